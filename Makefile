@@ -1,0 +1,37 @@
+# Two commands do everything: `make demo` and `make test`. Both set up `.venv` on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := $(if $(REPLAY),--replay,)
+
+.PHONY: demo test check bench lock clean
+
+demo: .venv/installed
+	@$(BIN)/kace demo $(DEMO)
+
+test: .venv/installed check
+	@$(BIN)/python -m pytest
+
+check: .venv/installed
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: .venv/installed
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# Installed from hashes; the project itself is linked so that an edit needs no reinstall.
+.venv/installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kace needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing kace into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Rewrites requirements.lock from pyproject.toml; needs uv on PATH. Emits hashes and no index addresses.
+lock:
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --extra local --extra dev pyproject.toml requirements-build.in --output-file requirements.lock
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

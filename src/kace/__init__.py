@@ -1,0 +1,77 @@
+"""KACE: knowledge-adaptive context engineering for frozen language models.
+
+>>> import kace
+>>> solution = kace.solve("What is 6 times 7?", model="scripted/steady")
+>>> solution.answer.text, solution.exit.value
+('42', 'es_unanimous')
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kace.api import asolve, solve
+    from kace.attempt import Attempt, Outcome
+    from kace.config import Config, load_config
+    from kace.errors import BudgetExceeded, DataError, KaceError, UsageError
+    from kace.models.base import ChatModel, Reply, Request
+    from kace.problem import Problem, load_problems
+    from kace.solution import Solution
+    from kace.tiers import LOCKED, ExitPath
+
+_HOME = {
+    "asolve": "api",
+    "solve": "api",
+    "Attempt": "attempt",
+    "Outcome": "attempt",
+    "Config": "config",
+    "load_config": "config",
+    "BudgetExceeded": "errors",
+    "DataError": "errors",
+    "KaceError": "errors",
+    "UsageError": "errors",
+    "ChatModel": "models.base",
+    "Reply": "models.base",
+    "Request": "models.base",
+    "Problem": "problem",
+    "load_problems": "problem",
+    "Solution": "solution",
+    "LOCKED": "tiers",
+    "ExitPath": "tiers",
+}
+
+__all__ = [
+    "LOCKED",
+    "Attempt",
+    "BudgetExceeded",
+    "ChatModel",
+    "Config",
+    "DataError",
+    "ExitPath",
+    "KaceError",
+    "Outcome",
+    "Problem",
+    "Reply",
+    "Request",
+    "Solution",
+    "UsageError",
+    "asolve",
+    "load_config",
+    "load_problems",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use, so that `import kace` costs nothing."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'kace' has no attribute '{name}'")
+    value: object = getattr(import_module(f"kace.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

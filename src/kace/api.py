@@ -1,0 +1,81 @@
+"""The Python door: `kace.solve(...)` and `await kace.asolve(...)`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from kace.config import Config, load_config
+from kace.ladder import Observer, climb
+from kace.models.base import ChatModel
+from kace.models.cached import CallStore
+from kace.problem import Problem, check_problem_text
+from kace.session import open_session
+from kace.solution import Solution
+
+T = TypeVar("T")
+
+
+async def asolve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
+    """Solve one problem.
+
+    Args:
+        problem: The text, or a `Problem` with its expected answer.
+        model: A `provider/name`, an open `ChatModel` (which stays yours to close), or nothing for the embedded default.
+        **settings: Any setting of `kace.Config`, such as `preset`, `seed`, `base_url`, `early_stop` or `max_calls`.
+
+    Raises:
+        KaceError: What you can mend: an unknown model, a missing key, a cap that was reached.
+    """
+    asked = problem if isinstance(problem, Problem) else Problem(problem)
+    check_problem_text(asked.text)
+    named = model if isinstance(model, str) else None
+    given = model if isinstance(model, ChatModel) else None
+    config = load_config({"model": named if given is None else given.name, **settings})
+    return await asolve_config(asked, config, given)
+
+
+async def asolve_config(
+    problem: Problem, config: Config, model: ChatModel | None = None, observer: Observer | None = None
+) -> Solution:
+    """Solve one problem under a resolved configuration."""
+    # A model object has no identity a later process could trust, so its replies are not kept. A problem solved on
+    # its own has a folder of calls to itself, so that opening it stays instant however many there are.
+    keep = config.cache and model is None
+    calls = CallStore(config.cache_dir / "calls" / problem.id) if keep else None
+    try:
+        async with open_session(config, calls=calls, model=model, observer=observer) as session:
+            return await climb(problem, session.kit)
+    finally:
+        if calls is not None:
+            calls.close()
+
+
+def solve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
+    """Solve one problem, from code that is not async (a notebook, too). See `asolve`."""
+    return _run(asolve(problem, model, **settings))
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    # A notebook already runs a loop in this thread: give the work one of its own.
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            result.append(asyncio.run(coroutine))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]

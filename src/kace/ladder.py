@@ -1,0 +1,154 @@
+"""The loop: climb the locked ladder until a gate opens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kace.answer import Answer
+from kace.attempt import Attempt
+from kace.equivalence import Judge, Verdict
+from kace.errors import KaceError
+from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
+from kace.preset import TierSampling
+from kace.problem import Problem
+from kace.prompt import solver_prompt
+from kace.solution import Solution
+from kace.tiers import FALLBACK_GATE, LOCKED, ExitPath, Tier, TierName, decided
+from kace.vote import AnswerClass, count, group
+
+
+class Observer(Protocol):
+    """Hears of progress while problems climb."""
+
+    def started(self, problem: Problem) -> None:
+        """A problem steps onto the ladder."""
+
+    def attempted(self, problem: Problem, attempt: Attempt) -> None:
+        """An attempt has ended."""
+
+    def solved(self, solution: Solution) -> None:
+        """A problem has left the ladder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What a solve needs: the model, the judge of equality, and the settings of the run."""
+
+    model: ChatModel
+    judge: Judge
+    sampling: Mapping[TierName, TierSampling]
+    seed: int = 0
+    early_stop: bool = False
+    observer: Observer | None = None
+
+
+async def climb(problem: Problem, kit: Kit) -> Solution:
+    """Sample, vote, and climb until some answer has enough agreement."""
+    began = time.monotonic()
+    if kit.observer:
+        kit.observer.started(problem)
+    attempts: list[Attempt] = []
+    for tier in LOCKED:
+        start = len(attempts)
+        attempts += await sample(problem, tier, attempts, kit)
+        classes = await classes_of([a.answer for a in attempts], kit.judge)
+        vote = count(classes, start, len(attempts))
+        if tier.gate.opens(vote):
+            path, winner = tier.exit, vote.leader
+            break
+    else:
+        vote = count(classes, 0, len(attempts))
+        agreed = FALLBACK_GATE.opens(vote)
+        path = ExitPath.FALLBACK_PLURALITY if agreed else ExitPath.FALLBACK_LAST_HS
+        winner = vote.leader if agreed else None
+    answer = winner.answer if winner else attempts[-1].answer
+    solution = Solution(
+        problem=problem,
+        seed=kit.seed,
+        exit=path,
+        answer=answer,
+        verdict=await grade(problem, answer, kit.judge),
+        attempts=tuple(attempts),
+        classes=classes,
+        seconds=time.monotonic() - began,
+    )
+    if kit.observer:
+        kit.observer.solved(solution)
+    return solution
+
+
+async def sample(problem: Problem, tier: Tier, before: Sequence[Attempt], kit: Kit) -> list[Attempt]:
+    """The tier's attempts in order, made side by side."""
+    keys = [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
+    done: dict[int, Attempt] = {}
+    stopped: list[KaceError] = []
+    async with asyncio.TaskGroup() as siblings:
+        tasks = {siblings.create_task(attempt(problem, tier, key, kit)): key.index for key in keys}
+        waiting = set(tasks)
+        when = asyncio.FIRST_COMPLETED if kit.early_stop else asyncio.ALL_COMPLETED
+        while waiting:
+            finished, waiting = await asyncio.wait(waiting, return_when=when)
+            for task in finished:
+                match task.result():
+                    case Attempt() as result:
+                        done[tasks[task]] = result
+                    case error:
+                        stopped.append(error)
+            if waiting and not stopped and await settled(tier, before, done, kit.judge):
+                for task in waiting:
+                    task.cancel()
+                break
+    if stopped:
+        raise stopped[0]
+    return [done.get(key.index) or Attempt.cancelled(key, tier.lenses[key.index]) for key in keys]
+
+
+async def settled(tier: Tier, before: Sequence[Attempt], done: Mapping[int, Attempt], judge: Judge) -> bool:
+    """Whether the tier's missing attempts can no longer change its gate or its answer."""
+    start, stop = len(before), len(before) + tier.attempts
+    so_far = [a.answer for a in before] + [done[i].answer if i in done else None for i in range(tier.attempts)]
+    pending = [start + index for index in range(tier.attempts) if index not in done]
+    return decided(tier.gate, count(await classes_of(so_far, judge), start, stop), pending)
+
+
+async def attempt(problem: Problem, tier: Tier, key: AttemptKey, kit: Kit) -> Attempt | KaceError:
+    """One call to the solver; the one place where a failed call becomes data.
+
+    What the operator must mend is returned, not raised, so that siblings already paid for finish and are kept.
+    """
+    lens = tier.lenses[key.index]
+    draw = kit.sampling[tier.name]
+    request = Request(
+        messages=solver_prompt(problem.text, lens).messages,
+        sampling=Sampling(draw.temperature, draw.max_tokens, key.sampling_seed()),
+        attempt=key,
+    )
+    try:
+        result = Attempt.read(key, await kit.model.complete(request), lens)
+    except ModelError as error:
+        result = Attempt.failed(key, error, lens)
+    except KaceError as error:
+        return error
+    if kit.observer:
+        kit.observer.attempted(problem, result)
+    return result
+
+
+async def classes_of(answers: Sequence[Answer | None], judge: Judge) -> tuple[AnswerClass, ...]:
+    """The classes of equivalent answers. A comparison without a verdict never merges two answers."""
+
+    async def same(left: Answer, right: Answer) -> bool:
+        return await judge(left, right) is Verdict.SAME
+
+    return await group(answers, same)
+
+
+async def grade(problem: Problem, answer: Answer | None, judge: Judge) -> Verdict | None:
+    """The verdict against the expected answer, where the problem has one."""
+    if problem.answer is None:
+        return None
+    return await judge(Answer.of(problem.answer), answer) if answer else Verdict.DIFFERENT

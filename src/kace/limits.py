@@ -1,0 +1,279 @@
+"""How hard a provider is driven: the one retry policy, and the one limit on calls under way."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from kace.errors import KaceError
+from kace.models.base import ChatModel, Failure, ModelError, RateLimited, Reply, Request, Transient
+
+START = 20
+HEADROOM = 2.0
+"""Pace over what the limit can sustain, and limit over what the pace can fill: neither holds the other back, yet
+calls leave one by one, so that the first 429 is back before a whole round has been wasted."""
+SHORTEST_ROUND = 0.5
+"""Seconds a round trip is taken to last at least: a 429 may take longer to come back than a quick reply."""
+HASTY, PATIENT = 1.0, 8.0
+"""Seconds, or calls where those are slower, until a cut pace regains 5 %: few after a guess, more after a pace that
+had held."""
+SLOWEST = 1 / 60
+"""Calls per second below which no 429 pushes the pace."""
+LONGEST_PAUSE = 60.0
+"""Seconds for which one Retry-After holds back the calls of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Which failures are tried again, when, and for how long.
+
+    `Transient` gets `attempts` tries. `RateLimited` is tried until `deadline`: how busy an account is must not decide
+    which problems count as wrong. A timeout is not tried again, since it has used the time of the call and perhaps
+    the price of a reply already; a refusal never is.
+    """
+
+    attempts: int = 4
+    base: float = 0.5
+    cap: float = 30.0
+    deadline: float = 600.0
+    """Seconds from the first try to the last byte, waits included; the queue before the first try is not counted."""
+    jitter: Callable[[], float] = random.random
+
+    def wait(self, failures: int, asked: float | None = None) -> float:
+        """Seconds to wait after this many failures: what the server asked for and a little, or else full jitter."""
+        if asked is not None:
+            return asked + self.base * self.jitter()
+        return min(self.cap, self.base * 2.0 ** min(failures - 1, 30)) * self.jitter()
+
+
+class AdaptiveLimiter:
+    """How many calls are under way and how fast new ones start; first come, first served.
+
+    It begins with `START` calls and doubles every clean round in which somebody had to wait. The first 429 ends that:
+    from then on calls are paced, because a number of calls under way is too coarse a measure for a provider that
+    counts calls per second. The pace is cut at most once per round trip and creeps up again, slowly at first.
+    """
+
+    def __init__(self, max_connections: int = 1000, *, start: int = START) -> None:
+        self._cap = max_connections
+        self._start_limit = min(start, max_connections)
+        self._adaptive = True
+        self._under_way = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_start = 0.0
+        self._round_trip = 0.0
+        self._rate: float | None = None
+        """Calls per second at `_paced_since`; None before the first 429."""
+        self._paced_since: float | None = None
+        """Since when the pace, and nothing else, makes calls wait: only then does it grow."""
+        self._patience = HASTY
+        self._last_cut = -math.inf
+        self._last_full = -math.inf
+
+    @classmethod
+    def fixed(cls, connections: int) -> AdaptiveLimiter:
+        """Exactly this many calls under way, whatever the provider says."""
+        limiter = cls(connections, start=connections)
+        limiter._adaptive = False
+        return limiter
+
+    @property
+    def limit(self) -> int:
+        """Calls that may be under way now."""
+        if self._rate is None:
+            return self._start_limit
+        needed = HEADROOM * self._rate * max(1.0, self._round_trip)
+        return max(1, min(self._cap, math.ceil(needed)))
+
+    @asynccontextmanager
+    async def slot(self, *, again: bool = False) -> AsyncIterator[None]:
+        """Hold a place while one call is made; a call made `again` goes before those that have not begun.
+
+        A `RateLimited` that leaves the block is what the limiter learns from.
+        """
+        await self._enter(again)
+        started = asyncio.get_running_loop().time()
+        try:
+            yield
+        except RateLimited as error:
+            self._refused(started, error.retry_after)
+            raise
+        else:
+            self._served(started)
+        finally:
+            self._under_way -= 1
+            self._admit()
+
+    async def _enter(self, again: bool) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        if again:
+            self._queue.appendleft(turn)
+        else:
+            self._queue.append(turn)
+        self._admit()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # the turn had come, but its task was cancelled before it could run
+                self._under_way -= 1
+                self._admit()
+            raise
+
+    def _admit(self) -> None:
+        """Let in whoever may start now, and come back when the next one may."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if self._timer is not None:  # set anew each time: the old one may belong to a loop that has ended
+            self._timer.cancel()
+            self._timer = None
+        while self._queue:
+            if self._queue[0].done():  # cancelled while it waited
+                self._queue.popleft()
+            elif self._under_way >= self.limit:
+                self._last_full = now
+                break
+            elif now < self._next_start:
+                self._timer = loop.call_at(self._next_start, self._admit)
+                break
+            else:
+                self._queue.popleft().set_result(None)
+                self._under_way += 1
+                # A timer that fires a little late must not slow the pace; a longer pause must not be caught up.
+                self._next_start = max(self._next_start, now - 0.005) + 1 / self._pace(now)
+        self._clock_growth(now)
+
+    def _clock_growth(self, now: float) -> None:
+        paced = bool(self._queue) and self._under_way < self.limit
+        if paced and self._paced_since is None:
+            self._paced_since = now
+        elif not paced and self._paced_since is not None:
+            self._rate = None if self._rate is None else self._pace(now)
+            self._paced_since = None
+
+    def _pace(self, now: float) -> float:
+        """Calls that may start per second."""
+        if not self._adaptive:
+            return math.inf
+        if self._rate is None:
+            return HEADROOM * self.limit / max(SHORTEST_ROUND, self._round_trip)
+        # Flat at first, then ever steeper: a limit that holds is seldom hit, and one that was lifted is soon found.
+        grown = 0.0 if self._paced_since is None else (now - self._paced_since) * min(1.0, self._rate)
+        return self._rate * (1 + 0.05 * (grown / self._patience) ** 2)
+
+    def _served(self, started: float) -> None:
+        now = asyncio.get_running_loop().time()
+        took = now - started
+        self._round_trip = 0.8 * self._round_trip + 0.2 * took if self._round_trip else took
+        if now - self._last_full <= took:  # one more for each reply doubles the limit in a round that was full
+            self._start_limit = min(self._cap, self._start_limit + 1)
+
+    def _refused(self, started: float, asked: float | None) -> None:
+        if not self._adaptive:
+            return
+        now = asyncio.get_running_loop().time()
+        if asked is not None:
+            self._next_start = max(self._next_start, now + min(asked, LONGEST_PAUSE))
+        if started <= self._last_cut:  # sent before the last cut, which has answered it already
+            return
+        pace = self._pace(now)
+        if self._rate is None:
+            self._rate, self._patience = min(pace, self.limit) / 2, HASTY
+        elif now - self._last_cut < 1:
+            self._rate, self._patience = 0.8 * pace, HASTY
+        else:
+            self._rate, self._patience = 0.9 * pace, PATIENT
+        self._rate = max(SLOWEST, self._rate)
+        self._last_cut = now
+        self._paced_since = None if self._paced_since is None else now
+        self._next_start = max(self._next_start, now + 2 / self._rate)  # lets the provider's bucket fill a little
+
+
+class Limited:
+    """A model driven within the limits: each request has a place while it is under way, and is tried again by policy.
+
+    An error the operator must mend ends it: every later request fails with the same words and nothing is sent.
+    """
+
+    def __init__(self, model: ChatModel, limiter: AdaptiveLimiter, policy: RetryPolicy) -> None:
+        self._model = model
+        self._limiter = limiter
+        self._policy = policy
+        self._broken: KaceError | None = None
+
+    @property
+    def name(self) -> str:
+        """The inner model's name."""
+        return self._model.name
+
+    @property
+    def identity(self) -> str:
+        """The inner model's identity."""
+        return self._model.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer one request, with as many tries as the policy grants."""
+        self._check_unbroken()
+        try:
+            async with asyncio.timeout(None) as clock:
+                return await self._persist(request, clock)
+        except TimeoutError:
+            raise ModelError(
+                Failure.TIMEOUT, f"no reply within {self._policy.deadline:g} s, retries included"
+            ) from None
+
+    async def aclose(self) -> None:
+        """Close the inner model."""
+        await self._model.aclose()
+
+    async def _persist(self, request: Request, clock: asyncio.Timeout) -> Reply:
+        loop = asyncio.get_running_loop()
+        deadline = math.inf
+        failures = 0
+        while True:
+            try:
+                async with self._limiter.slot(again=failures > 0):
+                    if not failures:
+                        deadline = loop.time() + self._policy.deadline
+                        clock.reschedule(deadline)
+                    return await self._try(request)
+            except RateLimited as error:
+                failures += 1
+                wait = self._policy.wait(failures, error.retry_after)
+                self._check_patience(error)
+                if loop.time() + wait >= deadline:
+                    raise
+            except Transient:
+                failures += 1
+                wait = self._policy.wait(failures)
+                if failures >= self._policy.attempts or loop.time() + wait >= deadline:
+                    raise
+            # The place is given up while waiting: after a 429 the pace, not a shortage of places, slows everybody
+            # down, and after a lost connection others may well get through. The second try goes to the front.
+            await asyncio.sleep(wait)
+
+    async def _try(self, request: Request) -> Reply:
+        self._check_unbroken()
+        try:
+            return await self._model.complete(request)
+        except KaceError as error:
+            self._broken = error
+            raise
+
+    def _check_unbroken(self) -> None:
+        if self._broken is not None:
+            raise type(self._broken)(self._broken.message, fix=self._broken.fix)
+
+    def _check_patience(self, error: RateLimited) -> None:
+        """A wait longer than any call may take is a spent quota: stop the run, do not fail its problems one by one."""
+        if error.retry_after is not None and error.retry_after > self._policy.deadline:
+            self._broken = KaceError(
+                f"{self.name} asks to wait {error.retry_after:.0f} s, longer than a call may take: {error.message}",
+                fix="run the same command again later: finished calls are kept",
+            )
+            raise self._broken

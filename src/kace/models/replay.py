@@ -1,0 +1,53 @@
+"""A recorded model: gives back the replies of an earlier run and never makes a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kace.errors import DataError, KaceError
+from kace.models.base import Reply, Request
+from kace.models.cached import CallRecord, read_calls
+
+
+class Replay:
+    """Answers from records; a request that was never recorded stops the run, since a guess would be a false result."""
+
+    def __init__(self, records: Sequence[CallRecord], source: str) -> None:
+        if not records:
+            raise DataError(f"{source}: no recorded calls", fix="name the calls folder of a run")
+        self.source = source
+        self._replies = {record.key: record for record in records}
+        self._models = tuple(dict.fromkeys(record.model for record in records))
+
+    @classmethod
+    def open(cls, path: Path) -> Replay:
+        """Read one segment, or every segment of a calls folder (a run directory works too); `.gz` is read as well."""
+        folder = path / "calls" if (path / "calls").is_dir() else path
+        files = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
+        return cls([record for file in files for record in read_calls(file)], str(path))
+
+    @property
+    def name(self) -> str:
+        """`replay/` and where the records came from."""
+        return f"replay/{self.source}"
+
+    @property
+    def identity(self) -> str:
+        """The recorded model's, so that requests hash to the keys they were recorded under."""
+        return self._models[0]
+
+    async def complete(self, request: Request) -> Reply:
+        """The recorded reply."""
+        for model in self._models:
+            if record := self._replies.get(request.digest(model)):
+                return record.reply()
+        attempt = request.attempt
+        raise KaceError(
+            f"{self.source}: no recording of problem {attempt.problem} {attempt.tier} attempt {attempt.index}"
+            f" seed {attempt.seed}",
+            fix="replay with the problems, seed, preset and kace version of the recorded run",
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,82 @@
+"""Models without weights, for tests and benchmarks. Every reply is a pure function of the request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl
+
+from kace.errors import UsageError
+from kace.models.base import Finish, Reply, Request, Usage
+
+Script = Callable[[Request], str]
+
+
+class Scripted:
+    """A model that says what its script says, after `latency` seconds."""
+
+    def __init__(self, script: Script, *, name: str = "custom", latency: float = 0.0) -> None:
+        self.script = script
+        self.latency = latency
+        self.calls = 0
+        """Requests that reached this model."""
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """`scripted/` and the script's name."""
+        return f"scripted/{self._name}"
+
+    @property
+    def identity(self) -> str:
+        """The name: scripts are deterministic."""
+        return self.name
+
+    async def complete(self, request: Request) -> Reply:
+        """Play the script."""
+        self.calls += 1
+        await asyncio.sleep(self.latency)
+        text = self.script(request)
+        words = sum(len(m.content.split()) for m in request.messages)
+        return Reply(text, Finish.STOP, Usage(input=words, output=len(text.split())), self.latency)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def steady(request: Request) -> str:
+    """Always the same answer: every problem leaves at the first gate."""
+    return "Every step agrees. \\boxed{42}"
+
+
+def silent(request: Request) -> str:
+    """Never an answer."""
+    return "I cannot tell."
+
+
+def dice(sides: int) -> Script:
+    """A fair die thrown anew for every attempt: problems leave at every exit."""
+    return lambda request: f"The die shows \\boxed{{{request.sampling.seed % sides + 1}}}"
+
+
+def open_scripted(spec: str) -> Scripted:
+    """The model for `steady`, `silent`, `dice` or `dice?sides=6&latency=0.1`."""
+    name, _, query = spec.partition("?")
+    options = dict(parse_qsl(query))
+    scripts: Mapping[str, Script] = {
+        "steady": steady,
+        "silent": silent,
+        "dice": dice(int(_number(options, "sides", 6))),
+    }
+    if name not in scripts:
+        raise UsageError(f"unknown model 'scripted/{name}'", fix=f"choose one of {', '.join(scripts)}")
+    return Scripted(scripts[name], name=spec, latency=_number(options, "latency", 0.0))
+
+
+def _number(options: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        return float(options.get(name, default))
+    except ValueError:
+        raise UsageError(
+            f"scripted model option {name}='{options[name]}' is not a number", fix="e.g. dice?sides=6"
+        ) from None

@@ -1,0 +1,252 @@
+r"""The normal form of a written answer: one spelling for what is only typography.
+
+`normal_form` is idempotent, bounded and never raises. What it decides, so that everything after it agrees:
+
+* Unicode digits, minus signs, superscripts and symbols become their ASCII or LaTeX spelling; invisible and
+  direction marks go. Spacing, `\left`/`\right`, `$`, `\(`, display style and a final full stop go.
+* `\dfrac12`, `\frac 1 2`, `\tfrac{1}2` are `\frac{1}{2}`; `\sqrt2`, `\sqrt(2)` are `\sqrt{2}`; `x^10` is `x^{10}`.
+* `1,234`, `1{,}234`, `1,\!234`, `1\,234` and `1 234` are 1234 at the outer level; inside brackets, or with a space
+  after the comma, a comma separates: `(1,234)` is a pair and `1, 234` a list.
+* `\text{ or }`, `\text{ and }`, `or`, `and` and `;` between parts are commas; between inequalities `or` is a union.
+* Units go: a unit in `\text{}` after a value, a known unit word, a currency sign, the degree sign outside of
+  trigonometry. The problem fixes the unit, so `5\text{ cm}`, `\$5`, `5^\circ` and `5` are one answer. Percent is no
+  unit and stays; `million` counts.
+* A phrase in plain letters is `\text{phrase}`; a choice letter in brackets, `\text{(A)}` or `(A)`, is `A`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+
+MAX_CHARS = 2_000
+"""Longer texts are known by their hash only."""
+ROUNDS = 8
+
+SYMBOLS = {
+    "−": "-", "–": "-", "—": "-", "‒": "-", "‐": "-", "‑": "-", "﹣": "-",
+    "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "∗": r"\cdot ", "÷": "/", "∕": "/",
+    "√": r"\sqrt ", "π": r"\pi ", "∞": r"\infty ", "°": r"^{\circ}", "±": r"\pm ", "≤": r"\leq ", "≥": r"\geq ",
+    "≠": r"\neq ", "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ", "θ": r"\theta ",
+    "′": "'", "％": "%", "٪": "%", "٫": ".", "٬": "{,}", "…": r"\ldots ",
+}  # fmt: skip
+SYNONYMS = {
+    "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "le": "leq", "ge": "geq",
+    "leqslant": "leq", "geqslant": "geq", "ne": "neq", "times": "cdot", "ast": "cdot", "to": "rightarrow",
+    "varnothing": "emptyset", "textbf": "text", "textit": "text", "textrm": "text", "textnormal": "text",
+    "mbox": "text", "hbox": "text", "mathrm": "text", "textsf": "text", "dots": "ldots", "cdots": "ldots",
+    "lvert": "vert", "rvert": "vert", "boxed": "", "fbox": "", "left": "", "right": "", "displaystyle": "",
+    "textstyle": "", "mathbf": "", "boldsymbol": "", "mathit": "", "mathsf": "", "limits": "", "big": "", "Big": "",
+    "bigg": "", "Bigg": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "", "quad": " ", "qquad": " ",
+}  # fmt: skip
+PLAIN = {"lt": "<", "gt": ">", "div": "/", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]", "vert": "|",
+         "lor": ",", "vee": ",", "colon": ":"}  # fmt: skip
+MAGNITUDES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+NOT_UNITS = re.compile(
+    r"\b(?:a|am|and|are|base|bc|ad|east|false|from|if|is|mod|modulo|more|less|no|none|north|not|only|or|pm|remainder|"
+    r"solutions?|south|than|th|st|nd|rd|then|to|true|unless|west|when|where|with|i)\b"
+)
+UNIT_WORDS = (
+    "degrees|degree|radians|units?|square|cubic|cm|mm|km|kg|mph|ft|inches|inch|feet|foot|meters?|metres?|miles?|yards?|"
+    "dollars?|cents?|pounds?|grams?|hours?|minutes?|seconds?|days?|weeks?|months?|years?|gallons?|liters?|litres?"
+)
+
+_DEGREE = re.compile(r"\^(?:\{\s*\\circ\s*\}|\s*\\circ(?![A-Za-z])\s*)|\\degrees?(?![A-Za-z])\s*")
+_TRIGONOMETRY = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
+_TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
+_CONNECTIVE = re.compile(r",?\s*(?:\\text\{\s*(?:,|,?\s*(?:and|or))\s*\}|(?<![\\A-Za-z{])(?:and|or)(?![A-Za-z]))\s*")
+_OR = re.compile(r",?\s*(?:\\text\{\s*or\s*\}|(?<![\\A-Za-z{])or(?![A-Za-z]))\s*")
+_RELATION = re.compile(r"[<>]|\\[lg]eq ")
+_UNIT = re.compile(rf"(?<=[\d)}}\]])\s*(?:{UNIT_WORDS})(?:\s*(?:{UNIT_WORDS}))*(?:\^(?:\{{[23]\}}|[23]))?\s*(?=,|$)")
+_THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
+_SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(\d{1,3})((?: \d{3})+)(?![\d,]| \d)")
+_PHRASE = re.compile(r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|(?i:yes|no|odd)")
+_LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
+_BRACKET = re.compile(r"\\[{}]|[()\[\]{}]")
+_CHOICE = re.compile(r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\.")
+
+
+def normal_form(text: str) -> str:
+    """The normal form of an answer; for a text beyond `MAX_CHARS`, a name made of its hash."""
+    start = _characters(text).strip()
+    if len(start) > MAX_CHARS:
+        digest = hashlib.sha256(start.encode("utf-8", "surrogatepass")).hexdigest()
+        return rf"\longtext{{{digest.translate(_LETTERS)}}}"
+    form = start
+    for _ in range(ROUNDS):
+        previous, form = form, _rewrite(_characters(form))
+        if form == previous:
+            return form
+        if len(form) > 2 * MAX_CHARS:
+            break
+    return start  # never settles: still one form for one text
+
+
+def depth(latex: str) -> int:
+    """How deeply brackets and braces are nested."""
+    level = deepest = 0
+    for match in _BRACKET.finditer(latex):
+        level += 1 if match[0][-1] in "([{" else -1
+        deepest = max(deepest, level)
+    return deepest
+
+
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Digits could be read as a number; a name of letters stays what it is."""
+
+
+def _characters(text: str) -> str:
+    """ASCII and LaTeX for what Unicode offers several ways to write; nothing invisible."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_ascii(re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", text)))
+
+
+def _ascii(text: str) -> Iterator[str]:
+    for char in text:
+        if char in SYMBOLS:
+            yield SYMBOLS[char]
+        elif char.isspace():
+            yield " "
+        elif unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn", "Mn"):
+            continue
+        elif char.isdecimal():
+            yield str(unicodedata.decimal(char))
+        else:
+            yield _decomposed(char)
+
+
+def _decomposed(char: str) -> str:
+    tag = unicodedata.decomposition(char).partition(" ")[0]
+    plain = unicodedata.normalize("NFKC", char)
+    if tag == "<super>":
+        return f"^{{{plain}}}"
+    if tag == "<sub>":
+        return f"_{{{plain}}}"
+    if tag == "<fraction>" and not plain.endswith("\u2044"):
+        above, _, below = plain.partition("\u2044")
+        return rf"\frac{{{above}}}{{{below}}}"
+    return plain.replace("\u2044", "/")
+
+
+def _rewrite(text: str) -> str:
+    """One pass over the rules; `normal_form` repeats it until nothing changes."""
+    if r"\begin" not in text:  # a doubled backslash is an escaping slip, unless it ends the row of a matrix
+        text = re.sub(r"\\\\(?=[A-Za-z])", r"\\", text)
+    text = re.sub(r",\\!\s*(?=\d{3})", "{,}", text.replace(r"\\", "\3")).replace(r"\!", "")
+    text = text.replace("{,}", "\0").replace(r"\%", "%")
+    text = re.sub(r"(?<=\d)\0(?=\d)", "", text).replace("\0", ",")
+    text = re.sub(r"\\[,;: ]|~", " ", text)
+    text = re.sub(r"\\[$()\[\]]|\$", "", text)
+    text = re.sub(r"\\(?:left|right)\s*\.", "", text)
+    text = re.sub(r"\\([A-Za-z]+)\s*", _command, text)
+    degree = r"^{\circ }" if _TRIGONOMETRY.search(text) else ""
+    text = _DEGREE.sub(lambda _: degree, text).replace("*", r"\cdot ").strip()
+    text = _words(text)
+    text = _separators(text)
+    text = re.sub(r"^(?:\\approx\s*|=\s*)+|[\s.,]+$", "", text)
+    text = _without_spaces(_braced_arguments(text))
+    return _unbraced(text.replace("\3", r"\\"))
+
+
+def _unbraced(text: str) -> str:
+    """Drop braces around the whole."""
+    if text[:1] != "{" or text[-1:] != "}":
+        return text
+    depth = 0
+    for match in re.finditer(r"\\.|[{}]", text, re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return text[1:-1].strip() if match.end() == len(text) else text
+    return text
+
+
+def _command(match: re.Match[str]) -> str:
+    name = match[1]
+    name = SYNONYMS.get(name, name)
+    if not name.strip() or name in PLAIN:
+        return PLAIN.get(name, name)
+    return f"\\{name} "
+
+
+def _words(text: str) -> str:
+    """Choice letters, phrases, units and counting words."""
+    text = re.sub(r"\\text \{", r"\\text{", text)
+    if choice := _CHOICE.fullmatch(text):
+        return next(letter for letter in choice.groups() if letter)
+    if _PHRASE.fullmatch(text):
+        return rf"\text{{{text}}}"
+    text = re.sub(r"\s*(?:\\text\{\s*)?\bpercent(?:age)?\b\s*\}?", "%", text) if re.search(r"\d", text) else text
+    for word, zeros in MAGNITUDES.items():
+        text = re.sub(rf"(?<=[\d}}])\s*(?:\\text\{{\s*{word}\s*\}}|{word}\b)", rf"\\cdot 10^{{{zeros}}} ", text)
+        text = re.sub(rf"(?<=[\d}}])\s*\\text\{{\s*{word}\s+", rf"\\cdot 10^{{{zeros}}} \\text{{", text)
+    if _RELATION.search(text):
+        text = _OR.sub(r"\\cup ", text)
+    elif re.search(r"[\d\\]", text):
+        text = _CONNECTIVE.sub(", ", text)
+    text = _UNIT.sub("", text)
+    return _TEXT.sub(lambda match: _text_group(match, text), text)
+
+
+def _text_group(match: re.Match[str], whole: str) -> str:
+    """Drop a unit; keep any other text with its spaces tidied."""
+    content = " ".join(match[1].split())
+    before, after = whole[: match.start()].rstrip(), whole[match.end() :].strip()
+    ends = re.fullmatch(r"(?:\^ ?(?:\{[23]\}|[23]))?(?:,.*)?", after, re.DOTALL)
+    plain = content.lower().replace(".", "")
+    valued = before and (before[-1].isalnum() or before[-1] in ")}]%" or before.endswith(r"\pi"))
+    if valued and ends and re.fullmatch(r"[A-Za-z ./^-]{0,40}", content) and not NOT_UNITS.search(plain):
+        return "\1"  # takes a following power along, see _separators
+    if _LETTERED.fullmatch(content):
+        return re.sub(r",? and ", ", ", content)
+    return rf"\text{{{content}}}"
+
+
+def _separators(text: str) -> str:
+    """Commas that separate are `, `; commas that group digits are gone."""
+    text = re.sub(r"\x01\s*(?:\^ ?(?:\{[23]\}|[23]))?", "", text).replace(";", ",")
+    text = re.sub(r"(?<=\d)\s+(?=\d)", " ", text)
+    pieces, depth, start = [], 0, 0
+    for match in re.finditer(r"\\[{}]|[()\[\]]", text):
+        if depth == 0:
+            pieces.append(_grouped(text[start : match.start()]))
+        else:
+            pieces.append(text[start : match.start()])
+        pieces.append(match[0])
+        depth = depth + 1 if match[0] in (r"\{", "(", "[") else max(0, depth - 1)
+        start = match.end()
+    pieces.append(_grouped(text[start:]) if depth == 0 else text[start:])
+    text = "".join(pieces)
+    text = re.sub(r"\s*,(?:\s*,)*\s*", ", ", text)
+    return text
+
+
+def _grouped(text: str) -> str:
+    text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
+    return _SPACED.sub(lambda match: match[0].replace(" ", ""), text)
+
+
+def _braced_arguments(text: str) -> str:
+    r"""Write `\frac12`, `\sqrt2`, `\sqrt(2)`, `x^10` and `1103_6` with braces."""
+    one = r"\s*(\d|[A-Za-z]|\\pi(?![A-Za-z]))"
+    text = re.sub(rf"(\\(?:frac|binom) ?){one}(?=\s*[\d{{A-Za-z\\])", r"\1{\2}", text)
+    text = re.sub(rf"(\\(?:frac|binom) ?\{{[^{{}}]*\}}){one}", r"\1{\2}", text)
+    text = re.sub(r"\\sqrt ?(?:(\d)(?!\d)|([A-Za-z])|(\\pi)(?![A-Za-z]))", r"\\sqrt{\1\2\3}", text)
+    text = re.sub(r"\\sqrt ?\(([^()]*)\)", r"\\sqrt{\1}", text)
+    text = re.sub(r"\^\s*(?:(-?\d+)|([A-Za-z])|(\\[a-z]+) )", r"^{\1\2\3}", text)
+    return re.sub(r"_\s*(?:(\d+)|([A-Za-z]))", r"_{\1\2}", text)
+
+
+def _without_spaces(text: str) -> str:
+    r"""Keep only the spaces that mean something: after a comma, within words, in `3 1/2` and in `\pi r`."""
+    parts = re.split(r"(\\text\{[^{}]*\})", text)
+    parts[::2] = [_tight(part) for part in parts[::2]]
+    return "".join(parts).strip()
+
+
+def _tight(text: str) -> str:
+    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r"(?<=\d) (?=\d)|(?<=,) |(\\[A-Za-z]+) (?=[A-Za-z])", lambda m: (m[1] or "") + "\2", text)
+    return text.replace(" ", "").replace("\2", " ")

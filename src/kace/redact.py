@@ -1,0 +1,68 @@
+"""The one place that strips secrets from text that will be shown or stored.
+
+Two nets: the very values this process was given (`keep_secret`), and the shapes that keys have. Ordinary prose and
+mathematics pass through unchanged, and every pattern is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from urllib.parse import quote, unquote, urlsplit
+
+MARK = "[redacted]"
+MIN_SECRET = 8
+"""Shorter values ("none", "EMPTY", "ollama") are placeholders or words; blotting those out would hide plain text."""
+
+_SHAPES = (
+    # Credentials in a URL. Anchored on the literal `://` and bounded, so that no text is scanned twice.
+    (r"://[^\s/?#\"'<>]{1,512}@", f"://{MARK}@"),
+    (r"\bsk-[\w*.-]{6,}|\b(?:gsk_|hf_|xai-|ghp_|glpat-|AIza)[\w-]{16,}", MARK),
+    # After `Bearer`, only what a token looks like: long, or with a digit in it.
+    (r"\b(bearer\s{1,8})(?:(?=[\w.~+/=*-]{0,64}\d)[\w.~+/=*-]{8,}|[\w.~+/=*-]{20,})", rf"\1{MARK}"),
+    (
+        r"\b((?:api[-_]?key|access[-_]?token|auth[-_]?token|authorization)[\"']?\s{0,8}[:=]\s{0,8}[\"']?"
+        r"(?:(?:basic|bearer)\s{1,8})?)[^\s\"'&,;{}\[\]]{4,}",
+        rf"\1{MARK}",
+    ),
+)
+_PATTERNS = tuple((re.compile(shape, re.IGNORECASE), replacement) for shape, replacement in _SHAPES)
+_UNPRINTABLE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, clipboard
+    r"|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+"
+)
+
+_known: dict[str, None] = {}
+
+
+def keep_secret(value: str | None) -> None:
+    """Make sure that `value` never leaves through `redact`, in any spelling a server may echo."""
+    if not value or len(value) < MIN_SECRET:
+        return
+    encoded = base64.b64encode(value.encode()).decode().rstrip("=")
+    for form in (value, quote(value, safe=""), unquote(value), encoded):
+        _known[form] = None
+
+
+def redact(text: str) -> str:
+    """The text without known secrets and without anything shaped like one. Redacting twice changes nothing."""
+    for secret in sorted(_known, key=len, reverse=True):
+        text = text.replace(secret, MARK)
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """Someone else's words, fit to stand inside an error: redacted, one printable line, cut to `limit`."""
+    text = redact(text[: 64 * limit])  # before cutting to size, or half a key could slip through
+    line = " ".join(_UNPRINTABLE.sub(" ", text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def public_url(url: str) -> str:
+    """A URL without user, password, query and fragment: what may be shown and may name a server in a cache."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/")

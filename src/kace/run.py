@@ -1,0 +1,188 @@
+"""A run: a directory that holds what was asked, what was answered, and enough to go on after a kill.
+
+RUN/run.json       what produced it: versions, configuration, prompt hashes, problems
+RUN/traces.jsonl   one line per problem and seed, appended as they finish
+RUN/calls/         every finished call, so that the same command pays for nothing twice
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from kace.config import Config
+from kace.durable import LineLog, cannot_write, write_atomic
+from kace.errors import KaceError, UsageError
+from kace.ladder import Kit, climb
+from kace.models.cached import CallStore
+from kace.problem import Problem
+from kace.prompt import template_hashes
+from kace.redact import public_url
+from kace.solution import Solution
+from kace.trace import Damage, SolveRecord, read_trace
+
+RUN_VERSION = 1
+
+
+class Place(NamedTuple):
+    """Where a record lies in the trace, so that a run of any size is held as offsets only."""
+
+    offset: int
+    length: int
+    failed: bool
+
+
+class Run:
+    """An open run directory. Opening it takes its lock; the same settings go on where it stopped."""
+
+    def __init__(self, folder: Path, manifest: dict[str, object]) -> None:
+        self.folder = folder
+        self._lock = _take_lock(folder)
+        try:
+            self._check_manifest(manifest)
+            self._traces = LineLog(folder / "traces.jsonl")
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.damage: list[Damage] = []
+        self._done: dict[tuple[str, int], Place] = {}
+        self._index()
+        self.calls = CallStore(folder / "calls")
+
+    def __len__(self) -> int:
+        return len(self._done)
+
+    def finished(self, problem: Problem, seed: int) -> SolveRecord | None:
+        """The record of a problem already solved here, unless its provider failed and it is worth another try."""
+        place = self._done.get((problem.id, seed))
+        return None if place is None or place.failed else self._read(place)
+
+    def records(self) -> Iterator[SolveRecord]:
+        """The last word on every problem and seed."""
+        return map(self._read, self._done.values())
+
+    def keep(self, solution: Solution) -> SolveRecord:
+        """Append a solution."""
+        record = SolveRecord.of(solution)
+        line = record.model_dump_json()
+        offset = self._traces.append(line)
+        self._done[record.problem, record.seed] = Place(offset, len(line.encode()), record.failed)
+        return record
+
+    def close(self) -> None:
+        """Make everything durable and release the lock."""
+        self._traces.close()
+        self.calls.close()
+        os.close(self._lock)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _index(self) -> None:
+        for offset, length, item in read_trace(self._traces.path):
+            if isinstance(item, Damage):
+                self.damage.append(item)
+            else:
+                self._done[item.problem, item.seed] = Place(offset, length, item.failed)
+
+    def _read(self, place: Place) -> SolveRecord:
+        return SolveRecord.model_validate_json(self._traces.read(place.offset, place.length))
+
+    def _check_manifest(self, manifest: dict[str, object]) -> None:
+        path = self.folder / "run.json"
+        if not path.exists():
+            write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+            return
+        before = json.loads(path.read_text(encoding="utf-8"))
+        for name in ("v", "config", "prompts"):
+            if before.get(name) != manifest[name]:
+                raise UsageError(
+                    f"{self.folder} holds a run with another {_difference(name, before.get(name), manifest[name])}",
+                    fix="choose another --out, or repeat the settings of that run",
+                )
+
+
+def manifest_of(config: Config) -> dict[str, object]:
+    """What a run depends on, free of secrets."""
+    url = {"base_url": public_url(config.base_url)} if config.base_url else {}
+    return {
+        "v": RUN_VERSION,
+        "kace": version("kace"),
+        "python": platform.python_version(),
+        "config": {
+            **config.model_dump(mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices"}),
+            **url,
+            "sampling": {
+                tier.value: {"temperature": draw.temperature, "max_tokens": draw.max_tokens}
+                for tier, draw in config.tier_sampling().items()
+            },
+        },
+        "sources": dict(config.sources),
+        "prompts": template_hashes(),
+    }
+
+
+def default_folder(name: str, manifest: dict[str, object], source: bytes) -> Path:
+    """Where a run goes when nobody says: a name that the same command finds again."""
+    settings = json.dumps([manifest["config"], manifest["prompts"]], sort_keys=True).encode()
+    return Path("runs") / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
+
+
+async def solve_all(problems: Iterable[Problem], kit: Kit, window: int, keep: Callable[[Solution], None]) -> None:
+    """Solve a stream of problems, at most `window` at a time, keeping each as it finishes.
+
+    What the operator must mend stops new problems; those under way finish, so nothing paid for is lost.
+    """
+    stream = iter(problems)
+    stopped: list[KaceError] = []
+
+    async def worker() -> None:
+        while not stopped and (problem := next(stream, None)) is not None:
+            try:
+                keep(await climb(problem, kit))
+            except KaceError as error:
+                stopped.append(error)
+
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(window):
+            workers.create_task(worker())
+    if stopped:
+        raise stopped[0]
+
+
+def _take_lock(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it however the process dies
+    except OSError:
+        os.close(lock)
+        raise KaceError(
+            f"{folder} is being written by another process", fix="wait for it, or choose another --out"
+        ) from None
+    return lock
+
+
+def _difference(name: str, before: object, now: object) -> str:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            if before.get(key) != now.get(key):
+                return f"{name.rstrip('s')} '{key}' ({before.get(key)!r}, now {now.get(key)!r})"
+    return name

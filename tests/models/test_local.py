@@ -1,0 +1,324 @@
+"""A real model file, run by the real engine."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from kace.errors import DataError, KaceError, UsageError
+from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling, Transient, chat
+from kace.models.catalog import default_cache, find
+from kace.models.local import MAX_THREADS, LocalModel, Room, default_threads, open_local, usable_cores
+from kace.models.pull import pull
+
+T = TypeVar("T")
+NAME = "smollm2-135m"
+CARDS = "You solve problems. " + " ".join(f"The square of {number} is {number**2}." for number in range(12))
+model_test = pytest.mark.model
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """The user's own cache, so that the weights are downloaded once per machine and not once per run."""
+    folder = default_cache()
+    try:
+        pull(NAME, cache=folder, hub="https://huggingface.co")
+    except KaceError as error:
+        pytest.skip(f"LOCAL ENGINE NOT TESTED: {error}")
+    return folder
+
+
+def ask(text: str, index: int = 0, **sampling: float) -> Request:
+    key = AttemptKey("problem", 0, "ES", index)
+    drawn = Sampling(
+        temperature=sampling.get("temperature", 0.8),
+        max_tokens=int(sampling.get("max_tokens", 24)),
+        seed=key.sampling_seed(),
+    )
+    return Request(chat(CARDS, text), drawn, key)
+
+
+def endless(text: str, index: int = 0) -> Request:
+    """A request this model goes on answering for long enough to be interrupted."""
+    return ask(f"{text} Write the numbers from 1 to 10000 in words, one a line.", index, max_tokens=3000, temperature=0)
+
+
+def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], room: Room | None = None) -> T:
+    async def run() -> T:
+        model = open_local(NAME, cache=cache, room=room or Room(slots=2))
+        try:
+            return await work(model)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(run())
+
+
+async def wait_for_tokens(model: LocalModel) -> None:
+    """Until some slot is decoding."""
+    while not any(slot["is_processing"] for slot in await slots(model)):
+        await asyncio.sleep(0.02)
+
+
+async def slots(model: LocalModel) -> list[dict[str, object]]:
+    engine = await model._running()
+    reader, writer = await asyncio.open_unix_connection(str(engine._socket))
+    writer.write(b"GET /slots HTTP/1.1\r\nHost: kace\r\nConnection: close\r\n\r\n")
+    body = (await reader.read()).partition(b"\r\n\r\n")[2]
+    writer.close()
+    return list(json.loads(body))
+
+
+@model_test
+def test_more_attempts_than_slots_are_all_answered(cache: Path):
+    async def work(model: LocalModel) -> None:
+        assert isinstance(model, ChatModel) and model.name == f"local/{NAME}"
+        assert find(NAME).sha256 in model.identity
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(model.complete(ask("Tell me about cats.", index))) for index in range(5)]
+        replies = [task.result() for task in tasks]
+        assert len({reply.text for reply in replies}) == 5, "each attempt has its own seed"
+        assert all(reply.finish is Finish.LENGTH and reply.usage.output == 24 for reply in replies)
+        assert all(reply.seconds > 0 and not reply.cached for reply in replies)
+
+    using(cache, work)
+
+
+@model_test
+def test_attempts_in_different_slots_are_decoded_side_by_side(cache: Path):
+    async def work(model: LocalModel) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(model.complete(endless("Please.", index))) for index in range(2)]
+            async with asyncio.timeout(30):
+                while sum(bool(slot["is_processing"]) for slot in await slots(model)) < 2:
+                    await asyncio.sleep(0.02)
+            for task in tasks:
+                task.cancel()
+
+    using(cache, work)
+
+
+@model_test
+def test_a_second_attempt_reuses_the_prefix_it_shares_with_the_first(cache: Path):
+    async def work(model: LocalModel) -> None:
+        first = await model.complete(ask("What is the square of 7? Think of algebra.", 0))
+        second = await model.complete(ask("What is the square of 7? Think of geometry.", 1))
+        assert first.usage.cached == 0
+        assert second.usage.cached > 0.8 * second.usage.input
+
+    using(cache, work)
+
+
+@model_test
+def test_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
+    async def work(model: LocalModel) -> None:
+        again = [await model.complete(ask("Tell me a story.", 3)) for _ in range(3)]
+        # The first reply fills the prefix cache; those after it start from the same state.
+        assert again[1].text == again[2].text
+        other = await model.complete(ask("Tell me a story.", 4))
+        assert other.text != again[2].text
+
+    using(cache, work, Room(slots=1))
+
+
+@model_test
+def test_a_reply_that_ends_by_itself_is_a_stop(cache: Path):
+    async def work(model: LocalModel) -> None:
+        reply = await model.complete(ask("Say hello.", temperature=0, max_tokens=400))
+        assert reply.finish is Finish.STOP and 0 < reply.usage.output < 400
+        assert reply.text and "<|" not in reply.text
+
+    using(cache, work)
+
+
+@model_test
+def test_cancelling_an_attempt_frees_its_slot_while_it_reads_and_while_it_writes(cache: Path):
+    async def work(model: LocalModel) -> None:
+        for request in (endless("Please."), ask("word " * 2500, max_tokens=900)):
+            task = asyncio.create_task(model.complete(request))
+            await wait_for_tokens(model)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            # Either would keep the one slot for tens of seconds if it went on; the bound is for a busy machine.
+            async with asyncio.timeout(10):
+                while any(slot["is_processing"] for slot in await slots(model)):
+                    await asyncio.sleep(0.02)
+        assert (await model.complete(ask("Say hello."))).text
+
+    using(cache, work, Room(slots=1))
+
+
+@model_test
+def test_the_event_loop_runs_on_while_the_model_loads_and_decodes(cache: Path):
+    async def work(model: LocalModel) -> None:
+        turns = 0
+
+        async def spin() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0.01)
+                turns += 1
+
+        spinner = asyncio.create_task(spin())
+        await model.load()
+        while_loading = turns
+        await model.complete(ask("Tell me about dogs.", max_tokens=60))
+        spinner.cancel()
+        assert while_loading > 5 and turns - while_loading > 5
+
+    using(cache, work)
+
+
+@model_test
+def test_a_prompt_longer_than_the_context_is_a_failed_attempt(cache: Path):
+    async def work(model: LocalModel) -> None:
+        with pytest.raises(ModelError, match=r"prompt has [\d,]+ tokens, more than the context of 256") as caught:
+            await model.complete(ask("word " * 400))
+        assert caught.value.failure is Failure.PROVIDER_ERROR and not isinstance(caught.value, Transient)
+        assert (await model.complete(replace(ask("Hello."), messages=chat("Be brief.", "Hello.")))).text
+        filled = replace(ask("", max_tokens=5000), messages=chat("", endless("Now.").messages[1].content))
+        assert (await model.complete(filled)).finish is Finish.LENGTH
+
+    using(cache, work, Room(slots=1, context=256))
+
+
+@model_test
+def test_a_killed_engine_fails_its_attempt_and_serves_the_next(cache: Path):
+    async def work(model: LocalModel) -> None:
+        task = asyncio.create_task(model.complete(endless("Please.")))
+        await wait_for_tokens(model)
+        os.kill((await model._running())._process.pid, signal.SIGKILL)
+        with pytest.raises(Transient, match="status -9"):
+            await task
+        assert (await model.complete(ask("Hello."))).text
+
+    using(cache, work)
+
+
+@model_test
+def test_closing_ends_what_is_under_way_and_what_comes_after(cache: Path):
+    async def work(model: LocalModel) -> None:
+        task = asyncio.create_task(model.complete(endless("Please.")))
+        await wait_for_tokens(model)
+        engine = await model._running()
+        await model.aclose()
+        await model.aclose()
+        with pytest.raises(ModelError):
+            await task
+        with pytest.raises(ModelError, match="closed"):
+            await model.complete(ask("Hello."))
+        assert not engine.alive and not engine._socket.parent.exists()
+
+    using(cache, work)
+
+
+@model_test
+def test_two_models_of_one_file_and_two_event_loops_work(cache: Path):
+    first = open_local(NAME, cache=cache, room=Room(slots=1))
+    second = open_local(str(cache / find(NAME).file), cache=cache, room=Room(slots=1))
+    assert first.identity == second.identity and first.name != second.name
+
+    async def both() -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(model.complete(ask("Hello."))) for model in (first, first, second, second)]
+        assert all(task.result().text for task in tasks)
+
+    async def close() -> None:
+        await first.aclose()
+        await second.aclose()
+
+    asyncio.run(both())
+    asyncio.run(both())
+    asyncio.run(close())
+
+
+@model_test
+def test_tokens_are_counted_by_the_models_own_vocabulary(cache: Path):
+    async def work(model: LocalModel) -> None:
+        assert await model.count_tokens("") == 0
+        assert await model.count_tokens("hello world") == 2
+
+    using(cache, work)
+
+
+SCRIPT = """
+import asyncio, os, signal, sys, time
+from pathlib import Path
+from kace.models.base import AttemptKey, Request, Sampling, chat
+from kace.models.local import Room, open_local
+
+async def main():
+    model = open_local("smollm2-135m", cache=Path(sys.argv[1]), room=Room(slots=1))
+    key = AttemptKey("p", 0, "ES", 0)
+    await model.complete(Request(chat("", "Hello."), Sampling(0.0, 3, 1), key))
+    task = asyncio.create_task(model.complete(Request(chat("", "Count to 10000."), Sampling(0.0, 3000, 1), key)))
+    await asyncio.sleep(0.3)
+    engine = await model._running()
+    print(engine._process.pid, engine._socket.parent, flush=True)
+    if sys.argv[2] == "closes":
+        task.cancel()
+        await model.aclose()
+    elif sys.argv[2] == "is killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif sys.argv[2] == "leaves":
+        sys.exit(0)
+
+asyncio.run(main())
+"""
+
+
+@model_test
+@pytest.mark.parametrize("ending", ["closes", "forgets to close", "leaves", "is killed"])
+def test_no_engine_outlives_a_program_that(cache: Path, ending: str):
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", SCRIPT, str(cache), ending],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == (-signal.SIGKILL if ending == "is killed" else 0), done.stderr
+    assert done.stderr == "", "llama.cpp and the interpreter's exit are silent"
+    pid, folder = done.stdout.split()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists() and not Path(folder).exists()
+
+
+def test_a_file_llama_cpp_cannot_read_is_the_operators_to_mend(tmp_path: Path):
+    pytest.importorskip("xllamacpp")
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(100))
+    model = open_local(str(broken), cache=tmp_path)
+    with pytest.raises(KaceError, match=r"could not load .*broken\.gguf") as caught:
+        asyncio.run(model.complete(ask("Hello.")))
+    assert "\n" not in str(caught.value) and caught.value.fix
+
+
+def test_weights_that_are_not_there_are_named_with_the_command_that_brings_them(tmp_path: Path):
+    with pytest.raises(UsageError, match=f"kace models pull {NAME}"):
+        open_local(NAME, cache=tmp_path)
+    with pytest.raises(DataError, match="no such file"):
+        open_local(str(tmp_path / "absent.gguf"), cache=tmp_path)
+
+
+def test_without_the_engine_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install 'kace\[local\]'"):
+        LocalModel(tmp_path / "x.gguf", name="local/x", sha256="0" * 64)
+
+
+def test_threads_leave_room_on_any_machine():
+    assert [default_threads(cores) for cores in (1, 2, 3, 4, 8, 64)] == [1, 2, 2, 3, 7, MAX_THREADS]
+    assert usable_cores() >= 1

@@ -1,0 +1,408 @@
+"""The client against a real server on a socket: what is sent, what is read, what each answer means."""
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from kace.errors import KaceError, UsageError
+from kace.models.base import (
+    AttemptKey,
+    ChatModel,
+    Failure,
+    Finish,
+    ModelError,
+    RateLimited,
+    Request,
+    Sampling,
+    Transient,
+    Usage,
+    chat,
+)
+from kace.models.openai import OpenAIModel
+from kace.models.retry_after import retry_after
+from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
+
+REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
+
+
+def opened(server, *, model="m", api_key="sk-test-12345678", timeout=5.0):
+    return OpenAIModel(model, base_url=server.url, api_key=api_key, timeout=timeout, name=f"openai/{model}")
+
+
+def ask(server, times=1, **settings):
+    """The reply, or the error, to the last of some calls made one after the other by one model."""
+
+    async def calls():
+        model = opened(server, **settings)
+        try:
+            for _ in range(times - 1):
+                await model.complete(REQUEST)
+            return await model.complete(REQUEST)
+        except (ModelError, KaceError) as failure:
+            return failure
+        finally:
+            await model.aclose()
+
+    return asyncio.run(calls())
+
+
+def answered(*script, times=1, **settings):
+    with ChatServer(script) as server:
+        return ask(server, times, **settings)
+
+
+def body(**fields):
+    return Answer(json.dumps({**completion({"content": "4"}), **fields}).encode())
+
+
+# What is sent and what is read
+
+
+def test_a_request_carries_the_messages_the_sampling_and_the_key():
+    with ChatServer([says("4")]) as server:
+        ask(server)
+    (seen,) = server.requests
+    assert seen.path == "/v1/chat/completions"
+    assert seen.headers["authorization"] == "Bearer sk-test-12345678"
+    assert seen.body == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "be exact"}, {"role": "user", "content": "2+2?"}],
+        "max_tokens": 100,
+        "seed": 12345,
+        "temperature": 0.6,
+    }
+
+
+def test_a_reply_carries_text_finish_usage_and_time():
+    reply = answered(replace(says(r"so \boxed{4}, naïvely ∎"), delay=0.1))
+    assert reply.text == r"so \boxed{4}, naïvely ∎"
+    assert reply.finish is Finish.STOP
+    assert reply.usage == Usage(input=11, cached=5, output=7)
+    assert 0.1 <= reply.seconds < 5
+    assert not reply.cached
+
+
+@pytest.mark.parametrize(
+    ("finish", "expected"),
+    [("length", Finish.LENGTH), ("content_filter", Finish.FILTERED), ("stop", Finish.STOP), ("eos", Finish.STOP)],
+)
+def test_why_the_model_stopped_is_kept(finish, expected):
+    assert answered(says("part", finish=finish)).finish is expected
+
+
+def test_no_content_is_an_empty_text():
+    assert answered(says(None)).text == ""
+    assert answered(says(None, finish="content_filter")).finish is Finish.FILTERED
+
+
+def test_a_refusal_is_filtered_and_its_tokens_are_counted():
+    reply = answered(says(None, refusal="I cannot help with that."))
+    assert (reply.text, reply.finish, reply.usage.output) == ("I cannot help with that.", Finish.FILTERED, 7)
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, Usage()),
+        ({}, Usage()),
+        ({"prompt_tokens": 3, "completion_tokens": 2}, Usage(3, 0, 2)),
+        ({"prompt_tokens": 3, "prompt_tokens_details": None}, Usage(3, 0, 0)),
+        ({"prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": None}}, Usage(3, 0, 0)),
+        ({"prompt_tokens": -1, "completion_tokens": 2}, Usage()),
+        ({"prompt_tokens": 10**40}, Usage()),
+        ("many", Usage()),
+    ],
+)
+def test_usage_that_is_absent_or_nonsense_is_zero_and_costs_no_reply(usage, expected):
+    assert answered(body(usage=usage)).usage == expected
+
+
+# Servers that want other parameters
+
+
+def test_a_model_that_wants_max_completion_tokens_gets_them_from_then_on():
+    def reasoning_model(seen):
+        if "max_tokens" in seen.body:
+            said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
+            return error(400, said, param="max_tokens", code="unsupported_parameter")
+        return says("4")
+
+    with ChatServer(reasoning_model) as server:
+        assert ask(server, times=3).text == "4"
+    assert len(server.requests) == 4
+    assert [seen.body.get("max_completion_tokens") for seen in server.requests] == [None, 100, 100, 100]
+
+
+def test_a_server_that_rejects_the_seed_is_asked_without_it_from_then_on(caplog):
+    def strict(seen):
+        return error(422, "body.seed: Extra inputs are not permitted") if "seed" in seen.body else says("4")
+
+    with ChatServer(strict) as server, caplog.at_level(logging.WARNING):
+        assert ask(server, times=3).text == "4"
+    assert ["seed" in seen.body for seen in server.requests] == [True, False, False, False]
+    assert caplog.text.count("does not take 'seed'") == 1
+
+
+def test_several_rejected_parameters_are_found_one_by_one():
+    def picky(seen):
+        for name in ("temperature", "seed", "max_tokens"):
+            if name in seen.body:
+                return error(400, f"Unsupported value: '{name}' is not supported", param=name)
+        return says("4")
+
+    async def left_out():
+        model = opened(server)
+        await model.complete(REQUEST)
+        await model.aclose()
+        return model.left_out
+
+    with ChatServer(picky) as server:
+        assert asyncio.run(left_out()) == {"temperature", "seed", "max_tokens"}
+    assert len(server.requests) == 4
+
+
+def test_a_bad_value_is_not_taken_for_an_unknown_parameter():
+    with ChatServer([error(400, "max_tokens must be at most 50", param="max_tokens")]) as server:
+        failure = ask(server)
+    assert isinstance(failure, KaceError)
+    assert "at most 50" in str(failure)
+    assert len(server.requests) == 1
+
+
+# What an error means
+
+
+@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504])
+def test_a_passing_fault_is_transient(status):
+    assert isinstance(answered(error(status)), Transient)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "Wed, 99 Oct 2026 07:28:00 GMT"}, None),
+    ],
+)
+def test_retry_after_is_read_in_seconds_and_as_a_date(headers, seconds):
+    assert retry_after(headers) == seconds
+    failure = answered(error(429, headers=headers))
+    assert isinstance(failure, RateLimited)
+    assert failure.retry_after == seconds
+
+
+def test_an_overloaded_server_that_says_when_to_return_is_a_rate_limit():
+    failure = answered(error(503, headers={"retry-after": "3"}))
+    assert isinstance(failure, RateLimited)
+    assert failure.retry_after == 3.0
+
+
+def test_an_account_without_credit_stops_the_run():
+    failure = answered(error(429, "You exceeded your current quota", code="insufficient_quota"))
+    assert type(failure) is KaceError
+    assert "credit" in failure.fix
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_names_the_variable(status):
+    failure = answered(error(status, "Incorrect API key"))
+    assert type(failure) is KaceError
+    assert "OPENAI_API_KEY" in failure.fix
+    assert str(status) in str(failure)
+
+
+def test_an_unknown_model_names_the_model_and_the_server():
+    with ChatServer([error(404, "no such model", code="model_not_found")]) as server:
+        failure = ask(server, model="gpt-99")
+    assert type(failure) is KaceError
+    assert "gpt-99" in str(failure)
+    assert server.url in str(failure)
+
+
+def test_a_bad_request_stops_the_run_before_the_first_reply_and_fails_one_attempt_after_it():
+    bad = error(400, "invalid value for 'frequency'")
+    assert type(answered(bad)) is KaceError
+    later = answered(says("4"), bad, times=2)
+    assert type(later) is ModelError
+    assert later.failure is Failure.PROVIDER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (error(400, "flagged", code="content_filter"), Failure.REFUSED),
+        (error(400, "too long", code="context_length_exceeded"), Failure.PROVIDER_ERROR),
+        (error(400, "too long", type="exceed_context_size_error"), Failure.PROVIDER_ERROR),
+        (error(413, "too large"), Failure.PROVIDER_ERROR),
+    ],
+)
+def test_a_prompt_that_is_refused_or_too_long_fails_its_attempt_only(answer, failure):
+    found = answered(answer)
+    assert type(found) is ModelError
+    assert found.failure is failure
+
+
+def test_a_redirect_says_to_mend_the_address():
+    moved = Answer(b"", status=301, headers={"location": "https://elsewhere/"})
+    assert "base URL" in str(answered(moved))
+
+
+def test_a_fault_reported_inside_a_200_is_understood():
+    assert isinstance(answered(body(choices=[], error={"message": "upstream", "code": 502})), Transient)
+    assert isinstance(answered(body(choices=[], error={"message": "slow down", "code": 429})), RateLimited)
+
+
+# Keys, addresses, secrets
+
+
+def test_no_key_and_no_server_says_what_to_do():
+    for url in (None, "https://api.openai.com/v1"):
+        with pytest.raises(UsageError, match="no API key for 'openai/gpt-5'") as caught:
+            OpenAIModel("gpt-5", base_url=url, api_key=None, timeout=1.0, name="openai/gpt-5")
+        assert "OPENAI_API_KEY" in caught.value.fix
+
+
+def test_ones_own_server_needs_no_key():
+    with ChatServer([says("4")]) as server:
+        assert ask(server, api_key=None).text == "4"
+    assert server.requests[0].headers["authorization"] == "Bearer none"
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://h/v1", "http://", "http://h:port/v1", "http://h/v1?k=1"])
+def test_what_is_no_base_url_is_refused_at_once(url):
+    with pytest.raises(UsageError, match="base URL"):
+        OpenAIModel("m", base_url=url, api_key="k", timeout=1.0, name="openai/m")
+
+
+def test_a_mangled_key_is_refused_without_showing_it():
+    with pytest.raises(UsageError) as caught:
+        OpenAIModel("m", base_url=None, api_key="sk-half\nsk-other", timeout=1.0, name="openai/m")
+    assert "sk-" not in str(caught.value)
+
+
+def test_identity_tells_servers_apart_and_keeps_credentials_to_itself():
+    def model(url):
+        return OpenAIModel("m", base_url=url, api_key="canary-key-123", timeout=1.0, name="openai/m")
+
+    plain, other = model("http://a/v1/"), model("http://b/v1")
+    secret = model("http://user:canary-pass@a/v1")
+    assert plain.identity == secret.identity != other.identity
+    assert isinstance(plain, ChatModel)
+    assert "canary" not in secret.identity + repr(secret) + secret.name
+
+
+def test_credentials_in_the_url_are_used_but_never_shown(caplog):
+    def echo(seen):
+        return error(401, f"bad credentials {seen.headers['authorization']} user:canary-pass-9 sk-canary-key-9")
+
+    async def call():
+        model = OpenAIModel("m", base_url=url, api_key="sk-canary-key-9", timeout=5.0, name="openai/m")
+        try:
+            with pytest.raises(KaceError) as caught:
+                await model.complete(REQUEST)
+            return caught.value
+        finally:
+            await model.aclose()
+
+    with ChatServer(echo) as server, caplog.at_level(logging.DEBUG):
+        url = server.url.replace("http://", "http://user:canary-pass-9@")
+        failure = asyncio.run(call())
+    sent = server.requests[0].headers["authorization"]
+    assert sent == "Basic dXNlcjpjYW5hcnktcGFzcy05"
+    for text in (str(failure), repr(failure), caplog.text):
+        assert "canary" not in text
+        assert "dXNlcjpjYW5hcnktcGFzcy05" not in text
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 429, 500])
+def test_a_server_that_echoes_the_key_puts_it_in_no_message(status):
+    key = "canary-0123456789"  # not shaped like any key we know
+    echo = Answer(f"<html>key {key} {'x' * 500}</html>".encode(), status=status)
+    failure = answered(echo, api_key=key)
+    assert "canary" not in f"{failure} {failure!r} {failure.message}"
+    assert len(str(failure)) < 700
+
+
+# Connections
+
+
+def test_one_model_serves_many_event_loops():
+    with ChatServer([says("4")]) as server:
+        model = opened(server)
+
+        async def call():
+            reply = await model.complete(REQUEST)
+            await model.aclose()
+            await model.aclose()
+            return reply.text
+
+        assert [asyncio.run(call()) for _ in range(3)] == ["4"] * 3
+
+
+def test_connections_are_used_again():
+    with ChatServer([says("4")]) as server:
+        ask(server, times=5)
+    assert len({seen.peer for seen in server.requests}) == 1
+
+
+def test_three_hundred_calls_run_side_by_side():
+    together = replace(says("4"), until=lambda: len(server.requests) >= 300)
+
+    async def calls():
+        model = opened(server, timeout=30.0)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(300):
+                group.create_task(model.complete(REQUEST))
+        await model.aclose()
+
+    with ChatServer([together]) as server:
+        asyncio.run(calls())
+    assert len({seen.peer for seen in server.requests}) == 300
+
+
+def test_cancelled_calls_leave_the_connections_usable():
+    slow, quick = replace(says("late"), delay=30.0), says("4")
+
+    async def calls():
+        model = opened(server, timeout=60.0)
+        tasks = [asyncio.create_task(model.complete(REQUEST)) for _ in range(100)]
+        while len(server.requests) < 100:
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        replies = [(await model.complete(REQUEST)).text for _ in range(3)]
+        await model.aclose()
+        return replies
+
+    with ChatServer(lambda seen: slow if len(server.requests) <= 100 else quick) as server:
+        assert asyncio.run(calls()) == ["4"] * 3
+
+
+def test_the_sdk_is_loaded_by_the_first_call_and_not_before():
+    code = (
+        "import sys; from kace.models.openai import OpenAIModel;"
+        "OpenAIModel('m', base_url='http://localhost/v1', api_key=None, timeout=1.0, name='openai/m');"
+        "sys.exit('openai' in sys.modules or 'httpx2' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_compressed_reply_is_read():
+    import gzip
+
+    reply = answered(Answer(gzip.compress(says("4").body), headers={**JSON, "content-encoding": "gzip"}))
+    assert reply.text == "4"

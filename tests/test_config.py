@@ -1,0 +1,104 @@
+"""One configuration, resolved in layers, each value knowing its source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kace.config import load_config, user_cache
+from kace.errors import UsageError
+from kace.tiers import TierName
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_default_is_the_embedded_model():
+    config = load_config(env={})
+    assert config.model == "local/qwen2.5-coder-0.5b"
+    assert config.preset == "starter"
+    assert config.source("model") == "preset"
+    assert config.source("seed") == "default"
+
+
+def test_another_model_gets_the_papers_caps():
+    config = load_config({"model": "openai/gpt-4.1-mini"}, env={})
+    assert config.preset == "aime25"
+    sampling = config.tier_sampling()
+    assert [(sampling[t].temperature, sampling[t].max_tokens) for t in TierName] == [
+        (0.6, 6000),
+        (0.6, 12000),
+        (0.8, 12000),
+    ]
+
+
+def test_math_hard_caps_every_tier_at_two_thousand():
+    sampling = load_config({"preset": "math-hard"}, env={}).tier_sampling()
+    assert {draw.max_tokens for draw in sampling.values()} == {2000}
+
+
+def test_flags_beat_the_environment_which_beats_the_file(tmp_path: Path):
+    (tmp_path / "kace.toml").write_text('seed = 1\ntimeout = 5\nmodel = "scripted/steady"\n')
+    config = load_config({"seed": 3, "timeout": None}, env={"KACE_SEED": "2", "KACE_TIMEOUT": "6"})
+    assert (config.seed, config.source("seed")) == (3, "flag")
+    assert (config.timeout, config.source("timeout")) == (6.0, "env")
+    assert (config.model, config.source("model")) == ("scripted/steady", "file")
+
+
+def test_a_tier_is_set_in_the_file_and_the_rest_stays_the_presets(tmp_path: Path):
+    (tmp_path / "kace.toml").write_text("[sampling.HS]\ntemperature = 1.0\n")
+    sampling = load_config({"preset": "aime25"}, env={}).tier_sampling()
+    assert sampling[TierName.HS].temperature == 1.0
+    assert sampling[TierName.HS].max_tokens == 12000
+    assert sampling[TierName.ES].temperature == 0.6
+
+
+def test_our_own_variable_beats_the_shared_one():
+    env = {"OPENAI_BASE_URL": "http://a", "KACE_BASE_URL": "http://b"}
+    assert load_config(env=env).base_url == "http://b"
+
+
+def test_the_key_is_never_in_what_is_written():
+    config = load_config(env={"OPENAI_API_KEY": "sk-canary-123"})
+    assert "canary" not in config.model_dump_json()
+    assert "canary" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("flags", "env", "complaint"),
+    [
+        ({"modle": "x"}, {}, "unknown setting 'modle' from flag; did you mean 'model'?"),
+        ({}, {"KACE_SEDE": "1"}, "unknown setting 'sede' from env; did you mean 'seed'?"),
+        ({"preset": "aime"}, {}, "unknown preset 'aime'; did you mean 'aime25'?"),
+        ({}, {"KACE_SEED": "many"}, "setting 'seed' (from env)"),
+        ({"temperature": -1}, {}, "setting 'temperature' (from flag)"),
+        ({"max_connections": 0}, {}, "setting 'max_connections'"),
+    ],
+)
+def test_bad_settings_are_one_line_with_the_source(flags: dict[str, object], env: dict[str, str], complaint: str):
+    with pytest.raises(UsageError) as caught:
+        load_config(flags, env=env)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["seed = ", "sampling.XS.temperature = 1", "[sampling.ES]\nheat = 1", "unheard = 1"])
+def test_a_bad_file_is_refused(tmp_path: Path, text: str):
+    path = tmp_path / "my.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError):
+        load_config(file=path, env={})
+
+
+def test_a_named_file_must_exist(tmp_path: Path):
+    with pytest.raises(UsageError, match="no such file"):
+        load_config(file=tmp_path / "absent.toml", env={})
+
+
+def test_where_the_cache_lives(tmp_path: Path):
+    assert user_cache({"KACE_CACHE_DIR": str(tmp_path)}) == tmp_path
+    assert user_cache({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "kace"
+    assert user_cache({}) == Path.home() / ".cache" / "kace"
