@@ -1,0 +1,1 @@
+"""Problem sets: the bundled starter set, and loaders for others."""
