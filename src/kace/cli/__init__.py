@@ -1,0 +1,71 @@
+"""The command line. Each verb has a file of its own; heavy imports happen inside the verb that needs them."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import typer
+
+from kace.cli.data import data_app
+from kace.cli.demo import demo
+from kace.cli.doctor import doctor
+from kace.cli.models import models_app
+from kace.cli.solve import solve
+from kace.errors import KaceError
+
+app = typer.Typer(
+    name="kace",
+    help="Makes a frozen language model better at mathematics. Start with: kace demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command()(solve)
+app.command()(demo)
+app.command()(doctor)
+app.add_typer(models_app, name="models")
+app.add_typer(data_app, name="data")
+
+
+def version(show: bool) -> None:
+    """Print the version and stop."""
+    if show:
+        from importlib.metadata import version as installed
+
+        print(f"kace {installed('kace')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Show the version."),
+) -> None:
+    """Knowledge-adaptive context engineering."""
+
+
+def main() -> None:
+    """Run the command line: operator errors are one line on stderr, Ctrl-C is exit 130, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
+    try:
+        app()
+    except KaceError as error:
+        _say(f"kace: {error}")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
+        sys.stdout = None
+        sys.exit(1)
+
+
+def _say(line: str) -> None:
+    from kace.cli.show import plain
+    from kace.redact import redact
+
+    if sys.stderr is not None:
+        print(plain(redact(line)), file=sys.stderr)

@@ -1,0 +1,114 @@
+"""How solves look in a terminal. Text that came from outside is stripped of control characters first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from kace.attempt import Outcome
+from kace.summary import Summary
+from kace.tiers import LOCKED, ExitPath
+from kace.trace import AttemptRecord, SolveRecord
+
+ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+def plain(text: str, limit: int | None = None) -> str:
+    """Text safe to print: no escape sequences, no overwriting, no reordering; cut to `limit` characters."""
+    text = CONTROLS.sub("", ESCAPES.sub("", text))
+    if limit is not None:
+        text = " ".join(text.split())
+        if len(text) > limit:
+            text = text[: limit - 1] + "…"
+    return text
+
+
+def path_of(record: SolveRecord) -> str:
+    """The tiers climbed, such as `ES>MS`."""
+    tiers = [tier.name.value for tier in LOCKED if any(a.tier is tier.name for a in record.attempts)]
+    return ">".join(tiers) + ("!" if record.exit.value.startswith("fallback") else "")
+
+
+def votes_of(record: SolveRecord, limit: int = 4) -> str:
+    """The answer classes with their support, most supported first, such as `12 x3, 7 x2, none x1`."""
+    classes = sorted(record.classes, key=lambda c: (-len(c.positions), c.positions[0]))
+    parts = [f"{plain(c.answer, 18)} x{len(c.positions)}" for c in classes[:limit]]
+    if len(classes) > limit:
+        parts.append(f"{len(classes) - limit} more")
+    silent = sum(a.answer is None and a.outcome is not Outcome.CANCELLED for a in record.attempts)
+    if silent:
+        parts.append(f"none x{silent}")
+    return ", ".join(parts)
+
+
+def verdict_of(record: SolveRecord) -> str:
+    """`right`, `wrong`, or nothing where no answer is expected."""
+    if record.correct is None:
+        return ""
+    return "right" if record.correct else "wrong"
+
+
+def audit_line(record: SolveRecord) -> str:
+    """One line that says how an answer came about."""
+    tokens = sum(a.input + a.output for a in record.attempts)
+    kept = sum(a.from_cache for a in record.attempts)
+    calls = f"{record.real_calls} calls" + (f" ({kept} from cache)" if kept else "")
+    if record.real_calls != record.paper_calls:
+        calls += f" (paper {record.paper_calls})"
+    parts = [
+        plain(record.label or record.problem[:8]),
+        plain(record.answer, 40) if record.answer else "no answer",
+        verdict_of(record),
+        record.exit.value,
+        votes_of(record),
+        calls,
+        f"{tokens:,} tokens",
+        f"{record.seconds:.1f} s",
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def explanation(record: SolveRecord, text_of: Callable[[AttemptRecord], str]) -> str:
+    """Every attempt of a solve, tier by tier, with its text."""
+    lines = []
+    for attempt in record.attempts:
+        lens = attempt.lens or "sampling only"
+        answer = f"answer {plain(attempt.answer, 60)}" if attempt.answer else attempt.outcome.value
+        lines.append(
+            f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer}"
+            f" ({attempt.output} tokens, {attempt.seconds:.1f} s)"
+        )
+        body = text_of(attempt) or attempt.detail
+        lines += [f"   {line}" for line in plain(body).strip().splitlines()]
+        lines.append("")
+    lines.append(f"-- {record.exit.value}: {votes_of(record, limit=10)}")
+    return "\n".join(lines)
+
+
+def summary_lines(summary: Summary, seconds: float) -> list[str]:
+    """The figures of a run, one a line."""
+    n = summary.problems or 1
+    lines = []
+    if summary.accuracy is not None:
+        low, high = summary.interval
+        lines.append(
+            f"accuracy     {summary.correct} of {summary.labelled} = {summary.accuracy:.1%}"
+            f"   (95 % interval {low:.1%} to {high:.1%})"
+        )
+    exits = ", ".join(f"{path.value} {summary.exits[path]}" for path in ExitPath if summary.exits[path])
+    lines.append(f"exits        {exits}")
+    lines.append(
+        f"calls        {summary.paper_calls / n:.2f} a problem by the paper's count,"
+        f" {summary.real_calls / n:.2f} really made"
+        + (f" ({summary.cached_calls} of {summary.real_calls} read from disk)" if summary.cached_calls else "")
+    )
+    usage = summary.usage
+    lines.append(f"tokens       {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out")
+    if summary.fresh_output and seconds > 0:
+        lines.append(f"speed        {summary.fresh_output / seconds:,.0f} output tokens/s over {seconds:.0f} s")
+    failures = {o: summary.outcomes[o] for o in Outcome if o is not Outcome.ANSWERED and summary.outcomes[o]}
+    if failures:
+        listed = ", ".join(f"{outcome.value} {count}" for outcome, count in failures.items())
+        lines.append(f"no answer    {listed} (attempts; they count and vote for nothing)")
+    return lines

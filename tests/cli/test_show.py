@@ -1,0 +1,90 @@
+"""What reaches the terminal is safe to print and says how an answer came about."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kace.cli.show import audit_line, explanation, path_of, plain, summary_lines, votes_of
+from kace.config import load_config
+from kace.equivalence import Judge
+from kace.ladder import Kit, climb
+from kace.models.scripted import Scripted, dice
+from kace.problem import Problem
+from kace.summary import Summary
+from kace.trace import SolveRecord
+
+
+def record(script, expected: str | None = "1", label: str = "p1") -> SolveRecord:
+    async def work() -> SolveRecord:
+        async with Judge() as judge:
+            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling())
+            return SolveRecord.of(await climb(Problem("How much?", expected, label), kit))
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "\x1b[2J",
+        "\x1b]8;;http://evil\x07x\x1b]8;;\x07",
+        "\x1b]52;c;cm0gLXJm\x07",
+        "\a",
+        "\r",
+        "\x9b2J",
+        "\u202e",
+        "\x00",
+    ],
+)
+def test_escape_sequences_never_reach_the_terminal(attack: str):
+    shown = plain(f"a{attack}b")
+    assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c == "\u202e" for c in shown)
+    assert shown.startswith("a")
+    assert shown.endswith("b")
+
+
+@given(st.text())
+def test_plain_text_is_printable_and_plain_again(text: str):
+    once = plain(text)
+    assert plain(once) == once
+    assert len(plain(text, 10)) <= 10
+
+
+def test_a_hostile_answer_and_label_are_stripped_everywhere():
+    evil = "\x1b[31m1\x1b]52;c;eA==\x07"
+    solved = record(lambda _: f"\\boxed{{{evil}}}", label="p\x1b[2J1")
+    texts = [audit_line(solved), votes_of(solved), explanation(solved, lambda _: f"x {evil}")]
+    assert all("\x1b" not in text and "\x07" not in text for text in texts)
+
+
+def test_the_audit_line_says_exit_votes_calls_tokens_and_seconds():
+    line = audit_line(record(lambda _: "\\boxed{1}"))
+    for part in ("p1", "right", "es_unanimous", "1 x2", "2 calls", "tokens", " s"):
+        assert part in line
+    assert "\n" not in line
+
+
+def test_missing_answers_are_in_the_votes():
+    silent = record(lambda _: "none", label="")
+    assert votes_of(silent) == "none x10"
+    assert path_of(silent) == "ES>MS>HS!"
+    assert "no answer" in audit_line(silent)
+    assert "wrong" in audit_line(silent)
+
+
+def test_many_classes_are_cut_short():
+    assert "more" in votes_of(record(dice(10**9)))
+
+
+def test_the_summary_has_interval_exits_both_calls_and_tokens():
+    summary = Summary.of([record(lambda _: "\\boxed{1}"), record(lambda _: "no")])
+    text = "\n".join(summary_lines(summary, 2.0))
+    assert "1 of 2 = 50.0%" in text
+    assert "95 % interval" in text
+    assert "es_unanimous 1, fallback_last_hs 1" in text
+    assert "6.00 a problem by the paper's count, 6.00 really made" in text
+    assert "no_answer 10" in text

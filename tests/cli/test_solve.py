@@ -1,0 +1,212 @@
+"""`kace solve` as a person or a pipe uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+STEADY = ["--model", "scripted/steady"]
+
+
+@pytest.fixture
+def kace(tmp_path: Path):
+    """Run the command line in an empty folder with an empty cache."""
+
+    def run(*arguments: str, stdin: str | None = None, env: dict[str, str] | None = None):
+        return subprocess.run(
+            [sys.executable, "-m", "kace", *arguments],
+            cwd=tmp_path,
+            env={**environment(tmp_path), **(env or {})},
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+def environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "OPENAI_"))}  # noqa: TID251
+    return {**kept, "KACE_CACHE_DIR": str(folder / "cache")}
+
+
+def write(folder: Path, n: int = 12) -> Path:
+    path = folder / "p.jsonl"
+    path.write_text(
+        "".join(json.dumps({"problem": f"Throw {i}", "answer": "3", "id": f"t{i}"}) + "\n" for i in range(n))
+    )
+    return path
+
+
+def test_standard_output_is_the_answer_alone(kace):
+    done = kace("solve", "What is 6 times 7?", *STEADY)
+    assert done.returncode == 0
+    assert done.stdout == "42\n"
+    assert "es_unanimous" in done.stderr
+    assert "2 calls" in done.stderr
+
+
+def test_a_problem_can_be_piped(kace):
+    assert kace("solve", *STEADY, stdin="6 times 7?\n").stdout == "42\n"
+    assert kace("solve", "-", *STEADY, stdin="6 times 7?\n").stdout == "42\n"
+
+
+def test_json_is_one_parseable_record(kace):
+    row = json.loads(kace("solve", "6 times 7?", *STEADY, "--json", "--explain").stdout)
+    assert row["answer"] == "42"
+    assert row["exit"] == "es_unanimous"
+    assert row["paper_calls"] == row["real_calls"] == 2
+    assert len(row["texts"]) == 2
+    assert "boxed" in row["texts"][0]
+
+
+def test_explain_shows_every_attempt(kace):
+    shown = kace("solve", "Throw", "--model", "scripted/dice?sides=1000", "--explain").stdout
+    assert shown.count("-- ES attempt") == 2
+    assert shown.count("-- HS attempt") == 5
+    assert "domain_patterns" in shown
+
+
+def test_asking_again_costs_nothing(kace):
+    kace("solve", "6 times 7?", *STEADY)
+    assert "2 from cache" in kace("solve", "6 times 7?", *STEADY).stderr
+    assert "from cache" not in kace("solve", "6 times 7?", *STEADY, "--no-cache").stderr
+    assert "from cache" not in kace("solve", "6 times 7?", *STEADY, "--seed", "1").stderr
+
+
+def test_a_file_gives_a_line_each_and_a_summary_and_resumes(kace, tmp_path: Path):
+    path = write(tmp_path)
+    first = kace("solve", "--file", str(path), "--model", "scripted/dice?sides=3")
+    assert first.returncode == 0
+    assert len(first.stdout.splitlines()) == 12
+    assert "of 12 =" in first.stderr
+    assert "95 % interval" in first.stderr
+    again = kace("solve", "--file", str(path), "--model", "scripted/dice?sides=3", "--json")
+    assert len([json.loads(line) for line in again.stdout.splitlines()]) == 12
+    (run,) = (tmp_path / "runs").iterdir()
+    assert len((run / "traces.jsonl").read_text().splitlines()) == 12
+
+
+def test_a_file_can_be_piped_limited_and_mapped(kace):
+    rows = '{"q": "a?", "gold": "42"}\n{"q": "b?", "gold": "41"}\n{"q": "c?"}\n'
+    done = kace(
+        "solve", "--file", "-", *STEADY, "--limit", "2", "--field", "problem=q", "--field", "answer=gold", stdin=rows
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 of 2 = 50.0%" in done.stderr
+
+
+BAD = [
+    (["solve", "x", "--model", "nope/x"], 2, "unknown model 'nope/x'"),
+    (["solve", "x", "--model", "local/absent"], 2, "absent"),
+    (["solve", "x", "--model", "local/absent.gguf"], 2, "absent.gguf"),
+    (["solve", "x", "--model", "scripted/absent"], 2, "choose one of"),
+    (["solve", "x", "--model", "replay/absent"], 2, "no such file"),
+    (["solve", "x", "--model", "openai/gpt-4.1-mini"], 2, "OPENAI_API_KEY"),
+    (["solve", "x", "--preset", "aime"], 2, "did you mean 'aime25'?"),
+    (["solve", *STEADY], 2, "the problem is empty"),
+    (["solve", "x" * 100_001, *STEADY], 2, "over the limit"),
+    (["solve", "x", "--file", "y", *STEADY], 2, "give one of them"),
+    (["solve", "--file", "absent.jsonl", *STEADY], 2, "absent.jsonl: no such file"),
+    (["solve", "--file", "empty.jsonl", *STEADY], 2, "no problems in the file"),
+    (["solve", "--file", "bad.jsonl", *STEADY], 2, "bad.jsonl:2: not JSON"),
+    (["solve", "--file", ".", *STEADY], 2, "is a directory"),
+    (["solve", "x", *STEADY, "--field", "nonsense"], 0, ""),
+    (["solve", "x", "--model", "scripted/silent"], 1, "no answer: 10 attempts ended in no_answer"),
+    (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
+    (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9", "--max-usd", "1"], 2, "needs a price"),
+    (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9"], 1, "127.0.0.1:9"),
+    (["solve", "x", *STEADY, "--config", "absent.toml"], 2, "absent.toml"),
+    (["solve", "--no-such-flag"], 2, "--no-such-flag"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "complaint"), BAD, ids=[" ".join(b[0])[:60] for b in BAD])
+def test_bad_input_is_one_clear_line(kace, tmp_path: Path, arguments: list[str], code: int, complaint: str):
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "bad.jsonl").write_text('{"problem": "a"}\n{"problem": \n')
+    done = kace(*arguments)
+    assert done.returncode == code, done.stderr
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+    if code and "--no-such-flag" not in arguments:
+        assert len([line for line in done.stderr.splitlines() if line.startswith("kace:")]) == 1
+
+
+@pytest.mark.parametrize("text", ["\u202ewhat", "∫₀¹ x² dx", "\u200b\u200b2+2", "２＋２", "a\x00b", "😀" * 50])
+def test_unicode_tricks_are_just_text(kace, text: str):
+    assert kace("solve", "-", *STEADY, stdin=text).stdout == "42\n"
+
+
+def test_ctrl_c_says_how_to_go_on_and_ends_quickly(tmp_path: Path):
+    path = write(tmp_path, 400)
+    arguments = ["solve", "--file", str(path), "--model", "scripted/dice?sides=9&latency=0.2", "--max-connections", "4"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kace", *arguments],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - sent < 5
+    assert "interrupted. Go on with: kace solve --file" in errors
+    assert "Traceback" not in errors
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "traces.jsonl").read_text().endswith("}\n")
+
+
+def test_sigterm_ends_it_the_same_way(tmp_path: Path):
+    path = write(tmp_path, 400)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kace", "solve", "--file", str(path), "--model", "scripted/dice?sides=9&latency=0.2"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.terminate()
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Go on with" in errors
+
+
+@pytest.mark.parametrize(
+    "env", [{"TERM": "dumb"}, {"COLUMNS": "20"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"NO_COLOR": "1"}]
+)
+def test_odd_terminals_are_no_trouble(kace, env: dict[str, str]):
+    done = kace("solve", "What is ½?", *STEADY, "--explain", env=env)
+    assert done.returncode == 0, done.stderr
+
+
+def test_closed_output_is_no_traceback(tmp_path: Path):
+    shell = f"{sys.executable} -m kace solve 'x' --model scripted/steady"
+    for closed in (">&-", "2>&-", "| head -c 0"):
+        done = subprocess.run(
+            ["bash", "-c", f"{shell} {closed}"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
+        )
+        assert "Traceback" not in done.stderr
+        assert "Exception" not in done.stderr
+
+
+def test_version_and_help(kace):
+    assert kace("--version").stdout.startswith("kace 0.")
+    for verb in ("solve", "demo", "doctor", "models", "data"):
+        assert verb in kace("--help").stdout

@@ -1,0 +1,128 @@
+"""`kace demo`, `doctor`, `models` and `data`, as a new user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kace.cli.demo import RECORDING, demo_problems
+from kace.problem import load_problems
+from tests.models.chat_server import Answer, ChatServer, error
+
+
+@pytest.fixture
+def kace(tmp_path: Path):
+    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "OPENAI_"))}  # noqa: TID251
+        return subprocess.run(
+            [sys.executable, "-m", "kace", *arguments],
+            cwd=tmp_path,
+            env={**kept, "KACE_CACHE_DIR": str(tmp_path / "cache"), **env},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+def test_the_replay_shows_a_recorded_run_of_the_real_model_and_says_so(kace, tmp_path: Path):
+    done = kace("demo", "--replay")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("This is a REPLAY of a recorded run of the real model")
+    assert sum(line.startswith("starter-test-") for line in done.stdout.splitlines()) == 12
+    for figure in ("accuracy", "95 % interval", "exits", "by the paper's count", "tokens"):
+        assert figure in done.stdout
+    (run,) = (tmp_path / "runs").iterdir()
+    assert json.loads((run / "run.json").read_text())["replay_of"].startswith("replay/")
+
+
+def test_the_recording_is_of_the_default_model_and_of_every_demo_problem():
+    recorded = [json.loads(line) for line in RECORDING.read_text(encoding="utf-8").splitlines()]
+    assert {row["problem"] for row in recorded} == {problem.id for problem in demo_problems()}
+    assert all("1d9614638d18024d" in row["model"] for row in recorded)
+
+
+def test_the_demo_takes_from_every_domain():
+    assert len({problem.domain for problem in demo_problems()}) == 5
+
+
+def test_without_weights_and_without_any_source_the_demo_replays(kace):
+    # No hub answers and pip may not look anywhere: the weights cannot be had.
+    done = kace("demo", HF_ENDPOINT="http://127.0.0.1:9", PIP_NO_INDEX="1", PIP_FIND_LINKS="/nonexistent")
+    assert done.returncode == 0, done.stderr
+    assert "REPLAY" in done.stdout
+    assert "127.0.0.1:9" in done.stderr, "what was tried is named"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_that_was_asked_for_is_never_replaced_by_a_replay(kace):
+    done = kace("demo", "--model", "local/absent")
+    assert done.returncode == 2
+    assert "absent" in done.stderr
+
+
+def test_models_are_listed_with_size_and_state(kace):
+    rows = [json.loads(line) for line in kace("models", "list", "--json").stdout.splitlines()]
+    assert {row["name"] for row in rows} >= {"local/qwen2.5-coder-0.5b", "local/smollm2-135m"}
+    assert not any(row["here"] for row in rows)
+    assert "491 MB  not here" in kace("models", "list").stdout
+
+
+def test_where_fails_with_the_fix_when_a_model_is_not_here(kace):
+    done = kace("models", "where", "smollm2-135m")
+    assert done.returncode == 1
+    assert "kace models pull smollm2-135m" in done.stderr
+    assert kace("models", "where", "qwen").returncode == 2
+
+
+def test_the_doctor_passes_what_works_and_says_the_fix_for_what_does_not(kace):
+    good = kace("doctor", "--model", "scripted/steady")
+    assert good.returncode == 0, good.stdout
+    assert "FAIL" not in good.stdout
+    bad = kace("doctor")
+    assert bad.returncode == 1
+    assert "fix: kace models pull qwen2.5-coder-0.5b" in bad.stdout
+    keyless = kace("doctor", "--model", "openai/gpt-4.1-mini", "--json")
+    checks = {row["name"]: row for row in map(json.loads, keyless.stdout.splitlines())}
+    assert not checks["key"]["ok"]
+    assert "OPENAI_API_KEY" in checks["key"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "healthy", "said"),
+    [
+        (Answer(body=b'{"data": [{"id": "m"}]}'), True, "has 'm'"),
+        (Answer(body=b'{"data": [{"id": "other"}]}'), False, "choose one of other"),
+        (error(401), False, "check the key"),
+        (Answer(body=b"<html>hello"), False, "is the server up"),
+    ],
+)
+def test_the_doctor_asks_the_endpoint(kace, reply: Answer, healthy: bool, said: str):
+    with ChatServer([reply]) as server:
+        done = kace("doctor", "--model", "openai/m", "--base-url", server.url)
+    assert (done.returncode == 0) is healthy, done.stdout
+    assert said in done.stdout
+
+
+def test_the_doctor_notices_a_cache_that_cannot_be_written(kace, tmp_path: Path):
+    (tmp_path / "file").write_text("in the way")
+    done = kace("doctor", "--model", "scripted/steady", KACE_CACHE_DIR=str(tmp_path / "file" / "cache"))
+    assert done.returncode == 1
+    assert "set KACE_CACHE_DIR" in done.stdout
+
+
+def test_data_writes_the_bundled_split_and_fresh_problems(kace, tmp_path: Path):
+    assert len(kace("data", "starter", "--split", "train").stdout.splitlines()) == 100
+    done = kace("data", "starter", "--n", "300", "--seed", "7", "-o", "fresh.jsonl")
+    assert done.returncode == 0, done.stderr
+    fresh = load_problems(tmp_path / "fresh.jsonl")
+    assert len(fresh) == 300
+    again = kace("data", "starter", "--n", "300", "--seed", "7").stdout
+    assert again == (tmp_path / "fresh.jsonl").read_text(encoding="utf-8")
+    assert kace("data", "starter", "--split", "exam").returncode == 2

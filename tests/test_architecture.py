@@ -1,0 +1,64 @@
+"""The pure core imports nothing above it, and starting up loads nothing heavy."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import kace
+
+PACKAGE = Path(kace.__file__).parent
+PURE = (
+    *("answer", "notation", "reading", "calculator", "exact", "radicals", "intervals", "estimate"),
+    *("vote", "tiers", "preset", "stats", "attempt", "errors", "models.base"),
+)
+THIRD_PARTY = {"pydantic", "typer", "rich", "openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
+HEAVY = {"openai", "httpx2", "sympy", "math_verify", "xllamacpp", "rich", "pydantic", "asyncio", "typer"}
+
+
+def imports(module: str) -> set[str]:
+    path = PACKAGE / f"{module.replace('.', '/')}.py"
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def test_the_pure_core_imports_only_itself_and_the_standard_library():
+    for module in PURE:
+        for name in imports(module):
+            assert name.split(".")[0] not in THIRD_PARTY, f"{module} imports {name}"
+            if name.startswith("kace."):
+                assert name.removeprefix("kace.") in PURE, f"{module} imports {name}"
+            assert name not in {"os", "pathlib", "socket", "subprocess", "time", "random"}, f"{module} imports {name}"
+
+
+def loaded_by(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in done.stdout.split("\n")[-2].split()}
+
+
+def test_importing_kace_loads_nothing_heavy():
+    assert not loaded_by("import kace") & HEAVY
+
+
+def test_help_loads_nothing_heavy():
+    help_ = "from kace.cli import app\ntry:\n app(['--help'])\nexcept SystemExit: pass"
+    assert not loaded_by(help_) & {"openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
+
+
+def test_every_public_name_resolves():
+    for name in kace.__all__:
+        assert getattr(kace, name) is not None
+    assert set(kace.__all__) == set(kace._HOME)
+
+
+def test_no_module_grows_into_a_hub():
+    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
+    assert {str(path): n for path, n in sizes.items() if n > 350} == {}

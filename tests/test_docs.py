@@ -1,0 +1,48 @@
+"""The documents say what is so."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_command_page_is_current():
+    spec = importlib.util.spec_from_file_location("generate_cli", ROOT / "docs" / "generate_cli.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == module.page(), "run: python docs/generate_cli.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_every_file_a_page_names_exists(page: Path):
+    text = page.read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(([^)#:]+)\)", text)
+    named = re.findall(r"`((?:src|tests|benchmarks|docs|experiments)/[\w./-]+)`", text)
+    for name in linked:
+        assert (page.parent / name).exists(), name
+    for name in named:
+        assert (ROOT / name).exists(), name
+
+
+def test_the_package_docstring_example_works():
+    code = "import doctest, kace, sys; sys.exit(doctest.testmod(kace).failed)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_file_names_a_registry_host():
+    hosts = re.compile(r"pypi" + r"\.org|pythonhosted" + r"\.org|registry\.npmjs|deb\.debian", re.IGNORECASE)
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".lock", ".in", ""} and path.is_file():
+            assert not hosts.search(path.read_text(encoding="utf-8", errors="replace")), name
