@@ -18,7 +18,8 @@ from itertools import combinations
 from pathlib import Path
 
 from kace.answer import Answer
-from kace.equivalence import Judge, Verdict
+from kace.equivalence import Judge
+from kace.ladder import classes_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 ATTEMPTS = DATA / "attempts_qwen2.5-coder-1.5b_math_l45_train200.jsonl.gz"
@@ -36,26 +37,11 @@ def recorded() -> list[list[str]]:
     return list(problems.values())
 
 
-async def classes(texts: list[str], judge: Judge) -> int:
-    """How many different answers there are."""
-    representatives: dict[str, Answer] = {}
-    for answer in map(Answer.of, texts):
-        if answer.key in representatives:
-            continue
-        for other in representatives.values():
-            if await judge(other, answer) is Verdict.SAME:
-                break
-        else:
-            representatives[answer.key] = answer
-    return len(representatives)
-
-
 async def ours(problems: list[list[str]]) -> float:
     start = time.perf_counter()
-    async with Judge() as judge:
-        async with asyncio.TaskGroup() as group:
-            for texts in problems:
-                group.create_task(classes(texts, judge))
+    async with Judge() as judge, asyncio.TaskGroup() as votes:
+        for texts in problems:
+            votes.create_task(classes_of([Answer.of(text) for text in texts], judge))
     return time.perf_counter() - start
 
 

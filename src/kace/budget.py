@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kace.errors import BudgetExceeded, UsageError
-from kace.models.base import ChatModel, Reply, Request, Usage
+from kace.models.base import ChatModel, Reply, Request, Usage, Wrapper
 
 CHARS_PER_TOKEN = 2
 """Deliberately low, so that a reservation made before the provider has counted is never too small."""
@@ -125,31 +125,17 @@ class Ledger:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Metered:
+class Metered(Wrapper):
     """A model whose every call goes through the ledger."""
 
-    model: ChatModel
-    ledger: Ledger
-    role: str
-
-    @property
-    def name(self) -> str:
-        """The inner model's name."""
-        return self.model.name
-
-    @property
-    def identity(self) -> str:
-        """The inner model's identity."""
-        return self.model.identity
+    def __init__(self, model: ChatModel, ledger: Ledger, role: str) -> None:
+        super().__init__(model)
+        self.ledger = ledger
+        self.role = role
 
     async def complete(self, request: Request) -> Reply:
         """Answer within the caps."""
         return await self.ledger.complete(self.role, self.model, request)
-
-    async def aclose(self) -> None:
-        """Close the inner model."""
-        await self.model.aclose()
 
 
 def _worst_case(request: Request) -> Usage:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from kace.errors import KaceError
-from kace.models.base import ChatModel, Failure, ModelError, RateLimited, Reply, Request, Transient
+from kace.models.base import ChatModel, Failure, ModelError, RateLimited, Reply, Request, Transient, Wrapper
 
 START = 20
 HEADROOM = 2.0
@@ -194,27 +194,17 @@ class AdaptiveLimiter:
         self._next_start = max(self._next_start, now + 2 / self._rate)  # lets the provider's bucket fill a little
 
 
-class Limited:
+class Limited(Wrapper):
     """A model driven within the limits: each request has a place while it is under way, and is tried again by policy.
 
     An error the operator must mend ends it: every later request fails with the same words and nothing is sent.
     """
 
     def __init__(self, model: ChatModel, limiter: AdaptiveLimiter, policy: RetryPolicy) -> None:
-        self._model = model
+        super().__init__(model)
         self._limiter = limiter
         self._policy = policy
         self._broken: KaceError | None = None
-
-    @property
-    def name(self) -> str:
-        """The inner model's name."""
-        return self._model.name
-
-    @property
-    def identity(self) -> str:
-        """The inner model's identity."""
-        return self._model.identity
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, with as many tries as the policy grants."""
@@ -226,10 +216,6 @@ class Limited:
             raise ModelError(
                 Failure.TIMEOUT, f"no reply within {self._policy.deadline:g} s, retries included"
             ) from None
-
-    async def aclose(self) -> None:
-        """Close the inner model."""
-        await self._model.aclose()
 
     async def _persist(self, request: Request, clock: asyncio.Timeout) -> Reply:
         loop = asyncio.get_running_loop()
@@ -260,7 +246,7 @@ class Limited:
     async def _try(self, request: Request) -> Reply:
         self._check_unbroken()
         try:
-            return await self._model.complete(request)
+            return await self.model.complete(request)
         except KaceError as error:
             self._broken = error
             raise

@@ -166,6 +166,27 @@ class ChatModel(Protocol):
         ...
 
 
+class Wrapper:
+    """A model that does one thing more than the model inside it."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+
+    @property
+    def name(self) -> str:
+        """The inner model's name."""
+        return self.model.name
+
+    @property
+    def identity(self) -> str:
+        """The inner model's identity."""
+        return self.model.identity
+
+    async def aclose(self) -> None:
+        """Close the inner model."""
+        await self.model.aclose()
+
+
 def chat(system: str, user: str) -> tuple[Message, ...]:
     """The common two-message conversation."""
     return (Message(Role.SYSTEM, system), Message(Role.USER, user))

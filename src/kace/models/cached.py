@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kace.durable import LineLog, whole_lines
 from kace.errors import DataError
-from kace.models.base import AttemptKey, ChatModel, Finish, Reply, Request, Usage
+from kace.models.base import AttemptKey, ChatModel, Finish, Reply, Request, Usage, Wrapper
 
 KEY_AT = len('{"key":"')
 KEY_LENGTH = 64
@@ -129,22 +129,12 @@ def _head(key: str) -> int:
     return int(key[:15], 16)
 
 
-class Cached:
+class Cached(Wrapper):
     """A model that never pays twice for the same attempt."""
 
     def __init__(self, model: ChatModel, store: CallStore) -> None:
-        self.model = model
+        super().__init__(model)
         self.store = store
-
-    @property
-    def name(self) -> str:
-        """The inner model's name."""
-        return self.model.name
-
-    @property
-    def identity(self) -> str:
-        """The inner model's identity."""
-        return self.model.identity
 
     async def complete(self, request: Request) -> Reply:
         """Read the reply from disk, or make the call and keep it. Failures are not kept: the next run tries again."""
@@ -158,7 +148,7 @@ class Cached:
 
     async def aclose(self) -> None:
         """Close the inner model and the store."""
-        await self.model.aclose()
+        await super().aclose()
         self.store.close()
 
 
