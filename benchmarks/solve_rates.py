@@ -46,7 +46,7 @@ async def measure(problem: Problem, kit: Kit) -> Rate:
     for tier in LOCKED:
         keys = [AttemptKey(problem.id, kit.seed, tier.name.value, i) for i in range(tier.attempts)]
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(attempt(problem, tier, key, kit)) for key in keys]
+            tasks = [group.create_task(attempt(problem, tier, key, (), kit)) for key in keys]
         for task in tasks:
             result = task.result()
             if not isinstance(result, Attempt):

@@ -7,7 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-VERBS = ("", "solve", "demo", "doctor", "models", "models list", "models pull", "models where", "data", "data starter")
+TREE = ("init", "show", "cards", "card", "add", "edit", "relocate", "deprecate", "log", "diff", "revert", "merge")
+TREE += ("freeze", "thaw", "verify", "import", "export")
+VERBS = (
+    *("", "solve", "demo", "doctor", "models", "models list", "models pull", "models where"),
+    *("data", "data starter", "tree", *(f"tree {verb}" for verb in TREE)),
+)
 
 
 def page() -> str:

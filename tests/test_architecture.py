@@ -12,7 +12,7 @@ import kace
 PACKAGE = Path(kace.__file__).parent
 PURE = (
     *("answer", "notation", "reading", "calculator", "exact", "radicals", "intervals", "estimate"),
-    *("vote", "tiers", "preset", "stats", "attempt", "errors", "models.base"),
+    *("vote", "tiers", "preset", "stats", "attempt", "errors", "models.base", "card_text", "fence"),
 )
 THIRD_PARTY = {"pydantic", "typer", "rich", "openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
 HEAVY = {"openai", "httpx2", "sympy", "math_verify", "xllamacpp", "rich", "pydantic", "asyncio", "typer"}

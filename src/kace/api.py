@@ -14,6 +14,7 @@ from kace.models.cached import CallStore
 from kace.problem import Problem, check_problem_text
 from kace.session import open_session
 from kace.solution import Solution
+from kace.store import open_tree
 
 T = TypeVar("T")
 
@@ -45,8 +46,9 @@ async def asolve_config(
     # its own has a folder of calls to itself, so that opening it stays instant however many there are.
     keep = config.cache and model is None
     calls = CallStore(config.cache_dir / "calls" / problem.id) if keep else None
+    tree = open_tree(config.tree) if config.tree else None
     try:
-        async with open_session(config, calls=calls, model=model, observer=observer) as session:
+        async with open_session(config, calls=calls, model=model, tree=tree, observer=observer) as session:
             return await climb(problem, session.kit)
     finally:
         if calls is not None:

@@ -32,6 +32,8 @@ class Attempt:
     answer: Answer | None = None
     reply: Reply | None = None
     lens: str | None = None
+    prompt: str = ""
+    """The hash of the prompt's templates."""
     detail: str = ""
     """Why it failed, for people."""
 
@@ -41,7 +43,7 @@ class Attempt:
         return self.reply.usage if self.reply else Usage()
 
     @classmethod
-    def read(cls, key: AttemptKey, reply: Reply, lens: str | None) -> Attempt:
+    def read(cls, key: AttemptKey, reply: Reply, lens: str | None, prompt: str = "") -> Attempt:
         """Read the final answer out of a reply. Never raises."""
         answer = read_answer(reply.text)
         if answer is not None:
@@ -52,12 +54,12 @@ class Attempt:
             outcome = Outcome.REFUSED
         else:
             outcome = Outcome.NO_ANSWER
-        return cls(key, outcome, answer, reply, lens)
+        return cls(key, outcome, answer, reply, lens, prompt)
 
     @classmethod
-    def failed(cls, key: AttemptKey, error: ModelError, lens: str | None) -> Attempt:
+    def failed(cls, key: AttemptKey, error: ModelError, lens: str | None, prompt: str = "") -> Attempt:
         """Record a call that gave no reply."""
-        return cls(key, Outcome(error.failure.value), lens=lens, detail=error.message)
+        return cls(key, Outcome(error.failure.value), lens=lens, prompt=prompt, detail=error.message)
 
     @classmethod
     def cancelled(cls, key: AttemptKey, lens: str | None) -> Attempt:

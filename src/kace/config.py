@@ -63,6 +63,12 @@ class Config(BaseModel):
     """Overrides the token cap of every tier."""
     sampling: dict[TierName, Draw] = Field(default_factory=dict)
     early_stop: bool = False
+    tree: Path | None = None
+    """The epistemic tree that MS and HS read from; without one, the ladder climbs on the problem alone."""
+    max_card_tokens: Annotated[int, Field(ge=1)] = 5_000
+    """A larger block is ranked and cut to this."""
+    refine_domain: bool = False
+    """Classify again after a failed MS, with its attempts in view."""
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Fixes the number of calls under way; left out, it adapts to the provider."""
     timeout: Annotated[float, Field(gt=0)] = 600.0

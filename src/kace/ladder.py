@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kace.answer import Answer
 from kace.attempt import Attempt
@@ -19,6 +19,10 @@ from kace.prompt import solver_prompt
 from kace.solution import Solution
 from kace.tiers import FALLBACK_GATE, LOCKED, ExitPath, Tier, TierName, decided
 from kace.vote import AnswerClass, count, group
+
+if TYPE_CHECKING:
+    from kace.cards import Card
+    from kace.knowledge import Library, Recall
 
 
 class Observer(Protocol):
@@ -43,6 +47,8 @@ class Kit:
     sampling: Mapping[TierName, TierSampling]
     seed: int = 0
     early_stop: bool = False
+    library: Library | None = None
+    """The tree to read from; without one, the ladder climbs on the problem alone."""
     observer: Observer | None = None
 
 
@@ -52,9 +58,13 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     if kit.observer:
         kit.observer.started(problem)
     attempts: list[Attempt] = []
+    recalls: list[Recall] = []
     for tier in LOCKED:
         start = len(attempts)
-        attempts += await sample(problem, tier, attempts, kit)
+        if kit.library and (recall := await kit.library.read(problem, tier.name, attempts, recalls)):
+            recalls.append(recall)
+        cards = recalls[-1].cards if recalls else ()
+        attempts += await sample(problem, tier, cards, attempts, kit)
         classes = await classes_of([a.answer for a in attempts], kit.judge)
         vote = count(classes, start, len(attempts))
         if tier.gate.opens(vote):
@@ -74,6 +84,7 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         verdict=await grade(problem, answer, kit.judge),
         attempts=tuple(attempts),
         classes=classes,
+        recalls=tuple(recalls),
         seconds=time.monotonic() - began,
     )
     if kit.observer:
@@ -81,13 +92,15 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     return solution
 
 
-async def sample(problem: Problem, tier: Tier, before: Sequence[Attempt], kit: Kit) -> list[Attempt]:
+async def sample(
+    problem: Problem, tier: Tier, cards: Sequence[Card], before: Sequence[Attempt], kit: Kit
+) -> list[Attempt]:
     """The tier's attempts in order, made side by side."""
     keys = [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
     done: dict[int, Attempt] = {}
     stopped: list[KaceError] = []
     async with asyncio.TaskGroup() as siblings:
-        tasks = {siblings.create_task(attempt(problem, tier, key, kit)): key.index for key in keys}
+        tasks = {siblings.create_task(attempt(problem, tier, key, cards, kit)): key.index for key in keys}
         waiting = set(tasks)
         when = asyncio.FIRST_COMPLETED if kit.early_stop else asyncio.ALL_COMPLETED
         while waiting:
@@ -115,22 +128,25 @@ async def settled(tier: Tier, before: Sequence[Attempt], done: Mapping[int, Atte
     return decided(tier.gate, count(await classes_of(so_far, judge), start, stop), pending)
 
 
-async def attempt(problem: Problem, tier: Tier, key: AttemptKey, kit: Kit) -> Attempt | KaceError:
+async def attempt(
+    problem: Problem, tier: Tier, key: AttemptKey, cards: Sequence[Card], kit: Kit
+) -> Attempt | KaceError:
     """One call to the solver; the one place where a failed call becomes data.
 
     What the operator must mend is returned, not raised, so that siblings already paid for finish and are kept.
     """
     lens = tier.lenses[key.index]
     draw = kit.sampling[tier.name]
+    prompt = solver_prompt(problem.text, lens, cards)
     request = Request(
-        messages=solver_prompt(problem.text, lens).messages,
+        messages=prompt.messages,
         sampling=Sampling(draw.temperature, draw.max_tokens, key.sampling_seed()),
         attempt=key,
     )
     try:
-        result = Attempt.read(key, await kit.model.complete(request), lens)
+        result = Attempt.read(key, await kit.model.complete(request), lens, prompt.hash)
     except ModelError as error:
-        result = Attempt.failed(key, error, lens)
+        result = Attempt.failed(key, error, lens, prompt.hash)
     except KaceError as error:
         return error
     if kit.observer:

@@ -1,18 +1,24 @@
 """Prompts: text files, filled in one place, known by their hash.
 
-What all attempts share comes first (the instructions), then what a problem's attempts share (its text), then what
-differs between them (the lens), so that provider and server prefix caches hit.
+What all attempts share comes first (the instructions, then the cards of a block), then what a problem's attempts share
+(its text), then what differs between them (the lens), so that provider and server prefix caches hit.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
+from kace.fence import fenced, neutral
 from kace.models.base import Message, Role
 from kace.tiers import Lens
+
+if TYPE_CHECKING:
+    from kace.cards import Card
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +29,31 @@ class Prompt:
     hash: str
 
 
-def solver_prompt(problem: str, lens: Lens | None) -> Prompt:
-    """The prompt of one attempt."""
+def solver_prompt(problem: str, lens: Lens | None, cards: Sequence[Card] = ()) -> Prompt:
+    """The prompt of one attempt, with the cards its tier reads."""
     instructions, finish = template("solve"), template("finish")
     steer = template(f"lens_{lens.value}") if lens else ""
+    knowledge = template("knowledge") if cards else ""
+    system = f"{instructions}\n\n{knowledge}\n\n{card_block(cards)}" if cards else instructions
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
-    user = "\n\n".join(part for part in (problem.strip(), steer, finish) if part)
+    user = "\n\n".join(part for part in (neutral(problem.strip()), steer, finish) if part)
     return Prompt(
-        messages=(Message(Role.SYSTEM, instructions), Message(Role.USER, user)),
-        hash=_digest(instructions, steer, finish),
+        messages=(Message(Role.SYSTEM, system), Message(Role.USER, user)),
+        hash=_digest(instructions, knowledge, steer, finish),
     )
+
+
+def card_block(cards: Sequence[Card]) -> str:
+    """Cards between our markers, in the order given. Nothing inside a card can close the block."""
+    return fenced("cards", "\n\n".join(map(card_text, cards)))
+
+
+def card_text(card: Card) -> str:
+    """One card as the solver reads it."""
+    lines = [f"[{card.card_id}]", card.payload.strip()]
+    if card.routing_conditions:
+        lines.append("Choose by: " + "; ".join(card.routing_conditions))
+    return neutral("\n".join(lines))
 
 
 @cache
@@ -43,9 +64,8 @@ def template(name: str) -> str:
 
 def template_hashes() -> dict[str, str]:
     """Every template and its hash, for a run's manifest."""
-    names = sorted(
-        p.name.removesuffix(".md") for p in files("kace").joinpath("prompts").iterdir() if p.name.endswith(".md")
-    )
+    folder = files("kace").joinpath("prompts")
+    names = sorted(path.name.removesuffix(".md") for path in folder.iterdir() if path.name.endswith(".md"))
     return {name: _digest(template(name)) for name in names}
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kace.config import Config
 from kace.durable import LineLog, cannot_write, write_atomic
@@ -29,6 +29,9 @@ from kace.prompt import template_hashes
 from kace.redact import public_url
 from kace.solution import Solution
 from kace.trace import Damage, SolveRecord, read_trace
+
+if TYPE_CHECKING:
+    from kace.tree import EpistemicTree
 
 RUN_VERSION = 1
 
@@ -108,7 +111,7 @@ class Run:
             write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
             return
         before = json.loads(path.read_text(encoding="utf-8"))
-        for name in ("v", "config", "prompts"):
+        for name in ("v", "config", "prompts", "tree"):
             if before.get(name) != manifest[name]:
                 raise UsageError(
                     f"{self.folder} holds a run with another {_difference(name, before.get(name), manifest[name])}",
@@ -116,21 +119,22 @@ class Run:
                 )
 
 
-def manifest_of(config: Config) -> dict[str, object]:
-    """What a run depends on, free of secrets."""
+def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
+    """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
     url = {"base_url": public_url(config.base_url)} if config.base_url else {}
     return {
         "v": RUN_VERSION,
         "kace": version("kace"),
         "python": platform.python_version(),
         "config": {
-            **config.model_dump(mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices"}),
+            **config.model_dump(mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices", "tree"}),
             **url,
             "sampling": {
                 tier.value: {"temperature": draw.temperature, "max_tokens": draw.max_tokens}
                 for tier, draw in config.tier_sampling().items()
             },
         },
+        "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
         "sources": dict(config.sources),
         "prompts": template_hashes(),
     }
@@ -138,7 +142,7 @@ def manifest_of(config: Config) -> dict[str, object]:
 
 def default_folder(name: str, manifest: dict[str, object], source: bytes) -> Path:
     """Where a run goes when nobody says: a name that the same command finds again."""
-    settings = json.dumps([manifest["config"], manifest["prompts"]], sort_keys=True).encode()
+    settings = json.dumps([manifest["config"], manifest["prompts"], manifest["tree"]], sort_keys=True).encode()
     return Path("runs") / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
 
 

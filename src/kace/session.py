@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kace.budget import Ledger, Metered
 from kace.config import Config
@@ -13,6 +14,10 @@ from kace.ladder import Kit, Observer
 from kace.models.base import ChatModel
 from kace.models.cached import Cached, CallStore
 from kace.models.provider import open_model
+
+if TYPE_CHECKING:
+    from kace.knowledge import Library
+    from kace.tree import EpistemicTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +35,43 @@ async def open_session(
     *,
     calls: CallStore | None = None,
     model: ChatModel | None = None,
+    tree: EpistemicTree | None = None,
     observer: Observer | None = None,
 ) -> AsyncIterator[Session]:
-    """Open the model (or use the one given, which stays the caller's to close) behind the ledger and the cache."""
+    """Open the model (or use the one given, which stays the caller's to close) behind the ledger and the cache.
+
+    With a tree, MS and HS read from it, and the classifier is the same model under a role of its own.
+    """
     opened = model or open_model(config)
     ledger = Ledger(config.caps(), config.price_table())
     ledger.require_price(opened.name)
-    solver: ChatModel = Metered(opened, ledger, "solver")
-    if calls is not None:
-        solver = Cached(solver, calls)
+
+    def role(name: str) -> ChatModel:
+        metered = Metered(opened, ledger, name)
+        return metered if calls is None else Cached(metered, calls)
+
     try:
         async with Judge() as judge:
-            kit = Kit(solver, judge, config.tier_sampling(), config.seed, config.early_stop, observer)
+            kit = Kit(
+                model=role("solver"),
+                judge=judge,
+                sampling=config.tier_sampling(),
+                seed=config.seed,
+                early_stop=config.early_stop,
+                library=None if tree is None else open_library(tree, role("classifier"), config),
+                observer=observer,
+            )
             yield Session(kit, ledger, window(config))
     finally:
         if model is None:
             await opened.aclose()
+
+
+def open_library(tree: EpistemicTree, model: ChatModel, config: Config) -> Library:
+    """The tree, opened for solving with the configured budget."""
+    from kace.knowledge import Library
+
+    return Library(tree, model, seed=config.seed, max_tokens=config.max_card_tokens, refine=config.refine_domain)
 
 
 def window(config: Config) -> int:

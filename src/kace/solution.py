@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kace.answer import Answer
 from kace.attempt import Attempt, Outcome
@@ -11,6 +12,9 @@ from kace.models.base import Usage, total
 from kace.problem import Problem
 from kace.tiers import LOCKED, PAPER_CALLS, ExitPath, Tier
 from kace.vote import AnswerClass, Vote, count
+
+if TYPE_CHECKING:
+    from kace.knowledge import Recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Solution:
     """Against the expected answer; `None` when the problem has none."""
     attempts: tuple[Attempt, ...]
     classes: tuple[AnswerClass, ...]
+    recalls: tuple[Recall, ...]
+    """What MS and HS read of the tree; ES reads nothing, ever."""
     seconds: float
     """Wall time from the first attempt to the exit, waiting included."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,6 +15,9 @@ from kace.equivalence import Verdict
 from kace.errors import DataError
 from kace.solution import Solution
 from kace.tiers import ExitPath, TierName
+
+if TYPE_CHECKING:
+    from kace.knowledge import Recall
 
 TRACE_VERSION = 1
 
@@ -29,6 +32,8 @@ class AttemptRecord(_Record):
     tier: TierName
     index: int
     lens: str | None
+    prompt: str = ""
+    """The hash of the prompt's templates."""
     outcome: Outcome
     answer: str | None
     call: str
@@ -47,6 +52,7 @@ class AttemptRecord(_Record):
             tier=TierName(attempt.key.tier),
             index=attempt.key.index,
             lens=attempt.lens,
+            prompt=attempt.prompt,
             outcome=attempt.outcome,
             answer=attempt.answer.text if attempt.answer else None,
             call=reply.call if reply else "",
@@ -64,6 +70,35 @@ class ClassRecord(_Record):
 
     answer: str
     positions: tuple[int, ...]
+
+
+class RecallRecord(_Record):
+    """What one tier read of the tree."""
+
+    tier: TierName
+    domains: tuple[str, ...]
+    cards: tuple[str, ...]
+    eligible: int
+    tokens: int
+    estimated: bool
+    classifier_calls: int
+    classifier_input: int
+    classifier_output: int
+
+    @classmethod
+    def of(cls, recall: Recall) -> RecallRecord:
+        """The record of a recall."""
+        return cls(
+            tier=recall.tier,
+            domains=recall.domains,
+            cards=tuple(card.card_id for card in recall.cards),
+            eligible=recall.eligible,
+            tokens=recall.tokens,
+            estimated=recall.estimated,
+            classifier_calls=recall.classifier_calls,
+            classifier_input=recall.classifier_usage.input,
+            classifier_output=recall.classifier_usage.output,
+        )
 
 
 class SolveRecord(_Record):
@@ -85,6 +120,7 @@ class SolveRecord(_Record):
     real_calls: int
     seconds: float
     failed: bool
+    recalls: tuple[RecallRecord, ...] = ()
     classes: tuple[ClassRecord, ...]
     attempts: tuple[AttemptRecord, ...]
 
@@ -107,6 +143,7 @@ class SolveRecord(_Record):
             real_calls=solution.real_calls,
             seconds=round(solution.seconds, 4),
             failed=solution.failed,
+            recalls=tuple(RecallRecord.of(recall) for recall in solution.recalls),
             classes=tuple(ClassRecord(answer=c.answer.text, positions=c.positions) for c in solution.classes),
             attempts=tuple(AttemptRecord.of(a) for a in solution.attempts),
         )

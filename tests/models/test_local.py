@@ -140,6 +140,37 @@ def test_a_reply_that_ends_by_itself_is_a_stop(cache: Path):
     using(cache, work)
 
 
+ODD = ("geometry", "mixed: a, b", 'say "no"', "back\\slash", "two\nlines", "naïve [x] | (y)*", "😀")
+
+
+@model_test
+def test_a_reply_held_to_choices_is_always_one_of_them(cache: Path):
+    async def work(model: LocalModel) -> None:
+        texts = ("Tell me about cats.", "Say hello.", "Which animal barks?")
+        requests = [
+            replace(ask(text, index, temperature=1.5, max_tokens=64), choices=ODD)
+            for text in texts
+            for index in range(4)
+        ]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(model.complete(request)) for request in requests]
+        replies = [task.result() for task in tasks]
+        assert {reply.text for reply in replies} <= set(ODD)
+        assert all(reply.finish is Finish.STOP for reply in replies)
+
+    using(cache, work)
+
+
+@model_test
+def test_every_odd_choice_can_be_written(cache: Path):
+    async def work(model: LocalModel) -> None:
+        for choice in ODD:
+            reply = await model.complete(replace(ask("Say hello.", temperature=0, max_tokens=64), choices=(choice,)))
+            assert (reply.text, reply.finish) == (choice, Finish.STOP)
+
+    using(cache, work)
+
+
 @model_test
 def test_cancelling_an_attempt_frees_its_slot_while_it_reads_and_while_it_writes(cache: Path):
     async def work(model: LocalModel) -> None:

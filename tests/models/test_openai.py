@@ -78,6 +78,20 @@ def test_a_request_carries_the_messages_the_sampling_and_the_key():
     }
 
 
+def test_choices_are_not_sent_since_servers_reject_fields_they_do_not_know():
+    with ChatServer([says("4"), says("4")]) as server:
+
+        async def calls():
+            model = opened(server)
+            await model.complete(REQUEST)
+            await model.complete(replace(REQUEST, choices=("4", "5")))
+            await model.aclose()
+
+        asyncio.run(calls())
+    plain, chosen = server.requests
+    assert chosen.body == plain.body
+
+
 def test_a_reply_carries_text_finish_usage_and_time():
     reply = answered(replace(says(r"so \boxed{4}, naïvely ∎"), delay=0.1))
     assert reply.text == r"so \boxed{4}, naïvely ∎"

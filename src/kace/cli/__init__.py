@@ -12,6 +12,7 @@ from kace.cli.demo import demo
 from kace.cli.doctor import doctor
 from kace.cli.models import models_app
 from kace.cli.solve import solve
+from kace.cli.tree import tree_app
 from kace.errors import KaceError
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app.command()(solve)
 app.command()(demo)
 app.command()(doctor)
 app.add_typer(models_app, name="models")
+app.add_typer(tree_app, name="tree")
 app.add_typer(data_app, name="data")
 
 

@@ -49,6 +49,17 @@ def verdict_of(record: SolveRecord) -> str:
     return "right" if record.correct else "wrong"
 
 
+def recalls_of(record: SolveRecord) -> str:
+    """The blocks read, with cards and tokens, such as `MS:geometry 3 of 9 cards ~410 tokens`."""
+    parts = []
+    for recall in record.recalls:
+        domains = "+".join(recall.domains) or "universal only"
+        shown, mark = len(recall.cards), "~" if recall.estimated else ""
+        cards = f"{shown} of {recall.eligible} cards" if shown < recall.eligible else f"{shown} cards"
+        parts.append(f"{recall.tier}:{domains} {cards} {mark}{recall.tokens} tokens")
+    return ", ".join(parts)
+
+
 def audit_line(record: SolveRecord) -> str:
     """One line that says how an answer came about."""
     tokens = sum(a.input + a.output for a in record.attempts)
@@ -63,6 +74,7 @@ def audit_line(record: SolveRecord) -> str:
         record.exit.value,
         votes_of(record),
         calls,
+        recalls_of(record),
         f"{tokens:,} tokens",
         f"{record.seconds:.1f} s",
     ]
@@ -82,6 +94,8 @@ def explanation(record: SolveRecord, text_of: Callable[[AttemptRecord], str]) ->
         body = text_of(attempt) or attempt.detail
         lines += [f"   {line}" for line in plain(body).strip().splitlines()]
         lines.append("")
+    for recall in record.recalls:
+        lines.append(f"-- {recall.tier} read {', '.join(recall.cards) or 'no card'}")
     lines.append(f"-- {record.exit.value}: {votes_of(record, limit=10)}")
     return "\n".join(lines)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kace.run import Run
     from kace.summary import Summary
     from kace.trace import AttemptRecord, SolveRecord
+    from kace.tree import EpistemicTree
 
     TextOf = Callable[[AttemptRecord], str]
 
@@ -32,6 +33,9 @@ def solve(
     base_url: str = typer.Option(None, help="An OpenAI-compatible server for openai/NAME."),
     preset: str = typer.Option(None, help="aime25, math-hard, olymmath or starter."),
     seed: int = typer.Option(None, help="Draws other samples; the same seed repeats them."),
+    tree: Path = typer.Option(None, help="An epistemic tree: MS and HS read the block of their tier and domain."),
+    max_card_tokens: int = typer.Option(None, help="Cut a larger block to this many tokens (default 5,000)."),
+    refine_domain: bool = typer.Option(None, "--refine-domain", help="Classify again after a failed MS."),
     out: Path = typer.Option(None, help="The run directory for --file; the same command goes on in it."),
     limit: int = typer.Option(None, min=1, help="Only the first N problems of the file."),
     field: list[str] = typer.Option([], help="Where the file keeps a field: problem=question, answer=target, id=name."),
@@ -56,6 +60,9 @@ def solve(
         "base_url": base_url,
         "preset": preset,
         "seed": seed,
+        "tree": tree,
+        "max_card_tokens": max_card_tokens,
+        "refine_domain": refine_domain or None,
         "early_stop": early_stop or None,
         "temperature": temperature,
         "max_tokens": max_tokens,
@@ -149,19 +156,23 @@ def _solve_file(
 ) -> None:
     from kace.problem import load_problems
     from kace.run import Run, default_folder, manifest_of
+    from kace.store import open_tree
 
     path = Path("/dev/stdin") if name == "-" else Path(name)
     problems = load_problems(path, fields)[:limit]
-    manifest = manifest_of(config)
+    tree = open_tree(config.tree) if config.tree else None
+    manifest = manifest_of(config, tree)
     folder = out or default_folder(path.stem, manifest, "".join(p.id for p in problems).encode())
     with Run(folder, manifest) as run:
         for damage in run.damage:
             output.note(f"kace: {folder}/traces.jsonl:{damage.line}: {damage.reason}; that problem is solved again")
-        summary, seconds = _run_problems(problems, config, run, output)
+        summary, seconds = _run_problems(problems, config, tree, run, output)
     _print_summary(summary, seconds, folder, output)
 
 
-def _run_problems(problems: tuple[Problem, ...], config: Config, run: Run, output: Output) -> tuple[Summary, float]:
+def _run_problems(
+    problems: tuple[Problem, ...], config: Config, tree: EpistemicTree | None, run: Run, output: Output
+) -> tuple[Summary, float]:
     from kace.cli.live import LiveTable, terminal
     from kace.cli.running import run_async
     from kace.run import solve_all
@@ -193,7 +204,7 @@ def _run_problems(problems: tuple[Problem, ...], config: Config, run: Run, outpu
                 yield problem
 
     async def work() -> None:
-        async with open_session(config, calls=run.calls, observer=table) as session:
+        async with open_session(config, calls=run.calls, tree=tree, observer=table) as session:
             await solve_all(still_to_do(), session.kit, session.window, keep)
 
     began = time.monotonic()

@@ -57,15 +57,20 @@ class Request:
     messages: tuple[Message, ...]
     sampling: Sampling
     attempt: AttemptKey
+    choices: tuple[str, ...] = ()
+    """Where given, the reply should be exactly one of these texts. A model that can, is held to them while it writes;
+    one that cannot, ignores them, so whoever asks still checks the reply."""
 
     def digest(self, identity: str) -> str:
         """The cache key: what was asked, of which model, as which attempt."""
-        content = [
+        content: list[object] = [
             identity,
             [[m.role.value, m.content] for m in self.messages],
             asdict(self.sampling),
             asdict(self.attempt),
         ]
+        if self.choices:  # only then: calls recorded without choices keep their keys
+            content.append(list(self.choices))
         canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -166,6 +171,15 @@ class ChatModel(Protocol):
         ...
 
 
+@runtime_checkable
+class Tokenizer(Protocol):
+    """A model that can say how many tokens a text has for it."""
+
+    async def count_tokens(self, text: str) -> int | None:
+        """The number of tokens, or `None` where only the provider knows."""
+        ...
+
+
 class Wrapper:
     """A model that does one thing more than the model inside it."""
 
@@ -181,6 +195,10 @@ class Wrapper:
     def identity(self) -> str:
         """The inner model's identity."""
         return self.model.identity
+
+    async def count_tokens(self, text: str) -> int | None:
+        """As the inner model counts, if it can."""
+        return await self.model.count_tokens(text) if isinstance(self.model, Tokenizer) else None
 
     async def aclose(self) -> None:
         """Close the inner model."""

@@ -18,6 +18,8 @@ from kace.errors import KaceError, UsageError
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Transient, Usage
 from kace.models.catalog import SUFFIX, find, is_present, path_of, weights_at
 from kace.models.engine import Engine, EngineSettings, missing_engine
+from kace.models.grammar import grammar_of
+from kace.models.slots import Slots
 
 CONTEXT = 4096
 SLOTS = 8
@@ -102,7 +104,7 @@ class LocalModel:
         self._engine: Engine | None = None
         self._starts = 0
         self._closed = False
-        self._gate: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+        self._leases: tuple[asyncio.AbstractEventLoop, Slots] | None = None
 
     @property
     def name(self) -> str:
@@ -126,10 +128,10 @@ class LocalModel:
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request; cancelling it frees its slot within one token or one batch of the prompt."""
-        async with self._turns():
+        async with self._turns().lease(request) as slot:
             engine = await self._running()
             started = time.perf_counter()
-            events = [event async for event in _events(engine, _body(request))]
+            events = [event async for event in _events(engine, {**_body(request), "id_slot": slot})]
         return _reply(events, time.perf_counter() - started)
 
     async def count_tokens(self, text: str) -> int:
@@ -143,12 +145,12 @@ class LocalModel:
         self._closed = True
         await asyncio.to_thread(self._drop)
 
-    def _turns(self) -> asyncio.Semaphore:
-        # A semaphore belongs to one event loop, a model may be used from several, one after the other.
+    def _turns(self) -> Slots:
+        # Waiting belongs to one event loop; a model may be used from several, one after the other.
         loop = asyncio.get_running_loop()
-        if self._gate is None or self._gate[0] is not loop:
-            self._gate = (loop, asyncio.Semaphore(self._settings.slots))
-        return self._gate[1]
+        if self._leases is None or self._leases[0] is not loop:
+            self._leases = (loop, Slots(self._settings.slots))
+        return self._leases[1]
 
     async def _running(self) -> Engine:
         engine = self._engine
@@ -210,6 +212,7 @@ def usable_cores() -> int:
 
 def _body(request: Request) -> dict[str, object]:
     sampling = request.sampling
+    held = {"grammar": grammar_of(request.choices)} if request.choices else {}
     return {
         "messages": [{"role": message.role.value, "content": message.content} for message in request.messages],
         "temperature": sampling.temperature,
@@ -220,6 +223,7 @@ def _body(request: Request) -> dict[str, object]:
         "stream_options": {"include_usage": True},
         "return_progress": True,
         **SAMPLER,
+        **held,
     }
 
 

@@ -9,6 +9,9 @@ from kace.config import Config
 from kace.errors import UsageError
 from kace.models.base import ChatModel
 
+MOST_ATTEMPTS = 5
+"""At one tier of one problem."""
+
 
 def open_model(config: Config) -> ChatModel:
     """Open the model a configuration names. Nothing is sent yet."""
@@ -39,7 +42,8 @@ def _local(name: str, config: Config) -> ChatModel:
     from kace.models.local import SLOTS, Room, open_local
 
     room = Room(slots=config.slots or SLOTS, threads=config.threads or 0)
-    return _limited(open_local(name, cache=weights_folder(config), room=room), config, room.slots)
+    # The engine gives out its slots itself; here there is only room for every attempt of every open problem to wait.
+    return _limited(open_local(name, cache=weights_folder(config), room=room), config, room.slots * MOST_ATTEMPTS)
 
 
 def _replay(name: str, config: Config) -> ChatModel:

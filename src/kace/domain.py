@@ -1,0 +1,151 @@
+"""The coarse classifier: which domain of the registry a problem belongs to.
+
+What all problems share comes first (instructions, registry, examples), the problem last, so that prefix caches hit.
+The examples are the registry's own signals: given descriptions only, a model of 0.5B calls every problem mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, zip_longest
+from typing import TYPE_CHECKING
+
+from kace.fence import fenced, neutral, shortened
+from kace.models.base import (
+    AttemptKey,
+    ChatModel,
+    Message,
+    ModelError,
+    Reply,
+    Request,
+    Role,
+    Sampling,
+    Usage,
+    total,
+)
+from kace.problem import Problem
+from kace.prompt import template
+
+if TYPE_CHECKING:
+    from kace.tree import Domain
+
+MAX_TOKENS = 512
+FIRST, REFINED = "DOMAIN", "DOMAIN2"
+"""Where the calls stand among a problem's attempts."""
+TRIES = 2
+MAX_EXAMPLES = 30
+"""Signals shown in all, the same number of each domain. They are read once and then come from the prefix cache."""
+MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
+"""What is read of each: at most 3,700 tokens or so with seven domains, where a small local model has room for 4,096."""
+
+NO_USAGE = Usage()
+
+_WRAPPING = " \t\r\n`'\""
+_MIXED = "mixed:"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a problem belongs, and what it cost to find out."""
+
+    domains: tuple[str, ...]
+    """One name; two where both are primary; none where the model could not say, and only universal cards apply."""
+    calls: int = 0
+    """Calls made, failed ones too. They are not solver calls."""
+    usage: Usage = NO_USAGE
+    raw: tuple[str, ...] = ()
+    """What the model said, word for word."""
+
+
+async def classify(
+    problem: Problem,
+    domains: Sequence[Domain],
+    model: ChatModel,
+    *,
+    seed: int,
+    attempts_in_view: Sequence[str] = (),
+) -> Placement:
+    """Ask the model for the problem's domain; an unusable reply is asked for once more, with the reason.
+
+    With attempts in view it is the refinement after a tier failed. A call that fails leaves the domain unknown.
+    """
+    registry = sorted(domains, key=lambda domain: domain.name)
+    names = tuple(domain.name for domain in registry)
+    if len(names) < 2:
+        return Placement(names)  # nothing to ask
+    messages = classifier_prompt(problem.text, registry, attempts_in_view)
+    tier = REFINED if attempts_in_view else FIRST
+    replies: list[Reply] = []
+    found: tuple[str, ...] = ()
+    for index in range(TRIES):
+        key = AttemptKey(problem.id, seed, tier, index)
+        request = Request(messages, Sampling(0.0, MAX_TOKENS, key.sampling_seed()), key, choices_of(names))
+        try:
+            replies.append(await model.complete(request))
+        except ModelError:
+            break
+        found = read_names(replies[-1].text, names)
+        if found:
+            break
+        messages = _asked_again(messages, replies[-1].text)
+    raw = tuple(reply.text for reply in replies)
+    return Placement(found, index + 1, total([reply.usage for reply in replies]), raw)
+
+
+def choices_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Every reply there is: a name, or a pair of names, each pair in one order only to keep the list short."""
+    return (*names, *(f"{_MIXED} {first}, {second}" for first, second in combinations(names, 2)))
+
+
+def read_names(reply: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The domains a reply names, a pair in the registry's order; empty for anything but the two forms asked for."""
+    known = {name.casefold(): name for name in names}
+    text = _bare(reply).casefold()
+    if text in known:
+        return (known[text],)
+    if not text.startswith(_MIXED):
+        return ()
+    parts = [_bare(part) for part in text.removeprefix(_MIXED).split(",")]
+    pair = {known[part] for part in parts if part in known}
+    return tuple(name for name in names if name in pair) if len(parts) == len(pair) == 2 else ()
+
+
+def _bare(text: str) -> str:
+    return text.strip(_WRAPPING).removesuffix(".").rstrip(_WRAPPING)
+
+
+def classifier_prompt(problem: str, registry: Sequence[Domain], attempts: Sequence[str] = ()) -> tuple[Message, ...]:
+    """Instructions and registry, an example for every signal, then the problem and the attempts made at it."""
+    lines = [f"- {domain.name}: {neutral(domain.description)}" for domain in registry]
+    instructions = "\n".join((template("classify"), "", "Domains:", *lines))
+    asked = [fenced("problem", shortened(problem, MAX_PROBLEM_CHARS))]
+    if attempts:
+        asked += [fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS)) for attempt in attempts]
+        asked.append(template("reclassify"))
+    return (
+        Message(Role.SYSTEM, instructions),
+        *_examples(registry),
+        Message(Role.USER, "\n\n".join(asked)),
+    )
+
+
+def _examples(registry: Sequence[Domain]) -> list[Message]:
+    """One exchange for each signal, the domains by turns, always in the same order: a small model did best so."""
+    each = max(1, MAX_EXAMPLES // len(registry))
+    turns: list[Message] = []
+    for signals in zip_longest(*(domain.signals[:each] for domain in registry)):
+        for domain, signal in zip(registry, signals, strict=True):
+            if signal:
+                shown = fenced("problem", shortened(signal, MAX_SIGNAL_CHARS))
+                turns += (Message(Role.USER, shown), Message(Role.ASSISTANT, domain.name))
+    return turns
+
+
+def _asked_again(messages: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
+    # The reason is ours and fixed; the reply itself is not shown again, since a problem may have dictated it.
+    mixed = _bare(reply).casefold().startswith("mixed")
+    reason = "mixed needs two different names of the list" if mixed else "it was not a name of the list"
+    last = messages[-1]
+    said = template("classify_retry").format(reason=reason)
+    return (*messages[:-1], Message(last.role, f"{last.content}\n\n{said}"))

@@ -1,0 +1,94 @@
+"""What a solve reads of the tree: the block of its tier and domain, cut to a budget, and never anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kace.attempt import Attempt
+from kace.cards import Card
+from kace.domain import Placement, classify
+from kace.models.base import ChatModel, Tokenizer, Usage
+from kace.problem import Problem
+from kace.prompt import card_block, card_text
+from kace.rank import fit
+from kace.tiers import TierName
+from kace.tree import EpistemicTree
+
+CHARS_PER_TOKEN = 4
+EXACT_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What one tier of a solve read, and how it was found."""
+
+    tier: TierName
+    domains: tuple[str, ...]
+    cards: tuple[Card, ...]
+    eligible: int
+    """Cards of the block before it was cut to the budget."""
+    tokens: int
+    estimated: bool
+    """True when the model has no tokenizer we can ask, and `tokens` is characters over four."""
+    classifier_calls: int = 0
+    """Calls made for this recall; an earlier tier's placement is used again without one."""
+    classifier_usage: Usage = field(default_factory=Usage)
+
+
+class Library:
+    """A tree, opened for solving with one model."""
+
+    def __init__(
+        self, tree: EpistemicTree, model: ChatModel, *, seed: int = 0, max_tokens: int = 5_000, refine: bool = False
+    ) -> None:
+        self.tree = tree
+        self.model = model
+        self.seed = seed
+        self.max_tokens = max_tokens
+        self.refine = refine
+        self._sizes: dict[tuple[str, ...], tuple[int, bool]] = {}
+
+    async def read(
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Recall]
+    ) -> Recall | None:
+        """The recall of a tier: none at ES, ever; else the block of the tier and the problem's domain."""
+        if tier is TierName.ES:
+            return None
+        placement = await self._place(problem, before, earlier)
+        block = self.tree.project(tier, placement.domains)
+        cards, tokens, estimated = await self._fit(problem, block)
+        return Recall(tier, placement.domains, cards, len(block), tokens, estimated, placement.calls, placement.usage)
+
+    async def _place(self, problem: Problem, before: Sequence[Attempt], earlier: Sequence[Recall]) -> Placement:
+        """Classify once; after a failed MS again with its attempts in view, where that is asked for."""
+        if earlier and not self.refine:
+            return Placement(earlier[-1].domains, 0, Usage(), ())
+        seen = [a.reply.text for a in before if a.reply and a.key.tier == TierName.MS.value] if earlier else []
+        return await classify(problem, self.tree.domains, self.model, seed=self.seed, attempts_in_view=seen)
+
+    async def _fit(self, problem: Problem, block: Sequence[Card]) -> tuple[tuple[Card, ...], int, bool]:
+        """Cut by estimate, then count with the model's own tokenizer and cut again if the estimate was too low."""
+        limit = self.max_tokens
+        for _ in range(EXACT_TRIES):
+            cards = fit(problem.text, block, limit, estimate)
+            tokens, estimated = await self._size(cards)
+            if tokens <= self.max_tokens or not cards:
+                break
+            limit = limit * self.max_tokens // (tokens + 1)
+        return cards, tokens, estimated
+
+    async def _size(self, cards: Sequence[Card]) -> tuple[int, bool]:
+        if not cards:
+            return 0, False
+        key = tuple(card.card_id for card in cards)
+        if key not in self._sizes:
+            text = card_block(cards)
+            counted = await self.model.count_tokens(text) if isinstance(self.model, Tokenizer) else None
+            self._sizes[key] = (len(text) // CHARS_PER_TOKEN, True) if counted is None else (counted, False)
+        return self._sizes[key]
+
+
+def estimate(card: Card) -> int:
+    """Tokens of a card as the solver reads it, from its length."""
+    return len(card_text(card)) // CHARS_PER_TOKEN + 1

@@ -1,0 +1,390 @@
+"""`kace tree` as a person or a pipe uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kace.cards import Status, card_line
+from kace.export import to_json
+from kace.store import Add, TreeStore
+from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NEW = card("MICRO_NEW_CARD")
+
+
+@pytest.fixture
+def kace(tmp_path: Path):
+    """Run `kace tree` in an empty folder."""
+
+    def run(*arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "OPENAI_"))}  # noqa: TID251
+        return subprocess.run(
+            [sys.executable, "-m", "kace", "tree", *arguments],
+            cwd=tmp_path,
+            env={**kept, "PYTHONUTF8": "1", **env},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+
+    return run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TreeStore:
+    """The small tree on disk, as `small`."""
+    return TreeStore.create(tmp_path / "small", small_tree().domains, small_tree())
+
+
+@pytest.fixture
+def spec_json(tmp_path: Path) -> Path:
+    """The small tree as a JSON file, `small.json`."""
+    path = tmp_path / "small.json"
+    path.write_text(to_json(small_tree()), encoding="utf-8")
+    return path
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
+    """The command ended with the code and one line that says all of this."""
+    assert done.returncode == code, done.stderr
+    last = done.stderr.strip().split("\n")[-1]
+    assert last.startswith("kace: ")
+    for words in said:
+        assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_tree_begins_with_its_domains(kace, tmp_path: Path):
+    rows = [domain.model_dump() for domain in (ALGEBRA, GEOMETRY)]
+    assert kace("init", "t", "--domains", "-", stdin=json.dumps(rows)).returncode == 0
+    assert TreeStore.open(tmp_path / "t").load().domains == (ALGEBRA, GEOMETRY)
+    refused(kace("init", "t", "--starter"), 2, "already holds a tree")
+    assert kace("init", "s", "--starter").returncode == 0
+    assert "house_conventions" in TreeStore.open(tmp_path / "s").load().domain_names
+
+
+def test_a_tree_without_domains_or_with_bad_ones_does_not_begin(kace, tmp_path: Path):
+    refused(kace("init", "t"), 2, "--starter")
+    refused(kace("init", "t", "--domains", "absent.json"), 2, "absent.json: no such file")
+    refused(kace("init", "t", "--domains", "-", stdin='[{"name": "Bad Name"}]'), 2, "standard input", "snake_case")
+    refused(kace("init", "t", "--domains", "-", stdin="[{}"), 2, "not valid JSON")
+    assert not (tmp_path / "t").exists()
+
+
+def test_show_draws_domains_difficulties_and_figures_in_80_columns(kace, store: TreeStore):
+    done = kace("show", "small")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (GOLDEN / "tree_show.txt").read_text(encoding="utf-8")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_show_says_when_a_tree_is_frozen_and_gives_figures_to_programs(kace, store: TreeStore):
+    printed = kace("freeze", "small").stdout.strip()
+    assert printed == store.load().content_hash()
+    assert f"frozen       {printed}" in kace("show", "small").stdout
+    figures = json.loads(kace("show", "small", "--json").stdout)
+    assert figures["frozen"] == printed
+    assert figures["cards"] == 4
+    assert figures["tokens_estimated"] is True
+    assert figures["status"] == {"experimental": 2, "validated": 1, "deprecated": 1}
+    assert figures["domains"][0]["difficulties"]["hard"]["cards"] == 1
+
+
+def test_a_terminal_without_utf8_gets_a_tree_too(kace, store: TreeStore):
+    shown = kace("show", "small", PYTHONIOENCODING="ascii").stdout
+    assert "|- algebra 60%" in shown
+    assert "?" not in shown
+
+
+def on_a_terminal(command: list[str], folder: Path, **env: str) -> str:
+    """What the command writes when a person watches."""
+    ours, theirs = pty.openpty()
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM", "COLUMNS")}  # noqa: TID251
+    done = subprocess.Popen(
+        [sys.executable, "-m", "kace", "tree", *command],
+        cwd=folder,
+        env={**kept, "PYTHONUTF8": "1", "TERM": "xterm-256color", **env},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.STDOUT,
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65_536)
+        except OSError:  # how Linux says that the other end was closed
+            break
+        if not chunk:
+            break
+        written += chunk
+    os.close(ours)
+    done.wait(timeout=60)
+    return written.decode().replace("\r\n", "\n")
+
+
+def test_colour_is_for_terminals_and_no_color_is_honoured(store: TreeStore, tmp_path: Path):
+    store.apply(Add(NEW), author="test")
+    comparing = ["diff", "small", "--since", "0"]
+    assert "\x1b[32m+ MICRO_NEW_CARD" in on_a_terminal(comparing, tmp_path)
+    plain = on_a_terminal(comparing, tmp_path, NO_COLOR="1")
+    assert "+ MICRO_NEW_CARD" in plain
+    assert "\x1b[" not in plain
+
+
+def test_without_a_file_the_text_opens_in_the_editor(store: TreeStore, tmp_path: Path):
+    script = tmp_path / "edit.sh"
+    script.write_text("#!/bin/sh\nsed -i 's|Use n|Check: n|' \"$1\"\n")
+    script.chmod(0o755)
+    on_a_terminal(["edit", "small", "EXACT_SUM_OF_SQUARES", "--note", "clearer"], tmp_path, EDITOR=str(script))
+    assert store.load().card("EXACT_SUM_OF_SQUARES").body == "Check: n(n+1)(2n+1)/6."
+    script.write_text("#!/bin/sh\necho 'no header' > \"$1\"\n")
+    said = on_a_terminal(["edit", "small", "EXACT_SUM_OF_SQUARES"], tmp_path, EDITOR=str(script), TMPDIR=str(tmp_path))
+    assert "your text is kept" in said.replace("\n", " ")
+    (draft,) = tmp_path.glob("*.EXACT_SUM_OF_SQUARES.txt")
+    assert draft.read_text() == "no header\n"
+    assert store.load().card("EXACT_SUM_OF_SQUARES").body == "Check: n(n+1)(2n+1)/6."
+
+
+def test_cards_are_listed_one_a_line_and_filtered(kace, store: TreeStore):
+    def ids(*arguments: str) -> list[str]:
+        done = kace("cards", "small", *arguments)
+        assert done.returncode == 0, done.stderr
+        return [line.split()[0] for line in done.stdout.splitlines()]
+
+    assert ids() == list(small_tree().cards)
+    assert ids("--domain", "geometry") == ["MICRO_OLD_TRICK", "RUBRIC_ANGLE_CHASE_STEPS"]
+    assert ids("--difficulty", "hard") == ["RUBRIC_ANGLE_CHASE_STEPS"]
+    assert ids("--status", "validated") == ["EXACT_SUM_OF_SQUARES"]
+    assert ids("--search", "MARK angles") == ["RUBRIC_ANGLE_CHASE_STEPS"]
+    assert ids("--search", "no such words") == []
+    refused(kace("cards", "small", "--domain", "algebar"), 2, "choose one of algebra, geometry, universal")
+    refused(kace("cards", "small", "--status", "good"), 2, "experimental, validated, deprecated")
+
+
+def test_listed_json_can_be_added_elsewhere(kace, store: TreeStore):
+    kace("init", "other", "--domains", "-", stdin=to_json(small_tree()))
+    lines = kace("cards", "small", "--json").stdout
+    done = kace("add", "other", "-", stdin=lines)
+    assert done.returncode == 0, done.stderr
+    assert kace("export", "other").stdout == to_json(small_tree())
+
+
+def test_a_card_is_shown_whole_with_its_history(kace, store: TreeStore):
+    kace("deprecate", "small", "EXACT_SUM_OF_SQUARES", "--note", "it misleads\nat MS")
+    shown = kace("card", "small", "EXACT_SUM_OF_SQUARES").stdout
+    for words in ("+2/6 -> +4/6 on P026 (k=6)", "9 uses, 4 wins, 1 losses", "P026, P031", "Use n(n+1)(2n+1)/6."):
+        assert words in shown
+    assert "deprecate" in shown.splitlines()[-1]
+    assert shown.splitlines()[-1].endswith("it misleads at MS")
+    assert kace("card", "small", "MICRO_OLD_TRICK", "--json").stdout.strip() == card_line(
+        small_tree().card("MICRO_OLD_TRICK")
+    )
+    refused(kace("card", "small", "MICRO_NOT_HERE"), 2, "no card 'MICRO_NOT_HERE'")
+
+
+def test_card_text_cannot_drive_the_terminal(kace, store: TreeStore, tmp_path: Path):
+    spoof = card("ANTI_ZERO_WIDTH_TEXT", payload="Useful when:\n- al\u200bways\n\nRead\ufeff this\u200f.")
+    kace("add", "small", "-", stdin=card_line(spoof))
+    for shown in (kace("card", "small", spoof.card_id), kace("cards", "small"), kace("diff", "small", "--since", "0")):
+        assert spoof.card_id in shown.stdout
+        assert not set(shown.stdout) & set("\u200b\ufeff\u200f\x1b")
+
+
+def test_the_good_cards_of_a_file_are_added_and_the_bad_ones_listed(kace, store: TreeStore):
+    good = json.loads(card_line(NEW))
+    bad = [
+        {**good, "card_id": "MICRO_LONG_BODY", "payload": good["payload"] + "\nline" * 9},
+        {**good, "card_id": "MICRO_WRONG_TAG", "domain_tags": ["topology"]},
+        {**good, "card_id": "MICRO_BELL_TEXT", "payload": good["payload"] + "\x07"},
+        {**good, "card_id": "../../MICRO_PATH_ID"},
+        {**good, "card_id": "EXACT_SUM_OF_SQUARES"},
+        good,
+    ]
+    done = kace("add", "small", "-", stdin=json.dumps([good, *bad]))
+    refused(
+        done, 1, "6 of 7 cards were refused", "medium allows 6", "'topology'", "U+0007", "3 to 6 words", "two cards"
+    )
+    assert done.stdout == "MICRO_NEW_CARD\n"
+    assert set(store.load().cards) == {*small_tree().cards, "MICRO_NEW_CARD"}
+    assert store.generation == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "empty"),
+        ("{", "not valid JSON"),
+        (card_line(NEW)[:-20], "not valid JSON"),
+        (card_line(NEW).replace("sum of squares", "x" * 10_000_000), "larger than 4,096 KiB"),
+        (card_line(NEW).replace("sum of squares", "x" * 20_000), "1 of 1 cards were refused"),
+        (card_line(NEW).replace('"payload":', '"payload":"a","payload":'), "twice"),
+    ],
+)
+def test_a_bad_card_file_is_one_line_and_the_tree_stays_as_it_was(kace, store, tmp_path: Path, content: str, said: str):
+    (tmp_path / "cards.json").write_text(content)
+    done = kace("add", "small", "cards.json")
+    refused(done, done.returncode, said)
+    assert done.returncode in (1, 2)
+    assert store.load() == small_tree()
+    assert store.generation == 0
+
+
+def test_a_card_is_edited_by_file_or_by_its_text(kace, store: TreeStore):
+    changed = NEW.with_payload("Useful when:\n- cubes\n\nUse the square of n(n+1)/2.")
+    kace("add", "small", "-", stdin=card_line(NEW))
+    done = kace("edit", "small", NEW.card_id, "--file", "-", stdin=card_line(changed))
+    assert done.returncode == 0, done.stderr
+    assert "    - - sum of squares\n    + - cubes" in done.stdout
+    assert kace("edit", "small", NEW.card_id, "--payload", "-", stdin=NEW.payload + "\n").returncode == 0
+    assert store.load().card(NEW.card_id) == NEW
+    other = card("MICRO_OTHER_NAME")
+    refused(kace("edit", "small", NEW.card_id, "--file", "-", stdin=card_line(other)), 2, "not MICRO_NEW_CARD")
+    refused(kace("edit", "small", NEW.card_id, "--payload", "-", stdin="no header"), 2, "trigger header")
+    refused(kace("edit", "small", NEW.card_id), 2, "--payload")
+    refused(kace("edit", "small", "MICRO_NOT_HERE", "--payload", "-", stdin="x"), 2, "no card")
+
+
+def test_a_card_moves_and_the_cap_of_its_new_place_holds(kace, store: TreeStore):
+    done = kace("relocate", "small", "EXACT_SUM_OF_SQUARES", "--difficulty", "hard", "--domains", "algebra, geometry")
+    assert "> EXACT_SUM_OF_SQUARES  medium · algebra -> hard · algebra, geometry" in done.stdout
+    refused(kace("relocate", "small", "RUBRIC_ANGLE_CHASE_STEPS", "--difficulty", "universal"), 2, "universal allows 4")
+    refused(kace("relocate", "small", "EXACT_SUM_OF_SQUARES", "--domains", "topology"), 2, "topology")
+    refused(kace("relocate", "small", "EXACT_SUM_OF_SQUARES", "--domains", ","), 2, "at least")
+    refused(kace("relocate", "small", "EXACT_SUM_OF_SQUARES"), 2, "needs a place")
+    assert store.generation == 1
+
+
+def test_history_can_be_read_compared_and_undone(kace, store: TreeStore):
+    kace("add", "small", "-", "--note", "from a colleague", stdin=card_line(NEW))
+    kace("deprecate", "small", "READING_CHECK_THE_UNIT", "--note", "never fired")
+    rows = kace("log", "small").stdout.splitlines()
+    assert [row.split()[0] for row in rows] == ["2", "1", "0"]
+    assert rows[1].endswith("MICRO_NEW_CARD  from a colleague")
+    assert len(kace("log", "small", "--limit", "1").stdout.splitlines()) == 1
+    (entry,) = map(json.loads, kace("log", "small", "--card", NEW.card_id, "--json").stdout.splitlines())
+    assert entry["cards"][0]["before"] is None
+    refused(kace("log", "small", "--card", "MICRO_NOT_HERE"), 2, "no change")
+    done = kace("diff", "small", "--since", "0")
+    assert done.returncode == 0
+    assert "+ MICRO_NEW_CARD  medium · algebra" in done.stdout
+    assert "x READING_CHECK_THE_UNIT  deprecated, was experimental" in done.stdout
+    assert json.loads(kace("diff", "small", "--since", "1", "--json").stdout)["added"] == []
+    done = kace("revert", "small", "--to", "0")
+    assert "- MICRO_NEW_CARD" in done.stdout
+    assert "now generation 3" in done.stderr
+    assert store.load() == small_tree()
+    refused(kace("revert", "small", "--to", "9"), 2, "9")
+    refused(kace("diff", "small"), 2, "--since")
+
+
+def test_a_frozen_tree_refuses_changes_until_it_is_thawed(kace, store: TreeStore):
+    kace("freeze", "small")
+    refused(kace("add", "small", "-", stdin=card_line(NEW)), 2, "frozen")
+    refused(kace("revert", "small", "--to", "0"), 2, "frozen")
+    assert kace("thaw", "small").returncode == 0
+    assert kace("add", "small", "-", stdin=card_line(NEW)).returncode == 0
+
+
+def test_verify_names_what_is_wrong(kace, store: TreeStore, tmp_path: Path):
+    done = kace("verify", "small")
+    assert (done.returncode, done.stdout) == (0, "")
+    journal = tmp_path / "small" / "journal.jsonl"
+    journal.write_text(journal.read_text().replace("P026", "P027", 1))
+    done = kace("verify", "small")
+    assert done.returncode == 1
+    assert "journal" in done.stdout
+    assert json.loads(kace("verify", "small", "--json").stdout)
+
+
+def test_a_merge_brings_cards_as_experimental_and_is_not_counted_twice(kace, store, tmp_path: Path):
+    validated = NEW.with_status(Status.VALIDATED)
+    other = TreeStore.create(tmp_path / "other", (ALGEBRA,), (validated, small_tree().card("EXACT_SUM_OF_SQUARES")))
+    assert other.load().card(NEW.card_id).status is Status.VALIDATED
+    done = kace("merge", "small", "other")
+    assert done.returncode == 0, done.stderr
+    assert "1 added" in done.stderr
+    assert store.load().card(NEW.card_id).status is Status.EXPERIMENTAL
+    again = kace("merge", "small", "other")
+    assert again.returncode == 0
+    assert "merged at generation 1" in again.stderr
+    assert store.generation == 1
+
+
+def test_conflicts_are_listed_and_nothing_changes_until_a_side_is_chosen(kace, store, tmp_path: Path):
+    theirs = card("READING_CHECK_THE_UNIT")
+    TreeStore.create(tmp_path / "other", (ALGEBRA,), (theirs, NEW))
+    done = kace("merge", "small", "other")
+    refused(done, 1, "1 conflict between small and other; nothing changed", "--prefer")
+    assert "! card READING_CHECK_THE_UNIT  place\n    - universal: universal\n    + medium: algebra" in done.stdout
+    assert store.load() == small_tree()
+    refused(kace("merge", "small", "other", "--prefer", "mine"), 2, "ours, theirs")
+    assert kace("merge", "small", "other", "--prefer", "theirs").returncode == 0
+    assert store.load().card("READING_CHECK_THE_UNIT") == theirs
+    assert store.load().card(NEW.card_id) == NEW
+
+
+def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: Path):
+    kace("init", "t", "--domains", "small.json")
+    done = kace("import", "t", "small.json")
+    assert done.returncode == 0, done.stderr
+    assert kace("export", "t", "-o", "again.json").returncode == 0
+    assert (tmp_path / "again.json").read_bytes() == spec_json.read_bytes()
+    assert "4 already there" in kace("import", "t", "small.json").stderr
+    assert TreeStore.open(tmp_path / "t").generation == 1
+    assert kace("export", "t", "--to", "playbook").stdout == (GOLDEN / "playbook.md").read_text(encoding="utf-8")
+    assert kace("export", "t", "--to", "skill", "--name", "small tree").stdout == (GOLDEN / "skill.md").read_text(
+        encoding="utf-8"
+    )
+    refused(kace("export", "t", "--to", "pdf"), 2, "json, playbook, skill")
+
+
+def test_a_pack_can_be_imported_with_its_domains_and_without_its_promotions(kace, spec_json: Path, tmp_path: Path):
+    kace("init", "t", "--starter")
+    done = kace("import", "t", "small.json", "--experimental")
+    assert done.returncode == 0, done.stderr
+    tree = TreeStore.open(tmp_path / "t").load()
+    assert {"algebra", "house_conventions"} <= set(tree.domain_names)
+    assert tree.card("EXACT_SUM_OF_SQUARES").status is Status.EXPERIMENTAL
+
+
+def test_a_playbook_can_be_imported(kace, store: TreeStore):
+    text = "## geometry\n[geo-00001] helpful=2 harmful=0 :: Draw the figure.\n[geo-2] helpful=0 harmful=0 ::\n"
+    done = kace("import", "small", "-", stdin=text)
+    refused(done, 1, "refused line 3: ", "no body")
+    assert done.stdout == "MICRO_GEO_00001\n"
+    assert store.load().card("MICRO_GEO_00001").domain_tags == ("geometry",)
+
+
+def test_a_json_file_can_be_read_but_not_changed(kace, spec_json: Path, store: TreeStore):
+    assert "a file, without history" in kace("show", "small.json").stdout
+    assert len(kace("cards", "small.json").stdout.splitlines()) == 4
+    assert kace("card", "small.json", "MICRO_OLD_TRICK").returncode == 0
+    assert kace("diff", "small.json", "small").stdout == ""
+    assert kace("export", "small.json").stdout == spec_json.read_text(encoding="utf-8")
+    assert kace("verify", "small.json").returncode == 0
+    before = spec_json.read_bytes()
+    refused(kace("add", "small.json", "-", stdin=card_line(NEW)), 2, "can only be read")
+    refused(kace("log", "small.json"), 2, "can only be read")
+    assert spec_json.read_bytes() == before
+    spec_json.write_text('{"cards": [{}]}')
+    assert kace("verify", "small.json").returncode == 1
+
+
+@pytest.mark.parametrize("verb", ["show", "log", "verify"])
+def test_a_path_without_a_tree_is_one_clear_line(kace, tmp_path: Path, verb: str):
+    (tmp_path / "empty").mkdir()
+    refused(kace(verb, "empty"), 2, "empty")
+    refused(kace(verb, "absent"), 2, "absent")
+    assert list(tmp_path.iterdir()) == [tmp_path / "empty"]
+    assert not list((tmp_path / "empty").iterdir())

@@ -1,0 +1,301 @@
+"""A tree survives kills, crowds, full disks, damage and other versions: it opens whole, or one line says why not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kace.errors import KaceError
+from kace.store import Add, Deprecate, Edit, TreeStore, open_tree
+from kace.tree import EpistemicTree, TreeError
+from tests.card_examples import DOMAINS, a_card
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TreeStore:
+    store = TreeStore.create(tmp_path / "tree", DOMAINS, [a_card(f"EXACT_N_{n}") for n in range(5)])
+    for n in range(5, 10):
+        store.apply(Add(a_card(f"EXACT_N_{n}")), author="ada")
+    return store
+
+
+def journal_lines(store: TreeStore) -> list[bytes]:
+    return store.journal_path.read_bytes().split(b"\n")[:-1]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def forked(work: Callable[[], None]) -> int:
+    """The id of a child that does the work and ends with 0, or with 1 where it failed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def add_fifty(folder: Path, writer: int) -> None:
+    store = TreeStore.open(folder)
+    for n in range(50):
+        store.apply(Add(a_card(f"EXACT_P{writer}_N{n}")), author=f"writer {writer}")
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_eight_processes_of_fifty_edits_lose_none(tmp_path: Path):
+    store = TreeStore.create(tmp_path / "tree", DOMAINS)
+    writers = [forked(lambda n=n: add_fifty(store.folder, n)) for n in range(8)]
+    sizes = []
+    while os.waitid(os.P_PID, writers[-1], os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        sizes.append(len(TreeStore.open(store.folder).load()))  # a reader never waits and never sees a broken tree
+        time.sleep(0.05)
+    assert [os.waitpid(writer, 0)[1] for writer in writers] == [0] * 8
+    assert sizes == sorted(sizes)
+    assert len(store.load()) == store.generation == 400
+    assert store.verify() == []
+
+
+def edit_for_ever(folder: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    store = TreeStore.open(folder)
+    while True:
+        card = a_card(f"EXACT_N_{chance.randrange(40)}", helpfulness_score=chance.random())
+        store.apply(Edit(card) if card.card_id in store.load() else Add(card), author="victim")
+
+
+def killed_after(seconds: float, work: Callable[[], None]) -> None:
+    child = forked(work)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the child must die at work for this to test anything"
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_killed_at_fifty_instants_the_tree_agrees_with_its_journal(tmp_path: Path):
+    folder = TreeStore.create(tmp_path / "tree", DOMAINS, [a_card(f"EXACT_N_{n}") for n in range(20)]).folder
+    instants = random.Random(5)
+    generation = 0
+    for seed in range(50):
+        killed_after(instants.uniform(0.002, 0.05), lambda seed=seed: edit_for_ever(folder, seed))
+        store = TreeStore.open(folder)
+        tree = store.load()
+        assert store.generation >= generation, "nothing acknowledged is lost"
+        generation = store.generation
+        replayed = EpistemicTree.of((), ())
+        for entry in store.log():
+            replayed = replayed.revised(
+                {change.card_id: change.after for change in entry.cards},
+                entry.domains.after if entry.domains else None,
+            )
+        assert replayed == tree
+        assert [problem for problem in store.verify() if "torn" not in problem] == []
+    assert generation > 20, "most children must get some work done"
+    store.apply(Deprecate("EXACT_N_0"), author="ada")
+    assert sorted(path.name for path in folder.iterdir()) == ["cards.jsonl", "journal.jsonl", "lock"], "no litter"
+
+
+def test_a_kill_between_the_journal_and_the_cards_loses_nothing(store: TreeStore):
+    before = store.cards_path.read_bytes()
+    store.apply(Deprecate("EXACT_N_3"), author="ada")
+    after = store.load()
+    store.cards_path.write_bytes(before)
+    assert TreeStore.open(store.folder).load() == after
+    assert TreeStore.open(store.folder).generation == 6
+    TreeStore.open(store.folder).apply(Deprecate("EXACT_N_4"), author="ada")
+    assert store.generation == 7
+    assert store.verify() == []
+
+
+def test_a_kill_during_creation_leaves_a_tree_or_nothing(tmp_path: Path):
+    whole = TreeStore.create(tmp_path / "whole", DOMAINS, [a_card()])
+    line = whole.journal_path.read_bytes()
+    for size in (0, 1, len(line) - 1):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        (folder / "journal.jsonl").write_bytes(line[:size])
+        with pytest.raises(KaceError, match="no tree"):
+            TreeStore.open(folder)
+        assert TreeStore.create(folder, DOMAINS, [a_card()]).verify() == []
+    whole.cards_path.unlink()
+    assert list(TreeStore.open(whole.folder).load()) == [a_card()]
+
+
+@pytest.mark.parametrize("tail", [b"x", b'{"v":1,"generation":6', b"\x00" * 5_000])
+def test_a_torn_journal_tail_is_ignored_told_and_cut(store: TreeStore, tail: bytes):
+    before = store.load()
+    with store.journal_path.open("ab") as file:
+        file.write(tail)
+    assert TreeStore.open(store.folder).load() == before
+    assert any("torn" in problem for problem in store.verify())
+    TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
+    assert TreeStore.open(store.folder).verify() == []
+
+
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "missing"])
+def test_damage_in_the_middle_of_the_journal_is_named_by_line(store: TreeStore, damage: str):
+    lines = journal_lines(store)
+    hurt = {"flipped": [lines[2].replace(b"EXACT_N_6", b"EXACT_N_7")], "truncated": [lines[2][:50]], "missing": []}
+    store.journal_path.write_bytes(b"\n".join([*lines[:2], *hurt[damage], *lines[3:], b""]))
+    fresh = TreeStore.open(store.folder)
+    assert any("journal.jsonl:3: " in problem for problem in fresh.verify())
+    assert len(fresh.load()) == 10, "the cards are whole, so the tree opens"
+    assert fresh.at(3) == store.at(3)
+    with pytest.raises(TreeError, match="generation 2 cannot be read"):
+        fresh.at(1)
+    fresh.apply(Deprecate("EXACT_N_0"), author="ada")
+    assert TreeStore.open(store.folder).generation == 6
+
+
+def test_damage_that_the_cards_cannot_make_good_stops_loading(store: TreeStore):
+    lines = journal_lines(store)
+    store.journal_path.write_bytes(b"\n".join([*lines[:2], lines[2][:50], *lines[3:], b""]))
+    whole = store.cards_path.read_text()
+    changed = contents(store.folder)
+    store.cards_path.write_text(whole.replace("small numbers", "large numbers"))
+    with pytest.raises(TreeError, match=r"journal\.jsonl:3: .*damaged") as caught:
+        TreeStore.open(store.folder).load()
+    assert "\n" not in str(caught.value)
+    store.cards_path.unlink()
+    with pytest.raises(TreeError, match=r"journal\.jsonl:3: .*generation 2 must stand"):
+        TreeStore.open(store.folder).load()
+    assert store.journal_path.read_bytes() == changed["journal.jsonl"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"garbage\n", b'{"kace_tree":1}\n', b"[" * 100_000, b"\x00" * 100])
+def test_cards_that_are_no_longer_a_tree_are_refused_with_the_way_back(store: TreeStore, content: bytes):
+    tree = store.load()
+    store.cards_path.write_bytes(content)
+    with pytest.raises(TreeError, match=r"cards\.jsonl:1: .*rebuilt from the journal"):
+        TreeStore.open(store.folder).load()
+    store.cards_path.unlink()
+    assert TreeStore.open(store.folder).load() == tree
+
+
+def test_a_newer_format_is_refused_and_left_untouched(store: TreeStore):
+    header, _, rest = store.cards_path.read_text().partition("\n")
+    newer = json.dumps({**json.loads(header), "kace_tree": 2, "colour": "red"})
+    store.cards_path.write_text(f"{newer}\n{rest}")
+    before = contents(store.folder)
+    refused = {
+        "open": lambda: open_tree(store.folder),
+        "apply": lambda: TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada"),
+        "revert": lambda: TreeStore.open(store.folder).revert(1, author="ada"),
+        "freeze": lambda: TreeStore.open(store.folder).freeze(),
+        "create": lambda: TreeStore.create(store.folder, DOMAINS),
+        "file": lambda: open_tree(store.cards_path),
+    }
+    for name, attempt in refused.items():
+        with pytest.raises(KaceError, match="already holds" if name == "create" else "written by a newer kace"):
+            attempt()
+    assert any("newer kace" in problem for problem in store.verify())
+    assert contents(store.folder) == before
+
+
+def test_a_journal_that_a_newer_version_went_on_with_is_refused_and_left_untouched(store: TreeStore):
+    from kace.journal import _checksum
+
+    entry = store.log()[-1].model_dump(mode="json") | {"v": 2, "generation": 6, "colour": "red"}
+    text = json.dumps(entry)
+    with store.journal_path.open("a") as file:
+        file.write(f'{text[:-1]},"sum":"{_checksum(text.encode())}"}}\n')
+    before = contents(store.folder)
+    for attempt in (store.load, lambda: store.apply(Deprecate("EXACT_N_0"), author="ada")):
+        with pytest.raises(TreeError, match="newer kace"):
+            attempt()
+    assert contents(store.folder) == before
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """Calls with a number of bytes: no file may grow past it."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_refuses_the_change_and_keeps_the_tree(store: TreeStore, full_disk: Callable[[int], None]):
+    before = contents(store.folder)
+    full_disk(store.journal_path.stat().st_size + 100)
+    with pytest.raises(KaceError, match=r"cannot write .*journal\.jsonl"):
+        store.apply(Deprecate("EXACT_N_0"), author="ada")
+    assert contents(store.folder) == before
+    assert TreeStore.open(store.folder).load() == store.load()
+
+
+def test_a_change_that_only_the_journal_had_room_for_is_kept(store: TreeStore, full_disk: Callable[[int], None]):
+    for n in range(10, 60):  # cards.jsonl now outgrows what the disk has left, the journal of a fresh store does not
+        store.apply(Add(a_card(f"EXACT_N_{n}")), author="ada")
+    store.journal_path.write_bytes(journal_lines(store)[-1] + b"\n")
+    before = store.cards_path.read_bytes()
+    full_disk(8_000)
+    tree = TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
+    assert store.cards_path.read_bytes() == before
+    assert TreeStore.open(store.folder).load() == tree
+    assert not list(store.folder.glob(".*.tmp"))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_a_read_only_store_is_read_and_refuses_changes(store: TreeStore):
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    folder = place / "tree"
+    shutil.copytree(store.folder, folder)
+    (folder / "lock").unlink()
+    folder.chmod(0o555)
+
+    def ask() -> None:
+        if os.geteuid() == 0:  # the superuser may write anywhere, so ask as somebody else
+            os.setuid(65_534)
+        assert len(TreeStore.open(folder).load()) == 10
+        with pytest.raises(KaceError, match="cannot write"):
+            TreeStore.open(folder).apply(Deprecate("EXACT_N_0"), author="ada")
+
+    assert os.waitpid(forked(ask), 0)[1] == 0
+    assert TreeStore.open(folder).load() == store.load()
+    folder.chmod(0o755)
+    shutil.rmtree(place)
+
+
+def test_a_writer_that_never_ends_is_named(store: TreeStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("kace.store.LOCK_SECONDS", 0.05)
+    with store._lock(), pytest.raises(KaceError, match="locked by another process"):
+        TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
+    assert len(store.load()) == 10
+
+
+def test_threads_take_turns(store: TreeStore):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: store.apply(Add(a_card(f"MICRO_T_{n}")), author="thread"), range(40)))
+    assert len(TreeStore.open(store.folder).load()) == len(store.load()) == 50
+    assert store.verify() == []
+
+
+def test_a_forged_hash_cannot_bring_in_what_types_and_characters_forbid(store: TreeStore):
+    import hashlib
+
+    from kace.tree import domains_line
+
+    header, _, body = store.cards_path.read_text().partition("\n")
+    forged = body.replace("small numbers", r"small \u001b[31m", 1)
+    digest = hashlib.sha256(f"{domains_line(DOMAINS)}\n{forged}".encode()).hexdigest()
+    store.cards_path.write_text(json.dumps({**json.loads(header), "sha256": digest}) + "\n" + forged)
+    with pytest.raises(KaceError, match=r"U\+001B"):
+        TreeStore.open(store.folder).load()

@@ -1,0 +1,163 @@
+"""A solve reads the block of its tier and domain and nothing else, and the trace says what it read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kace.cards import Card, Difficulty, Provenance, Status
+from kace.cli.show import audit_line
+from kace.config import load_config
+from kace.equivalence import Judge
+from kace.knowledge import Library
+from kace.ladder import Kit, climb
+from kace.models.base import Request
+from kace.models.scripted import Scripted
+from kace.problem import Problem
+from kace.solution import Solution
+from kace.tiers import TierName
+from kace.trace import SolveRecord
+from kace.tree import Domain, EpistemicTree
+
+SAMPLING = load_config(env={}).tier_sampling()
+LOOP = asyncio.Runner()
+JUDGE = Judge()
+DOMAINS = [
+    Domain(name=name, description=f"Problems of {name}.", share=0.5, signals=(name,))
+    for name in ("counting", "geometry")
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_judge_for_the_module():
+    yield
+    LOOP.run(JUDGE.aclose())
+    LOOP.close()
+
+
+def card(
+    name: str, difficulty: Difficulty, *domains: str, status: Status = Status.VALIDATED, body: str = "Do."
+) -> Card:
+    return Card(
+        card_id=f"EXACT_{name}_CARD",
+        payload=f"Useful when:\n- {name.lower()} comes up\n\n{body}",
+        routing_conditions=(),
+        difficulty_tag=difficulty,
+        domain_tags=domains,
+        helpfulness_score=0.0,
+        provenance=Provenance(source="test", promotion_status=status),
+    )
+
+
+TREE = EpistemicTree.of(
+    DOMAINS,
+    [
+        card("MEDCOUNT", Difficulty.MEDIUM, "counting"),
+        card("HARDCOUNT", Difficulty.HARD, "counting"),
+        card("UNICOUNT", Difficulty.UNIVERSAL, "counting"),
+        card("MEDGEO", Difficulty.MEDIUM, "geometry"),
+        card("HARDGEO", Difficulty.HARD, "geometry"),
+        card("EVERYWHERE", Difficulty.UNIVERSAL, "universal"),
+        card("GONE", Difficulty.MEDIUM, "counting", status=Status.DEPRECATED),
+    ],
+)
+
+
+class Asked(Scripted):
+    """A solver with chosen answers that remembers what each tier was shown."""
+
+    def __init__(self, answers: Sequence[str | None], domain: str = "counting") -> None:
+        self.shown: dict[str, set[str]] = {"ES": set(), "MS": set(), "HS": set()}
+        self.classified = 0
+        order = iter(answers)
+
+        def script(request: Request) -> str:
+            if request.attempt.tier not in self.shown:
+                self.classified += 1
+                return domain
+            text = "".join(message.content for message in request.messages)
+            self.shown[request.attempt.tier] |= {c for c in TREE.cards if c in text}
+            answer = next(order)
+            return "none" if answer is None else f"\\boxed{{{answer}}}"
+
+        super().__init__(script)
+
+
+def solve(model: Asked, **options: object) -> Solution:
+    library = Library(TREE, model, **options)  # type: ignore[arg-type]
+    kit = Kit(model, JUDGE, SAMPLING, library=library)
+    return LOOP.run(climb(Problem("How many ways to count geometry?", "1", "p1"), kit))
+
+
+DISTINCT = [str(n) for n in range(10)]
+
+
+def test_each_tier_reads_its_own_block():
+    model = Asked(DISTINCT)
+    solution = solve(model)
+    universal = {"EXACT_UNICOUNT_CARD", "EXACT_EVERYWHERE_CARD"}
+    assert model.shown["ES"] == set()
+    assert model.shown["MS"] == {"EXACT_MEDCOUNT_CARD", *universal}
+    assert model.shown["HS"] == {"EXACT_HARDCOUNT_CARD", *universal}
+    assert [recall.tier for recall in solution.recalls] == [TierName.MS, TierName.HS]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=10, max_size=10))
+def test_the_easy_tier_is_never_shown_a_card_on_any_path(answers):
+    model = Asked(answers)
+    solution = solve(model)
+    assert model.shown["ES"] == set()
+    assert len(solution.recalls) == len(solution.climbs) - 1
+
+
+def test_a_problem_that_leaves_at_once_is_never_classified():
+    model = Asked(["1", "1"])
+    assert solve(model).recalls == ()
+    assert model.classified == 0
+
+
+def test_the_domain_is_asked_once_and_again_only_to_refine():
+    model = Asked(DISTINCT)
+    solution = solve(model)
+    assert model.classified == 1
+    assert [recall.classifier_calls for recall in solution.recalls] == [1, 0]
+    refined = Asked(DISTINCT)
+    assert [recall.classifier_calls for recall in solve(refined, refine=True).recalls] == [1, 1]
+    assert solution.real_calls == 10, "classifier calls are counted apart"
+
+
+def test_an_unknown_domain_reads_universal_cards_only():
+    model = Asked(DISTINCT, domain="cooking")
+    solution = solve(model)
+    assert model.shown["MS"] == model.shown["HS"] == {"EXACT_EVERYWHERE_CARD"}
+    assert solution.recalls[0].domains == ()
+
+
+def test_two_domains_read_both_branches():
+    model = Asked(DISTINCT, domain="mixed: counting, geometry")
+    solve(model)
+    assert {"EXACT_MEDCOUNT_CARD", "EXACT_MEDGEO_CARD"} <= model.shown["MS"]
+
+
+def test_a_block_over_its_budget_is_cut_and_the_cut_is_recorded():
+    model = Asked(DISTINCT)
+    solution = solve(model, max_tokens=45)
+    recall = solution.recalls[0]
+    assert 0 < len(recall.cards) < recall.eligible == 3
+    assert recall.tokens <= 45
+    assert recall.estimated
+    assert {c.card_id for c in recall.cards} == model.shown["MS"]
+
+
+def test_the_audit_line_names_block_cards_and_tokens():
+    record = SolveRecord.of(solve(Asked(DISTINCT)))
+    line = audit_line(record)
+    assert "MS:counting 3 cards ~" in line
+    assert "HS:counting 3 cards ~" in line
+    assert record.recalls[0].cards == tuple(c.card_id for c in TREE.project(TierName.MS, ["counting"]))
+    assert SolveRecord.model_validate_json(record.model_dump_json()) == record
