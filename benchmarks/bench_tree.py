@@ -149,7 +149,7 @@ def main() -> None:
 
 def plot(rows: list[Context]) -> str:
     """Tokens against cards, both on logarithmic axes, as SVG."""
-    left, top, width, height = 70, 40, 480, 260
+    left, top, width, height = 100, 40, 480, 260
     powers = range(2, 6), range(3, 9)
 
     def x(cards: float) -> float:

@@ -13,7 +13,7 @@ from kace.cards import Card, Difficulty, Provenance, Status
 from kace.cli.show import audit_line
 from kace.config import load_config
 from kace.equivalence import Judge
-from kace.knowledge import Library
+from kace.knowledge import Appetite, Library
 from kace.ladder import Kit, climb
 from kace.models.base import Request
 from kace.models.scripted import Scripted
@@ -87,8 +87,8 @@ class Asked(Scripted):
         super().__init__(script)
 
 
-def solve(model: Asked, **options: object) -> Solution:
-    library = Library(TREE, model, **options)  # type: ignore[arg-type]
+def solve(model: Asked, **appetite: object) -> Solution:
+    library = Library(TREE, model, appetite=Appetite(**appetite))  # type: ignore[arg-type]
     kit = Kit(model, JUDGE, SAMPLING, library=library)
     return LOOP.run(climb(Problem("How many ways to count geometry?", "1", "p1"), kit))
 

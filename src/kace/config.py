@@ -67,6 +67,8 @@ class Config(BaseModel):
     """The epistemic tree that MS and HS read from; without one, the ladder climbs on the problem alone."""
     max_card_tokens: Annotated[int, Field(ge=1)] = 5_000
     """A larger block is ranked and cut to this."""
+    rank_by: Literal["words", "meaning"] = "words"
+    """How it is ranked: BM25, or embeddings (an extra)."""
     refine_domain: bool = False
     """Classify again after a failed MS, with its attempts in view."""
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None

@@ -11,7 +11,7 @@ from kace.domain import Placement, classify
 from kace.models.base import ChatModel, Tokenizer, Usage
 from kace.problem import Problem
 from kace.prompt import card_block, card_text
-from kace.rank import fit
+from kace.rank import Ranking, fit, rank
 from kace.tiers import TierName
 from kace.tree import EpistemicTree
 
@@ -36,17 +36,27 @@ class Recall:
     classifier_usage: Usage = field(default_factory=Usage)
 
 
+@dataclass(frozen=True, slots=True)
+class Appetite:
+    """How much of a block is read, and how it is chosen."""
+
+    max_tokens: int = 5_000
+    """A larger block is ranked and cut to this."""
+    ranking: Ranking = rank
+    refine: bool = False
+    """Classify again after a failed MS, with its attempts in view."""
+
+
 class Library:
     """A tree, opened for solving with one model."""
 
     def __init__(
-        self, tree: EpistemicTree, model: ChatModel, *, seed: int = 0, max_tokens: int = 5_000, refine: bool = False
+        self, tree: EpistemicTree, model: ChatModel, *, seed: int = 0, appetite: Appetite | None = None
     ) -> None:
         self.tree = tree
         self.model = model
         self.seed = seed
-        self.max_tokens = max_tokens
-        self.refine = refine
+        self.appetite = appetite or Appetite()
         self._sizes: dict[tuple[str, ...], tuple[int, bool]] = {}
 
     async def read(
@@ -62,20 +72,20 @@ class Library:
 
     async def _place(self, problem: Problem, before: Sequence[Attempt], earlier: Sequence[Recall]) -> Placement:
         """Classify once; after a failed MS again with its attempts in view, where that is asked for."""
-        if earlier and not self.refine:
+        if earlier and not self.appetite.refine:
             return Placement(earlier[-1].domains, 0, Usage(), ())
         seen = [a.reply.text for a in before if a.reply and a.key.tier == TierName.MS.value] if earlier else []
         return await classify(problem, self.tree.domains, self.model, seed=self.seed, attempts_in_view=seen)
 
     async def _fit(self, problem: Problem, block: Sequence[Card]) -> tuple[tuple[Card, ...], int, bool]:
         """Cut by estimate, then count with the model's own tokenizer and cut again if the estimate was too low."""
-        limit = self.max_tokens
+        limit = most = self.appetite.max_tokens
         for _ in range(EXACT_TRIES):
-            cards = fit(problem.text, block, limit, estimate)
+            cards = fit(problem.text, block, limit, estimate, self.appetite.ranking)
             tokens, estimated = await self._size(cards)
-            if tokens <= self.max_tokens or not cards:
+            if tokens <= most or not cards:
                 break
-            limit = limit * self.max_tokens // (tokens + 1)
+            limit = limit * most // (tokens + 1)
         return cards, tokens, estimated
 
     async def _size(self, cards: Sequence[Card]) -> tuple[int, bool]:

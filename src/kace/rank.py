@@ -89,10 +89,10 @@ class _Block:
 
 @lru_cache(maxsize=INDEXED_BLOCKS)
 def _indexed(block: _Block) -> Index:
-    return Index(words(_advertised(card)) for card in block.cards)
+    return Index(words(advertised(card)) for card in block.cards)
 
 
-def _advertised(card: Card) -> str:
+def advertised(card: Card) -> str:
     """What a card says of when it helps."""
     return "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions))
 
@@ -103,7 +103,12 @@ def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
     return tuple(cards[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
-def fit(problem: str, cards: Sequence[Card], limit: int, size: Callable[[Card], int]) -> tuple[Card, ...]:
+Ranking = Callable[[str, Sequence["Card"]], tuple["Card", ...]]
+
+
+def fit(
+    problem: str, cards: Sequence[Card], limit: int, size: Callable[[Card], int], ranking: Ranking = rank
+) -> tuple[Card, ...]:
     """The whole block where it has at most `limit` tokens, else its best-ranked cards that fit, in the block's order.
 
     A card too large for what is left is passed over for the next best.
@@ -112,7 +117,7 @@ def fit(problem: str, cards: Sequence[Card], limit: int, size: Callable[[Card], 
     if sum(sizes.values()) <= limit:
         return tuple(cards)
     chosen, left = set(), limit
-    for card in rank(problem, cards):
+    for card in ranking(problem, cards):
         if sizes[card.card_id] <= left:
             chosen.add(card.card_id)
             left -= sizes[card.card_id]

@@ -69,9 +69,17 @@ async def open_session(
 
 def open_library(tree: EpistemicTree, model: ChatModel, config: Config) -> Library:
     """The tree, opened for solving with the configured budget."""
-    from kace.knowledge import Library
+    from kace.knowledge import Appetite, Library
+    from kace.rank import rank
 
-    return Library(tree, model, seed=config.seed, max_tokens=config.max_card_tokens, refine=config.refine_domain)
+    ranking = rank
+    if config.rank_by == "meaning":
+        from kace.embed import rank_by_meaning, require_embeddings
+
+        require_embeddings()
+        ranking = rank_by_meaning
+    appetite = Appetite(config.max_card_tokens, ranking, config.refine_domain)
+    return Library(tree, model, seed=config.seed, appetite=appetite)
 
 
 def window(config: Config) -> int:
