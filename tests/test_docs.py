@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kace.cards import read_card
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -32,6 +34,11 @@ def test_every_file_a_page_names_exists(page: Path):
         assert (page.parent / name).exists(), name
     for name in named:
         assert (ROOT / name).exists(), name
+
+
+def test_the_card_of_the_page_on_cards_is_a_card():
+    (example,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "cards.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert read_card(example).triggers == ("two stamp values", "largest impossible amount")
 
 
 def test_the_package_docstring_example_works():

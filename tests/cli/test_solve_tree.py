@@ -1,0 +1,66 @@
+"""`kace solve --tree`: the tree is read, recorded by content, and a changed one is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CARD = {
+    "card_id": "ANTI_GUESSING_DICE_RULE",
+    "payload": "Useful when:\n- dice are thrown\n\nCount the sides first.",
+    "routing_conditions": [],
+    "difficulty_tag": "universal",
+    "domain_tags": ["universal"],
+    "helpfulness_score": 0.0,
+    "provenance": {"source": "test"},
+}
+
+
+@pytest.fixture
+def kace(tmp_path: Path):
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache")}  # noqa: TID251
+        command = [sys.executable, "-m", "kace", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+
+    (tmp_path / "card.json").write_text(json.dumps(CARD))
+    (tmp_path / "p.jsonl").write_text('{"problem": "Throw dice.", "answer": "3", "id": "t1"}\n')
+    assert run("tree", "init", "tree", "--starter").returncode == 0
+    assert run("tree", "add", "tree", "card.json").returncode == 0
+    return run
+
+
+SOLVE = ["solve", "--file", "p.jsonl", "--model", "scripted/dice?sides=1000", "--tree", "tree", "--out", "run"]
+
+
+def test_the_audit_line_and_the_record_say_what_was_read(kace, tmp_path: Path):
+    done = kace(*SOLVE)
+    assert done.returncode == 0, done.stderr
+    assert "MS:universal only 1 cards ~" in done.stdout
+    assert "HS:universal only 1 cards ~" in done.stdout
+    record = json.loads((tmp_path / "run" / "traces.jsonl").read_text())
+    assert [recall["cards"] for recall in record["recalls"]] == [[CARD["card_id"]]] * 2
+    assert all(attempt["prompt"] for attempt in record["attempts"])
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["tree"]["cards"] == 1
+
+
+def test_a_tree_that_changed_is_refused_by_its_run(kace):
+    kace(*SOLVE)
+    assert kace("tree", "deprecate", "tree", CARD["card_id"], "--note", "no lift").returncode == 0
+    done = kace(*SOLVE)
+    assert done.returncode == 2
+    assert "another tree 'hash'" in done.stderr
+    assert kace("tree", "revert", "tree", "--to", "1").returncode == 0
+    assert kace(*SOLVE).returncode == 0, "the same content again is the same tree"
+
+
+def test_a_tree_that_is_not_there_is_one_clear_line(kace):
+    done = kace(*SOLVE[:-4], "--tree", "nowhere")
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
