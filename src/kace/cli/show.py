@@ -121,7 +121,10 @@ def summary_lines(summary: Summary, seconds: float) -> list[str]:
     lines.append(f"tokens       {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out")
     if summary.fresh_output and seconds > 0:
         lines.append(f"speed        {summary.fresh_output / seconds:,.0f} output tokens/s over {seconds:.0f} s")
-    failures = {o: summary.outcomes[o] for o in Outcome if o is not Outcome.ANSWERED and summary.outcomes[o]}
+    if stopped := summary.outcomes[Outcome.CANCELLED]:
+        lines.append(f"early stop   {stopped} attempts cancelled that could not change the outcome")
+    silent = [o for o in Outcome if o not in (Outcome.ANSWERED, Outcome.CANCELLED)]
+    failures = {outcome: summary.outcomes[outcome] for outcome in silent if summary.outcomes[outcome]}
     if failures:
         listed = ", ".join(f"{outcome.value} {count}" for outcome, count in failures.items())
         lines.append(f"no answer    {listed} (attempts; they count and vote for nothing)")
