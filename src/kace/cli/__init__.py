@@ -12,8 +12,10 @@ from kace.cli.demo import demo
 from kace.cli.doctor import doctor
 from kace.cli.models import models_app
 from kace.cli.solve import solve
+from kace.cli.streams import note
 from kace.cli.tree import tree_app
 from kace.errors import KaceError
+from kace.redact import redact
 
 app = typer.Typer(
     name="kace",
@@ -55,7 +57,7 @@ def main() -> None:
     try:
         app()
     except KaceError as error:
-        _say(f"kace: {error}")
+        note(redact(f"kace: {error}"))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -63,11 +65,3 @@ def main() -> None:
         # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
         sys.stdout = None
         sys.exit(1)
-
-
-def _say(line: str) -> None:
-    from kace.cli.show import plain
-    from kace.redact import redact
-
-    if sys.stderr is not None:
-        print(plain(redact(line)), file=sys.stderr)

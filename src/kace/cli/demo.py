@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kace.cli.streams import note
 from kace.errors import KaceError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def demo(
         except KaceError as error:
             if model is not None:
                 raise
-            typer.echo(f"kace: {error}", err=True)
+            note(f"kace: {error}")
             replay = True
     recorded = recording() if replay else None
     if recorded:

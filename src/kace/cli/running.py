@@ -10,6 +10,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, NoReturn, TypeVar
 
+from kace.cli.streams import note
 from kace.redact import redact
 
 T = TypeVar("T")
@@ -31,7 +32,6 @@ async def _terminable(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _interrupted(resumable: bool) -> NoReturn:
-    if sys.stderr is not None:
-        again = redact(shlex.join(["kace", *sys.argv[1:]]))
-        print(f"kace: interrupted. Go on with: {again}" if resumable else "kace: interrupted", file=sys.stderr)
+    again = redact(shlex.join(["kace", *sys.argv[1:]]))
+    note(f"kace: interrupted. Go on with: {again}" if resumable else "kace: interrupted")
     sys.exit(130)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kace.cli.streams import note
 from kace.errors import KaceError, UsageError
 
 if TYPE_CHECKING:
@@ -116,13 +117,6 @@ class Output:
 
         print(explanation(record, text_of))
 
-    def note(self, line: str) -> None:
-        """Say something that is not a result."""
-        from kace.cli.show import plain
-
-        if sys.stderr is not None:
-            print(plain(line), file=sys.stderr)
-
 
 def _solve_one(text: str, config: Config, output: Output) -> None:
     from kace.api import asolve_config
@@ -148,7 +142,7 @@ def _solve_one(text: str, config: Config, output: Output) -> None:
             output.explanation(record, text_of)
         if record.answer is not None:
             print(plain(record.answer))
-        output.note(audit_line(record))
+        note(audit_line(record))
     if record.answer is None:
         raise _no_answer(record)
 
@@ -167,9 +161,9 @@ def _solve_file(
     folder = out or default_folder(path.stem, manifest, "".join(p.id for p in problems).encode())
     with Run(folder, manifest) as run:
         for damage in run.damage:
-            output.note(f"kace: {folder}/traces.jsonl:{damage.line}: {damage.reason}; that problem is solved again")
+            note(f"kace: {folder}/traces.jsonl:{damage.line}: {damage.reason}; that problem is solved again")
         summary, seconds = _run_problems(problems, config, tree, run, output)
-    _print_summary(summary, seconds, folder, output)
+    _print_summary(summary, seconds, folder)
 
 
 def _run_problems(
@@ -215,12 +209,12 @@ def _run_problems(
     return summary, time.monotonic() - began
 
 
-def _print_summary(summary: Summary, seconds: float, folder: Path, output: Output) -> None:
+def _print_summary(summary: Summary, seconds: float, folder: Path) -> None:
     from kace.cli.show import summary_lines
 
     for line in summary_lines(summary, seconds):
-        output.note(line)
-    output.note(f"run          {folder}")
+        note(line)
+    note(f"run          {folder}")
 
 
 def _problem_text(given: str | None) -> str:
