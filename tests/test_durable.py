@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import resource
-import signal
 from pathlib import Path
 
 import pytest
 
 from kace.durable import LineLog, whole_lines, write_atomic
 from kace.errors import KaceError
-
-
-@pytest.fixture
-def small_disk():
-    """No file may grow past 4 KB, as on a full disk."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+from tests.disk import no_file_grows_past
 
 
 def lines(path: Path) -> list[bytes]:
     return [line for _, _, line in whole_lines(path)]
 
 
-def test_a_failed_atomic_write_leaves_the_old_file_and_no_litter(tmp_path: Path, small_disk: None):
+def test_a_failed_atomic_write_leaves_the_old_file_and_no_litter(tmp_path: Path):
     path = tmp_path / "a.json"
     write_atomic(path, "old")
-    with pytest.raises(KaceError, match=r"cannot write .*a\.json: file too large"):
+    with no_file_grows_past(4096), pytest.raises(KaceError, match=r"cannot write .*a\.json: file too large"):
         write_atomic(path, "x" * 10_000)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_a_line_that_does_not_fit_is_taken_back(tmp_path: Path, small_disk: None):
+def test_a_line_that_does_not_fit_is_taken_back(tmp_path: Path):
     with LineLog(tmp_path / "log") as log:
         log.append("first")
-        with pytest.raises(KaceError, match="cannot write"):
+        with no_file_grows_past(4096), pytest.raises(KaceError, match="cannot write"):
             log.append("x" * 10_000)
         log.append("second")
     assert lines(tmp_path / "log") == [b"first", b"second"]

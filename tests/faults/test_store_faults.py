@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from kace.errors import KaceError
 from kace.store import Add, Deprecate, Edit, TreeStore, open_tree
 from kace.tree import EpistemicTree, TreeError
 from tests.card_examples import DOMAINS, a_card
+from tests.disk import no_file_grows_past
 
 
 @pytest.fixture
@@ -220,31 +220,22 @@ def test_a_journal_that_a_newer_version_went_on_with_is_refused_and_left_untouch
     assert contents(store.folder) == before
 
 
-@pytest.fixture
-def full_disk() -> Iterator[Callable[[int], None]]:
-    """Calls with a number of bytes: no file may grow past it."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_full_disk_refuses_the_change_and_keeps_the_tree(store: TreeStore, full_disk: Callable[[int], None]):
+def test_a_full_disk_refuses_the_change_and_keeps_the_tree(store: TreeStore):
     before = contents(store.folder)
-    full_disk(store.journal_path.stat().st_size + 100)
-    with pytest.raises(KaceError, match=r"cannot write .*journal\.jsonl"):
+    room = store.journal_path.stat().st_size + 100
+    with no_file_grows_past(room), pytest.raises(KaceError, match=r"cannot write .*journal\.jsonl"):
         store.apply(Deprecate("EXACT_N_0"), author="ada")
     assert contents(store.folder) == before
     assert TreeStore.open(store.folder).load() == store.load()
 
 
-def test_a_change_that_only_the_journal_had_room_for_is_kept(store: TreeStore, full_disk: Callable[[int], None]):
+def test_a_change_that_only_the_journal_had_room_for_is_kept(store: TreeStore):
     for n in range(10, 60):  # cards.jsonl now outgrows what the disk has left, the journal of a fresh store does not
         store.apply(Add(a_card(f"EXACT_N_{n}")), author="ada")
     store.journal_path.write_bytes(journal_lines(store)[-1] + b"\n")
     before = store.cards_path.read_bytes()
-    full_disk(8_000)
-    tree = TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
+    with no_file_grows_past(8_000):
+        tree = TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
     assert store.cards_path.read_bytes() == before
     assert TreeStore.open(store.folder).load() == tree
     assert not list(store.folder.glob(".*.tmp"))

@@ -20,6 +20,7 @@ from kace.models import catalog
 from kace.models import pull as pulling
 from kace.models.catalog import CATALOG, Part, Weights, find, is_present, path_of, sha256_of, weights_at
 from kace.models.pull import Progress, pull
+from tests.disk import no_file_grows_past
 
 CONTENT = b"GGUF" + bytes(range(256)) * 20_000
 WEIGHTS = Weights(
@@ -269,18 +270,9 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path):
 
 
 def test_a_full_disk_is_said_plainly_and_the_pull_can_go_on(tmp_path: Path):
-    resource = pytest.importorskip("resource")
-    signal = pytest.importorskip("signal")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     with serving(Hub()) as hub:
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limits[1]))
-            with pytest.raises(KaceError, match="no room in"):
-                pull(WEIGHTS, cache=tmp_path, hub=hub.url)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            signal.signal(signal.SIGXFSZ, previous)
+        with no_file_grows_past(3_000_000), pytest.raises(KaceError, match="no room in"):
+            pull(WEIGHTS, cache=tmp_path, hub=hub.url)
         assert not path_of(WEIGHTS, tmp_path).exists()
         assert pull(WEIGHTS, cache=tmp_path, hub=hub.url).read_bytes() == CONTENT
     assert "bytes=" in hub.seen[-1]
