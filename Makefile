@@ -31,7 +31,8 @@ bench: .venv/installed
 # Rewrites requirements.lock from pyproject.toml; needs uv on PATH. Emits hashes and no index addresses.
 lock:
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra local --extra embeddings --extra dev pyproject.toml requirements-build.in --output-file requirements.lock
+	  --extra anthropic --extra local --extra embeddings --extra dev \
+	  pyproject.toml requirements-build.in --output-file requirements.lock
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

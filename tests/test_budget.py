@@ -42,6 +42,25 @@ def test_cached_input_is_priced_apart():
     assert Price(0.40, 1.60).cost(usage) == pytest.approx(0.40 + 0.016)
 
 
+def test_input_written_to_a_cache_is_priced_apart():
+    usage = Usage(input=1_000_000, cached=400_000, output=0, written=500_000)
+    assert Price(2.0, 1.0, 0.2, 2.5).cost(usage) == pytest.approx(0.1 * 2.0 + 0.4 * 0.2 + 0.5 * 2.5)
+    assert Price(2.0, 1.0, 0.2).cost(usage) == pytest.approx(0.6 * 2.0 + 0.4 * 0.2)
+    assert (usage + usage).written == 1_000_000
+
+
+def test_an_epoch_of_the_papers_teacher_costs_what_the_paper_says():
+    epoch = Usage(input=1_300_000, cached=1_000_000, output=320_000, written=100_000)
+    assert Price(input=3.00, output=15.00, cached=0.30, written=3.75).cost(epoch) == pytest.approx(6.08, abs=0.005)
+
+
+def test_the_worst_case_counts_a_cache_that_is_dear_to_write():
+    prompt, output = 64 + 1, 10
+    dear, cheap = Price(1.0, 2.0, written=4.0), Price(1.0, 2.0, written=0.5)
+    assert dear.most(request()) == pytest.approx((prompt * 4.0 + output * 2.0) / 1e6)
+    assert cheap.most(request()) == pytest.approx((prompt * 1.0 + output * 2.0) / 1e6)
+
+
 def spend(ledger: Ledger, n: int) -> tuple[Meter, list[Exception]]:
     model = Meter()
     errors: list[Exception] = []
@@ -102,4 +121,5 @@ def test_spending_is_kept_by_role_and_failures_are_counted():
 def test_a_money_cap_without_a_price_is_refused():
     with pytest.raises(UsageError, match="needs a price"):
         Ledger(Caps(usd=1.0)).require_price("openai/unknown")
-    Ledger(Caps(usd=1.0)).require_price("local/anything")
+    for name in ("local/anything", "scripted/dice", "replay/runs/a", "exchange/letters"):
+        Ledger(Caps(usd=1.0)).require_price(name)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kace.budget import Price
 from kace.config import load_config, user_cache
 from kace.errors import UsageError
 from kace.tiers import TierName
@@ -65,6 +66,64 @@ def test_the_key_is_never_in_what_is_written():
     config = load_config(env={"OPENAI_API_KEY": "sk-canary-123"})
     assert "canary" not in config.model_dump_json()
     assert "canary" not in repr(config)
+
+
+def key(secret: object) -> str | None:
+    return None if secret is None else secret.get_secret_value()
+
+
+def test_a_teacher_with_nothing_of_its_own_is_asked_where_the_solver_is():
+    env = {"OPENAI_BASE_URL": "http://ours/v1", "OPENAI_API_KEY": "sk-ours", "ANTHROPIC_API_KEY": "sk-ant"}
+    teacher = load_config({"model": "openai/small", "teacher": "openai/large"}, env=env).for_teacher()
+    assert (teacher.model, teacher.base_url, key(teacher.api_key)) == ("openai/large", "http://ours/v1", "sk-ours")
+    teacher = load_config({"teacher": "anthropic/m"}, env=env).for_teacher()
+    assert (teacher.anthropic_base_url, key(teacher.anthropic_api_key)) == (None, "sk-ant")
+
+
+def test_a_teachers_own_server_never_gets_a_key_that_was_meant_for_another():
+    env = {"OPENAI_API_KEY": "sk-ours", "ANTHROPIC_API_KEY": "sk-ant"}
+    for name in ("openai/large", "anthropic/m"):
+        flags = {"teacher": name, "teacher_base_url": "http://theirs/v1"}
+        teacher = load_config(flags, env=env).for_teacher()
+        assert (teacher.base_url, key(teacher.api_key)) == ("http://theirs/v1", None)
+        assert (teacher.anthropic_base_url, key(teacher.anthropic_api_key)) == ("http://theirs/v1", None)
+        teacher = load_config(flags, env={**env, "KACE_TEACHER_API_KEY": "sk-theirs"}).for_teacher()
+        assert key(teacher.api_key) == key(teacher.anthropic_api_key) == "sk-theirs"
+
+
+def test_a_teachers_own_key_wins_over_the_shared_ones():
+    env = {"OPENAI_API_KEY": "sk-ours", "ANTHROPIC_API_KEY": "sk-ant", "KACE_TEACHER_API_KEY": "sk-theirs"}
+    teacher = load_config({"teacher": "anthropic/m"}, env=env).for_teacher()
+    assert key(teacher.anthropic_api_key) == "sk-theirs"
+    assert teacher.teacher_max_tokens == 16_000
+
+
+def test_no_teacher_says_how_to_name_one():
+    with pytest.raises(UsageError, match="no teacher is named") as caught:
+        load_config(env={}).for_teacher()
+    assert "KACE_TEACHER" in caught.value.fix
+
+
+def test_what_a_solve_depends_on_holds_nothing_of_the_teacher_and_no_secret():
+    plain = load_config({"model": "scripted/dice"}, env={})
+    env = {
+        "KACE_TEACHER": "anthropic/m",
+        "KACE_TEACHER_BASE_URL": "http://user:canary@theirs",
+        "KACE_TEACHER_API_KEY": "canary-teacher",
+        "KACE_TEACHER_MAX_TOKENS": "99",
+        "ANTHROPIC_API_KEY": "canary-anthropic",
+    }
+    taught = load_config({"model": "scripted/dice"}, env=env)
+    assert taught.model_dump() == plain.model_dump()
+    gateway = load_config(env={"ANTHROPIC_BASE_URL": "http://user:canary@gateway/"})
+    assert gateway.model_dump()["anthropic_base_url"] == "http://gateway"
+
+
+def test_a_price_may_set_cache_writes_apart(tmp_path: Path):
+    (tmp_path / "kace.toml").write_text(
+        '[prices."anthropic/m"]\ninput = 3\ncached = 0.3\nwritten = 3.75\noutput = 15\n'
+    )
+    assert load_config(env={}).price_table()["anthropic/m"] == Price(3, 15, 0.3, 3.75)
 
 
 @pytest.mark.parametrize(

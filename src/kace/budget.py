@@ -11,6 +11,8 @@ from kace.models.base import ChatModel, Reply, Request, Usage, Wrapper
 
 CHARS_PER_TOKEN = 2
 """Deliberately low, so that a reservation made before the provider has counted is never too small."""
+FREE = ("local", "scripted", "replay", "exchange")
+"""Providers that nobody sends a bill for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +23,25 @@ class Price:
     output: float
     cached: float | None = None
     """Cached input, where the provider prices it apart."""
+    written: float | None = None
+    """Input written to a prompt cache, where the provider prices it apart."""
 
     def cost(self, usage: Usage) -> float:
         """What a call cost."""
         cached = self.input if self.cached is None else self.cached
-        fresh = usage.input - usage.cached
-        return (fresh * self.input + usage.cached * cached + usage.output * self.output) / 1e6
+        written = self.input if self.written is None else self.written
+        fresh = usage.input - usage.cached - usage.written
+        prompt = fresh * self.input + usage.cached * cached + usage.written * written
+        return (prompt + usage.output * self.output) / 1e6
+
+    def most(self, request: Request) -> float:
+        """What a call can cost at most: nothing of it cached, and all written to a cache if that is dearer."""
+        characters = sum(len(m.content) for m in request.messages)
+        prompt = characters // CHARS_PER_TOKEN + 64
+        dearer = self.written is not None and self.written > self.input
+        return self.cost(
+            Usage(input=prompt, output=request.sampling.max_tokens, written=prompt if dearer else 0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +88,8 @@ class Ledger:
         return sum(role.usd for role in self.roles.values())
 
     def price(self, model: str) -> Price | None:
-        """The price of a model; embedded and recorded models cost nothing."""
-        if model.split("/")[0] in ("local", "scripted", "replay"):
+        """The price of a model; embedded and recorded models cost nothing, nor do replies that somebody writes."""
+        if model.split("/")[0] in FREE:
             return Price(0.0, 0.0)
         return self.prices.get(model)
 
@@ -83,13 +98,13 @@ class Ledger:
         if self.caps.usd is not None and self.price(model) is None:
             raise UsageError(
                 f"--max-usd needs a price for '{model}'",
-                fix=f'add [prices."{model}"] with input, output and cached USD per million tokens to kace.toml',
+                fix=f'add [prices."{model}"] with input and output USD per million tokens to kace.toml',
             )
 
     async def complete(self, role: str, model: ChatModel, request: Request) -> Reply:
         """Make one call within the caps, and enter what it cost."""
         price = self.price(model.name) or Price(0.0, 0.0)
-        worst = price.cost(_worst_case(request))
+        worst = price.most(request)
         await self._reserve(role, worst)
         spent = self.roles[role]
         try:
@@ -136,8 +151,3 @@ class Metered(Wrapper):
     async def complete(self, request: Request) -> Reply:
         """Answer within the caps."""
         return await self.ledger.complete(self.role, self.model, request)
-
-
-def _worst_case(request: Request) -> Usage:
-    characters = sum(len(m.content) for m in request.messages)
-    return Usage(input=characters // CHARS_PER_TOKEN + 64, output=request.sampling.max_tokens)

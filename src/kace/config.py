@@ -12,16 +12,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
 
 from kace.budget import Caps, Price
 from kace.errors import UsageError
 from kace.preset import PRESETS, TierSampling, default_preset
+from kace.redact import public_url
 from kace.tiers import TierName
 
 CONFIG_FILE = "kace.toml"
 ENV_PREFIX = "KACE_"
-SHARED_ENV = {"OPENAI_API_KEY": "api_key", "OPENAI_BASE_URL": "base_url", "HF_ENDPOINT": "hub"}
+SHARED_ENV = {
+    "OPENAI_API_KEY": "api_key",
+    "OPENAI_BASE_URL": "base_url",
+    "ANTHROPIC_API_KEY": "anthropic_api_key",
+    "ANTHROPIC_BASE_URL": "anthropic_base_url",
+    "HF_ENDPOINT": "hub",
+}
 """Variables other tools use too; the same setting under our own prefix wins over them."""
 
 T = TypeVar("T")
@@ -45,6 +52,7 @@ class PriceEntry(BaseModel):
     input: Annotated[float, Field(ge=0)]
     output: Annotated[float, Field(ge=0)]
     cached: Annotated[float, Field(ge=0)] | None = None
+    written: Annotated[float, Field(ge=0)] | None = None
 
 
 class Config(BaseModel):
@@ -55,7 +63,19 @@ class Config(BaseModel):
     model: str
     preset: str
     base_url: str | None = None
+    """For openai/ models."""
     api_key: SecretStr | None = Field(default=None, exclude=True)
+    anthropic_base_url: Annotated[str, PlainSerializer(public_url)] | None = None
+    anthropic_api_key: SecretStr | None = Field(default=None, exclude=True)
+    # A solve depends on the teacher only with synthesis, so manifests name it there; the learner records it by
+    # `for_teacher`.
+    teacher: str | None = Field(default=None, exclude=True)
+    """The model that writes and judges cards when a tree is learned, and gathers facts for synthesis."""
+    teacher_base_url: str | None = Field(default=None, exclude=True)
+    teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
+    teacher_max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=16_000, exclude=True)
+    exchange_wait: bool = Field(default=True, exclude=True)
+    """Whether an exchange/ model waits for replies that are not there yet, or stops and says which are missing."""
     seed: Annotated[int, Field(ge=0)] = 0
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Overrides the temperature of every tier."""
@@ -71,6 +91,8 @@ class Config(BaseModel):
     """How it is ranked: BM25, or embeddings (an extra)."""
     refine_domain: bool = False
     """Classify again after a failed MS, with its attempts in view."""
+    synthesis: bool = False
+    """Where HS fails its gate, the teacher gathers what its attempts agree on, and the solver finishes from it."""
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Fixes the number of calls under way; left out, it adapts to the provider."""
     timeout: Annotated[float, Field(gt=0)] = 600.0
@@ -109,7 +131,23 @@ class Config(BaseModel):
 
     def price_table(self) -> dict[str, Price]:
         """The user's prices by model name."""
-        return {name: Price(entry.input, entry.output, entry.cached) for name, entry in self.prices.items()}
+        return {name: Price(**entry.model_dump()) for name, entry in self.prices.items()}
+
+    def for_teacher(self) -> Config:
+        """The configuration that opens the teacher.
+
+        Without an address of its own, the teacher is asked where its provider's models are asked anyway. With one, it
+        has only a key of its own too: a key goes nowhere but to the server it was given for.
+        """
+        if self.teacher is None:
+            raise UsageError("no teacher is named", fix="give --teacher, or set KACE_TEACHER or `teacher` in kace.toml")
+        update: dict[str, object] = {"model": self.teacher}
+        if self.teacher_base_url is not None:
+            update |= {"base_url": self.teacher_base_url, "anthropic_base_url": self.teacher_base_url}
+        if self.teacher_base_url is not None or self.teacher_api_key is not None:
+            update |= {"api_key": self.teacher_api_key, "anthropic_api_key": self.teacher_api_key}
+            update["sources"] = {**self.sources, "api_key": self.source("teacher_api_key")}
+        return self.model_copy(update=update)
 
 
 def load_config(

@@ -11,7 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kace.answer import Answer
@@ -22,6 +22,7 @@ from kace.redact import one_line, public_url
 
 LOW_DISK_GB = 2.0
 PROBE_SECONDS = 5.0
+SECRET = ("api_key", "anthropic_api_key", "teacher_api_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ def examine(config: Config) -> Iterator[Check]:
     yield _python()
     yield _settings(config)
     yield from _model(config)
+    yield from _teacher(config)
     yield asyncio.run(_equivalence())
     yield _writable("cache directory", config.cache_dir, "set KACE_CACHE_DIR to a directory you can write")
     yield _writable("run directory", Path("runs"), "run from a directory you can write, or give --out")
@@ -50,7 +52,7 @@ def _python() -> Check:
 
 
 def _settings(config: Config) -> Check:
-    given = ", ".join(f"{name} from {source}" for name, source in sorted(config.sources.items()) if name != "api_key")
+    given = ", ".join(f"{name} from {source}" for name, source in sorted(config.sources.items()) if name not in SECRET)
     return Check("settings", True, f"preset {config.preset}" + (f"; {given}" if given else ""))
 
 
@@ -61,6 +63,11 @@ def _model(config: Config) -> Iterator[Check]:
     elif provider == "openai":
         yield _key(config)
         yield _endpoint(config)
+    elif provider == "anthropic":
+        yield from _anthropic(config)
+    elif provider == "exchange":
+        folder = Path(config.model.partition("/")[2]).expanduser()
+        yield _writable("exchange", folder, "name a folder you can write, as exchange/FOLDER")
     else:
         from kace.models.provider import open_model
 
@@ -69,6 +76,37 @@ def _model(config: Config) -> Iterator[Check]:
             yield Check("model", True, config.model)
         except KaceError as error:
             yield Check("model", False, error.message, error.fix)
+
+
+def _teacher(config: Config) -> Iterator[Check]:
+    """Where one is named, the teacher's own model, key and address."""
+    if config.teacher is None:
+        return
+    provider, _, name = config.teacher.partition("/")
+    if provider == "replay":
+        from kace.models.replay import Replay
+
+        try:
+            Replay.open(Path(name), teacher=True)
+            yield Check("teacher model", True, config.teacher)
+        except KaceError as error:
+            yield Check("teacher model", False, error.message, error.fix)
+    else:
+        for check in _model(config.for_teacher()):
+            yield replace(check, name=f"teacher {check.name}")
+
+
+def _anthropic(config: Config) -> Iterator[Check]:
+    from kace.models.anthropic import require_sdk
+    from kace.models.provider import open_model
+
+    try:
+        require_sdk()
+        yield Check("sdk", True, "anthropic is installed")
+        open_model(config)
+        yield Check("key", True, "given" if config.anthropic_api_key else "none; your own gateway may not need one")
+    except KaceError as error:
+        yield Check("model", False, error.message, error.fix)
 
 
 def _key(config: Config) -> Check:

@@ -3,7 +3,8 @@
     KaceError                exit 1, something outside the program refused
     ├── UsageError           exit 2, the command or the configuration is wrong
     │   └── DataError        exit 2, a file the user gave cannot be read as what it should be
-    └── BudgetExceeded       exit 1, a cap was reached; everything paid for is kept
+    ├── BudgetExceeded       exit 1, a cap was reached; everything paid for is kept
+    └── Outstanding          exit 0, requests wait for replies that somebody writes; nothing is wrong
 
 A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.attempt`).
 """
@@ -37,3 +38,19 @@ class DataError(UsageError):
 
 class BudgetExceeded(KaceError):
     """A cap on calls or money was reached before the work was done."""
+
+
+class Outstanding(KaceError):
+    """Requests lie in an exchange folder without a reply. The same command goes on once the replies are there."""
+
+    exit_code = 0
+
+    def __init__(self, requests: tuple[str, ...]) -> None:
+        self.requests = requests
+        """Paths of the request files, each once and in order."""
+        first = requests[0] if requests else "none"
+        rest = f" and {len(requests) - 1} more" if len(requests) > 1 else ""
+        super().__init__(
+            f"{len(requests)} request{'' if len(requests) == 1 else 's'} without a reply: {first}{rest}",
+            fix="write each reply into the file that its request names, then run the same command",
+        )

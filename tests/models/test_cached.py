@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kace.errors import DataError, KaceError
-from kace.models.base import AttemptKey, Failure, ModelError, Reply, Request, Sampling, chat
-from kace.models.cached import Cached, CallStore
+from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Sampling, Usage, chat
+from kace.models.cached import Cached, CallRecord, CallStore
 from kace.models.replay import Replay
 from kace.models.scripted import Scripted, dice
 
@@ -130,6 +130,30 @@ def test_latex_survives_the_disk_and_a_lone_surrogate_cannot_break_it(tmp_path: 
         (after,) = ask(Cached(Scripted(lambda _: "other"), CallStore(tmp_path)), request(index))
         assert after.text == before.text
         assert after.text.startswith(text)
+
+
+LINE = (
+    '{"key":"k","v":1,"model":"m","problem":"p","seed":0,"tier":"HS","index":0,"text":"4","finish":"stop",'
+    '"input":9,"cached":2,"output":3,"seconds":0.5}'
+)
+
+
+def test_a_record_without_cache_writes_is_the_line_it_always_was():
+    reply = Reply("4", Finish.STOP, Usage(9, 2, 3), 0.5)
+    assert CallRecord.of("k", "m", request().attempt, reply).model_dump_json() == LINE
+    assert CallRecord.model_validate_json(LINE).reply().usage == Usage(9, 2, 3, written=0)
+
+
+def test_what_was_written_to_a_cache_survives_the_disk(tmp_path: Path):
+    class Writing(Scripted):
+        async def complete(self, request: Request) -> Reply:
+            return Reply("4", Finish.STOP, Usage(9, 2, 3, written=5), 0.5)
+
+    first = Cached(Writing(dice(6)), CallStore(tmp_path))
+    ask(first, request())
+    first.store.close()
+    (after,) = ask(Cached(Scripted(dice(6)), CallStore(tmp_path)), request())
+    assert after.usage == Usage(9, 2, 3, written=5)
 
 
 def test_a_recorded_run_replays_and_refuses_what_it_never_saw(tmp_path: Path):

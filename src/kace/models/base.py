@@ -84,9 +84,16 @@ class Usage:
     cached: int = 0
     """Prompt tokens served from a prefix cache."""
     output: int = 0
+    written: int = 0
+    """Prompt tokens written to a prefix cache, where the provider prices that apart. Never also `cached`."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input + other.input, self.cached + other.cached, self.output + other.output)
+        return Usage(
+            input=self.input + other.input,
+            cached=self.cached + other.cached,
+            output=self.output + other.output,
+            written=self.written + other.written,
+        )
 
 
 class Finish(StrEnum):

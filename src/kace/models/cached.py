@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kace.durable import LineLog, whole_lines
 from kace.errors import DataError
@@ -42,6 +42,8 @@ class CallRecord(BaseModel):
     input: int
     cached: int
     output: int
+    written: int = Field(default=0, exclude_if=lambda written: written == 0)
+    """Left out of the line where it is 0, so that records of providers without it stay as they always were."""
     seconds: float
 
     @classmethod
@@ -59,12 +61,13 @@ class CallRecord(BaseModel):
             input=reply.usage.input,
             cached=reply.usage.cached,
             output=reply.usage.output,
+            written=reply.usage.written,
             seconds=round(reply.seconds, 4),
         )
 
     def reply(self) -> Reply:
         """The reply as it was, marked as read from disk."""
-        usage = Usage(self.input, self.cached, self.output)
+        usage = Usage(self.input, self.cached, self.output, self.written)
         return Reply(self.text, Finish(self.finish), usage, self.seconds, cached=True, call=self.key)
 
 

@@ -50,9 +50,7 @@ def read_reply(body: bytes, seconds: float) -> Reply:
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "body"
-        raise Transient(one_line(f"unreadable reply: {where}: {first['msg']}")) from None
+        raise unreadable(error) from None
     choice = completion.choices[0] if completion.choices else None
     if choice is None or choice.finish_reason == "error":
         raise _fault(completion.error)
@@ -64,6 +62,13 @@ def read_reply(body: bytes, seconds: float) -> Reply:
         usage=_usage(completion.usage),
         seconds=seconds,
     )
+
+
+def unreadable(error: ValidationError) -> Transient:
+    """The failure of a body that is not what it should be."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "body"
+    return Transient(one_line(f"unreadable reply: {where}: {first['msg']}"))
 
 
 def _fault(error: _Error | None) -> RateLimited | Transient:

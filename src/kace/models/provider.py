@@ -20,7 +20,7 @@ def open_model(config: Config) -> ChatModel:
         raise UsageError(
             f"unknown model '{config.model}'",
             fix="name it as local/NAME, local/PATH.gguf, openai/NAME (with --base-url for your own server),"
-            " replay/RUN or scripted/NAME; `kace models list` shows the embedded ones",
+            " anthropic/NAME, exchange/FOLDER, replay/RUN or scripted/NAME; `kace models list` shows the embedded ones",
         )
     return PROVIDERS[provider](name, config)
 
@@ -36,6 +36,22 @@ def _openai(name: str, config: Config) -> ChatModel:
     key = config.api_key.get_secret_value() if config.api_key else None
     model = OpenAIModel(name, base_url=config.base_url, api_key=key, timeout=config.timeout, name=config.model)
     return _limited(model, config, config.max_connections)
+
+
+def _anthropic(name: str, config: Config) -> ChatModel:
+    from kace.models.anthropic import AnthropicModel
+
+    key = config.anthropic_api_key.get_secret_value() if config.anthropic_api_key else None
+    url = config.anthropic_base_url
+    model = AnthropicModel(name, base_url=url, api_key=key, timeout=config.timeout, name=config.model)
+    return _limited(model, config, config.max_connections)
+
+
+def _exchange(name: str, config: Config) -> ChatModel:
+    from kace.models.exchange import Exchange
+
+    # Neither limited nor timed: every request should lie there at once, and whoever replies takes the time it takes.
+    return Exchange(Path(name).expanduser(), wait=config.exchange_wait)
 
 
 def _local(name: str, config: Config) -> ChatModel:
@@ -68,6 +84,8 @@ def _limited(model: ChatModel, config: Config, connections: int | None) -> ChatM
 
 PROVIDERS: Mapping[str, Callable[[str, Config], ChatModel]] = {
     "openai": _openai,
+    "anthropic": _anthropic,
+    "exchange": _exchange,
     "local": _local,
     "replay": _replay,
     "scripted": _scripted,

@@ -9,6 +9,9 @@ from kace.errors import DataError, KaceError
 from kace.models.base import Reply, Request
 from kace.models.cached import CallRecord, read_calls
 
+TEACHER = "TEACHER"
+"""The tier under which a teacher's calls are kept beside the solver's."""
+
 
 class Replay:
     """Answers from records; a request that was never recorded stops the run, since a guess would be a false result."""
@@ -21,11 +24,15 @@ class Replay:
         self._models = tuple(dict.fromkeys(record.model for record in records))
 
     @classmethod
-    def open(cls, path: Path) -> Replay:
-        """Read one segment, or every segment of a calls folder (a run directory works too); `.gz` is read as well."""
+    def open(cls, path: Path, *, teacher: bool = False) -> Replay:
+        """Read one segment, or every segment of a calls folder (a run directory works too); `.gz` is read as well.
+
+        Only what the teacher said is replayed to a learner's teacher, and only the rest to everyone else.
+        """
         folder = path / "calls" if (path / "calls").is_dir() else path
         files = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
-        return cls([record for file in files for record in read_calls(file)], str(path))
+        records = (record for file in files for record in read_calls(file))
+        return cls([record for record in records if (record.tier == TEACHER) is teacher], str(path))
 
     @property
     def name(self) -> str:

@@ -1,16 +1,15 @@
-"""The HTTP beneath the OpenAI SDK: bodies with a bound, and a pool that stays cheap at a thousand connections.
+"""The HTTP beneath the providers' SDKs: bodies with a bound, and a pool that stays cheap at a thousand connections.
 
-Import it only where a connection is really opened: it loads the SDK.
+Import it only where a connection is really opened: it loads the HTTP library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import httpx2
-from openai import AsyncOpenAI
 
 if TYPE_CHECKING:
     from httpx2._client import UseClientDefault
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 
 MAX_BODY = 8_000_000
 """Bytes of a response, after decompression. A reply of 100,000 tokens has about 0.4 MB."""
-CONNECT_SECONDS = 10.0
+CONNECT_TIMEOUT = httpx2.Timeout(None, connect=10.0)
+"""Bounds the connecting only: the caller bounds the call as a whole."""
 LANE = 64
 """Calls under way per pool. The pool walks all its connections at every call, so one pool of 1,000 spends 4.3 ms of
 processor time on a call where sixteen of 64 spend 1.3 ms."""
@@ -56,27 +56,33 @@ class BoundedClient(httpx2.AsyncClient):
         return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
 
 
-class Lanes:
+class Closable(Protocol):
+    """An SDK's client."""
+
+    async def close(self) -> None:
+        """Close its connections."""
+
+
+C = TypeVar("C", bound=Closable)
+
+
+class Lanes(Generic[C]):
     """SDK clients opened as they are needed, each with a small pool of its own. Belongs to one event loop."""
 
-    def __init__(self, base_url: str, api_key: str, auth: tuple[str, str] | None) -> None:
+    def __init__(self, open_client: Callable[[BoundedClient], C], auth: tuple[str, str] | None) -> None:
         tls = httpx2.create_ssl_context()
-        self._open: Callable[[], AsyncOpenAI] = lambda: AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            max_retries=0,  # `kace.limits` holds the only retry policy
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # the caller bounds the whole call
-            http_client=BoundedClient(
+        self._open: Callable[[], C] = lambda: open_client(
+            BoundedClient(
                 auth=auth,
                 verify=tls,
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=LANE, keepalive_expiry=30.0),
-            ),
+            )
         )
         self._clients = [self._open()]
         self._busy = [0]
 
     @contextmanager
-    def client(self) -> Iterator[AsyncOpenAI]:
+    def client(self) -> Iterator[C]:
         """The first client with room, for the time of one call."""
         lane = next((number for number, calls in enumerate(self._busy) if calls < LANE), len(self._busy))
         if lane == len(self._busy):

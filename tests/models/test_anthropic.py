@@ -1,0 +1,343 @@
+"""The Messages API against a real server on a socket: what is sent, what is read, what each answer means."""
+
+import asyncio
+import importlib.util
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from kace.config import load_config
+from kace.errors import KaceError, UsageError
+from kace.models.anthropic import AnthropicModel
+from kace.models.base import (
+    AttemptKey,
+    ChatModel,
+    Failure,
+    Finish,
+    Message,
+    ModelError,
+    RateLimited,
+    Request,
+    Role,
+    Sampling,
+    Transient,
+    Usage,
+    chat,
+)
+from kace.models.provider import open_model
+from tests.models.chat_server import Answer, ChatServer
+from tests.models.message_server import fault, message
+
+REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "TEACHER", 0))
+KEY = "sk-ant-test-12345678"
+
+
+def opened(server, *, api_key=KEY, timeout=5.0):
+    return AnthropicModel("claude-m", base_url=server.url, api_key=api_key, timeout=timeout, name="anthropic/claude-m")
+
+
+def ask(server, times=1, request=REQUEST, **settings):
+    """The reply, or the error, to the last of some calls made one after the other by one model."""
+
+    async def calls():
+        model = opened(server, **settings)
+        try:
+            for _ in range(times - 1):
+                await model.complete(request)
+            return await model.complete(request)
+        except (ModelError, KaceError) as failure:
+            return failure
+        finally:
+            await model.aclose()
+
+    return asyncio.run(calls())
+
+
+def answered(*script, times=1, **settings):
+    with ChatServer(script) as server:
+        return ask(server, times, **settings)
+
+
+# What is sent and what is read
+
+
+def test_a_request_carries_the_messages_the_key_and_the_mark_for_the_cache():
+    with ChatServer([message("4")]) as server:
+        ask(server)
+    (seen,) = server.requests
+    assert seen.path == "/v1/messages"
+    assert seen.headers["authorization"] == f"Bearer {KEY}"
+    assert "anthropic-version" in seen.headers
+    assert seen.body == {
+        "model": "claude-m",
+        "max_tokens": 100,
+        "temperature": 0.6,
+        "system": [{"type": "text", "text": "be exact", "cache_control": {"type": "ephemeral"}}],
+        "messages": [{"role": "user", "content": "2+2?"}],
+    }
+
+
+def test_a_repair_round_is_sent_as_turns_and_no_turn_is_empty():
+    turns = (*REQUEST.messages, Message(Role.ASSISTANT, " "), Message(Role.USER, "again"))
+    with ChatServer([message("4")]) as server:
+        ask(server, request=replace(REQUEST, messages=turns))
+    assert server.requests[0].body["messages"] == [
+        {"role": "user", "content": "2+2?"},
+        {"role": "assistant", "content": "(empty)"},
+        {"role": "user", "content": "again"},
+    ]
+
+
+def test_no_system_prompt_is_none_and_a_temperature_stays_in_range():
+    bare = Request((Message(Role.USER, "2+2?"),), Sampling(1.5, 100, 1), REQUEST.attempt)
+    with ChatServer([message("4")]) as server:
+        ask(server, request=bare)
+    assert "system" not in server.requests[0].body
+    assert server.requests[0].body["temperature"] == 1.0
+
+
+def test_a_reply_carries_text_finish_time_and_what_the_cache_did():
+    reply = answered(replace(message(r"so \boxed{4}, naïvely ∎"), delay=0.1))
+    assert reply.text == r"so \boxed{4}, naïvely ∎"
+    assert reply.finish is Finish.STOP
+    assert reply.usage == Usage(input=1320, cached=1000, output=7, written=300)
+    assert 0.1 <= reply.seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("stop", "expected"),
+    [
+        ("max_tokens", Finish.LENGTH),
+        ("model_context_window_exceeded", Finish.LENGTH),
+        ("refusal", Finish.FILTERED),
+        ("stop_sequence", Finish.STOP),
+    ],
+)
+def test_why_the_model_stopped_is_kept(stop, expected):
+    assert answered(message("part", stop=stop)).finish is expected
+
+
+def test_thoughts_are_left_out_and_several_texts_are_one():
+    content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert answered(message(None, content=content)).text == "ab"
+
+
+def test_empty_content_is_an_empty_text():
+    reply = answered(message(None, stop="refusal"))
+    assert (reply.text, reply.finish, reply.usage.output) == ("", Finish.FILTERED, 7)
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, Usage()),
+        ({"input_tokens": 3, "output_tokens": 2}, Usage(3, 0, 2)),
+        ({"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": None}, Usage(3, 0, 2)),
+        ({"input_tokens": -1, "output_tokens": 2}, Usage()),
+        ("many", Usage()),
+    ],
+)
+def test_usage_that_is_absent_or_nonsense_is_zero_and_costs_no_reply(usage, expected):
+    assert answered(message("4", usage=usage)).usage == expected
+
+
+def test_a_model_that_takes_no_temperature_is_asked_without_it_from_then_on(caplog):
+    def newer(seen):
+        if "temperature" in seen.body:
+            return fault(400, "invalid_request_error", "`temperature` is deprecated for this model.")
+        return message("4")
+
+    with ChatServer(newer) as server, caplog.at_level(logging.WARNING):
+        assert ask(server, times=3).text == "4"
+    assert ["temperature" in seen.body for seen in server.requests] == [True, False, False, False]
+    assert caplog.text.count("does not take 'temperature'") == 1
+
+
+# What an error means
+
+
+@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 529])
+def test_a_passing_fault_is_transient(status):
+    assert isinstance(answered(fault(status)), Transient)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit_error"), (529, "overloaded_error")])
+def test_a_server_that_says_when_to_return_is_a_rate_limit(status, kind):
+    failure = answered(fault(status, kind, headers={"retry-after": "7"}))
+    assert isinstance(failure, RateLimited)
+    assert failure.retry_after == 7.0
+    assert isinstance(answered(fault(429, "rate_limit_error")), RateLimited)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_names_the_variables(status):
+    failure = answered(fault(status, "authentication_error", "invalid x-api-key"))
+    assert type(failure) is KaceError
+    assert "ANTHROPIC_API_KEY" in failure.fix
+    assert "KACE_TEACHER_API_KEY" in failure.fix
+    assert str(status) in str(failure)
+
+
+def test_an_unknown_model_names_the_model_and_the_server():
+    with ChatServer([fault(404, "not_found_error", "model: claude-m")]) as server:
+        failure = ask(server)
+    assert type(failure) is KaceError
+    assert "claude-m" in str(failure)
+    assert server.url.removesuffix("/v1") in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(400, "invalid_request_error"), (402, "billing_error"), (403, "billing_error")]
+)
+def test_an_account_without_credit_stops_the_run(status, kind):
+    said = "Your credit balance is too low to access the API."
+    failure = answered(message("4"), fault(status, kind, said), times=2)
+    assert type(failure) is KaceError
+    assert "credit" in failure.fix
+
+
+def test_a_bad_request_stops_the_run_before_the_first_reply_and_fails_one_call_after_it():
+    bad = fault(400, "invalid_request_error", "max_tokens: too high")
+    assert type(answered(bad)) is KaceError
+    later = answered(message("4"), bad, times=2)
+    assert type(later) is ModelError
+    assert later.failure is Failure.PROVIDER_ERROR
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fault(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+        fault(413, "request_too_large", "Request exceeds the maximum size"),
+    ],
+)
+def test_a_prompt_that_is_too_long_fails_its_call_only(answer):
+    found = answered(answer)
+    assert type(found) is ModelError
+    assert found.failure is Failure.PROVIDER_ERROR
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b'{"content": 4}', b'{"type": "message"}', b'{"content": [{"text": 1}]}']
+)
+def test_an_unreadable_body_is_transient(body):
+    assert isinstance(answered(Answer(body)), Transient)
+
+
+def test_a_fault_reported_inside_a_200_is_understood():
+    slow = Answer(b'{"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}')
+    busy = Answer(b'{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}')
+    assert isinstance(answered(slow), RateLimited)
+    assert isinstance(answered(busy), Transient)
+
+
+@pytest.mark.parametrize("harm", [{"delay": 30.0}, {"drip": 0.2}, {"endless": True, "drip": 0.2}])
+def test_a_call_that_takes_too_long_as_a_whole_is_a_timeout(harm):
+    failure = answered(replace(message("4"), **harm), timeout=0.5)
+    assert type(failure) is ModelError
+    assert failure.failure is Failure.TIMEOUT
+
+
+def test_a_connection_that_breaks_is_transient():
+    assert isinstance(answered(replace(message("4" * 1000), reset=True)), Transient)
+
+
+def test_a_body_without_end_is_cut_off():
+    failure = answered(replace(message("4" * 10_000), endless=True), timeout=20.0)
+    assert type(failure) is ModelError
+    assert "larger than" in str(failure)
+
+
+def test_nobody_there_says_to_look_at_the_address():
+    with ChatServer([message("4")]) as server:
+        gone = server.url
+    server.url = gone
+    failure = ask(server)
+    assert type(failure) is KaceError
+    assert "cannot reach" in str(failure)
+
+
+# Keys, addresses, secrets
+
+
+def test_no_key_says_what_to_do():
+    for url in (None, "https://api.anthropic.com", "https://api.anthropic.com/v1/"):
+        with pytest.raises(UsageError, match="no API key for 'anthropic/m'") as caught:
+            AnthropicModel("m", base_url=url, api_key=None, timeout=1.0, name="anthropic/m")
+        assert "ANTHROPIC_API_KEY" in caught.value.fix
+
+
+def test_a_gateway_needs_no_key_and_the_environment_gives_it_none(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-of-the-environment")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "canary-of-the-environment")
+    with ChatServer([message("4")]) as server:
+        assert ask(server, api_key=None).text == "4"
+    assert server.requests[0].headers["authorization"] == "Bearer none"
+    assert "canary" not in str(server.requests[0].headers)
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 429, 500])
+def test_a_server_that_echoes_the_key_puts_it_in_no_message(status):
+    key = "canary-0123456789"  # not shaped like any key we know
+    echo = Answer(f"<html>key {key} {'x' * 500}</html>".encode(), status=status)
+    failure = answered(echo, api_key=key)
+    assert "canary" not in f"{failure} {failure!r} {failure.message}"
+    assert len(str(failure)) < 700
+
+
+def test_credentials_in_the_url_are_used_but_never_shown():
+    with ChatServer([fault(401, "authentication_error", "user:canary-pass-9")]) as server:
+        server.url = server.url.replace("http://", "http://user:canary-pass-9@")
+        failure = ask(server)
+        model = opened(server)
+    assert server.requests[0].headers["authorization"] == "Basic dXNlcjpjYW5hcnktcGFzcy05"
+    assert "canary" not in f"{failure} {failure!r} {model!r} {model.identity}"
+
+
+def test_identity_tells_servers_apart_however_their_address_is_written():
+    def model(url):
+        return AnthropicModel("m", base_url=url, api_key=KEY, timeout=1.0, name="anthropic/m")
+
+    assert model("http://a/v1/").identity == model("http://a").identity != model("http://b").identity
+    assert isinstance(model("http://a"), ChatModel)
+    assert KEY not in repr(model("http://a"))
+
+
+def test_it_is_opened_by_name_with_its_own_key_and_never_with_another_providers_address():
+    env = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": "http://localhost:1/v1"}
+    model = open_model(load_config({"model": "anthropic/claude-m"}, env=env))
+    assert model.identity == "anthropic https://api.anthropic.com claude-m"
+
+
+def test_without_the_extra_the_install_line_is_named(monkeypatch):
+    monkeypatch.setattr("kace.models.anthropic.find_spec", lambda name: None)
+    with pytest.raises(UsageError) as caught:
+        AnthropicModel("m", base_url=None, api_key=KEY, timeout=1.0, name="anthropic/m")
+    assert "pip install 'kace[anthropic]'" in caught.value.fix
+
+
+def test_the_sdk_is_loaded_by_the_first_call_and_not_before():
+    assert importlib.util.find_spec("anthropic") is not None
+    code = (
+        "import sys; from kace.models.anthropic import AnthropicModel;"
+        "AnthropicModel('m', base_url='http://localhost', api_key=None, timeout=1.0, name='anthropic/m');"
+        "sys.exit('anthropic' in sys.modules or 'httpx2' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_connections_are_used_again_and_by_many_event_loops():
+    with ChatServer([message("4")]) as server:
+        ask(server, times=3)
+        assert len({seen.peer for seen in server.requests}) == 1
+        model = opened(server)
+
+        async def call():
+            reply = await model.complete(REQUEST)
+            await model.aclose()
+            return reply.text
+
+        assert [asyncio.run(call()) for _ in range(2)] == ["4"] * 2
