@@ -36,6 +36,8 @@ class Attempt:
     """The hash of the prompt's templates."""
     detail: str = ""
     """Why it failed, for people."""
+    hidden: tuple[str, ...] = ()
+    """Cards of its block that a dropout run hid from it."""
 
     @property
     def usage(self) -> Usage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import os
 import secrets
@@ -100,6 +101,23 @@ def cut_torn_tail(fd: int) -> int:
     if end < size:
         os.ftruncate(fd, end)
     return end
+
+
+def lock_folder(folder: Path) -> int:
+    """Take a folder's lock and return its descriptor; closing it lets go, and so does the kernel at any death."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise KaceError(
+            f"{folder} is being written by another process", fix="wait for it, or choose another --out"
+        ) from None
+    return lock
 
 
 def cannot_write(path: Path, error: OSError) -> KaceError:

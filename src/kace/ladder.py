@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from kace.answer import Answer
@@ -15,14 +15,16 @@ from kace.errors import KaceError
 from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
 from kace.preset import TierSampling
 from kace.problem import Problem
-from kace.prompt import solver_prompt
+from kace.prompt import Prompt, solver_prompt
 from kace.solution import Solution
-from kace.tiers import FALLBACK_GATE, LOCKED, ExitPath, Tier, TierName, decided
-from kace.vote import AnswerClass, count, group
+from kace.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, decided
+from kace.vote import AnswerClass, Standing, count, group
 
 if TYPE_CHECKING:
     from kace.cards import Card
+    from kace.dropout import Dropout
     from kace.knowledge import Library, Recall
+    from kace.synthesis import Synthesis
 
 
 class Observer(Protocol):
@@ -49,6 +51,10 @@ class Kit:
     early_stop: bool = False
     library: Library | None = None
     """The tree to read from; without one, the ladder climbs on the problem alone."""
+    dropout: Dropout | None = None
+    """Hides cards from single attempts at random, to measure what each is worth."""
+    synthesis: Synthesis | None = None
+    """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
     observer: Observer | None = None
 
 
@@ -59,6 +65,7 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         kit.observer.started(problem)
     attempts: list[Attempt] = []
     recalls: list[Recall] = []
+    finishing: Attempt | None = None
     for tier in LOCKED:
         start = len(attempts)
         if kit.library and (recall := await kit.library.read(problem, tier.name, attempts, recalls)):
@@ -71,11 +78,12 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
             path, winner = tier.exit, vote.leader
             break
     else:
-        vote = count(classes, 0, len(attempts))
-        agreed = FALLBACK_GATE.opens(vote)
-        path = ExitPath.FALLBACK_PLURALITY if agreed else ExitPath.FALLBACK_LAST_HS
-        winner = vote.leader if agreed else None
+        path, winner = fallback(classes, len(attempts))
+        if kit.synthesis:
+            finishing = await kit.synthesis.finish(problem, attempts[start:], cards, kit)
     answer = winner.answer if winner else attempts[-1].answer
+    if finishing and finishing.answer:
+        answer = finishing.answer
     solution = Solution(
         problem=problem,
         seed=kit.seed,
@@ -84,12 +92,22 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         verdict=await grade(problem, answer, kit.judge),
         attempts=tuple(attempts),
         classes=classes,
+        right=await right_positions(problem, classes, kit.judge),
         recalls=tuple(recalls),
         seconds=time.monotonic() - began,
+        synthesis=finishing,
     )
     if kit.observer:
         kit.observer.solved(solution)
     return solution
+
+
+def fallback(classes: Sequence[AnswerClass], attempts: int) -> tuple[ExitPath, Standing | None]:
+    """How a solve leaves that no gate let out: by the plurality of all attempts, or with no agreement at all."""
+    vote = count(classes, 0, attempts)
+    if FALLBACK_GATE.opens(vote):
+        return ExitPath.FALLBACK_PLURALITY, vote.leader
+    return ExitPath.FALLBACK_LAST_HS, None
 
 
 async def sample(
@@ -131,27 +149,35 @@ async def settled(tier: Tier, before: Sequence[Attempt], done: Mapping[int, Atte
 async def attempt(
     problem: Problem, tier: Tier, key: AttemptKey, cards: Sequence[Card], kit: Kit
 ) -> Attempt | KaceError:
-    """One call to the solver; the one place where a failed call becomes data.
+    """One attempt with the cards its tier reads.
 
     What the operator must mend is returned, not raised, so that siblings already paid for finish and are kept.
     """
     lens = tier.lenses[key.index]
-    draw = kit.sampling[tier.name]
-    prompt = solver_prompt(problem.text, lens, cards)
+    hidden = kit.dropout.hidden(key, [card.card_id for card in cards]) if kit.dropout else ()
+    prompt = solver_prompt(problem.text, lens, [card for card in cards if card.card_id not in hidden])
+    try:
+        result = await drawn(key, lens, prompt, kit)
+    except KaceError as error:
+        return error
+    result = replace(result, hidden=hidden) if hidden else result
+    if kit.observer:
+        kit.observer.attempted(problem, result)
+    return result
+
+
+async def drawn(key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit) -> Attempt:
+    """One call to the solver; the one place where a failed call becomes data."""
+    draw = kit.sampling[TierName(key.tier)]
     request = Request(
         messages=prompt.messages,
         sampling=Sampling(draw.temperature, draw.max_tokens, key.sampling_seed()),
         attempt=key,
     )
     try:
-        result = Attempt.read(key, await kit.model.complete(request), lens, prompt.hash)
+        return Attempt.read(key, await kit.model.complete(request), lens, prompt.hash)
     except ModelError as error:
-        result = Attempt.failed(key, error, lens, prompt.hash)
-    except KaceError as error:
-        return error
-    if kit.observer:
-        kit.observer.attempted(problem, result)
-    return result
+        return Attempt.failed(key, error, lens, prompt.hash)
 
 
 async def classes_of(answers: Sequence[Answer | None], judge: Judge) -> tuple[AnswerClass, ...]:
@@ -168,3 +194,9 @@ async def grade(problem: Problem, answer: Answer | None, judge: Judge) -> Verdic
     if problem.answer is None:
         return None
     return await judge(Answer.of(problem.answer), answer) if answer else Verdict.DIFFERENT
+
+
+async def right_positions(problem: Problem, classes: Sequence[AnswerClass], judge: Judge) -> frozenset[int]:
+    """The positions of the attempts that gave the expected answer; empty where the problem has none."""
+    right = [c for c in classes if await grade(problem, c.answer, judge) is Verdict.SAME]
+    return frozenset(position for c in right for position in c.positions)

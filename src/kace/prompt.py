@@ -62,10 +62,11 @@ def template(name: str) -> str:
     return files("kace").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def template_hashes() -> dict[str, str]:
-    """Every template and its hash, for a run's manifest."""
-    folder = files("kace").joinpath("prompts")
-    names = sorted(path.name.removesuffix(".md") for path in folder.iterdir() if path.name.endswith(".md"))
+def template_hashes(part: str = "") -> dict[str, str]:
+    """Every template of a part of the folder and its hash, for a run's manifest; the solver's without a part."""
+    folder = files("kace").joinpath("prompts", part)
+    found = sorted(path.name.removesuffix(".md") for path in folder.iterdir() if path.name.endswith(".md"))
+    names = [f"{part}/{name}" if part else name for name in found]
     return {name: _digest(template(name)) for name in names}
 
 

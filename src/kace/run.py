@@ -8,7 +8,6 @@ RUN/calls/         every finished call, so that the same command pays for nothin
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kace.config import Config
-from kace.durable import LineLog, cannot_write, write_atomic
+from kace.durable import LineLog, lock_folder, write_atomic
 from kace.errors import KaceError, UsageError
 from kace.ladder import Kit, climb
 from kace.models.cached import CallStore
@@ -47,11 +46,12 @@ class Place(NamedTuple):
 class Run:
     """An open run directory. Opening it takes its lock; the same settings go on where it stopped."""
 
-    def __init__(self, folder: Path, manifest: dict[str, object]) -> None:
+    def __init__(self, folder: Path, manifest: dict[str, object], *, calls: CallStore | None = None) -> None:
+        """With a call store given, which stays the caller's to close, several runs pay once for what they share."""
         self.folder = folder
-        self._lock = _take_lock(folder)
+        self._lock = lock_folder(folder)
         try:
-            self._check_manifest(manifest)
+            hold_to(folder / "run.json", manifest, ("v", "config", "prompts", "tree"))
             self._traces = LineLog(folder / "traces.jsonl")
         except BaseException:
             os.close(self._lock)
@@ -59,7 +59,8 @@ class Run:
         self.damage: list[Damage] = []
         self._done: dict[tuple[str, int], Place] = {}
         self._index()
-        self.calls = CallStore(folder / "calls")
+        self._shared = calls is not None
+        self.calls = CallStore(folder / "calls") if calls is None else calls
 
     def __len__(self) -> int:
         return len(self._done)
@@ -84,7 +85,8 @@ class Run:
     def close(self) -> None:
         """Make everything durable and release the lock."""
         self._traces.close()
-        self.calls.close()
+        if not self._shared:
+            self.calls.close()
         os.close(self._lock)
 
     def __enter__(self) -> Run:
@@ -105,18 +107,19 @@ class Run:
     def _read(self, place: Place) -> SolveRecord:
         return SolveRecord.model_validate_json(self._traces.read(place.offset, place.length))
 
-    def _check_manifest(self, manifest: dict[str, object]) -> None:
-        path = self.folder / "run.json"
-        if not path.exists():
-            write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-            return
-        before = json.loads(path.read_text(encoding="utf-8"))
-        for name in ("v", "config", "prompts", "tree"):
-            if before.get(name) != manifest[name]:
-                raise UsageError(
-                    f"{self.folder} holds a run with another {_difference(name, before.get(name), manifest[name])}",
-                    fix="choose another --out, or repeat the settings of that run",
-                )
+
+def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> None:
+    """Write a manifest where there is none; refuse one that differs in what the named parts hold."""
+    if not path.exists():
+        write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        return
+    before = json.loads(path.read_text(encoding="utf-8"))
+    for name in names:
+        if before.get(name) != manifest[name]:
+            raise UsageError(
+                f"{path.parent} holds a run with another {_difference(name, before.get(name), manifest[name])}",
+                fix="choose another --out, or repeat the settings of that run",
+            )
 
 
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
@@ -129,6 +132,7 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
         "config": {
             **config.model_dump(mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices", "tree"}),
             **url,
+            **(_teacher(config) if config.synthesis else {}),
             "sampling": {
                 tier.value: {"temperature": draw.temperature, "max_tokens": draw.max_tokens}
                 for tier, draw in config.tier_sampling().items()
@@ -168,20 +172,10 @@ async def solve_all(problems: Iterable[Problem], kit: Kit, window: int, keep: Ca
         raise stopped[0]
 
 
-def _take_lock(folder: Path) -> int:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise cannot_write(folder, error) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it however the process dies
-    except OSError:
-        os.close(lock)
-        raise KaceError(
-            f"{folder} is being written by another process", fix="wait for it, or choose another --out"
-        ) from None
-    return lock
+def _teacher(config: Config) -> dict[str, object]:
+    """The teacher's settings, which a solve depends on only where the teacher takes part in it."""
+    url = {"teacher_base_url": public_url(config.teacher_base_url)} if config.teacher_base_url else {}
+    return {"teacher": config.teacher, **url, "teacher_max_tokens": config.teacher_max_tokens}
 
 
 def _difference(name: str, before: object, now: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from kace.models.provider import open_model
 
 if TYPE_CHECKING:
     from kace.knowledge import Library
+    from kace.synthesis import Synthesis
     from kace.tree import EpistemicTree
 
 
@@ -25,6 +26,8 @@ class Session:
     """An open model with its judge, its ledger and the number of problems worth climbing at once."""
 
     kit: Kit
+    classifier: ChatModel
+    """The same model under a role of its own."""
     ledger: Ledger
     window: int
 
@@ -40,31 +43,42 @@ async def open_session(
 ) -> AsyncIterator[Session]:
     """Open the model (or use the one given, which stays the caller's to close) behind the ledger and the cache.
 
-    With a tree, MS and HS read from it, and the classifier is the same model under a role of its own.
+    With a tree, MS and HS read from it. With synthesis, the teacher is opened too.
     """
-    opened = model or open_model(config)
     ledger = Ledger(config.caps(), config.price_table())
-    ledger.require_price(opened.name)
+    async with AsyncExitStack() as opened_here:
+        opened = model or _open(config, opened_here)
+        ledger.require_price(opened.name)
+        classifier = in_role("classifier", opened, ledger, calls)
+        synthesis = None
+        if config.synthesis:
+            teacher = _open(config.for_teacher(), opened_here)
+            ledger.require_price(teacher.name)
+            synthesis = open_synthesis(in_role("synthesis", teacher, ledger, calls), config)
+        kit = Kit(
+            model=in_role("solver", opened, ledger, calls),
+            judge=await opened_here.enter_async_context(Judge()),
+            sampling=config.tier_sampling(),
+            seed=config.seed,
+            early_stop=config.early_stop,
+            library=None if tree is None else open_library(tree, classifier, config),
+            synthesis=synthesis,
+            observer=observer,
+        )
+        yield Session(kit, classifier, ledger, window(config))
 
-    def role(name: str) -> ChatModel:
-        metered = Metered(opened, ledger, name)
-        return metered if calls is None else Cached(metered, calls)
 
-    try:
-        async with Judge() as judge:
-            kit = Kit(
-                model=role("solver"),
-                judge=judge,
-                sampling=config.tier_sampling(),
-                seed=config.seed,
-                early_stop=config.early_stop,
-                library=None if tree is None else open_library(tree, role("classifier"), config),
-                observer=observer,
-            )
-            yield Session(kit, ledger, window(config))
-    finally:
-        if model is None:
-            await opened.aclose()
+def in_role(role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None) -> ChatModel:
+    """The model as one role of a run uses it: entered in the ledger, and never paid twice where calls are kept."""
+    metered = Metered(model, ledger, role)
+    return metered if calls is None else Cached(metered, calls)
+
+
+def open_synthesis(teacher: ChatModel, config: Config) -> Synthesis:
+    """The teacher, opened for gathering facts."""
+    from kace.synthesis import Synthesis
+
+    return Synthesis(teacher, config.teacher_max_tokens)
 
 
 def open_library(tree: EpistemicTree, model: ChatModel, config: Config) -> Library:
@@ -89,3 +103,10 @@ def window(config: Config) -> int:
 
         return config.slots or SLOTS
     return config.max_connections or 100
+
+
+def _open(config: Config, stack: AsyncExitStack) -> ChatModel:
+    """The model a configuration names, closed with the stack."""
+    model = open_model(config)
+    stack.push_async_callback(model.aclose)
+    return model

@@ -38,15 +38,24 @@ class Solution:
     """Against the expected answer; `None` when the problem has none."""
     attempts: tuple[Attempt, ...]
     classes: tuple[AnswerClass, ...]
+    right: frozenset[int]
+    """Positions of the attempts that gave the expected answer."""
     recalls: tuple[Recall, ...]
     """What MS and HS read of the tree; ES reads nothing, ever."""
     seconds: float
     """Wall time from the first attempt to the exit, waiting included."""
+    synthesis: Attempt | None = None
+    """The attempt from common facts, apart from the ladder's: it votes for nothing, and its answer is the answer."""
 
     @property
     def correct(self) -> bool | None:
         """Whether the answer is the expected one. No answer, and a comparison without a verdict, count as wrong."""
         return None if self.problem.answer is None else self.verdict is Verdict.SAME
+
+    @property
+    def made(self) -> tuple[Attempt, ...]:
+        """The ladder's attempts, and the one from common facts where there is one."""
+        return self.attempts if self.synthesis is None else (*self.attempts, self.synthesis)
 
     @property
     def climbs(self) -> tuple[Climb, ...]:
@@ -68,19 +77,19 @@ class Solution:
     @property
     def real_calls(self) -> int:
         """Attempts that really ran to an end, read from the cache or not."""
-        return sum(a.outcome is not Outcome.CANCELLED for a in self.attempts)
+        return sum(a.outcome is not Outcome.CANCELLED for a in self.made)
 
     @property
     def cached_calls(self) -> int:
         """How many of them were read from disk and cost nothing."""
-        return sum(a.reply is not None and a.reply.cached for a in self.attempts)
+        return sum(a.reply is not None and a.reply.cached for a in self.made)
 
     @property
     def usage(self) -> Usage:
-        """Tokens over all attempts."""
-        return total([a.usage for a in self.attempts])
+        """The solver's tokens over all attempts."""
+        return total([a.usage for a in self.made])
 
     @property
     def failed(self) -> bool:
         """Whether the provider failed some attempt for good: worth another try on the next run."""
-        return any(a.outcome is Outcome.PROVIDER_ERROR for a in self.attempts)
+        return any(a.outcome is Outcome.PROVIDER_ERROR for a in self.made)

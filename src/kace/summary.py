@@ -28,6 +28,9 @@ class Summary:
     usage: Usage = field(default_factory=Usage)
     fresh_output: int = 0
     """Output tokens of calls really made now, which is what a speed may be computed from."""
+    finished: int = 0
+    """Problems whose answer is that of an attempt from common facts."""
+    finished_right: int = 0
 
     @classmethod
     def of(cls, records: Iterable[SolveRecord]) -> Summary:
@@ -45,7 +48,10 @@ class Summary:
         self.exits[record.exit] += 1
         self.paper_calls += record.paper_calls
         self.real_calls += record.real_calls
-        for attempt in record.attempts:
+        if record.synthesis and record.synthesis.answer is not None:
+            self.finished += 1
+            self.finished_right += bool(record.synthesis.correct)
+        for attempt in record.made:
             self.outcomes[attempt.outcome] += 1
             self.cached_calls += attempt.from_cache
             self.usage += Usage(attempt.input, attempt.cached, attempt.output)

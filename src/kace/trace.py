@@ -43,9 +43,13 @@ class AttemptRecord(_Record):
     seconds: float
     from_cache: bool
     detail: str
+    correct: bool | None = None
+    """Whether this attempt gave the expected answer; `None` where the problem has none."""
+    hidden: tuple[str, ...] = ()
+    """Cards of the block that this attempt did not see, in a dropout run."""
 
     @classmethod
-    def of(cls, attempt: Attempt) -> AttemptRecord:
+    def of(cls, attempt: Attempt, correct: bool | None) -> AttemptRecord:
         """The record of an attempt."""
         reply = attempt.reply
         return cls(
@@ -62,6 +66,8 @@ class AttemptRecord(_Record):
             seconds=round(reply.seconds, 4) if reply else 0.0,
             from_cache=reply.cached if reply else False,
             detail=attempt.detail,
+            correct=correct,
+            hidden=attempt.hidden,
         )
 
 
@@ -123,6 +129,18 @@ class SolveRecord(_Record):
     recalls: tuple[RecallRecord, ...] = ()
     classes: tuple[ClassRecord, ...]
     attempts: tuple[AttemptRecord, ...]
+    synthesis: AttemptRecord | None = None
+    """The attempt from common facts, apart from the ladder's attempts; its answer, if it has one, is the answer."""
+
+    @property
+    def made(self) -> tuple[AttemptRecord, ...]:
+        """The ladder's attempts, and the one from common facts where there is one."""
+        return self.attempts if self.synthesis is None else (*self.attempts, self.synthesis)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Where the classifier placed the problem; nothing for one that left at ES and was never placed."""
+        return self.recalls[-1].domains if self.recalls else ()
 
     @classmethod
     def of(cls, solution: Solution) -> SolveRecord:
@@ -145,8 +163,20 @@ class SolveRecord(_Record):
             failed=solution.failed,
             recalls=tuple(RecallRecord.of(recall) for recall in solution.recalls),
             classes=tuple(ClassRecord(answer=c.answer.text, positions=c.positions) for c in solution.classes),
-            attempts=tuple(AttemptRecord.of(a) for a in solution.attempts),
+            attempts=tuple(
+                AttemptRecord.of(a, None if problem.answer is None else position in solution.right)
+                for position, a in enumerate(solution.attempts)
+            ),
+            synthesis=_finishing(solution),
         )
+
+
+def _finishing(solution: Solution) -> AttemptRecord | None:
+    attempt = solution.synthesis
+    if attempt is None:
+        return None
+    # Where it has an answer, that is the solution's, and so is the verdict on it.
+    return AttemptRecord.of(attempt, solution.correct and attempt.answer is not None)
 
 
 @dataclass(frozen=True, slots=True)

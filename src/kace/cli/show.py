@@ -60,10 +60,18 @@ def recalls_of(record: SolveRecord) -> str:
     return ", ".join(parts)
 
 
+def synthesis_of(record: SolveRecord) -> str:
+    """What came of the attempt from common facts, where one was made."""
+    attempt = record.synthesis
+    if attempt is None:
+        return ""
+    return f"synthesis {plain(attempt.answer, 18) if attempt.answer else attempt.outcome.value}"
+
+
 def audit_line(record: SolveRecord) -> str:
     """One line that says how an answer came about."""
-    tokens = sum(a.input + a.output for a in record.attempts)
-    kept = sum(a.from_cache for a in record.attempts)
+    tokens = sum(a.input + a.output for a in record.made)
+    kept = sum(a.from_cache for a in record.made)
     calls = f"{record.real_calls} calls" + (f" ({kept} from cache)" if kept else "")
     if record.real_calls != record.paper_calls:
         calls += f" (paper {record.paper_calls})"
@@ -75,6 +83,7 @@ def audit_line(record: SolveRecord) -> str:
         votes_of(record),
         calls,
         recalls_of(record),
+        synthesis_of(record),
         f"{tokens:,} tokens",
         f"{record.seconds:.1f} s",
     ]
@@ -84,8 +93,8 @@ def audit_line(record: SolveRecord) -> str:
 def explanation(record: SolveRecord, text_of: Callable[[AttemptRecord], str]) -> str:
     """Every attempt of a solve, tier by tier, with its text."""
     lines = []
-    for attempt in record.attempts:
-        lens = attempt.lens or "sampling only"
+    for attempt in record.made:
+        lens = "from common facts" if attempt is record.synthesis else attempt.lens or "sampling only"
         answer = f"answer {plain(attempt.answer, 60)}" if attempt.answer else attempt.outcome.value
         lines.append(
             f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer}"
@@ -97,6 +106,8 @@ def explanation(record: SolveRecord, text_of: Callable[[AttemptRecord], str]) ->
     for recall in record.recalls:
         lines.append(f"-- {recall.tier} read {', '.join(recall.cards) or 'no card'}")
     lines.append(f"-- {record.exit.value}: {votes_of(record, limit=10)}")
+    if record.synthesis:
+        lines.append(f"-- {synthesis_of(record)}")
     return "\n".join(lines)
 
 
@@ -117,6 +128,9 @@ def summary_lines(summary: Summary, seconds: float) -> list[str]:
         f" {summary.real_calls / n:.2f} really made"
         + (f" ({summary.cached_calls} of {summary.real_calls} read from disk)" if summary.cached_calls else "")
     )
+    if summary.finished:
+        right = f", {summary.finished_right} right" if summary.labelled else ""
+        lines.append(f"synthesis    {summary.finished} problems answered from common facts{right}")
     usage = summary.usage
     lines.append(f"tokens       {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out")
     if summary.fresh_output and seconds > 0:

@@ -43,6 +43,8 @@ def solve(
     field: list[str] = typer.Option([], help="Where the file keeps a field: problem=question, answer=target, id=name."),
     as_json: bool = typer.Option(False, "--json", help="One JSON record a problem on standard output."),
     explain: bool = typer.Option(False, "--explain", help="Show every attempt."),
+    synthesis: bool = typer.Option(None, "--synthesis", help="Where HS fails its gate, finish from common facts."),
+    teacher: str = typer.Option(None, help="The model that gathers those facts."),
     early_stop: bool = typer.Option(None, "--early-stop", help="Cancel attempts that cannot change the outcome."),
     temperature: float = typer.Option(None, help="Override the temperature of every tier."),
     max_tokens: int = typer.Option(None, help="Override the token cap of every tier."),
@@ -66,6 +68,8 @@ def solve(
         "max_card_tokens": max_card_tokens,
         "rank_by": rank_by,
         "refine_domain": refine_domain or None,
+        "synthesis": synthesis or None,
+        "teacher": teacher,
         "early_stop": early_stop or None,
         "temperature": temperature,
         "max_tokens": max_tokens,
@@ -76,12 +80,13 @@ def solve(
         "cache": False if no_cache else None,
     }
     config = load_config(flags, file=config_file)
-    ensure_weights(config)
+    for named in (config.for_teacher(), config) if config.synthesis else (config,):
+        ensure_weights(named)
     output = Output(as_json=as_json, explain=explain)
     if file is not None:
         if problem is not None:
             raise UsageError("both a problem and --file were given", fix="give one of them")
-        _solve_file(file, _field_map(field), limit, out, config, output)
+        _solve_file(file, field_map(field), limit, out, config, output)
     else:
         _solve_one(_problem_text(problem), config, output)
 
@@ -108,7 +113,7 @@ class Output:
         """Print the record as one line of JSON; with `--explain`, each attempt carries its text."""
         row: dict[str, object] = record.model_dump(mode="json")
         if self.explain:
-            row["texts"] = [text_of(attempt) for attempt in record.attempts]
+            row["texts"] = [text_of(attempt) for attempt in record.made]
         print(json.dumps(row, ensure_ascii=False), flush=True)
 
     def explanation(self, record: SolveRecord, text_of: TextOf) -> None:
@@ -130,7 +135,7 @@ def _solve_one(text: str, config: Config, output: Output) -> None:
     with LiveTable(1) if terminal() else nullcontext() as table:
         solution = run_async(asolve_config(Problem(text), config, observer=table), resumable=config.cache)
     record = SolveRecord.of(solution)
-    texts = {(a.key.tier, a.key.index): a.reply.text for a in solution.attempts if a.reply}
+    texts = {(a.key.tier, a.key.index): a.reply.text for a in solution.made if a.reply}
 
     def text_of(attempt: AttemptRecord) -> str:
         return texts.get((attempt.tier, attempt.index), "")
@@ -229,7 +234,8 @@ def _problem_text(given: str | None) -> str:
     return text.strip()
 
 
-def _field_map(pairs: list[str]) -> dict[str, str]:
+def field_map(pairs: list[str]) -> dict[str, str]:
+    """What `--field` says of a file: our names to the file's."""
     fields = {}
     for pair in pairs:
         ours, _, theirs = pair.partition("=")
@@ -240,10 +246,10 @@ def _field_map(pairs: list[str]) -> dict[str, str]:
 
 
 def _no_answer(record: SolveRecord) -> KaceError:
-    outcomes = sorted({attempt.outcome.value for attempt in record.attempts})
-    reasons = {attempt.detail for attempt in record.attempts if attempt.detail}
+    outcomes = sorted({attempt.outcome.value for attempt in record.made})
+    reasons = {attempt.detail for attempt in record.made if attempt.detail}
     return KaceError(
-        f"no answer: {len(record.attempts)} attempts ended in {', '.join(outcomes)}"
+        f"no answer: {len(record.made)} attempts ended in {', '.join(outcomes)}"
         + (f" ({sorted(reasons)[0]})" if reasons else ""),
         fix="--explain shows the attempts; a higher --max-tokens or a stronger --model may help",
     )
