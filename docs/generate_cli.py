@@ -10,7 +10,19 @@ from pathlib import Path
 TREE = ("init", "show", "cards", "card", "add", "edit", "relocate", "deprecate", "log", "diff", "revert", "merge")
 TREE += ("freeze", "thaw", "verify", "import", "export")
 VERBS = (
-    *("", "solve", "demo", "doctor", "models", "models list", "models pull", "models where"),
+    *(
+        "",
+        "solve",
+        "learn",
+        "learn report",
+        "select",
+        "demo",
+        "doctor",
+        "models",
+        "models list",
+        "models pull",
+        "models where",
+    ),
     *("data", "data starter", "tree", *(f"tree {verb}" for verb in TREE)),
 )
 

@@ -10,7 +10,9 @@ import typer
 from kace.cli.data import data_app
 from kace.cli.demo import demo
 from kace.cli.doctor import doctor
+from kace.cli.learn import learn_app
 from kace.cli.models import models_app
+from kace.cli.select import select
 from kace.cli.solve import solve
 from kace.cli.streams import note
 from kace.cli.tree import tree_app
@@ -28,6 +30,8 @@ app = typer.Typer(
 app.command()(solve)
 app.command()(demo)
 app.command()(doctor)
+app.add_typer(learn_app, name="learn")
+app.command()(select)
 app.add_typer(models_app, name="models")
 app.add_typer(tree_app, name="tree")
 app.add_typer(data_app, name="data")

@@ -1,0 +1,1 @@
+"""The offline learner: from a solver's failures to a frozen tree. Each step has a file of its own."""

@@ -1,0 +1,130 @@
+"""`kace learn` by hand: a teacher who answers files, caps, a forecast, a report, and bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kace.models.base import AttemptKey, Request, Sampling, chat
+from kace.problem import problem_rows
+from kace.store import TreeStore
+from tests.learn.world import World, problems
+
+Kace = Callable[..., "subprocess.CompletedProcess[str]"]
+
+TRAIN = problems(2)
+LEARN = ("learn", "--train", "train.jsonl", "--out", "tree", "--model", "scripted/dice?sides=9", "--impact-runs", "1")
+BY_FILES = (*LEARN, "--teacher", "exchange/desk", "--no-wait")
+
+
+@pytest.fixture
+def kace(tmp_path: Path) -> Kace:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "80"}  # noqa: TID251
+        command = [sys.executable, "-m", "kace", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+
+    (tmp_path / "train.jsonl").write_text("\n".join(problem_rows(TRAIN)) + "\n")
+    return run
+
+
+def answer_all(desk: Path) -> int:
+    """Answer every request that lies on the desk, as a person would: from its text alone."""
+    answered = 0
+    for request in sorted(desk.glob("*.request.md")):
+        reply = request.with_name(request.name.replace(".request.", ".reply."))
+        if not reply.exists():
+            name = re.sub(r"-\d+-[0-9a-f]{8}$", "", request.name.removesuffix(".request.md")).replace("-", " ")
+            key = AttemptKey(name, 0, "TEACHER", 0)
+            asked = Request(chat("", request.read_text()), Sampling(0.0, 100, 0), key)
+            reply.write_text(World().teach(asked))
+            answered += 1
+    return answered
+
+
+def learned(kace: Kace, folder: Path) -> subprocess.CompletedProcess[str]:
+    for _ in range(40):
+        done = kace(*BY_FILES)
+        assert done.returncode == 0, done.stderr
+        if not answer_all(folder / "desk"):
+            return done
+        assert "desk" in done.stderr, "what is outstanding is named"
+    raise AssertionError("the learner asks for ever")
+
+
+def test_a_teacher_by_files_a_report_and_a_replay(kace: Kace, tmp_path: Path):
+    done = learned(kace, tmp_path)
+    digest = TreeStore.open(tmp_path / "tree").frozen_hash
+    assert digest is not None
+    assert "teacher" in done.stdout and "Traceback" not in done.stderr
+    page = (tmp_path / "tree" / "learn" / "report.html").read_text()
+    assert "Content-Security-Policy" in page and "<script" not in page
+    told = json.loads(kace("learn", "report", "tree", "--json").stdout)
+    assert told["epochs"]
+    again = kace(*LEARN[:4], "again", *LEARN[5:-4], "--model", "replay/tree/learn", "--impact-runs", "1",
+                 "--teacher", "replay/tree/learn")  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    assert TreeStore.open(tmp_path / "again").frozen_hash == digest
+
+
+def test_a_cap_stops_it_and_keeps_what_was_paid_for(kace: Kace, tmp_path: Path):
+    stopped = kace(*BY_FILES)
+    assert stopped.returncode == 0 and answer_all(tmp_path / "desk") == 1
+    capped = kace(*BY_FILES, "--max-calls", "30")
+    assert capped.returncode == 1 and "cap of 30 calls" in capped.stderr and "same command" in capped.stderr
+    kept = sum(len(path.read_text().splitlines()) for path in (tmp_path / "tree" / "learn" / "calls").glob("*"))
+    assert kept >= 30
+    assert kace("learn", "report", "tree").returncode == 0, "a run that is not finished has a report too"
+    learned(kace, tmp_path)
+    assert TreeStore.open(tmp_path / "tree").frozen_hash
+
+
+def test_a_dry_run_spends_and_writes_nothing(kace: Kace, tmp_path: Path):
+    (tmp_path / "kace.toml").write_text('[prices."openai/big"]\ninput = 3.0\noutput = 15.0\n')
+    done = kace(*LEARN, "--teacher", "openai/big", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "nothing was spent" in done.stdout
+    solver, classifier, teacher = json.loads(kace(*LEARN, "--teacher", "openai/big", "--dry-run", "--json").stdout)
+    assert (solver["role"], classifier["role"], teacher["role"]) == ("solver", "classifier", "teacher")
+    assert solver["usd"] == 0 < teacher["usd"] < teacher["most_usd"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kace.toml", "train.jsonl"]
+
+
+def test_a_dry_run_without_a_price_says_what_to_add(kace: Kace):
+    done = kace(*LEARN, "--teacher", "openai/big", "--dry-run")
+    assert "unknown" in done.stdout and '[prices."NAME"]' in done.stdout
+
+
+WRONG = {
+    "no teacher": (LEARN, "a learner needs a teacher"),
+    "no file": (("learn", "--out", "tree"), "--train is missing"),
+    "no place": (("learn", "--train", "train.jsonl"), "--out is missing"),
+    "few problems": ((*BY_FILES, "--limit", "5"), "too few to learn from"),
+    "held out": ((*BY_FILES, "--held-out", "train.jsonl"), "18 training problems stand in train.jsonl too"),
+    "unknown method": ((*BY_FILES, "--impact", "magic"), "--impact magic"),
+    "a sure hiding": ((*BY_FILES, "--dropout-rate", "1"), "--dropout-rate 1"),
+    "money without a price": ((*LEARN, "--teacher", "openai/big", "--max-usd", "1"), "needs a price for 'openai/big'"),
+    "no learner's folder": (("learn", "report", "train.jsonl"), "train.jsonl"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG.keys())
+def test_bad_input_is_one_clear_line(kace: Kace, arguments: tuple[str, ...], said: str):
+    done = kace(*arguments)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_an_unlabelled_training_problem_is_named(kace: Kace, tmp_path: Path):
+    with (tmp_path / "train.jsonl").open("a") as file:
+        file.write('{"problem": "Why?", "id": "why"}\n')
+    done = kace(*BY_FILES)
+    assert done.returncode == 2 and "'why' has no answer" in done.stderr

@@ -1,0 +1,115 @@
+"""Kill the learner between any two durable steps, run it again: the same tree, and no call paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kace.changes import SetDomains
+from kace.config import load_config
+from kace.errors import KaceError
+from kace.learn.loop import learn
+from kace.learn.notebook import Notebook, Step
+from kace.learn.opening import Plan, open_study
+from kace.learn.settings import Settings
+from kace.learn.verdicts import Kept
+from kace.models.cached import read_calls
+from kace.store import TreeStore
+from kace.tree import EpistemicTree
+from tests.learn.world import World, problems
+
+CONFIG = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+TRAIN = problems(2)
+WORLD = World()
+
+
+def learned(out: Path, *, alpha: float = 1.0) -> EpistemicTree:
+    plan = Plan(TRAIN, CONFIG, Settings(alpha=alpha), out)
+
+    async def work() -> EpistemicTree:
+        async with open_study(plan, model=WORLD.solver(), teacher=WORLD.teacher()) as (study, _):
+            return await learn(study)
+
+    return asyncio.run(work())
+
+
+def die_at(steps: int, *, before: bool) -> None:
+    """Kill this process at a step's record: just before it is kept, when all it stands for is done, or just after."""
+    left, write = [steps], Notebook.write
+
+    def deadly(notebook: Notebook, step: Step, value: Kept) -> None:
+        left[0] -= 1
+        if before and not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(notebook, step, value)
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Notebook.write = deadly
+
+
+def killed(out: Path, steps: int = 1, *, before: bool = False) -> bool:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            die_at(steps, before=before)
+            learned(out)
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "a child must be killed or finish, not fail"
+    return os.WIFSIGNALED(status)
+
+
+def steps_of(tree: Path) -> list[str]:
+    return sorted((tree / "learn" / "steps.jsonl").read_text().splitlines())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_killed_after_every_single_step_it_ends_in_the_same_tree(tmp_path: Path):
+    whole = learned(tmp_path / "whole")
+    kills = 0
+    while killed(tmp_path / "broken", before=True) and killed(tmp_path / "broken"):
+        kills += 2  # every second process gets one step further than the last
+    assert kills > 80, "a run has many steps"
+    assert learned(tmp_path / "broken") == whole
+    store = TreeStore.open(tmp_path / "broken")
+    assert store.frozen_hash == whole.content_hash() and store.verify() == []
+    segments = (tmp_path / "broken" / "learn" / "calls").glob("*.jsonl")
+    paid = Counter(record.key for segment in segments for record in read_calls(segment))
+    assert set(paid.values()) == {1}, "no finished call is paid twice"
+    assert steps_of(tmp_path / "broken") == steps_of(tmp_path / "whole")
+
+
+def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path):
+    learned(tmp_path / "tree")
+    with pytest.raises(KaceError, match="another setting 'alpha'"):
+        learned(tmp_path / "tree", alpha=0.5)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_a_tree_that_somebody_else_changed_is_not_learned_on(tmp_path: Path):
+    killed(tmp_path / "tree", 3)
+    TreeStore.open(tmp_path / "tree").apply(SetDomains(()), author="somebody")
+    with pytest.raises(KaceError, match="another tree than the learner left there"):
+        learned(tmp_path / "tree")
+
+
+def test_two_learners_in_one_folder_are_refused(tmp_path: Path):
+    plan = Plan(TRAIN, CONFIG, Settings(), tmp_path / "tree")
+
+    async def work() -> None:
+        async with open_study(plan, model=WORLD.solver(), teacher=WORLD.teacher()):
+            with pytest.raises(KaceError, match="another process"):
+                async with open_study(plan, model=WORLD.solver(), teacher=WORLD.teacher()):
+                    pass
+
+    asyncio.run(work())

@@ -1,0 +1,74 @@
+"""In a world whose every rule is known, the learner finds what is missing, keeps what helps, and drops the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kace.cards import Status
+from kace.config import load_config
+from kace.learn.loop import learn
+from kace.learn.opening import Plan, open_study
+from kace.learn.settings import Settings
+from kace.problem import Problem
+from kace.run import solve_all
+from kace.session import open_session
+from kace.solution import Solution
+from kace.store import TreeStore, open_tree
+from kace.tree import EpistemicTree
+from tests.learn.world import IDLE, MISLEADING, RULES, World, problems
+
+CONFIG = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+TRAIN, TEST = problems(8), problems(4, start=50)
+
+
+def learned(world: World, out: Path, **settings: object) -> EpistemicTree:
+    plan = Plan(TRAIN, CONFIG, Settings.model_validate({"impact_runs": 4, **settings}), out)
+
+    async def work() -> EpistemicTree:
+        async with open_study(plan, model=world.solver(), teacher=world.teacher()) as (study, _):
+            return await learn(study)
+
+    return asyncio.run(work())
+
+
+def accuracy(world: World, tree: EpistemicTree | None, test: tuple[Problem, ...] = TEST) -> float:
+    solved: list[Solution] = []
+
+    async def work() -> None:
+        async with open_session(CONFIG, model=world.solver(), tree=tree) as session:
+            await solve_all(test, session.kit, 8, solved.append)
+
+    asyncio.run(work())
+    return sum(bool(s.correct) for s in solved) / len(solved)
+
+
+def shown(tree: EpistemicTree) -> set[str]:
+    return {card.card_id for card in tree if card.status is not Status.DEPRECATED}
+
+
+def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path: Path):
+    world = World()
+    tree = learned(world, tmp_path / "tree")
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert any(card.body == MISLEADING for card in tree) and any(card.body == IDLE for card in tree), "both were tried"
+    assert {card.status for card in tree if card.card_id in shown(tree)} == {Status.VALIDATED}
+    assert accuracy(world, None) == pytest.approx(1 / 3), "only the sums need no rule"
+    assert accuracy(world, tree) == 1.0
+    assert TreeStore.open(tmp_path / "tree").frozen_hash == tree.content_hash()
+    assert open_tree(tmp_path / "tree" / "snapshots" / "epoch-2.jsonl") == tree
+
+
+def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):
+    world = World(knowledge=())
+    tree = learned(world, tmp_path / "tree")
+    assert len(tree) > 0, "the teacher did propose cards"
+    assert shown(tree) == set()
+    assert accuracy(world, tree) == pytest.approx(1 / 3)
+
+
+def test_leave_one_out_finds_the_same(tmp_path: Path):
+    tree = learned(World(), tmp_path / "tree", impact="leave_one_out", impact_calls=20_000)
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
