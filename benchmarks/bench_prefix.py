@@ -19,7 +19,7 @@ from kace.datasets.starter import load_split
 from kace.models.base import AttemptKey, ChatModel, Message, Request, Sampling, Usage, total
 from kace.models.provider import open_model
 from kace.problem import Problem
-from kace.prompt import solver_prompt
+from kace.prompt import Context, solver_prompt
 from kace.tiers import LOCKED, Tier
 
 REPLY_TOKENS = 12
@@ -53,7 +53,7 @@ class Arm:
 
 
 def messages(problem: Problem, tier: Tier, index: int, cards: list[Card], lens_first: bool) -> tuple[Message, ...]:
-    rendered = solver_prompt(problem.text, None if lens_first else tier.lenses[index], cards).messages
+    rendered = solver_prompt(problem.text, None if lens_first else tier.lenses[index], Context(tuple(cards))).messages
     if not lens_first:
         return rendered
     mark = Message(

@@ -22,6 +22,7 @@ from kace.ladder import Kit, attempt, grade
 from kace.models.base import AttemptKey
 from kace.models.cached import CallStore
 from kace.problem import Problem, load_problems
+from kace.prompt import NOTHING
 from kace.session import open_session
 from kace.tiers import LOCKED
 
@@ -46,7 +47,7 @@ async def measure(problem: Problem, kit: Kit) -> Rate:
     for tier in LOCKED:
         keys = [AttemptKey(problem.id, kit.seed, tier.name.value, i) for i in range(tier.attempts)]
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(attempt(problem, tier, key, (), kit)) for key in keys]
+            tasks = [group.create_task(attempt(problem, tier, key, NOTHING, kit)) for key in keys]
         for task in tasks:
             result = task.result()
             if not isinstance(result, Attempt):

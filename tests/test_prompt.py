@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kace.cards import Card, Difficulty, Provenance
 from kace.fence import neutral
 from kace.models.base import Role
-from kace.prompt import card_block, solver_prompt, template_hashes
+from kace.prompt import Context, card_block, solver_prompt, template_hashes
 from kace.tiers import Lens
 
 
@@ -39,7 +39,7 @@ def test_the_prompt_without_cards():
 
 
 def test_the_prompt_with_cards():
-    system, user = solver_prompt("What is 2+2?", None, [card(), card("Add.", 2)]).messages
+    system, user = solver_prompt("What is 2+2?", None, Context((card(), card("Add.", 2)))).messages
     assert system.content.endswith(
         "<cards>\n[EXACT_TEST_RULE_1]\nUseful when:\n- things repeat\n\nMultiply.\nChoose by: the count repeats\n\n"
         "[EXACT_TEST_RULE_2]\nUseful when:\n- things repeat\n\nAdd.\nChoose by: the count repeats\n</cards>"
@@ -49,7 +49,7 @@ def test_the_prompt_with_cards():
 
 @pytest.mark.parametrize("lens", Lens)
 def test_what_attempts_share_comes_before_what_differs(lens: Lens):
-    with_lens, without = (solver_prompt("2+2?", which, [card()]).messages for which in (lens, None))
+    with_lens, without = (solver_prompt("2+2?", which, Context((card(),))).messages for which in (lens, None))
     assert with_lens[0] == without[0], "instructions and cards are the same for every attempt"
     assert with_lens[1].content.startswith("2+2?\n\n")
 
@@ -74,5 +74,5 @@ def test_neutral_text_is_neutral_again_and_keeps_mathematics(text: str):
 
 def test_every_template_has_its_hash_and_cards_change_it():
     assert {"solve", "finish", "knowledge", "lens_domain_patterns"} <= set(template_hashes())
-    hashes = {solver_prompt("2+2?", lens, cards).hash for lens in (None, *Lens) for cards in ((), [card()])}
+    hashes = {solver_prompt("2+2?", lens, Context(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))}
     assert len(hashes) == 8

@@ -18,11 +18,11 @@ branches = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
 @given(forests(), st.sampled_from(TierName), branches)
 def test_a_tier_reads_exactly_its_difficulty_and_domain(found: list[Card], tier: TierName, names: list[str]):
     tree = EpistemicTree.of(DOMAINS, found)
-    own = {TierName.ES: None, TierName.MS: Difficulty.MEDIUM, TierName.HS: Difficulty.HARD}[tier]
+    own = {TierName.MS: Difficulty.MEDIUM, TierName.HS: Difficulty.HARD}.get(tier)
     allowed = {
         card.card_id
         for card in found
-        if tier is not TierName.ES
+        if own is not None
         and card.difficulty_tag in (own, Difficulty.UNIVERSAL)
         and set(card.domain_tags) & {*names, UNIVERSAL}
         and card.status is not Status.DEPRECATED

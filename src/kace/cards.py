@@ -54,6 +54,7 @@ BODY_CAPS: Mapping[Difficulty, int] = MappingProxyType(
 VISIBLE: Mapping[TierName, frozenset[Difficulty]] = MappingProxyType(
     {
         TierName.ES: frozenset(),
+        TierName.FLAT: frozenset(),
         TierName.MS: frozenset({Difficulty.MEDIUM, Difficulty.UNIVERSAL}),
         TierName.HS: frozenset({Difficulty.HARD, Difficulty.UNIVERSAL}),
     }

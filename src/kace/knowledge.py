@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kace.attempt import Attempt
 from kace.cards import Card
 from kace.domain import Placement, classify
 from kace.models.base import ChatModel, Tokenizer, Usage
 from kace.problem import Problem
-from kace.prompt import card_block, card_text
+from kace.prompt import Context, card_block, card_text
 from kace.rank import Ranking, fit, rank
 from kace.tiers import TierName
 from kace.tree import EpistemicTree
@@ -29,11 +30,30 @@ class Recall:
     eligible: int
     """Cards of the block before it was cut to the budget."""
     tokens: int
+    """Of everything read: cards, notes and instructions."""
     estimated: bool
     """True when the model has no tokenizer we can ask, and `tokens` is characters over four."""
     classifier_calls: int = 0
     """Calls made for this recall; an earlier tier's placement is used again without one."""
     classifier_usage: Usage = field(default_factory=Usage)
+    notes: str = ""
+    instructions: str = ""
+    scaffold: bool = False
+
+    @property
+    def context(self) -> Context:
+        """What the tier's attempts read."""
+        return Context(self.cards, self.notes, self.instructions, self.scaffold)
+
+
+class Shelf(Protocol):
+    """What a solve reads from: a tree, or whatever is compared with one."""
+
+    async def read(
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Recall]
+    ) -> Recall | None:
+        """What a tier reads; `before` are the attempts made so far, `earlier` what tiers before it read."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,14 @@ from kace.errors import KaceError
 from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
 from kace.preset import TierSampling
 from kace.problem import Problem
-from kace.prompt import Prompt, solver_prompt
+from kace.prompt import NOTHING, Context, Prompt, solver_prompt
 from kace.solution import Solution
 from kace.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, decided
 from kace.vote import AnswerClass, Standing, count, group
 
 if TYPE_CHECKING:
-    from kace.cards import Card
     from kace.dropout import Dropout
-    from kace.knowledge import Library, Recall
+    from kace.knowledge import Recall, Shelf
     from kace.synthesis import Synthesis
 
 
@@ -49,8 +48,8 @@ class Kit:
     sampling: Mapping[TierName, TierSampling]
     seed: int = 0
     early_stop: bool = False
-    library: Library | None = None
-    """The tree to read from; without one, the ladder climbs on the problem alone."""
+    library: Shelf | None = None
+    """What to read from; without one, the ladder climbs on the problem alone."""
     dropout: Dropout | None = None
     """Hides cards from single attempts at random, to measure what each is worth."""
     synthesis: Synthesis | None = None
@@ -70,8 +69,8 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         start = len(attempts)
         if kit.library and (recall := await kit.library.read(problem, tier.name, attempts, recalls)):
             recalls.append(recall)
-        cards = recalls[-1].cards if recalls else ()
-        attempts += await sample(problem, tier, cards, attempts, kit)
+        context = recalls[-1].context if recalls else NOTHING
+        attempts += await sample(problem, tier, context, attempts, kit)
         classes = await classes_of([a.answer for a in attempts], kit.judge)
         vote = count(classes, start, len(attempts))
         if tier.gate.opens(vote):
@@ -80,7 +79,7 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     else:
         path, winner = fallback(classes, len(attempts))
         if kit.synthesis:
-            finishing = await kit.synthesis.finish(problem, attempts[start:], cards, kit)
+            finishing = await kit.synthesis.finish(problem, attempts[start:], context.cards, kit)
     answer = winner.answer if winner else attempts[-1].answer
     if finishing and finishing.answer:
         answer = finishing.answer
@@ -110,15 +109,13 @@ def fallback(classes: Sequence[AnswerClass], attempts: int) -> tuple[ExitPath, S
     return ExitPath.FALLBACK_LAST_HS, None
 
 
-async def sample(
-    problem: Problem, tier: Tier, cards: Sequence[Card], before: Sequence[Attempt], kit: Kit
-) -> list[Attempt]:
+async def sample(problem: Problem, tier: Tier, context: Context, before: Sequence[Attempt], kit: Kit) -> list[Attempt]:
     """The tier's attempts in order, made side by side."""
     keys = [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
     done: dict[int, Attempt] = {}
     stopped: list[KaceError] = []
     async with asyncio.TaskGroup() as siblings:
-        tasks = {siblings.create_task(attempt(problem, tier, key, cards, kit)): key.index for key in keys}
+        tasks = {siblings.create_task(attempt(problem, tier, key, context, kit)): key.index for key in keys}
         waiting = set(tasks)
         when = asyncio.FIRST_COMPLETED if kit.early_stop else asyncio.ALL_COMPLETED
         while waiting:
@@ -146,16 +143,15 @@ async def settled(tier: Tier, before: Sequence[Attempt], done: Mapping[int, Atte
     return decided(tier.gate, count(await classes_of(so_far, judge), start, stop), pending)
 
 
-async def attempt(
-    problem: Problem, tier: Tier, key: AttemptKey, cards: Sequence[Card], kit: Kit
-) -> Attempt | KaceError:
-    """One attempt with the cards its tier reads.
+async def attempt(problem: Problem, tier: Tier, key: AttemptKey, context: Context, kit: Kit) -> Attempt | KaceError:
+    """One attempt with what its tier reads.
 
     What the operator must mend is returned, not raised, so that siblings already paid for finish and are kept.
     """
     lens = tier.lenses[key.index]
-    hidden = kit.dropout.hidden(key, [card.card_id for card in cards]) if kit.dropout else ()
-    prompt = solver_prompt(problem.text, lens, [card for card in cards if card.card_id not in hidden])
+    hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
+    seen = tuple(card for card in context.cards if card.card_id not in hidden)
+    prompt = solver_prompt(problem.text, lens, replace(context, cards=seen))
     try:
         result = await drawn(key, lens, prompt, kit)
     except KaceError as error:

@@ -27,7 +27,7 @@ class Preset:
 
 
 def _sampling(es: tuple[float, int], ms: tuple[float, int], hs: tuple[float, int]) -> Mapping[TierName, TierSampling]:
-    draws = zip(TierName, (es, ms, hs), strict=True)
+    draws = zip((TierName.ES, TierName.MS, TierName.HS), (es, ms, hs), strict=True)
     return MappingProxyType({name: TierSampling(*draw) for name, draw in draws})
 
 

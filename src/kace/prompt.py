@@ -29,17 +29,44 @@ class Prompt:
     hash: str
 
 
-def solver_prompt(problem: str, lens: Lens | None, cards: Sequence[Card] = ()) -> Prompt:
-    """The prompt of one attempt, with the cards its tier reads."""
-    instructions, finish = template("solve"), template("finish")
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an attempt reads besides its problem."""
+
+    cards: tuple[Card, ...] = ()
+    notes: str = ""
+    """Learned text without the form of cards, such as a playbook."""
+    instructions: str = ""
+    """Learned text that takes the place of the solver's instructions."""
+    scaffold: bool = False
+    """Show the place where cards would stand, also where there are none."""
+
+    @property
+    def learned_hash(self) -> str:
+        """Which notes and instructions these are; empty where there are none."""
+        return _digest(self.notes, self.instructions) if self.notes or self.instructions else ""
+
+
+NOTHING = Context()
+
+
+def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -> Prompt:
+    """The prompt of one attempt, with what its tier reads."""
+    instructions, finish = context.instructions or template("solve"), template("finish")
     steer = template(f"lens_{lens.value}") if lens else ""
-    knowledge = template("knowledge") if cards else ""
-    system = f"{instructions}\n\n{knowledge}\n\n{card_block(cards)}" if cards else instructions
+    knowledge = template("knowledge") if context.cards or context.scaffold else ""
+    learned = template("notes") if context.notes else ""
+    parts = [instructions]
+    if knowledge:
+        parts += [knowledge, card_block(context.cards)]
+    if learned:
+        parts += [learned, fenced("notes", context.notes)]
+    system = "\n\n".join(parts)
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
     user = "\n\n".join(part for part in (neutral(problem.strip()), steer, finish) if part)
     return Prompt(
         messages=(Message(Role.SYSTEM, system), Message(Role.USER, user)),
-        hash=_digest(instructions, knowledge, steer, finish),
+        hash=_digest(instructions, knowledge, *([learned] if learned else ()), steer, finish),
     )
 
 

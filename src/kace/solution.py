@@ -32,7 +32,8 @@ class Solution:
 
     problem: Problem
     seed: int
-    exit: ExitPath
+    exit: ExitPath | None
+    """Where it left the ladder; `None` for a system that has none."""
     answer: Answer | None
     verdict: Verdict | None
     """Against the expected answer; `None` when the problem has none."""
@@ -71,8 +72,8 @@ class Solution:
 
     @property
     def paper_calls(self) -> int:
-        """Solver calls under the paper's accounting: 2, 5 or 10."""
-        return PAPER_CALLS[self.exit]
+        """Solver calls under the paper's accounting: 2, 5 or 10 on the ladder, else every attempt."""
+        return PAPER_CALLS[self.exit] if self.exit else len(self.attempts)
 
     @property
     def real_calls(self) -> int:

@@ -45,7 +45,8 @@ class Summary:
         self.problems += 1
         self.labelled += record.correct is not None
         self.correct += bool(record.correct)
-        self.exits[record.exit] += 1
+        if record.exit:
+            self.exits[record.exit] += 1
         self.paper_calls += record.paper_calls
         self.real_calls += record.real_calls
         if record.synthesis and record.synthesis.answer is not None:

@@ -17,7 +17,7 @@ from kace.fence import fenced, neutral
 from kace.ladder import Kit, drawn
 from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Reply, Request, Role, Sampling, chat
 from kace.problem import Problem
-from kace.prompt import Prompt, solver_prompt, template
+from kace.prompt import Context, Prompt, solver_prompt, template
 from kace.tiers import LOCKED
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def gathering_prompt(problem: str, attempts: Sequence[str]) -> tuple[Message, ..
 
 def finishing_prompt(problem: str, facts: Sequence[str], cards: Sequence[Card]) -> Prompt:
     """What the solver is asked: as any attempt without a lens, with the facts quoted before the finish line."""
-    plain = solver_prompt(problem, None, cards)
+    plain = solver_prompt(problem, None, Context(tuple(cards)))
     system, _ = plain.messages
     steer, quoted = template("from_facts"), fenced("facts", "\n".join(BULLET + fact for fact in facts))
     user = "\n\n".join((neutral(problem.strip()), steer, quoted, template("finish")))

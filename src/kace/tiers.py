@@ -18,6 +18,8 @@ class TierName(StrEnum):
     ES = "ES"
     MS = "MS"
     HS = "HS"
+    FLAT = "FLAT"
+    """No rung: the attempts of systems without a ladder."""
 
 
 class Lens(StrEnum):

@@ -90,6 +90,8 @@ class RecallRecord(_Record):
     classifier_calls: int
     classifier_input: int
     classifier_output: int
+    notes: str = ""
+    """The hash of learned text that was read beside cards or instead of them."""
 
     @classmethod
     def of(cls, recall: Recall) -> RecallRecord:
@@ -104,6 +106,7 @@ class RecallRecord(_Record):
             classifier_calls=recall.classifier_calls,
             classifier_input=recall.classifier_usage.input,
             classifier_output=recall.classifier_usage.output,
+            notes=recall.context.learned_hash,
         )
 
 
@@ -117,7 +120,7 @@ class SolveRecord(_Record):
     family: str | None
     domain: str | None
     seed: int
-    exit: ExitPath
+    exit: ExitPath | None
     answer: str | None
     expected: str | None
     verdict: Verdict | None
@@ -136,6 +139,11 @@ class SolveRecord(_Record):
     def made(self) -> tuple[AttemptRecord, ...]:
         """The ladder's attempts, and the one from common facts where there is one."""
         return self.attempts if self.synthesis is None else (*self.attempts, self.synthesis)
+
+    @property
+    def exit_name(self) -> str:
+        """Where it left, for people."""
+        return self.exit.value if self.exit else "no ladder"
 
     @property
     def domains(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def plain(text: str, limit: int | None = None) -> str:
 def path_of(record: SolveRecord) -> str:
     """The tiers climbed, such as `ES>MS`."""
     tiers = [tier.name.value for tier in LOCKED if any(a.tier is tier.name for a in record.attempts)]
-    return ">".join(tiers) + ("!" if record.exit.value.startswith("fallback") else "")
+    return ">".join(tiers) + ("!" if record.exit_name.startswith("fallback") else "")
 
 
 def votes_of(record: SolveRecord, limit: int = 4) -> str:
@@ -79,7 +79,7 @@ def audit_line(record: SolveRecord) -> str:
         plain(record.label or record.problem[:8]),
         plain(record.answer, 40) if record.answer else "no answer",
         verdict_of(record),
-        record.exit.value,
+        record.exit_name,
         votes_of(record),
         calls,
         recalls_of(record),
@@ -105,7 +105,7 @@ def explanation(record: SolveRecord, text_of: Callable[[AttemptRecord], str]) ->
         lines.append("")
     for recall in record.recalls:
         lines.append(f"-- {recall.tier} read {', '.join(recall.cards) or 'no card'}")
-    lines.append(f"-- {record.exit.value}: {votes_of(record, limit=10)}")
+    lines.append(f"-- {record.exit_name}: {votes_of(record, limit=10)}")
     if record.synthesis:
         lines.append(f"-- {synthesis_of(record)}")
     return "\n".join(lines)

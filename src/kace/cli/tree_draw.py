@@ -112,7 +112,9 @@ def card_lines(card: Card) -> list[str]:
 
 def _branch(tree: EpistemicTree, name: str, about: str, share: float | None) -> Branch:
     cards = [card for card in tree if name in card.domain_tags]
-    reads = {tier: tokens_of(tree.project(tier, () if name == UNIVERSAL else (name,))) for tier in TierName}
+    reads = {
+        tier: tokens_of(tree.project(tier, () if name == UNIVERSAL else (name,))) for tier in (TierName.MS, TierName.HS)
+    }
     leaves = (_leaf(kind, [card for card in cards if card.difficulty_tag is kind]) for kind in Difficulty)
     return Branch(name, about, share, reads, tuple(leaf for leaf in leaves if leaf.cards))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kace.learn.cell import Cell
 from kace.problem import Problem
-from kace.tiers import ExitPath, TierName
+from kace.tiers import TierName
 from kace.trace import AttemptRecord, SolveRecord
 
 TAIL_CHARS = 1_500
@@ -31,7 +31,7 @@ class Failure:
     """A training problem that a tier did not deliver."""
 
     problem: Problem
-    exit: ExitPath
+    exit: str
     attempts: tuple[WrongAttempt, ...]
     shown: Mapping[TierName, tuple[str, ...]]
     """The cards each tier read, by id."""
@@ -47,7 +47,7 @@ def failures(
     return tuple(
         Failure(
             problem=problems[record.problem],
-            exit=record.exit,
+            exit=record.exit_name,
             attempts=tuple(
                 WrongAttempt(a.tier, a.index, a.answer, text_of(a)[-TAIL_CHARS:])
                 for a in record.attempts

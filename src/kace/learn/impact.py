@@ -15,6 +15,7 @@ from kace.learn.fires import fires
 from kace.learn.lift import Impact, Lift
 from kace.learn.teacher import side_by_side
 from kace.problem import Problem
+from kace.prompt import Context
 from kace.tiers import LOCKED, Tier, TierName
 from kace.trace import SolveRecord
 from kace.tree import EpistemicTree
@@ -93,7 +94,7 @@ async def _measured(card_id: str, reruns: Sequence[Rerun], kit: Kit) -> Lift | N
 async def _results(rerun: Rerun, kit: Kit) -> list[bool]:
     """Right or wrong, for the attempts of the rerun that the provider did not fail."""
     same = replace(kit, seed=rerun.record.seed, early_stop=False, dropout=None)
-    attempts = await sample(rerun.problem, rerun.tier, rerun.cards, (), same)
+    attempts = await sample(rerun.problem, rerun.tier, Context(tuple(rerun.cards)), (), same)
     classes = await classes_of([a.answer for a in attempts], kit.judge)
     right = await right_positions(rerun.problem, classes, kit.judge)
     made = enumerate(attempts)

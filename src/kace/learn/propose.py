@@ -171,7 +171,7 @@ def _failure(number: int, failure: Failure) -> str:
             f"## Problem {number}",
             fenced("problem", shortened(failure.problem.text, MAX_PROBLEM_CHARS)),
             f"Expected answer: {_inline(failure.problem.answer or 'not known')}",
-            f"Exit: {failure.exit.value}. Cards read: {read or 'none'}.",
+            f"Exit: {failure.exit}. Cards read: {read or 'none'}.",
             *(_attempt(attempt) for attempt in failure.attempts),
         )
     )

@@ -102,7 +102,7 @@ def _failure(number: int, failure: Failure) -> str:
             f"## Problem {number}, {labels((failure.problem.name,))}",
             fenced("problem", shortened(failure.problem.text, PROBLEM_CHARS)),
             f"Expected answer: {_inline(failure.problem.answer)}",
-            f"Exit: {failure.exit.value}. Cards read: {read or 'none'}.",
+            f"Exit: {failure.exit}. Cards read: {read or 'none'}.",
             *(_attempt(attempt) for attempt in failure.attempts[:MOST_ATTEMPTS]),
         )
     )
