@@ -10,20 +10,9 @@ from pathlib import Path
 TREE = ("init", "show", "cards", "card", "add", "edit", "relocate", "deprecate", "log", "diff", "revert", "merge")
 TREE += ("freeze", "thaw", "verify", "import", "export")
 VERBS = (
-    *(
-        "",
-        "solve",
-        "learn",
-        "learn report",
-        "select",
-        "demo",
-        "doctor",
-        "models",
-        "models list",
-        "models pull",
-        "models where",
-    ),
-    *("data", "data starter", "tree", *(f"tree {verb}" for verb in TREE)),
+    *("", "solve", "learn", "learn report", "select", "train", "eval", "compare", "report", "reproduce", "transfer"),
+    *("demo", "doctor", "models", "models list", "models pull", "models where"),
+    *("data", "data list", "data fetch", "data check", "data starter", "tree", *(f"tree {verb}" for verb in TREE)),
 )
 
 

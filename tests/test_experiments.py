@@ -7,15 +7,21 @@ from pathlib import Path
 
 from kace.config import load_config
 from kace.datasets.starter import load_split
+from kace.learn.loop import learn
+from kace.learn.opening import Plan, open_study
+from kace.learn.settings import Settings
 from kace.models.replay import Replay
 from kace.run import solve_all
 from kace.session import open_session
 from kace.solution import Solution
+from kace.store import TreeStore, open_tree
 from kace.summary import Summary
 from kace.tiers import ExitPath
 from kace.trace import SolveRecord
 
-RATES = Path(__file__).resolve().parents[1] / "experiments" / "starter" / "solve-rates"
+STARTER = Path(__file__).resolve().parents[1] / "experiments" / "starter"
+RATES = STARTER / "solve-rates"
+LEARNED = STARTER / "learn"
 
 
 def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
@@ -33,3 +39,19 @@ def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
     assert (summary.correct, summary.labelled) == (101, 200)
     assert [summary.exits[path] for path in ExitPath] == [75, 64, 44, 12, 5]
     assert round(summary.paper_calls / summary.problems, 2) == 5.40
+
+
+def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path):
+    config = load_config({"preset": "starter", "teacher": "exchange/unused"}, env={})
+    plan = Plan(load_split("train")[:16], config, Settings(impact_runs=1, refine=1), tmp_path / "tree")
+
+    async def work() -> str:
+        solver, teacher = Replay.open(LEARNED), Replay.open(LEARNED, teacher=True)
+        async with open_study(plan, model=solver, teacher=teacher) as (study, _):
+            return (await learn(study)).content_hash()
+
+    published = TreeStore.open(LEARNED / "tree")
+    assert asyncio.run(work()) == published.frozen_hash
+    assert published.verify() == []
+    for epoch in ("epoch-1.jsonl", "epoch-2.jsonl"):
+        assert open_tree(tmp_path / "tree" / "snapshots" / epoch) == open_tree(LEARNED / "tree" / "snapshots" / epoch)

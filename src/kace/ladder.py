@@ -67,9 +67,10 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     finishing: Attempt | None = None
     for tier in LOCKED:
         start = len(attempts)
-        if kit.library and (recall := await kit.library.read(problem, tier.name, attempts, recalls)):
+        recall = await kit.library.read(problem, tier.name, attempts, recalls) if kit.library else None
+        if recall:
             recalls.append(recall)
-        context = recalls[-1].context if recalls else NOTHING
+        context = recall.context if recall else NOTHING
         attempts += await sample(problem, tier, context, attempts, kit)
         classes = await classes_of([a.answer for a in attempts], kit.judge)
         vote = count(classes, start, len(attempts))

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -46,12 +46,22 @@ class Place(NamedTuple):
 class Run:
     """An open run directory. Opening it takes its lock; the same settings go on where it stopped."""
 
-    def __init__(self, folder: Path, manifest: dict[str, object], *, calls: CallStore | None = None) -> None:
-        """With a call store given, which stays the caller's to close, several runs pay once for what they share."""
+    def __init__(
+        self,
+        folder: Path,
+        manifest: dict[str, object],
+        *,
+        calls: CallStore | None = None,
+        held: tuple[str, ...] = ("v", "config", "prompts", "tree"),
+    ) -> None:
+        """With a call store given, which stays the caller's to close, several runs pay once for what they share.
+
+        `held` are the parts of the manifest that must be the same whenever the run is opened.
+        """
         self.folder = folder
         self._lock = lock_folder(folder)
         try:
-            hold_to(folder / "run.json", manifest, ("v", "config", "prompts", "tree"))
+            hold_to(folder / "run.json", manifest, held)
             self._traces = LineLog(folder / "traces.jsonl")
         except BaseException:
             os.close(self._lock)
@@ -150,7 +160,12 @@ def default_folder(name: str, manifest: dict[str, object], source: bytes) -> Pat
     return Path("runs") / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
 
 
-async def solve_all(problems: Iterable[Problem], kit: Kit, window: int, keep: Callable[[Solution], None]) -> None:
+Solve = Callable[[Problem, Kit], Awaitable[Solution]]
+
+
+async def solve_all(
+    problems: Iterable[Problem], kit: Kit, window: int, keep: Callable[[Solution], None], solve: Solve = climb
+) -> None:
     """Solve a stream of problems, at most `window` at a time, keeping each as it finishes.
 
     What the operator must mend stops new problems; those under way finish, so nothing paid for is lost.
@@ -161,7 +176,7 @@ async def solve_all(problems: Iterable[Problem], kit: Kit, window: int, keep: Ca
     async def worker() -> None:
         while not stopped and (problem := next(stream, None)) is not None:
             try:
-                keep(await climb(problem, kit))
+                keep(await solve(problem, kit))
             except KaceError as error:
                 stopped.append(error)
 

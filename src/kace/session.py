@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kace.budget import Ledger, Metered
@@ -26,10 +27,15 @@ class Session:
     """An open model with its judge, its ledger and the number of problems worth climbing at once."""
 
     kit: Kit
-    classifier: ChatModel
-    """The same model under a role of its own."""
+    role: Callable[[str], ChatModel]
+    """The same model under another name in the ledger."""
     ledger: Ledger
     window: int
+
+    @property
+    def classifier(self) -> ChatModel:
+        """The model that places problems."""
+        return self.role("classifier")
 
 
 @asynccontextmanager
@@ -49,23 +55,23 @@ async def open_session(
     async with AsyncExitStack() as opened_here:
         opened = model or _open(config, opened_here)
         ledger.require_price(opened.name)
-        classifier = in_role("classifier", opened, ledger, calls)
+        role = partial(in_role, model=opened, ledger=ledger, calls=calls)
         synthesis = None
         if config.synthesis:
             teacher = _open(config.for_teacher(), opened_here)
             ledger.require_price(teacher.name)
             synthesis = open_synthesis(in_role("synthesis", teacher, ledger, calls), config)
         kit = Kit(
-            model=in_role("solver", opened, ledger, calls),
+            model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
             seed=config.seed,
             early_stop=config.early_stop,
-            library=None if tree is None else open_library(tree, classifier, config),
+            library=None if tree is None else open_library(tree, role("classifier"), config),
             synthesis=synthesis,
             observer=observer,
         )
-        yield Session(kit, classifier, ledger, window(config))
+        yield Session(kit, role, ledger, window(config))
 
 
 def in_role(role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None) -> ChatModel:

@@ -60,8 +60,10 @@ class Solution:
 
     @property
     def climbs(self) -> tuple[Climb, ...]:
-        """The tiers this solve went through, in order."""
+        """The tiers this solve went through, in order; none for a system without a ladder."""
         climbs, start = [], 0
+        if self.exit is None:
+            return ()
         for tier in LOCKED:
             stop = start + tier.attempts
             if stop > len(self.attempts):

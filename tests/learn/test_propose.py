@@ -16,7 +16,7 @@ from kace.learn.failure import Failure, WrongAttempt
 from kace.learn.imagine import imagine
 from kace.learn.propose import EXAMPLE_ID, Lesson, Mould, find_knowledge, read_cards, system
 from kace.learn.teacher import Teacher
-from kace.learn.verdicts import Proposals
+from kace.learn.verdicts import Proposals, Refused
 from kace.problem import Problem
 from kace.prompt import template
 from kace.tiers import ExitPath, TierName
@@ -210,6 +210,21 @@ def test_a_mended_card_is_no_longer_listed():
     found = find(model)
     assert [made.card_id for made in found.cards] == ["EXACT_SUM_OF_ROOTS", "MICRO_SUM_OF_ROOTS"]
     assert found.refused == ()
+
+
+def test_what_code_holds_against_a_card_is_sent_back_once_and_may_be_mended():
+    def screened(card: Card) -> Refused | None:
+        leaky = "15" in card.payload
+        return Refused(card_id=card.card_id, by="code", rule="answer_leak", reason="it holds 15") if leaky else None
+
+    leak = PAYLOAD + "\nHere it is 15."
+    names = ("EXACT_FIRST_LEAK_CARD", "EXACT_OTHER_LEAK_CARD")
+    model = Said("\n".join(block(name, leak) for name in names), block(names[0]))
+    lesson = Lesson(Teacher(model), "epoch 2 add", 2, screen=screened)
+    found = asyncio.run(find_knowledge(CELL, FAILED, (), lesson))
+    assert "it holds 15" in model.requests[1].messages[-1].content
+    assert [card.card_id for card in found.cards] == ["EXACT_FIRST_LEAK_CARD"]
+    assert [(r.card_id, r.by, r.rule) for r in found.refused] == [("EXACT_OTHER_LEAK_CARD", "code", "answer_leak")]
 
 
 def test_a_thousand_cards_are_cut_to_the_quota_and_none_is_asked_for_again():

@@ -20,14 +20,15 @@ from kace.learn.commit import Look
 from kace.learn.consolidate import Merges, consolidate
 from kace.learn.growth import Growth
 from kace.learn.lift import Fire, Impact, Lift
-from kace.learn.markup import Html, tag
 from kace.learn.notebook import Notebook, Step
-from kace.learn.page import POLICY, page
+from kace.learn.page import page
 from kace.learn.partition import Partition
 from kace.learn.practice import Exercised
 from kace.learn.report import Report, report_json, report_of
 from kace.learn.revise import Action, Revision, Revisions
 from kace.learn.verdicts import Kept, Proposals, Refused, Rulings
+from kace.markup import Html, tag
+from kace.parts import POLICY
 from kace.stats import wilson
 from kace.tiers import ExitPath, TierName
 from kace.trace import SolveRecord

@@ -7,14 +7,20 @@ import sys
 
 import typer
 
+from kace.cli.compare import compare
 from kace.cli.data import data_app
 from kace.cli.demo import demo
 from kace.cli.doctor import doctor
+from kace.cli.eval import evaluate
 from kace.cli.learn import learn_app
 from kace.cli.models import models_app
+from kace.cli.report import report
+from kace.cli.reproduce import reproduce
 from kace.cli.select import select
 from kace.cli.solve import solve
 from kace.cli.streams import note
+from kace.cli.train import train
+from kace.cli.transfer import transfer
 from kace.cli.tree import tree_app
 from kace.errors import KaceError
 from kace.redact import redact
@@ -32,6 +38,12 @@ app.command()(demo)
 app.command()(doctor)
 app.add_typer(learn_app, name="learn")
 app.command()(select)
+app.command()(train)
+app.command("eval")(evaluate)
+app.command()(compare)
+app.command()(report)
+app.command()(reproduce)
+app.command()(transfer)
 app.add_typer(models_app, name="models")
 app.add_typer(tree_app, name="tree")
 app.add_typer(data_app, name="data")

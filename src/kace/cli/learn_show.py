@@ -10,8 +10,9 @@ from kace.cards import Status
 from kace.cli.show import plain
 from kace.cli.streams import columns
 from kace.learn.epoch import Epoch
-from kace.learn.findings import CardStory, counted
+from kace.learn.findings import CardStory
 from kace.learn.report import Report, progress, summary
+from kace.words import counted
 
 PLOT = 25
 """Columns of a lift's picture."""

@@ -4,41 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kace.cards import Status
 from kace.learn.findings import DROPOUT, CardStory, Score
-from kace.learn.markup import Html, join, tag
+from kace.markup import Html, join, tag
+from kace.scale import Scale
+from kace.words import points
 
 HEIGHT, TOP, FOOT = 300, 34, 44
 RUN_WIDTH = 46
 """Pixels a run needs: with many of them the chart scrolls."""
 ROW = 40
 SHORT = {"run": "", "base": "base", "rebase": "again", DROPOUT: "dropout"}
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A range of values, and the places on an axis that are labelled."""
-
-    low: float
-    high: float
-    step: float
-
-    def share(self, value: float) -> float:
-        """Where a value lies between the ends, 0 to 1; outside it is held at the end."""
-        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
-
-    def across(self, value: float) -> str:
-        """Where a value lies from left to right."""
-        return f"{100 * self.share(value):.2f}%"
-
-    @property
-    def ticks(self) -> tuple[float, ...]:
-        """The labelled values."""
-        first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
-        return tuple(self.step * n for n in range(first, last + 1))
 
 
 def accuracy_chart(scores: Sequence[Score]) -> Html:
@@ -107,12 +85,6 @@ def lift_axis(scale: Scale) -> Html:
 def tone(story: CardStory) -> str:
     """The colour of a card: what is known about it."""
     return {Status.VALIDATED: "good", Status.DEPRECATED: "bad", Status.EXPERIMENTAL: "open"}[story.card.status]
-
-
-def points(share: float, digits: int = 1) -> str:
-    """A difference of shares in percentage points, with its sign; zero has none."""
-    value = f"{100 * share:+.{digits}f}"
-    return value[1:] if float(value) == 0 else value.replace("-", "−")
 
 
 def _accuracy_scale(scores: Sequence[Score]) -> Scale:

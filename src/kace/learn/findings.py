@@ -213,8 +213,3 @@ class Cost:
 def is_shown(card: Card) -> bool:
     """Whether a solve may read the card."""
     return card.status is not Status.DEPRECATED
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -20,4 +20,4 @@ async def imagine(cell: Cell, cards: Sequence[Card], lesson: Lesson) -> Proposal
     asked = f"Write at most {quota} cards, at most {lesson.cards_per_problem} beside each of these."
     user = "\n\n".join((place(cell), card_block(cards), asked))
     reading = await lesson.teacher.ask(lesson.name, system("imagine"), user, lambda reply: read_cards(reply, mould))
-    return proposals(reading, quota)
+    return proposals(reading, quota, mould)

@@ -23,7 +23,7 @@ from kace.learn.lift import Impact
 from kace.learn.notebook import Step
 from kace.learn.partition import Partition, partition
 from kace.learn.practice import Exercise
-from kace.learn.propose import find_knowledge
+from kace.learn.propose import Lesson, find_knowledge
 from kace.learn.revise import Revisions, Ward, changes, refine, removes_only, revise
 from kace.learn.study import ADD, BASE, UNSEEN, Study
 from kace.learn.teacher import side_by_side
@@ -67,17 +67,19 @@ async def new_cards(cell: Cell, epoch: int, records: Records, study: Study) -> R
     failed = study.failed(records, cell)
     if not failed:
         return Rulings()
-    known = cards_of(cell, study.growth.tree)
+    known, domains = cards_of(cell, study.growth.tree), study.growth.tree.domain_names
+
+    def lesson(step: Step) -> Lesson:
+        return replace(study.lesson(step), screen=lambda card: screen(card, cell, study.leaks, domains))
+
     asked = Step("add", "propose", epoch, str(cell))
-    proposed = await study.notebook.once(
-        asked, Proposals, lambda: find_knowledge(cell, failed, known, study.lesson(asked))
-    )
+    proposed = await study.notebook.once(asked, Proposals, lambda: find_knowledge(cell, failed, known, lesson(asked)))
     if study.settings.imagine and (seen := (*known, *proposed.cards)):
         beside = Step("add", "imagine", epoch, str(cell))
-        more = await study.notebook.once(beside, Proposals, lambda: imagine(cell, seen, study.lesson(beside)))
+        more = await study.notebook.once(beside, Proposals, lambda: imagine(cell, seen, lesson(beside)))
         proposed = Proposals(cards=proposed.cards + more.cards, refused=proposed.refused + more.refused)
     ruled = Step("add", "admit", epoch, str(cell))
-    desk = Desk(study.leaks, study.growth.tree.domain_names, study.lesson(ruled))
+    desk = Desk(study.leaks, domains, study.lesson(ruled))
     return await study.notebook.once(ruled, Rulings, lambda: admit(proposed, cell, desk))
 
 

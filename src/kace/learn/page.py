@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 
-from kace.learn.chart import accuracy_chart, lift_axis, lift_mark, lift_scale, points, tone
-from kace.learn.findings import CardStory, Funnel, Score, counted
-from kace.learn.markup import Html, join, tag
+from kace.learn.chart import accuracy_chart, lift_axis, lift_mark, lift_scale, tone
+from kace.learn.findings import CardStory, Funnel, Score
 from kace.learn.report import Report, progress, summary
 from kace.learn.tables import cards, costs, epochs, refusals, settings, tree
+from kace.markup import Html, join, tag
+from kace.parts import document, legend, tile
+from kace.words import counted, points
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 MANY = 30
 """Measured cards up to which every one is drawn; beyond, those that show nothing are folded away."""
 
 
 def page(report: Report) -> str:
     """The whole page. Everything that came from outside is text in it, whatever it says."""
-    style = files("kace").joinpath("learn", "page.css").read_text(encoding="utf-8")
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", f"{report.name}: what was learned"),
-        tag("style", Html(style)),
-    )
     sections = (accuracy, lifts, funnel, tree, cards, epochs, refusals, costs, settings)
-    body = tag("body", tag("main", header(report), *(section(report) for section in sections), _footer(report)))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    parts = (section(report) for section in sections)
+    return document(f"{report.name}: what was learned", header(report), *parts, _footer(report))
 
 
 def header(report: Report) -> Html:
@@ -55,9 +43,9 @@ def accuracy(report: Report) -> Html:
     title = tag("h2", "How the solver did on the training problems")
     if not report.scores:
         return tag("section", title, tag("p", "No run over the training problems is finished.", class_="note"))
-    legend = [("good", "", "the tree as it stood")]
+    shown = [("good", "", "the tree as it stood")]
     if any(score.step.what == "dropout" for score in report.scores):
-        legend.append(("open", "hollow", "each card hidden at random, to measure it"))
+        shown.append(("open", "hollow", "each card hidden at random, to measure it"))
     caption = (
         "Bars are 95 % Wilson intervals; MS and HS are the runs that new medium and hard cards were written from, base "
         "is the run with those cards. These are the problems that the cards were written from: what holds for new "
@@ -66,7 +54,7 @@ def accuracy(report: Report) -> Html:
     return tag(
         "section",
         title,
-        tag("figure", accuracy_chart(report.scores), _legend(legend), tag("figcaption", caption)),
+        tag("figure", accuracy_chart(report.scores), legend(shown), tag("figcaption", caption)),
     )
 
 
@@ -99,7 +87,7 @@ def lifts(report: Report) -> Html:
                 if silent
                 else []
             ),
-            _legend([("good", "", "validated"), ("open", "hollow", "experimental"), ("bad", "", "retired")]),
+            legend([("good", "", "validated"), ("open", "hollow", "experimental"), ("bad", "", "retired")]),
             tag("figcaption", caption),
         ),
     )
@@ -169,22 +157,18 @@ def _tiles(report: Report) -> Iterator[Html]:
     first = next(iter(report.scores), None)
     base = [score for score in report.scores if score.step.what in ("base", "rebase")]
     if first:
-        yield _tile(_percent(first), f"without cards: {first.correct} of {first.problems} ({_range(first)})")
+        yield tile(_percent(first), f"without cards: {first.correct} of {first.problems} ({_range(first)})")
     if base:
         last = base[-1]
-        yield _tile(
+        yield tile(
             _percent(last), f"with cards, epoch {last.step.epoch}: {last.correct} of {last.problems} ({_range(last)})"
         )
-    yield _tile(f"{report.size.shown}", f"cards in the tree, about {report.size.tokens:,} tokens")
+    yield tile(f"{report.size.shown}", f"cards in the tree, about {report.size.tokens:,} tokens")
     calls = sum(cost.calls for cost in report.costs)
     if report.usd is not None and report.usd > 0:
-        yield _tile(f"${report.usd:,.2f}", f"for {counted(calls, 'call')}")
+        yield tile(f"${report.usd:,.2f}", f"for {counted(calls, 'call')}")
     elif calls:
-        yield _tile(f"{calls:,}", "calls" if report.usd is not None else "calls, price not known")
-
-
-def _tile(value: str, about: str) -> Html:
-    return tag("div", tag("b", value), tag("span", about), class_="tile")
+        yield tile(f"{calls:,}", "calls" if report.usd is not None else "calls, price not known")
 
 
 def _percent(score: Score) -> str:
@@ -193,14 +177,6 @@ def _percent(score: Score) -> str:
 
 def _range(score: Score) -> str:
     return f"{score.interval.low:.0%} to {score.interval.high:.0%}"
-
-
-def _legend(items: list[tuple[str, str, str]]) -> Html:
-    return tag(
-        "ul",
-        *(tag("li", tag("i", class_=shape), tag("span", words), class_=colour) for colour, shape, words in items),
-        class_="legend",
-    )
 
 
 def _footer(report: Report) -> Html:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from kace.cards import Card, CardError, Difficulty, card_of
 from kace.fence import fenced, neutral, shortened
@@ -32,6 +32,8 @@ _CARD = Grammar(
 )
 _COMMON = ("LATIN", "GREEK", "MATHEMATICAL")
 
+Screen = Callable[[Card], Refused | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
@@ -42,6 +44,8 @@ class Lesson:
     """Of the step; also names its request."""
     epoch: int
     cards_per_problem: int = 2
+    screen: Screen = lambda card: None
+    """What code holds against a card. The teacher hears of it once, and may mend the card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Mould:
     """The texts the teacher was shown."""
     labels: tuple[str, ...] = ()
     """The numbered problems; none where a card needs no problem to support it."""
+    unfit: dict[tuple[str, str], Refused] = field(default_factory=dict)
+    """What code refused, by the card's id and the reason the teacher was given."""
 
 
 async def find_knowledge(cell: Cell, failed: Sequence[Failure], known: Sequence[Card], lesson: Lesson) -> Proposals:
@@ -75,7 +81,7 @@ async def find_knowledge(cell: Cell, failed: Sequence[Failure], known: Sequence[
         )
     )
     reading = await lesson.teacher.ask(lesson.name, system("propose"), user, lambda reply: read_cards(reply, mould))
-    return proposals(reading, quota)
+    return proposals(reading, quota, mould)
 
 
 def system(kind: str) -> str:
@@ -96,7 +102,12 @@ def read_cards(reply: str, mould: Mould) -> Reading[Card]:
     for block in blocks:
         name = block.fields["id"]
         try:
-            cards[name] = _card(block, mould)
+            card = _card(block, mould)
+            if unfit := mould.lesson.screen(card):
+                mould.unfit[name, unfit.reason] = unfit
+                refused.append(BadBlock.of(block, name, unfit.reason))
+            else:
+                cards[name] = card
         except CardError as error:
             what = error.message.removeprefix(f"card {name[:64]!r}: ")
             refused.append(BadBlock.of(block, name, f"{what}; {error.fix}"))
@@ -105,14 +116,14 @@ def read_cards(reply: str, mould: Mould) -> Reading[Card]:
     return Reading(cards, tuple(sorted(refused, key=lambda bad: bad.line)))
 
 
-def proposals(reading: Reading[Card], quota: int) -> Proposals:
+def proposals(reading: Reading[Card], quota: int, mould: Mould) -> Proposals:
     """The cards within the quota, the first ones, and everything else with its reason."""
     cards = tuple(reading.found.values())
     over = f"the request allowed {quota} cards, and {len(cards)} came"
     return Proposals(
         cards=cards[:quota],
         refused=(
-            *(Refused(card_id=bad.name, by="parser", rule="bad_block", reason=_reason(bad)) for bad in reading.bad),
+            *(mould.unfit.get((bad.name, bad.reason)) or _malformed(bad) for bad in reading.bad),
             *(Refused(card_id=c.card_id, by="code", rule="over_quota", reason=over) for c in cards[quota:]),
         ),
     )
@@ -158,8 +169,9 @@ def _script(letter: str) -> str:
     return unicodedata.name(letter, "UNNAMED").split()[0]
 
 
-def _reason(bad: BadBlock) -> str:
-    return f"{bad.reason} (it reads: {bad.excerpt})" if bad.excerpt else bad.reason
+def _malformed(bad: BadBlock) -> Refused:
+    reason = f"{bad.reason} (it reads: {bad.excerpt})" if bad.excerpt else bad.reason
+    return Refused(card_id=bad.name, by="parser", rule="bad_block", reason=reason)
 
 
 def _failure(number: int, failure: Failure) -> str:

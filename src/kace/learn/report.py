@@ -13,11 +13,12 @@ from kace.cards import UNIVERSAL, Card, Difficulty, Status
 from kace.errors import DataError
 from kace.knowledge import estimate
 from kace.learn.epoch import Epoch, Steps, epoch_of, records_of, size_of
-from kace.learn.findings import Branch, CardStory, Cost, Funnel, Leaf, Measured, Refusal, Score, Size, counted, is_shown
+from kace.learn.findings import Branch, CardStory, Cost, Funnel, Leaf, Measured, Refusal, Score, Size, is_shown
 from kace.learn.lift import Fire, Impact
 from kace.learn.notebook import Step, read_steps
 from kace.store import TreeStore
 from kace.tree import EpistemicTree
+from kace.words import counted
 
 EMPTY = EpistemicTree.of((), ())
 

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from kace.cards import Difficulty
-from kace.learn.chart import points, tone
+from kace.learn.chart import tone
 from kace.learn.epoch import Epoch
-from kace.learn.findings import Branch, CardStory, Cost, Leaf, Score, counted
-from kace.learn.markup import Html, join, tag
+from kace.learn.findings import Branch, CardStory, Cost, Leaf, Score
 from kace.learn.report import Report
-
-FEW = 12
-"""Rows up to which a table is open when the page is."""
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()) -> Html:
-    """A table that a phone shows as a list of its rows. Columns named in `right` hold figures."""
-    top = tag("tr", *(tag("th", head, scope="col", class_="right" if head in right else None) for head in heads))
-    body = [
-        tag(
-            "tr",
-            *(
-                tag("td", cell, data_label=head, class_="right num" if head in right else None)
-                for head, cell in zip(heads, row, strict=True)
-            ),
-        )
-        for row in rows
-    ]
-    return tag("table", tag("thead", top), tag("tbody", *body), class_="rows")
+from kace.markup import Html, join, tag
+from kace.parts import badge, folded, table
+from kace.words import counted, points, signed
 
 
 def tree(report: Report) -> Html:
@@ -191,7 +174,7 @@ def _beyond(epoch: Epoch) -> Html:
     )
     rows = ((each.label, each.answer or "–", each.expected or "–") for each in epoch.beyond)
     listed = table(("Problem", "Answered", "Expected"), rows)
-    return join((tag("p", note, class_="note"), _folded("The problems", listed, len(epoch.beyond))))
+    return join((tag("p", note, class_="note"), folded("The problems", listed, len(epoch.beyond))))
 
 
 def refusals(report: Report) -> Html:
@@ -224,7 +207,7 @@ def refusals(report: Report) -> Html:
         for each in found
     )
     every = table(("Epoch", "Place", "Card", "By", "Rule", "Reason"), rows)
-    return tag("section", title, tag("ul", *listed, class_="rules"), _folded("Every refusal", every, len(found)))
+    return tag("section", title, tag("ul", *listed, class_="rules"), folded("Every refusal", every, len(found)))
 
 
 def costs(report: Report) -> Html:
@@ -251,20 +234,5 @@ def settings(report: Report) -> Html:
     return tag("section", tag("h2", "Settings"), tag("dl", pairs, class_="settings"))
 
 
-def badge(words: str, colour: str) -> Html:
-    """A word in a coloured pill."""
-    return tag("span", words, class_=f"badge {colour}")
-
-
-def signed(value: float) -> str:
-    """A figure with its sign, one digit after the point."""
-    return f"{value + 0.0:+.1f}".replace("-", "−")
-
-
 def _id(name: str) -> Html:
     return tag("span", name, class_="id")
-
-
-def _folded(title: str, content: Html, rows: int) -> Html:
-    """Content under a heading, open from the start where it is short."""
-    return tag("details", tag("summary", f"{title} ({rows})"), content, open="" if rows <= FEW else None)

@@ -19,9 +19,14 @@ class Html(str):
     __slots__ = ()
 
 
+def seen(value: str) -> str:
+    """The text without what nobody would see of it."""
+    return _UNSEEN.sub("", value)
+
+
 def text(value: str) -> Html:
     """The value as text: whatever it says, a browser shows it and does nothing else."""
-    return value if isinstance(value, Html) else Html(html.escape(_UNSEEN.sub("", value), quote=True))
+    return value if isinstance(value, Html) else Html(html.escape(seen(value), quote=True))
 
 
 def join(parts: Iterable[str]) -> Html:

@@ -1,0 +1,139 @@
+"""What every training shares: its plan, and the solver, teacher and record that it is opened with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from kace.config import Config
+from kace.learn.bill import bill, keep_bill
+from kace.learn.notebook import Notebook, Step, Tell
+from kace.learn.opening import check_training, open_teacher
+from kace.learn.partition import Partition, partition
+from kace.learn.teacher import Teacher
+from kace.learn.verdicts import Kept
+from kace.models.base import ChatModel
+from kace.models.cached import CallStore
+from kace.problem import Problem
+from kace.prompt import template_hashes
+from kace.run import manifest_of
+from kace.session import Session, in_role, open_session
+from kace.tree import Domain
+
+SEEDS_PER_EPOCH = 100
+
+
+class Dials(Kept):
+    """The settings of a training. Those in `EXTENT` may grow when a training goes on; the others are held to."""
+
+    EXTENT: ClassVar[frozenset[str]] = frozenset()
+
+    epochs: Annotated[int, Field(ge=1, le=20)] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be trained, on what, and where the result goes."""
+
+    what: str
+    """As `kace train` calls it."""
+    train: tuple[Problem, ...]
+    config: Config
+    dials: Dials
+    out: Path
+    domains: tuple[Domain, ...] = ()
+    """A registry to begin with; where there is none, the teacher is asked for one if the training needs it."""
+    validation: tuple[Problem, ...] = ()
+    """Problems that choose between candidates by score alone. No teacher ever reads them."""
+
+    @property
+    def taught(self) -> bool:
+        """Whether a teacher takes part: reflections are the solver's own, and need one only for the domains."""
+        return self.what != "reflections" or not self.domains
+
+    @property
+    def folder(self) -> Path:
+        """Where the training keeps its own record, inside what it makes."""
+        return self.out / "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """An open training."""
+
+    plan: Plan
+    session: Session
+    notebook: Notebook
+    calls: CallStore
+    asked: Teacher | None
+    """None where no teacher takes part."""
+
+    @property
+    def teacher(self) -> Teacher:
+        """The teacher of a training that has one."""
+        assert self.asked is not None, "open_training opens a teacher wherever one takes part"
+        return self.asked
+
+    def seed(self, epoch: int) -> int:
+        """The seed of an epoch's samples."""
+        return self.plan.config.seed * SEEDS_PER_EPOCH + epoch
+
+
+@asynccontextmanager
+async def open_training(
+    plan: Plan, *, model: ChatModel | None = None, teacher: ChatModel | None = None, tell: Tell | None = None
+) -> AsyncIterator[Ground]:
+    """Everything a training works with, under one ledger. Models that are given stay the caller's to close."""
+    check_training(plan.train)
+    # Every attempt is made: what is left of a tier that stopped early is a biased sample of it.
+    config = plan.config.model_copy(update={"early_stop": False})
+    async with AsyncExitStack() as opened:
+        if teacher is None and plan.taught:
+            teacher = open_teacher(config)
+            opened.push_async_callback(teacher.aclose)
+        notebook = opened.enter_context(Notebook(plan.folder, train_manifest(plan), tell=tell))
+        calls = CallStore(plan.folder / "calls")
+        opened.callback(lambda: keep_bill(plan.folder, bill(calls.folder, config)))
+        opened.callback(calls.close)
+        session = await opened.enter_async_context(open_session(config, calls=calls, model=model))
+        asked = None
+        if teacher is not None:
+            model = in_role("teacher", teacher, session.ledger, calls)
+            asked = Teacher(model, seed=config.seed, max_tokens=config.teacher_max_tokens)
+        yield Ground(plan, session, notebook, calls, asked)
+
+
+async def registry(ground: Ground) -> tuple[Domain, ...]:
+    """The domains of a training: those given, else those that the teacher proposes, asked for once."""
+    plan = ground.plan
+    if plan.domains:
+        return plan.domains
+    step = Step("plan", "partition")
+    return (await ground.notebook.once(step, Partition, lambda: partition(plan.train, ground.teacher))).domains
+
+
+def train_manifest(plan: Plan) -> dict[str, object]:
+    """What a training depends on, free of secrets. How far it goes is not held to: it may go on further."""
+    return {
+        **manifest_of(plan.config),
+        "teacher": plan.config.teacher,
+        "settings": {
+            "what": plan.what,
+            **plan.dials.model_dump(mode="json", exclude=set(plan.dials.EXTENT)),
+            "domains": [domain.model_dump(mode="json") for domain in plan.domains],
+        },
+        "prompts": {part: template_hashes(part) for part in ("", "teacher", "ace", "reflections")},
+        "train": {"problems": _identity(plan.train), "validation": _identity(plan.validation)},
+    }
+
+
+def _identity(problems: tuple[Problem, ...]) -> dict[str, object]:
+    pairs = [[problem.id, problem.answer] for problem in problems]
+    return {"count": len(pairs), "hash": hashlib.sha256(json.dumps(pairs).encode()).hexdigest()}

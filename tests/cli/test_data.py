@@ -1,0 +1,89 @@
+"""`kace data`: what a user sees of the data sets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kace.datasets.catalog import PUBLISHED
+from kace.problem import load_problems
+from tests.datasets.file_server import FileServer, address, serving
+
+
+@pytest.fixture
+def kace(tmp_path: Path):
+    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "HF_"))}  # noqa: TID251
+        return subprocess.run(
+            [sys.executable, "-m", "kace", "data", *arguments],
+            cwd=tmp_path,
+            env={**kept, "KACE_CACHE_DIR": str(tmp_path / "cache"), "HF_ENDPOINT": "http://127.0.0.1:9", **env},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return run
+
+
+def test_the_list_names_every_set_its_splits_and_that_nothing_is_here_yet(kace):
+    rows = [json.loads(line) for line in kace("list", "--json").stdout.splitlines()]
+    assert [(row["name"], row["here"]) for row in rows] == [
+        ("starter", True),
+        *((known.name, False) for known in PUBLISHED),
+    ]
+    assert rows[1]["splits"] == {"train": 45, "validation": 45, "test": 30}
+    shown = kace("list").stdout
+    assert "45 / 45 / 30" in shown and "MathArena/aime_2025" in shown
+
+
+def test_the_bundled_set_is_written_split_by_split(kace, tmp_path: Path):
+    done = kace("fetch", "starter", "--out", "sets")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+    assert len(load_problems(tmp_path / "sets" / "starter_test.jsonl")) == 200
+
+
+def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(kace):
+    done = kace("fetch", "olymmath")
+    assert done.returncode == 1 and done.stdout == ""
+    said, error = done.stderr.splitlines()
+    assert said == "fetching RUC-AIBOX/OlymMATH data/OlymMATH-EN-EASY.jsonl"
+    assert "127.0.0.1:9/datasets/RUC-AIBOX/OlymMATH" in error and "--data-dir" in error
+
+
+def test_other_bytes_than_the_published_ones_are_refused(kace):
+    (known,) = (known for known in PUBLISHED if known.name == "olymmath")
+    with serving(FileServer({address(file): b"{}\n" for file in known.files})) as hub:
+        done = kace("fetch", "olymmath", HF_ENDPOINT=hub.url)
+    assert done.returncode == 1 and "refused: sha256" in done.stderr
+
+
+def test_a_file_is_not_fetched_and_a_misspelt_set_is_answered_with_the_nearest(kace):
+    done = kace("fetch", "mine.jsonl")
+    assert done.returncode == 2 and "mine.jsonl is a file" in done.stderr
+    done = kace("fetch", "aime52")
+    assert done.returncode == 2 and "did you mean aime25" in done.stderr
+
+
+def test_a_check_finds_a_problem_of_ours_in_the_test_split(kace, tmp_path: Path):
+    assert kace("check", "starter").returncode == 0
+    taken = next(line for line in kace("starter").stdout.splitlines())
+    (tmp_path / "mine.jsonl").write_text(taken + '\n{"problem": "What is 1 plus 1?", "answer": "2"}\n')
+    done = kace("check", "starter", "mine.jsonl", "--json")
+    assert done.returncode == 1
+    (finding,) = map(json.loads, done.stdout.splitlines())
+    assert finding["sets"] == ["starter test", "mine.jsonl"] and finding["labels"][0] == finding["labels"][1]
+    assert "1 found twice" in done.stderr
+    assert "in starter test and in mine.jsonl" in kace("check", "starter", "mine.jsonl").stdout
+
+
+def test_a_file_with_other_field_names_is_checked_by_its_field_map(kace, tmp_path: Path):
+    (tmp_path / "mine.jsonl").write_text('{"q": "What is 1 plus 1?"}\n{"q": "What is 1 plus  1 ?"}\n')
+    done = kace("check", "mine.jsonl", "--field", "problem=q")
+    assert done.returncode == 1 and done.stdout.startswith("twice in mine.jsonl: ")

@@ -1,0 +1,122 @@
+"""`kace eval`, `kace transfer` and `kace reproduce` by hand: runs that resume, a matrix, and a table of commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kace.problem import problem_rows
+from tests.learn.world import problems
+
+Kace = Callable[..., "subprocess.CompletedProcess[str]"]
+
+DICE = ("--model", "scripted/dice?sides=40")
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+
+@pytest.fixture
+def kace(tmp_path: Path) -> Kace:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "100"}  # noqa: TID251
+        command = [sys.executable, "-m", "kace", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+
+    (tmp_path / "p.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
+    return run
+
+
+def rows(run: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run / "traces.jsonl").read_text().splitlines()]
+
+
+def test_a_run_holds_every_problem_on_every_seed_and_adds_seeds_later(kace: Kace, tmp_path: Path):
+    arguments = ("eval", "--system", "tiered", "--data", "p.jsonl", *DICE, "--out", "run")
+    done = kace(*arguments, "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    assert "accuracy" in done.stdout and "Wilson" in done.stdout and "by the paper's count" in done.stdout
+    assert {(row["label"], row["seed"]) for row in rows(tmp_path / "run")} == {
+        (problem.label, seed) for problem in problems(2) for seed in (0, 1)
+    }
+    more = kace(*arguments, "--seeds", "3", "--json")
+    assert len(rows(tmp_path / "run")) == 3 * len(problems(2)), "what was solved is not solved again"
+    assert len(json.loads(more.stdout)["seeds"]) == 3
+
+
+def test_another_system_in_the_same_folder_is_refused(kace: Kace):
+    arguments = ("--data", "p.jsonl", *DICE, "--out", "run", "--seeds", "1", "--limit", "2")
+    assert kace("eval", "--system", "single", *arguments).returncode == 0
+    done = kace("eval", "--system", "best-of-3", *arguments)
+    assert done.returncode == 2 and "another system 'name'" in done.stderr
+
+
+def test_every_system_is_listed_with_what_it_is(kace: Kace):
+    listed = kace("eval", "--system", "list").stdout
+    for name in ("single", "best-of-5", "tiered", "kace", "kace-placebo", "ace", "tiered-gepa"):
+        assert f"{name} " in listed
+
+
+WRONG = {
+    "unknown system": (("--system", "kase"), "did you mean 'kace'"),
+    "no tree": (("--system", "kace"), "reads a tree"),
+    "no artefact": (("--system", "tiered-ace"), "kace train ace"),
+    "unknown data": (("--data", "nowhere.jsonl"), "nowhere.jsonl"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG.keys())
+def test_bad_input_is_one_clear_line(kace: Kace, arguments: tuple[str, ...], said: str):
+    done = kace("eval", "--data", "p.jsonl", *DICE, "--limit", "2", "--out", "run", *arguments)
+    assert done.returncode in (1, 2) and said in done.stderr
+    assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):
+    for system in ("single", "tiered"):
+        arguments = ("--data", "p.jsonl", *DICE, "--seeds", "2", "--out", f"runs/{system}")
+        assert kace("eval", "--system", system, *arguments).returncode == 0
+    compared = kace("compare", "runs/single", "runs/tiered")
+    assert compared.returncode == 0, compared.stderr
+    assert "not distinguishable" in compared.stdout or "better" in compared.stdout
+    reported = kace("report", "runs/single", "runs/tiered", "--out", "page")
+    assert reported.returncode == 0, reported.stderr
+    assert list((tmp_path / "page").glob("*.html"))
+
+
+def test_the_transfer_matrix_holds_every_tree_against_the_ladder_alone(kace: Kace, tmp_path: Path):
+    for tree in ("one", "two"):
+        assert kace("tree", "init", tree, "--starter").returncode == 0
+    arguments = ("transfer", "--trees", "one", "--trees", "two", "--data", "p.jsonl", "--seeds", "1", "--limit", "4")
+    models = ("--models", "scripted/dice?sides=40", "--models", "scripted/steady")
+    done = kace(*arguments, *models, "--json")
+    assert done.returncode == 0, done.stderr
+    matrix = json.loads(done.stdout)
+    assert [row["model"] for row in matrix] == ["scripted/dice?sides=40", "scripted/steady"]
+    assert all(set(row["trees"]) == {"one", "two"} for row in matrix)
+    assert "the ladder alone" in kace(*arguments, *models).stdout
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
+def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: Kace, tmp_path: Path):
+    arguments = ("reproduce", "olymmath", *DICE, "--data-dir", str(SHARED), "--limit", "2", "--seeds", "1")
+    shown = kace(*arguments, "--arms", "single,tiered", "--out", "r")
+    assert shown.returncode == 0, shown.stderr
+    assert "kace eval --system single" in shown.stdout and "tiered 44.4" in shown.stdout
+    assert not (tmp_path / "r" / "runs").exists(), "nothing is run unasked"
+    done = kace(*arguments, "--arms", "single,tiered", "--out", "r", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "r" / "runs" / "tiered" / "traces.jsonl").exists()
+    assert list((tmp_path / "r" / "report").glob("*.html"))
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
+def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
+    shown = kace("reproduce", "aime25", *DICE, "--teacher", "exchange/desk", "--data-dir", str(SHARED)).stdout
+    for part in ("kace learn --train", "kace select", "kace train ace", "kace train gepa", "--system kace-router"):
+        assert part in shown
+    assert "kace 62.2" in shown

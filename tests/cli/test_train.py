@@ -1,0 +1,94 @@
+"""`kace train` by hand: progress, resume, caps, and bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kace.problem import problem_rows
+from kace.store import TreeStore
+from kace.systems.ace.artefact import read_playbooks
+from tests.learn.world import problems
+from tests.systems.ace_world import REGISTRY
+
+Kace = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SCRIPTED = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9", "--teacher", "scripted/silent")
+
+
+@pytest.fixture
+def kace(tmp_path: Path) -> Kace:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "80"}  # noqa: TID251
+        command = [sys.executable, "-m", "kace", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+
+    (tmp_path / "train.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
+    return run
+
+
+def test_ace_says_how_it_goes_and_a_second_run_costs_nothing(kace: Kace, tmp_path: Path):
+    first = kace("train", "ace", *SCRIPTED, "--out", "book")
+    assert first.returncode == 0, first.stderr
+    assert "epoch 1 ace study 3:" in first.stderr and "bullets" in first.stderr
+    assert "solver 18" in first.stdout and "teacher" in first.stdout
+    assert read_playbooks(tmp_path / "book", "ace").playbooks["all"].bullets == ()
+    again = kace("train", "ace", *SCRIPTED, "--out", "book")
+    assert "none: everything was kept" in again.stdout and "study" not in again.stderr
+
+
+def test_reflections_make_a_tree_with_the_domains_of_another(kace: Kace, tmp_path: Path):
+    TreeStore.create(tmp_path / "given", REGISTRY, author="test", note="begin")
+    solver = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9")
+    done = kace("train", "reflections", *solver, "--tree", "given", "--out", "tree")
+    assert done.returncode == 0, done.stderr
+    assert TreeStore.open(tmp_path / "tree").load().domains == REGISTRY
+    assert kace("tree", "show", "tree").returncode == 0
+
+
+def test_a_cap_ends_it_in_one_line_and_the_same_command_goes_on(kace: Kace):
+    stopped = kace("train", "ace", *SCRIPTED, "--out", "book", "--max-calls", "10")
+    assert stopped.returncode == 1 and "the cap of 10 calls is reached" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert kace("train", "ace", *SCRIPTED, "--out", "book").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nothing", *SCRIPTED), "choose one of ace, domain-ace, gepa, reflections"),
+        (("ace", "--train", "train.jsonl", "--model", "scripted/dice"), "a learner needs a teacher"),
+        (("ace", *SCRIPTED, "--limit", "3"), "too few to learn from"),
+        (("ace", *SCRIPTED, "--max-metric-calls", "100"), "--max-metric-calls 100: not an option of ace"),
+        (("ace", *SCRIPTED, "--budget-tokens", "5"), "greater than or equal to 100"),
+        (("gepa", *SCRIPTED, "--budget-tokens", "500"), "not an option of gepa"),
+        (("ace", *SCRIPTED, "--validation", "train.jsonl"), "--validation is not an option of ace"),
+        (("ace", *SCRIPTED, "--tree", "train.jsonl"), "--tree is not an option of ace"),
+        (("ace", *SCRIPTED, "--held-out", "train.jsonl"), "18 training problems stand in train.jsonl too"),
+    ],
+)
+def test_a_wrong_command_is_told_in_one_line(kace: Kace, arguments: tuple[str, ...], said: str):
+    done = kace("train", *arguments, "--out", "out")
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_other_settings_are_refused_in_a_folder_that_was_begun(kace: Kace):
+    assert kace("train", "ace", *SCRIPTED, "--out", "book").returncode == 0
+    other = kace("train", "ace", *SCRIPTED, "--out", "book", "--seed", "7")
+    assert other.returncode == 2 and "another" in other.stderr
+
+
+def test_gepa_runs_behind_the_wall(kace: Kace, tmp_path: Path):
+    pytest.importorskip("gepa", reason="the extra gepa is not installed")
+    done = kace("train", "gepa", *SCRIPTED, "--out", "prompt", "--epochs", "1")
+    assert done.returncode == 0, done.stderr
+    prompt = json.loads((tmp_path / "prompt" / "prompt.json").read_text())
+    assert prompt["instructions"] and prompt["metric_calls"] >= 18
+    assert "right" in done.stderr

@@ -1,0 +1,167 @@
+"""The published data sets themselves, where a folder has them: counts, hashes, splits that share nothing.
+
+The folder holds other people's problems and is no part of this project.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kace.datasets.catalog import PUBLISHED, Published
+from kace.datasets.checks import check
+from kace.datasets.draw import draw_all
+from kace.datasets.hub import HubFile
+from kace.datasets.registry import from_folder, from_hub, load
+from kace.datasets.starter import SPLITS
+from tests.datasets.file_server import FileServer, address, serving
+
+FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+NOWHERE = "http://127.0.0.1:9"
+LEVELS = ("easy", "hard")
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no published data in {FOLDER}")
+each = pytest.mark.parametrize("known", PUBLISHED, ids=[known.name for known in PUBLISHED])
+Row = dict[str, object]
+
+
+def local(name: str) -> list[Row]:
+    return [json.loads(line) for line in (FOLDER / name).read_bytes().splitlines()]
+
+
+@each
+def test_every_split_has_its_size_its_hash_and_an_answer_to_everything(known: Published, tmp_path: Path):
+    for split in SPLITS:
+        found = load(known.name, split, data_dir=FOLDER, cache=tmp_path, hub=NOWHERE)
+        assert (len(found.problems), found.hash, found.notes) == (known.parts[split].size, known.parts[split].hash, ())
+        assert all(problem.answer and problem.label for problem in found.problems)
+        assert split == "train" or not any(problem.solution for problem in found.problems)
+
+
+def test_the_lists_are_those_the_documented_draw_makes():
+    for name, text in draw_all(FOLDER).items():
+        (known,) = (known for known in PUBLISHED if known.name == name)
+        assert known.listing.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("names", "twice"),
+    [(("aime25", "math_hard", "olymmath"), []), (("gsm8k",), [{"gsm8k-train-2483", "gsm8k-train-6691"}])],
+    ids=["competitions", "gsm8k"],
+)
+def test_no_problem_stands_in_two_splits(names: tuple[str, ...], twice: list[set[str]]):
+    chosen = [known for known in PUBLISHED if known.name in names]
+    sets = {f"{known.name} {split}": from_folder(known, split, FOLDER).problems for known in chosen for split in SPLITS}
+    found = check(sets)
+    assert all(one == other for (one, other), _, _ in found)
+    assert [{finding.ours.label, finding.theirs.label} for finding in found] == twice, "as published"
+
+
+def test_math_hard_is_spread_over_the_seven_subjects():
+    (known,) = (known for known in PUBLISHED if known.name == "math_hard")
+    levels = {row["id"]: row["level"] for name in ("math500.jsonl", "math_l45_train.jsonl") for row in local(name)}
+    for split in SPLITS:
+        problems = from_folder(known, split, FOLDER).problems
+        spread = Counter(problem.domain for problem in problems)
+        assert len(spread) == 7 and set(spread.values()) == {7, 8}
+        assert {levels[problem.label] for problem in problems} == {4, 5}
+
+
+def aime(row: Row) -> Row:
+    return {"id": row["source_row"], **{name: row[name] for name in ("problem", "solution", "answer", "url")}}
+
+
+def aime_2025(row: Row) -> Row:
+    number = int(str(row["number"])) + (15 if row["contest"] == "AIME II" else 0)
+    return {"problem_idx": number, "problem": row["problem"], "answer": int(str(row["answer"])), "problem_type": ["?"]}
+
+
+def math_train(row: Row) -> Row:
+    boxed = f"so the answer is $\\boxed{{{row['answer']}}}$."
+    return {"problem": row["problem"], "level": f"Level {row['level']}", "type": row["subject"], "solution": boxed}
+
+
+def math_500(row: Row) -> Row:
+    half, subject, number = str(row["id"]).removeprefix("math500-").split("-")
+    kept = {name: row[name] for name in ("problem", "answer", "subject", "level")}
+    return {**kept, "solution": "...", "unique_id": f"{half}/{subject}/{number}.json"}
+
+
+def olymmath(row: Row) -> Row:
+    return {**{name: row[name] for name in ("problem", "answer", "subject")}, "unique_id": row["id"]}
+
+
+def gsm8k(row: Row) -> Row:
+    return {"question": row["problem"], "answer": f"{row['solution']}\n#### {int(str(row['answer'])):,}"}
+
+
+def as_parquet(rows: list[Row]) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'data' is not installed")
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), stream)
+    return stream.getvalue()
+
+
+def as_jsonl(rows: list[Row]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+FORMS: dict[str, Callable[[Row], Row]] = {
+    "aime_2022_2024.jsonl": aime,
+    "aime_2025.jsonl": aime_2025,
+    "math_l45_train.jsonl": math_train,
+    "math500.jsonl": math_500,
+    "olymmath_en_integer97.jsonl": olymmath,
+    "gsm8k_train.jsonl": gsm8k,
+    "gsm8k_test.jsonl": gsm8k,
+}
+"""How each file is laid out on the hub, as its card describes it."""
+
+
+def without_hashes(known: Published) -> Published:
+    """The same data set, its files known by revision only."""
+    parts = {
+        split: replace(
+            part, pool=replace(part.pool, files=tuple(replace(file, sha256=None) for file in part.pool.files))
+        )
+        for split, part in known.parts.items()
+    }
+    return replace(known, parts=parts)
+
+
+@each
+def test_the_form_on_the_hub_gives_the_same_problems(known: Published, tmp_path: Path):
+    files: dict[str, bytes] = {}
+    for part in without_hashes(known).parts.values():
+        rows = [FORMS[part.pool.local](row) for row in local(part.pool.local)]
+        for number, file in enumerate(part.pool.files):
+            written = as_parquet if file.path.endswith(".parquet") else as_jsonl
+            files[address(file)] = written(rows[number :: len(part.pool.files)])
+    with serving(FileServer(files)) as hub:
+        for split in SPLITS:
+            ours = from_folder(known, split, FOLDER)
+            theirs = from_hub(without_hashes(known), split, cache=tmp_path, hub=hub.url)
+            assert (theirs.hash, theirs.notes) == (ours.hash, ())
+            assert {p.id: (p.answer, p.domain) for p in theirs.problems} == {
+                p.id: (p.answer, p.domain) for p in ours.problems
+            }
+            if known.name != "gsm8k":  # whose published rows have no names
+                assert [problem.label for problem in theirs.problems] == [problem.label for problem in ours.problems]
+    assert len(hub.seen) == len(known.files), "nothing is fetched twice"
+
+
+def test_olymmath_is_the_published_files_byte_for_byte(tmp_path: Path):
+    (known,) = (known for known in PUBLISHED if known.name == "olymmath")
+    rows = {level: [olymmath(row) for row in local("olymmath_en.jsonl") if row["level"] == level] for level in LEVELS}
+    files: dict[HubFile, bytes] = {file: as_jsonl(rows[level]) for file, level in zip(known.files, LEVELS, strict=True)}
+    with serving(FileServer({address(file): content for file, content in files.items()})) as hub:
+        for split in SPLITS:
+            assert load("olymmath", split, cache=tmp_path, hub=hub.url).notes == ()

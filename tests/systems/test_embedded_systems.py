@@ -1,0 +1,91 @@
+"""Every system that needs no training, on the embedded model: real engine, real prompts, real classifier replies."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kace.cards import Difficulty
+from kace.config import load_config
+from kace.datasets.starter import load_split
+from kace.datasets.starter.domains import starter_domains
+from kace.errors import KaceError
+from kace.models.cached import CallStore
+from kace.models.catalog import default_cache
+from kace.models.pull import pull
+from kace.problem import Problem
+from kace.session import open_session
+from kace.solution import Solution
+from kace.systems.base import Bench, open_system
+from kace.trace import SolveRecord
+from kace.tree import EpistemicTree
+from tests.systems.arena import FLAT, UNTRAINED, card
+
+NAME = "qwen2.5-coder-0.5b"
+FAMILIES = ("factorial_zeros", "same_colour_guarantee")
+MAX_TOKENS = 12
+"""Too few to reach an answer, so that every ladder is climbed to its end and reads at MS and HS."""
+TREE = EpistemicTree.of(
+    starter_domains(),
+    [
+        card("ZEROSMED", Difficulty.MEDIUM, "number_theory", trigger="zeros of a factorial"),
+        card("ZEROSHARD", Difficulty.HARD, "number_theory", trigger="powers of ten dividing"),
+        card("SHAPEMED", Difficulty.MEDIUM, "geometry", trigger="area of a rectangle"),
+        card("SHAPEHARD", Difficulty.HARD, "geometry", trigger="diagonals of a polygon"),
+        card("ANYWHERE", Difficulty.UNIVERSAL, "universal", trigger="any answer"),
+    ],
+)
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    try:
+        return pull(NAME, cache=default_cache(), hub="https://huggingface.co")
+    except KaceError as error:
+        pytest.skip(f"THE SYSTEMS ARE NOT TESTED ON THE EMBEDDED MODEL: {error}")
+
+
+def one_of(family: str) -> Problem:
+    return next(problem for problem in load_split("test") if problem.family == family)
+
+
+async def solve_all(weights: Path, folder: Path) -> dict[str, list[Solution]]:
+    """Both problems under every system, sharing their calls: what two systems ask alike is asked once."""
+    config = load_config({"model": f"local/{weights}", "max_tokens": MAX_TOKENS}, env={})
+    calls = CallStore(folder / "calls")
+    found: dict[str, list[Solution]] = {}
+    try:
+        async with open_session(config, calls=calls) as session:
+            bench = Bench(TREE, None, config, session.classifier, session.role("helper"), seed=0)
+            for name in UNTRAINED:
+                system = open_system(name, bench)
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(system.solve(one_of(family), session.kit)) for family in FAMILIES]
+                found[name] = [task.result() for task in tasks]
+    finally:
+        calls.close()
+    return found
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_every_untrained_system_runs_on_the_embedded_model(weights: Path, tmp_path: Path):
+    found = asyncio.run(solve_all(weights, tmp_path))
+    assert list(found) == list(UNTRAINED)
+    for name, solutions in found.items():
+        for solution in solutions:
+            record = SolveRecord.of(solution)
+            assert SolveRecord.model_validate_json(record.model_dump_json()) == record
+            assert not solution.failed, f"{name}: {[a.detail for a in solution.attempts]}"
+            assert solution.paper_calls == len(solution.attempts)
+            assert (solution.exit is None) == (name in FLAT)
+            assert all(recall.tokens > 0 and not recall.estimated for recall in solution.recalls if recall.cards)
+            assert len(solution.recalls) == (0 if name in (*FLAT, "tiered") else 2), name
+    first = {name: solutions[0] for name, solutions in found.items()}
+    for name in ("kace-monolithic", "kace-retriever"):
+        assert len(first[name].recalls[0].cards) == len(TREE), "k is larger than the pool"
+    assert first["kace-oracle"].recalls[0].domains == ("number_theory",)
+    assert first["kace"].recalls[0].classifier_calls >= 1
+    assert first["kace-router"].recalls[0].classifier_calls >= 1

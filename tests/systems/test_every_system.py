@@ -1,0 +1,109 @@
+"""What holds for all systems alike, each run end to end."""
+
+from __future__ import annotations
+
+import pytest
+
+from kace.attempt import Outcome
+from kace.problem import Problem
+from kace.systems.base import SYSTEMS
+from kace.tiers import TierName
+from kace.trace import SolveRecord
+from tests.systems.arena import CONFIG, FLAT, LADDERS, PROBLEMS, UNTRAINED, Counting, Solver, lost, solve
+
+PICKS = ("EXACT_MEDCOUNT_CARD, EXACT_HARDGEO_CARD",)
+READERS = tuple(name for name in LADDERS if name not in ("tiered", "kace-scaffold"))
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)
+def test_it_solves_a_problem_and_its_record_survives_the_disk(name: str, problem: Problem):
+    model = Solver(picks=PICKS)
+    solution = solve(name, model, problem)
+    record = SolveRecord.of(solution)
+    assert SolveRecord.model_validate_json(record.model_dump_json()) == record
+    assert solution.paper_calls == solution.real_calls == len(solution.attempts)
+    assert record.correct is not None
+    assert (solution.exit is None) == (name in FLAT)
+    assert {TierName(a.key.tier) for a in solution.attempts} == (
+        {TierName.FLAT} if name in FLAT else {TierName.ES, TierName.MS, TierName.HS}
+    )
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_a_right_answer_is_right(name: str):
+    assert solve(name, Solver(["10"] * 5)).correct is True
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_the_easy_tier_reads_nothing(name: str):
+    plain, model = Solver(), Solver(picks=PICKS)
+    solve("tiered", plain)
+    solution = solve(name, model)
+    assert model.texts["ES"] == plain.texts["ES"], "word for word the prompts of the bare ladder"
+    assert [recall.tier for recall in solution.recalls] == ([] if name == "tiered" else [TierName.MS, TierName.HS])
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_a_problem_that_leaves_at_once_costs_two_calls_and_no_other(name: str):
+    model = Solver(["10", "10"])
+    assert solve(name, model).recalls == ()
+    assert model.calls == 2, "nobody is asked for a domain or for cards"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_deprecated_card_is_never_shown(name: str):
+    model = Solver(picks=("EXACT_GONE_CARD, EXACT_MEDGEO_CARD",))
+    solve(name, model)
+    assert model.shown["MS"]
+    assert not any("EXACT_GONE_CARD" in text for texts in model.texts.values() for text in texts)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_recorded_is_what_was_shown(name: str):
+    model = Solver(picks=PICKS)
+    solution = solve(name, model)
+    for recall in solution.recalls:
+        assert {card.card_id for card in recall.cards} == model.shown[recall.tier.value]
+        assert len(recall.cards) <= recall.eligible
+        assert recall.estimated and recall.tokens > 0
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_tokens_are_the_models_own_where_it_can_count(name: str):
+    for recall in solve(name, Counting(picks=PICKS)).recalls:
+        assert not recall.estimated
+        assert recall.tokens > 0
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_token_budget_holds_but_for_the_monolith_which_says_so(name: str):
+    tight = CONFIG.model_copy(update={"max_card_tokens": 30})
+    everything = ", ".join(("EXACT_MEDCOUNT_CARD", "EXACT_HARDGEO_CARD", "EXACT_MEDGEO_CARD"))
+    recalls = solve(name, Solver(picks=(everything,)), config=tight).recalls
+    assert all(recall.cards for recall in recalls)
+    if name == "kace-monolithic":
+        assert all(recall.tokens > 30 for recall in recalls)
+        assert "whatever --max-card-tokens says" in SYSTEMS[name].about
+    else:
+        assert all(recall.tokens <= 30 and len(recall.cards) < recall.eligible for recall in recalls)
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_failed_calls_stay_in_the_denominator(name: str):
+    solution = solve(name, Solver([lost() for _ in range(10)], domain=lost(), picks=(lost(),)))
+    assert {a.outcome for a in solution.attempts} == {Outcome.PROVIDER_ERROR}
+    assert solution.correct is False, "a failed call is a wrong answer, never a dropped one"
+    assert solution.failed
+    record = SolveRecord.of(solution)
+    assert [attempt.correct for attempt in record.attempts] == [False] * solution.paper_calls
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_the_same_system_on_the_same_seed_asks_the_same(name: str):
+    asked = []
+    for _ in range(2):
+        model = Solver(picks=PICKS)
+        solve(name, model)
+        asked.append(sorted(request.digest("model") for request in model.requests))
+    assert asked[0] == asked[1]

@@ -1,0 +1,112 @@
+"""Ladders that read single cards out of one pool."""
+
+from __future__ import annotations
+
+import pytest
+
+from kace.embed import rank_by_meaning
+from kace.models.base import Usage
+from kace.problem import Problem
+from kace.solution import Solution
+from kace.systems.pool import pool_of
+from kace.tree import EpistemicTree
+from tests.systems.arena import CONFIG, POOL, PROBLEMS, TREE, Solver, ids, lost, solve
+
+
+def read(solution: Solution) -> list[str]:
+    return [card.card_id for card in solution.recalls[0].cards]
+
+
+def routed(model: Solver) -> int:
+    return sum(request.attempt.tier == "ROUTE" for request in model.requests)
+
+
+def test_the_monolith_reads_every_card_at_both_tiers():
+    model = Solver()
+    solution = solve("kace-monolithic", model)
+    assert model.shown["MS"] == model.shown["HS"] == POOL
+    assert [recall.eligible for recall in solution.recalls] == [len(POOL)] * 2
+    assert model.calls == 10, "nobody is asked for a domain"
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)
+def test_the_retriever_reads_the_nearest_cards_nearest_first(problem: Problem):
+    model = Solver()
+    solution = solve("kace-retriever", model, problem, k=3)
+    assert read(solution) == [card.card_id for card in rank_by_meaning(problem.text, pool_of(TREE))[:3]]
+    assert model.shown["MS"] == model.shown["HS"] == set(read(solution))
+    assert model.calls == 10
+
+
+def test_the_retriever_finds_what_the_problem_is_about():
+    assert read(solve("kace-retriever", Solver(), PROBLEMS[1], k=1)) == ["EXACT_MEDGEO_CARD"]
+    assert read(solve("kace-retriever", Solver(), PROBLEMS[2], k=1)) == ["EXACT_MEDRATE_CARD"]
+
+
+def test_the_router_reads_what_the_model_picks_in_its_order_once_for_both_tiers():
+    model = Solver(picks=("EXACT_HARDGEO_CARD, EXACT_NO_SUCH_CARD, EXACT_MEDCOUNT_CARD",))
+    solution = solve("kace-router", model)
+    assert read(solution) == ["EXACT_HARDGEO_CARD", "EXACT_MEDCOUNT_CARD"]
+    assert model.shown["MS"] == model.shown["HS"] == ids("HARDGEO", "MEDCOUNT")
+    assert [recall.classifier_calls for recall in solution.recalls] == [1, 0] and routed(model) == 1
+    assert solution.recalls[0].classifier_usage.input > 0
+    assert solution.recalls[1].classifier_usage == Usage()
+    assert solution.real_calls == 10, "its calls are counted apart"
+
+
+def test_the_router_sees_ids_and_triggers_of_the_pool_and_no_bodies():
+    model = Solver()
+    solve("kace-router", model)
+    (prompt,) = model.texts["ROUTE"]
+    for card in pool_of(TREE):
+        assert f"{card.card_id}: {card.triggers[0]}" in prompt
+    assert "EXACT_GONE_CARD" not in prompt
+    assert "Do this with care." not in prompt
+    assert prompt.index("EXACT_MEDCOUNT_CARD") < prompt.index("handshakes do 5 people"), "what is shared comes first"
+
+
+def test_no_more_than_k_cards_are_read():
+    every = ", ".join(sorted(POOL))
+    assert len(read(solve("kace-router", Solver(picks=(every,)), k=2))) == 2
+    assert len(read(solve("kace-reranked", Solver(picks=(every,)), k=2))) == 2
+    assert len(read(solve("kace-retriever", Solver(), k=2))) == 2
+
+
+def test_a_router_that_cannot_be_read_leaves_the_ladder_bare():
+    model, plain = Solver(picks=("The first card.", "I said the first.")), Solver()
+    solution = solve("kace-router", model)
+    solve("tiered", plain)
+    assert model.texts["MS"] == plain.texts["MS"]
+    assert solution.recalls[0].classifier_calls == routed(model) == 2
+    lost_call = solve("kace-router", Solver(picks=(lost(),)))
+    assert (read(lost_call), lost_call.recalls[0].classifier_calls) == ([], 1)
+
+
+def test_the_reranker_picks_among_the_nearest():
+    model = Solver(picks=("EXACT_EVERYWHERE_CARD",))
+    assert read(solve("kace-reranked", model, PROBLEMS[1])) == ["EXACT_EVERYWHERE_CARD"]
+    listed = [line.split(":")[0] for line in model.texts["ROUTE"][0].split("\n") if line.startswith("EXACT_")]
+    assert listed == [card.card_id for card in rank_by_meaning(PROBLEMS[1].text, pool_of(TREE))]
+
+
+def test_a_reranker_that_cannot_be_read_leaves_the_retrievers_choice():
+    model, nearest = Solver(picks=("Hm.", "Hm.")), Solver()
+    assert read(solve("kace-reranked", model, k=3)) == read(solve("kace-retriever", nearest, k=3))
+    assert read(solve("kace-reranked", Solver(picks=("none",)), k=3)) == [], "to want none is a choice"
+
+
+def test_what_does_not_fit_is_cut_from_the_end_of_the_choice():
+    tight = CONFIG.model_copy(update={"max_card_tokens": 40})
+    names = ("EXACT_MEDRATE_CARD", "EXACT_HARDGEO_CARD", "EXACT_MEDCOUNT_CARD")
+    solution = solve("kace-router", Solver(picks=(", ".join(names),)), config=tight)
+    assert read(solution) == list(names[: len(read(solution))])
+    assert 0 < len(read(solution)) < 3
+    assert solution.recalls[0].tokens <= 40
+
+
+@pytest.mark.parametrize("name", ["kace-monolithic", "kace-router", "kace-retriever", "kace-reranked"])
+def test_an_empty_tree_is_read_as_nothing_and_nobody_is_asked(name: str):
+    model = Solver()
+    solution = solve(name, model, tree=EpistemicTree.of(TREE.domains, []))
+    assert [(r.cards, r.eligible, r.tokens) for r in solution.recalls] == [((), 0, 0)] * 2
+    assert routed(model) == 0
