@@ -165,6 +165,7 @@ def test_ctrl_c_says_how_to_go_on_and_ends_quickly(tmp_path: Path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )
     assert process.stdout is not None
     process.stdout.readline()

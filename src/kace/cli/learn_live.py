@@ -42,12 +42,13 @@ class Tally:
         match value:
             case Proposals():
                 self.proposed += len(value.cards) + len(value.refused)
+                self.refused += len(value.refused)
             case Rulings():
                 self.admitted += len(value.admitted)
                 self.refused += len(value.refused)
             case Grown():
                 self.shown = value.cards
-            case Exercised():
+            case Exercised() if step.what in ("run", "base"):  # runs on all problems, so that they compare
                 self.runs.append((str(step), value.correct, value.problems))
 
     def line(self) -> str:
@@ -141,7 +142,11 @@ class LearnLive:
 
     def practising(self, step: Step, problems: int, done: int) -> None:
         """A run begins."""
-        self.now, self.total, self.done, self.right = step, problems, done, 0
+        self.now = step
+        if self.done >= self.total:
+            self.total = self.done = self.right = 0
+        self.total += problems  # reruns of several domains go side by side
+        self.done += done
 
     def noted(self, step: Step, value: Kept, fresh: bool) -> None:
         """A step is done."""
@@ -163,7 +168,7 @@ class LearnLive:
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
-        epoch = f"epoch {self.now.epoch} of {self.epochs}" if self.now.epoch else "plan"
+        epoch = f"epoch {self.now.epoch} of {self.epochs}" if self.now.epoch else "outside the epochs"
         rows: list[RenderableType] = [Text(plain(line), style="dim") for line in self.recent]
         where = " ".join(part for part in (self.now.phase, self.now.place, self.now.what) if part)
         rows.append(Text(f"{epoch}: {where}, {time.monotonic() - self.began:.0f} s", style="bold"))
@@ -174,7 +179,7 @@ class LearnLive:
         if len(self.tally.runs) > 1:
             (_, first, n), (_, last, m) = self.tally.runs[0], self.tally.runs[-1]
             rows.append(Text(f"accuracy     {first} of {n} in the first run, {last} of {m} in the last"))
-        rows.append(Text(f"calls{money(self.ledger)}"))
+        rows.append(Text(f"spent{money(self.ledger)}"))
         return Group(*rows)
 
 
