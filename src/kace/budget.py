@@ -44,6 +44,11 @@ class Price:
         )
 
 
+def free_price(model: str) -> Price | None:
+    """Nothing, for a model that nobody sends a bill for; `None` for any other."""
+    return Price(0.0, 0.0) if model.split("/")[0] in FREE else None
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
     """Limits on a whole run; `None` is no limit."""
@@ -89,9 +94,7 @@ class Ledger:
 
     def price(self, model: str) -> Price | None:
         """The price of a model; embedded and recorded models cost nothing, nor do replies that somebody writes."""
-        if model.split("/")[0] in FREE:
-            return Price(0.0, 0.0)
-        return self.prices.get(model)
+        return free_price(model) or self.prices.get(model)
 
     def require_price(self, model: str) -> None:
         """Refuse a money cap that could not be enforced."""

@@ -27,6 +27,11 @@ def neutral(text: str) -> str:
     return _OURS.sub(BARRED, text)
 
 
+def quoted_line(text: str, limit: int = 300) -> str:
+    """Text from outside on one line of ours, where it can begin no line of its own."""
+    return neutral(shortened(" ".join(text.split()), limit))
+
+
 def shortened(text: str, limit: int) -> str:
     """At most `limit` characters: the beginning and the end, since what is asked mostly stands last."""
     text = text.strip()

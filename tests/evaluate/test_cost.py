@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kace.budget import Price
-from kace.evaluate.cost import cost_of, free_price, role_cost
+from kace.budget import Price, free_price
+from kace.evaluate.cost import cost_of, role_cost
 from kace.models.base import Usage
 from tests.evaluate.few_rows import a_row
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kace.cli.streams import note, print_lines, write_output
+from kace.cli.training import bad_option, training_problems, wall_in
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def learn(
         missing = "--train" if train is None else "--out"
         raise UsageError(f"{missing} is missing", fix="kace learn --train train.jsonl --teacher MODEL --out TREE")
     from kace.config import load_config
+    from kace.learn.opening import Plan
 
     flags = {
         "model": model,
@@ -95,11 +97,11 @@ def learn(
         }
     )
     config = load_config(flags, file=config_file)
-    problems = _training(train, field, limit, held_out)
+    problems = training_problems(train, field, limit, held_out)
     if dry_run:
         _print_forecast(problems, config, settings, as_json=as_json)
     else:
-        _learn(_plan(problems, config, settings, out), train, as_json=as_json)
+        _learn(Plan(problems, config, settings, out), train, as_json=as_json)
 
 
 @learn_app.command()
@@ -112,18 +114,6 @@ def report(
     _report(tree, html, as_json=as_json)
 
 
-def _training(path: Path, field: list[str], limit: int | None, held_out: list[Path]) -> tuple[Problem, ...]:
-    from kace.cli.solve import field_map
-    from kace.learn.opening import check_training, refuse_overlap
-    from kace.problem import load_problems
-
-    problems = load_problems(path, field_map(field))[:limit]
-    check_training(problems)
-    for split in held_out:
-        refuse_overlap(problems, load_problems(split, field_map(field)), str(split))
-    return problems
-
-
 def _settings(values: dict[str, object]) -> Settings:
     from pydantic import ValidationError
 
@@ -132,15 +122,7 @@ def _settings(values: dict[str, object]) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        option = "--" + str(first["loc"][0]).replace("_", "-")
-        raise UsageError(f"{option} {first['input']}: {first['msg'].lower()}", fix="see: kace learn --help") from None
-
-
-def _plan(problems: tuple[Problem, ...], config: Config, settings: Settings, out: Path) -> Plan:
-    from kace.learn.opening import Plan
-
-    return Plan(problems, config, settings, out)
+        raise bad_option(error, "learn") from None
 
 
 def _learn(plan: Plan, train: Path, *, as_json: bool) -> None:
@@ -150,10 +132,9 @@ def _learn(plan: Plan, train: Path, *, as_json: bool) -> None:
     from kace.cli.weights import ensure_weights
     from kace.learn.loop import learn as learn_tree
     from kace.learn.opening import open_study
-    from kace.learn.wall import raise_wall
 
     ensure_weights(plan.config)
-    raise_wall(_given(plan, train))
+    wall_in(plan.config, train, plan.out)
     audience = LearnLive(plan.settings.epochs) if terminal() else LearnLines(plan.settings.epochs)
 
     async def work() -> None:
@@ -164,13 +145,6 @@ def _learn(plan: Plan, train: Path, *, as_json: bool) -> None:
     with audience:
         run_async(work(), resumable=True)
     _report(plan.out, None, as_json=as_json)
-
-
-def _given(plan: Plan, train: Path) -> list[Path]:
-    """What the learner may open: the training file, its own folder, weights and calls, and a teacher's folder."""
-    models = (plan.config.model, plan.config.teacher or "")
-    folders = [Path(name.partition("/")[2]) for name in models if name.startswith(("exchange/", "replay/", "local/"))]
-    return [train, plan.out, plan.config.cache_dir, *folders]
 
 
 def _report(tree: Path, html: Path | None, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kace.cli.streams import note, print_lines
+from kace.cli.training import bad_option, training_problems, wall_in
 from kace.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def train(
     _train(
         Plan(
             what=what,
-            train=_problems(train, field, limit, held_out),
+            train=training_problems(train, field, limit, held_out),
             config=config,
             dials=dials,
             out=out,
@@ -94,10 +95,7 @@ def _dials(what: str, given: dict[str, int]) -> Dials:
     try:
         return _kind(what).model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        option = "--" + str(first["loc"][0]).replace("_", "-")
-        reason = f"not an option of {what}" if first["type"] == "extra_forbidden" else first["msg"].lower()
-        raise UsageError(f"{option} {first['input']}: {reason}", fix="see: kace train --help") from None
+        raise bad_option(error, "train", f"not an option of {what}") from None
 
 
 def _kind(what: str) -> type[Dials]:
@@ -112,18 +110,6 @@ def _kind(what: str) -> type[Dials]:
     from kace.systems.ace.train import AceDials
 
     return AceDials
-
-
-def _problems(path: Path, field: list[str], limit: int | None, held_out: list[Path]) -> tuple[Problem, ...]:
-    from kace.cli.solve import field_map
-    from kace.learn.opening import check_training, refuse_overlap
-    from kace.problem import load_problems
-
-    problems = load_problems(path, field_map(field))[:limit]
-    check_training(problems)
-    for split in held_out:
-        refuse_overlap(problems, load_problems(split, field_map(field)), str(split))
-    return problems
 
 
 def _validation(what: str, path: Path | None, field: list[str]) -> tuple[Problem, ...]:
@@ -153,7 +139,6 @@ def _domains(what: str, tree: Path | None) -> tuple[Domain, ...]:
 def _train(plan: Plan, train: Path) -> None:
     from kace.cli.running import run_async
     from kace.cli.weights import ensure_weights
-    from kace.learn.wall import raise_wall
     from kace.systems.training import open_training
 
     if plan.what == "gepa":
@@ -161,7 +146,7 @@ def _train(plan: Plan, train: Path) -> None:
 
         require_gepa()
     ensure_weights(plan.config)
-    raise_wall(_given(plan, train))
+    wall_in(plan.config, train, plan.out)
 
     async def work() -> tuple[list[str], Ledger]:
         async with open_training(plan, tell=_tell) as ground:
@@ -169,13 +154,6 @@ def _train(plan: Plan, train: Path) -> None:
 
     lines, ledger = run_async(work(), resumable=True)
     print_lines([*lines, *_cost(ledger)])
-
-
-def _given(plan: Plan, train: Path) -> list[Path]:
-    """What training may open: the training file, its own folder, weights and calls, and a teacher's folder."""
-    models = (plan.config.model, plan.config.teacher or "")
-    folders = [Path(name.partition("/")[2]) for name in models if name.startswith(("exchange/", "replay/", "local/"))]
-    return [train, plan.out, plan.config.cache_dir, *folders]
 
 
 async def _made(ground: Ground) -> list[str]:

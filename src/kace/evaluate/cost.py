@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kace.budget import FREE, Price
+from kace.budget import Price
 from kace.evaluate.arm import Row
 from kace.models.base import Usage
 
@@ -54,8 +54,3 @@ def cost_of(rows: Iterable[Row], price: Price | None) -> Cost:
 def role_cost(role: str, calls: int, usage: Usage, price: Price | None) -> RoleCost:
     """What a role's tokens cost at a price."""
     return RoleCost(role, calls, usage, None if price is None else price.cost(usage))
-
-
-def free_price(model: str) -> Price | None:
-    """Nothing, for a model that nobody sends a bill for; `None` for any other."""
-    return Price(0.0, 0.0) if model.split("/")[0] in FREE else None

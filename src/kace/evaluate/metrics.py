@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kace.budget import Price
+from kace.budget import Price, free_price
 from kace.evaluate.arm import Arm, Row
 from kace.evaluate.bootstrap import cluster_interval
 from kace.evaluate.concordance import BucketRow, Concordance, bucket_rows, by_problem, concordance_of, exit_counts
-from kace.evaluate.cost import Cost, cost_of, free_price
+from kace.evaluate.cost import Cost, cost_of
 from kace.stats import Interval, wilson
 from kace.tiers import ExitPath
 

@@ -5,30 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kace.budget import Ledger
 from kace.config import Config
-from kace.errors import DataError, UsageError
-from kace.learn.bill import bill, keep_bill
+from kace.errors import DataError
 from kace.learn.growth import Growth
 from kace.learn.leak import Leaks
-from kace.learn.notebook import Notebook
 from kace.learn.practice import Audience, Practice
 from kace.learn.settings import Settings
 from kace.learn.study import Study
-from kace.learn.teacher import Teacher
+from kace.learn.workshop import Hired, open_workshop
 from kace.models.base import ChatModel
-from kace.models.cached import CallStore
-from kace.models.provider import open_model
-from kace.models.replay import Replay
 from kace.overlap import overlaps
 from kace.problem import Problem
 from kace.prompt import template_hashes
 from kace.run import manifest_of
-from kace.session import in_role, open_session
 
 AUTHOR = "kace learn"
 LEAST_PROBLEMS = 10
@@ -63,43 +57,21 @@ async def open_study(
     Models that are given stay the caller's to close.
     """
     check_training(plan.train)
-    # Every attempt is made: what is left of a tier that stopped early is a biased sample of it.
-    config = plan.config.model_copy(update={"early_stop": False})
-    async with AsyncExitStack() as opened:
-        if teacher is None:
-            teacher = open_teacher(config)
-            opened.push_async_callback(teacher.aclose)
-        tell = audience.noted if audience else None
-        notebook = opened.enter_context(Notebook(plan.folder, learn_manifest(plan), tell=tell))
-        calls = CallStore(plan.folder / "calls")
-        opened.callback(lambda: keep_bill(plan.folder, bill(calls.folder, config)))
-        opened.callback(calls.close)
-        session = await opened.enter_async_context(open_session(config, calls=calls, model=model, observer=audience))
-        asked = in_role("teacher", teacher, session.ledger, calls)
+    tell = audience.noted if audience else None
+    opened = open_workshop(
+        plan.folder, plan.config, learn_manifest(plan), Hired(model, teacher), tell=tell, observer=audience
+    )
+    async with opened as shop:
         study = Study(
             train=plan.train,
             settings=plan.settings,
-            practice=Practice(plan.folder, config, session, calls, audience=audience),
-            teacher=Teacher(asked, seed=config.seed, max_tokens=config.teacher_max_tokens),
-            notebook=notebook,
-            growth=Growth(plan.out, notebook, author=AUTHOR),
+            practice=Practice(plan.folder, shop.config, shop.session, shop.calls, audience=audience),
+            teacher=shop.teacher,
+            notebook=shop.notebook,
+            growth=Growth(plan.out, shop.notebook, author=AUTHOR),
             leaks=Leaks.of(plan.train),
         )
-        yield study, session.ledger
-
-
-def open_teacher(config: Config) -> ChatModel:
-    """The teacher that a configuration names."""
-    if not config.teacher:
-        raise UsageError(
-            "a learner needs a teacher",
-            fix="name one: --teacher anthropic/NAME, openai/NAME, exchange/DIR (a person answers files), or replay/RUN",
-        )
-    Ledger(config.caps(), config.price_table()).require_price(config.teacher)
-    provider, _, name = config.teacher.partition("/")
-    if provider == "replay":
-        return Replay.open(Path(name), teacher=True)
-    return open_model(config.for_teacher())
+        yield study, shop.session.ledger
 
 
 def check_training(train: tuple[Problem, ...]) -> None:

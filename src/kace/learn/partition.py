@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import ValidationError
 
 from kace.errors import KaceError
-from kace.fence import fenced, neutral, shortened
+from kace.fence import fenced, quoted_line, shortened
 from kace.learn.blocks import BadBlock, Block, Grammar, read_blocks, read_numbers
 from kace.learn.teacher import Reading, Teacher
 from kace.learn.verdicts import Kept
@@ -25,7 +25,7 @@ ONE_IN = 10
 EXAMPLE_NAME = "tea_and_coffee"
 """The domain that the prompt shows the form with."""
 MAX_SIGNAL_CHARS, MIN_SIGNALS, MAX_SIGNALS = 100, 2, 12
-MAX_PROBLEM_CHARS, MAX_ANSWER_CHARS = 3_000, 300
+MAX_PROBLEM_CHARS = 3_000
 MAX_REASONS = 6
 """What an error says of a reply that could not be used."""
 
@@ -141,11 +141,10 @@ def _user(shown: Sequence[Problem]) -> str:
 
 
 def _numbered(number: int, problem: Problem) -> str:
-    answer = neutral(shortened(" ".join((problem.answer or "not known").split()), MAX_ANSWER_CHARS))
     return "\n".join(
         (
             f"## Problem {number}",
             fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
-            f"Expected answer: {answer}",
+            f"Expected answer: {quoted_line(problem.answer or 'not known')}",
         )
     )

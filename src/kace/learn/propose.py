@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kace.cards import Card, CardError, Difficulty, card_of
-from kace.fence import fenced, neutral, shortened
+from kace.fence import fenced, neutral, quoted_line, shortened
 from kace.learn.blocks import BadBlock, Block, Grammar, read_blocks, read_numbers
 from kace.learn.cell import Cell
 from kace.learn.failure import Failure, WrongAttempt
@@ -19,7 +19,7 @@ from kace.tiers import TierName
 
 EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"
 """The card that the prompt shows the form with."""
-MAX_PROBLEM_CHARS, MAX_ANSWER_CHARS = 6_000, 300
+MAX_PROBLEM_CHARS = 6_000
 FOREIGN_SHARE = 0.2
 """Of a card's letters, those in a script that nothing shown was written in. More, and the solver cannot read it."""
 
@@ -123,7 +123,7 @@ def proposals(reading: Reading[Card], quota: int, mould: Mould) -> Proposals:
     return Proposals(
         cards=cards[:quota],
         refused=(
-            *(mould.unfit.get((bad.name, bad.reason)) or _malformed(bad) for bad in reading.bad),
+            *(mould.unfit.get((bad.name, bad.reason)) or malformed(bad) for bad in reading.bad),
             *(Refused(card_id=c.card_id, by="code", rule="over_quota", reason=over) for c in cards[quota:]),
         ),
     )
@@ -169,7 +169,8 @@ def _script(letter: str) -> str:
     return unicodedata.name(letter, "UNNAMED").split()[0]
 
 
-def _malformed(bad: BadBlock) -> Refused:
+def malformed(bad: BadBlock) -> Refused:
+    """A block that the reader could not use, as the report lists it."""
     reason = f"{bad.reason} (it reads: {bad.excerpt})" if bad.excerpt else bad.reason
     return Refused(card_id=bad.name, by="parser", rule="bad_block", reason=reason)
 
@@ -182,7 +183,7 @@ def _failure(number: int, failure: Failure) -> str:
         (
             f"## Problem {number}",
             fenced("problem", shortened(failure.problem.text, MAX_PROBLEM_CHARS)),
-            f"Expected answer: {_inline(failure.problem.answer or 'not known')}",
+            f"Expected answer: {quoted_line(failure.problem.answer or 'not known')}",
             f"Exit: {failure.exit}. Cards read: {read or 'none'}.",
             *(_attempt(attempt) for attempt in failure.attempts),
         )
@@ -190,7 +191,7 @@ def _failure(number: int, failure: Failure) -> str:
 
 
 def _attempt(attempt: WrongAttempt) -> str:
-    answered = f"answered {_inline(attempt.answer)}" if attempt.answer else "gave no answer"
+    answered = f"answered {quoted_line(attempt.answer)}" if attempt.answer else "gave no answer"
     return f"Wrong attempt {attempt.index + 1} at {attempt.tier.value} {answered}. It ends:\n" + fenced(
         "attempt", attempt.tail or "(no text)"
     )
@@ -199,8 +200,3 @@ def _attempt(attempt: WrongAttempt) -> str:
 def _listed(title: str, cards: Sequence[Card]) -> str:
     lines = [f"- {card.card_id}: {neutral(next(iter(card.triggers), ''))}" for card in cards]
     return "\n".join((f"{title}:", *(lines or ["none"])))
-
-
-def _inline(text: str) -> str:
-    """Text from outside on one line of ours, where it can begin no line of its own."""
-    return neutral(shortened(" ".join(text.split()), MAX_ANSWER_CHARS))

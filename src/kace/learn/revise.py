@@ -12,7 +12,7 @@ from kace.fence import neutral
 from kace.learn.blocks import BadBlock, Block, Grammar, read_blocks
 from kace.learn.commit import Look
 from kace.learn.failure import Failure
-from kace.learn.propose import system
+from kace.learn.propose import malformed, system
 from kace.learn.teacher import Reading
 from kace.learn.verdicts import Kept, Refused
 from kace.learn.ward import Ward, failures_page, labels, ward_page
@@ -124,12 +124,8 @@ async def _ask(ward: Ward, system: str, user: str) -> Revisions:
     return Revisions(
         revisions=tuple(thing for thing in found if isinstance(thing, Revision)),
         gaps=tuple(thing for thing in found if isinstance(thing, str))[:MOST_GAPS],
-        refused=tuple(unfit.get((bad.name, bad.reason)) or _malformed(bad) for bad in reading.bad),
+        refused=tuple(unfit.get((bad.name, bad.reason)) or malformed(bad) for bad in reading.bad),
     )
-
-
-def _malformed(bad: BadBlock) -> Refused:
-    return Refused(card_id=bad.name, by="parser", rule="bad_block", reason=f"{bad.reason} (it reads: {bad.excerpt})")
 
 
 def _read(reply: str, ward: Ward, unfit: dict[tuple[str, str], Refused]) -> Reading[Revision | str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kace.cards import UNIVERSAL, Card
-from kace.fence import fenced, neutral, shortened
+from kace.fence import fenced, neutral, quoted_line, shortened
 from kace.learn.failure import Failure, WrongAttempt
 from kace.learn.lift import Fire, Impact, Lift
 from kace.learn.propose import Lesson
@@ -114,4 +114,4 @@ def _attempt(attempt: WrongAttempt) -> str:
 
 
 def _inline(answer: str | None) -> str:
-    return neutral(shortened(" ".join(answer.split()), 300)) if answer else "none"
+    return quoted_line(answer) if answer else "none"

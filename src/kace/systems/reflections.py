@@ -15,7 +15,7 @@ from functools import partial
 from kace.card_text import BULLET, TRIGGER_WORDS, USEFUL
 from kace.cards import BODY_CAPS, Card, CardError, Difficulty, card_of
 from kace.changes import Add
-from kace.fence import fenced, neutral, shortened
+from kace.fence import fenced, quoted_line, shortened
 from kace.learn.cell import Cell
 from kace.learn.failure import Failure, failures
 from kace.learn.growth import Growth
@@ -36,7 +36,7 @@ AUTHOR = "kace train reflections"
 TIER = "REFLECT"
 """Where the solver's reflections stand among its attempts in a cache."""
 MAX_TOKENS = 600
-MAX_PROBLEM_CHARS, MAX_ANSWER_CHARS, MAX_ATTEMPT_CHARS, MAX_LINE_CHARS = 4_000, 300, 800, 400
+MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_LINE_CHARS = 4_000, 800, 400
 SHOWN_ATTEMPTS = 3
 
 _MARKS = r"[*_#>\- \t]*"
@@ -75,7 +75,7 @@ async def train_reflections(ground: Ground, dials: Dials) -> EpistemicTree:
     plan, session = ground.plan, ground.session
     shop = Workshop(
         ground,
-        Practice(plan.folder, plan.config, session, ground.calls),
+        Practice(plan.folder, plan.config, session, ground.shop.calls),
         Growth(plan.out, ground.notebook, author=AUTHOR),
     )
     shop.growth.plant(await registry(ground))
@@ -167,12 +167,11 @@ def _parts(said: str) -> tuple[str, str]:
 
 
 def _user(failure: Failure) -> str:
-    answer = neutral(shortened(" ".join((failure.problem.answer or "").split()), MAX_ANSWER_CHARS))
     attempts = failure.attempts[:SHOWN_ATTEMPTS]
     return "\n\n".join(
         (
             fenced("problem", shortened(failure.problem.text, MAX_PROBLEM_CHARS)),
-            f"Correct answer: {answer}",
+            f"Correct answer: {quoted_line(failure.problem.answer or '')}",
             *(fenced("attempt", attempt.tail[-MAX_ATTEMPT_CHARS:] or "(no text)") for attempt in attempts),
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -13,18 +13,17 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from kace.config import Config
-from kace.learn.bill import bill, keep_bill
 from kace.learn.notebook import Notebook, Step, Tell
-from kace.learn.opening import check_training, open_teacher
+from kace.learn.opening import check_training
 from kace.learn.partition import Partition, partition
 from kace.learn.teacher import Teacher
 from kace.learn.verdicts import Kept
+from kace.learn.workshop import Hired, Workshop, open_workshop
 from kace.models.base import ChatModel
-from kace.models.cached import CallStore
 from kace.problem import Problem
 from kace.prompt import template_hashes
 from kace.run import manifest_of
-from kace.session import Session, in_role, open_session
+from kace.session import Session
 from kace.tree import Domain
 
 SEEDS_PER_EPOCH = 100
@@ -69,17 +68,22 @@ class Ground:
     """An open training."""
 
     plan: Plan
-    session: Session
-    notebook: Notebook
-    calls: CallStore
-    asked: Teacher | None
-    """None where no teacher takes part."""
+    shop: Workshop
+
+    @property
+    def session(self) -> Session:
+        """The solver, and the ledger that the teacher shares."""
+        return self.shop.session
+
+    @property
+    def notebook(self) -> Notebook:
+        """What was done before."""
+        return self.shop.notebook
 
     @property
     def teacher(self) -> Teacher:
         """The teacher of a training that has one."""
-        assert self.asked is not None, "open_training opens a teacher wherever one takes part"
-        return self.asked
+        return self.shop.teacher
 
     def seed(self, epoch: int) -> int:
         """The seed of an epoch's samples."""
@@ -92,22 +96,9 @@ async def open_training(
 ) -> AsyncIterator[Ground]:
     """Everything a training works with, under one ledger. Models that are given stay the caller's to close."""
     check_training(plan.train)
-    # Every attempt is made: what is left of a tier that stopped early is a biased sample of it.
-    config = plan.config.model_copy(update={"early_stop": False})
-    async with AsyncExitStack() as opened:
-        if teacher is None and plan.taught:
-            teacher = open_teacher(config)
-            opened.push_async_callback(teacher.aclose)
-        notebook = opened.enter_context(Notebook(plan.folder, train_manifest(plan), tell=tell))
-        calls = CallStore(plan.folder / "calls")
-        opened.callback(lambda: keep_bill(plan.folder, bill(calls.folder, config)))
-        opened.callback(calls.close)
-        session = await opened.enter_async_context(open_session(config, calls=calls, model=model))
-        asked = None
-        if teacher is not None:
-            model = in_role("teacher", teacher, session.ledger, calls)
-            asked = Teacher(model, seed=config.seed, max_tokens=config.teacher_max_tokens)
-        yield Ground(plan, session, notebook, calls, asked)
+    hired = Hired(model, teacher, plan.taught)
+    async with open_workshop(plan.folder, plan.config, train_manifest(plan), hired, tell=tell) as shop:
+        yield Ground(plan, shop)
 
 
 async def registry(ground: Ground) -> tuple[Domain, ...]:

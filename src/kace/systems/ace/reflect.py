@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kace.fence import fenced, neutral, shortened
+from kace.fence import fenced, quoted_line, shortened
 from kace.learn.blocks import Block, Grammar, read_blocks
 from kace.learn.teacher import Reading, Teacher
 from kace.problem import Problem
@@ -13,7 +13,7 @@ from kace.prompt import template
 from kace.redact import one_line
 from kace.systems.ace.playbook import Playbook, Tag
 
-MAX_PROBLEM_CHARS, MAX_ANSWER_CHARS, MAX_LINE_CHARS, MAX_LESSON_CHARS = 6_000, 300, 400, 1_500
+MAX_PROBLEM_CHARS, MAX_LINE_CHARS, MAX_LESSON_CHARS = 6_000, 400, 1_500
 TAIL_CHARS = 3_000
 """What is shown of an attempt: its end, where it commits itself."""
 
@@ -80,16 +80,12 @@ def _system() -> str:
 def _user(tried: Tried, playbook: Playbook) -> str:
     problem = tried.problem
     verdict = "right" if tried.correct else "wrong"
-    answered = f"It answered {_inline(tried.answer)}" if tried.answer else "It gave no answer"
+    answered = f"It answered {quoted_line(tried.answer)}" if tried.answer else "It gave no answer"
     return "\n\n".join(
         (
             f"The playbook:\n{fenced('notes', playbook.numbered or '(empty)')}",
             fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
-            f"Expected answer: {_inline(problem.answer or 'not known')}",
+            f"Expected answer: {quoted_line(problem.answer or 'not known')}",
             f"The attempt is {verdict}. {answered}. It ends:\n{fenced('attempt', tried.text[-TAIL_CHARS:])}",
         )
     )
-
-
-def _inline(text: str) -> str:
-    return neutral(shortened(" ".join(text.split()), MAX_ANSWER_CHARS))

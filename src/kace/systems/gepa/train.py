@@ -120,7 +120,7 @@ class Scoring:
 
     def text_of(self, rollout: Rollout) -> str:
         """What an attempt said."""
-        reply = self.ground.calls.get(rollout.call) if rollout.call else None
+        reply = self.ground.shop.calls.get(rollout.call) if rollout.call else None
         return reply.text if reply else ""
 
     async def _scored(self, instructions: str, batch: tuple[Problem, ...]) -> Rollouts:
