@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kace.datasets.catalog import PUBLISHED
 from kace.problem import load_problems
+from tests.command import run_kace
 from tests.datasets.file_server import FileServer, address, serving
 
 
 @pytest.fixture
 def kace(tmp_path: Path):
     def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "HF_"))}  # noqa: TID251
-        return subprocess.run(
-            [sys.executable, "-m", "kace", "data", *arguments],
-            cwd=tmp_path,
-            env={**kept, "KACE_CACHE_DIR": str(tmp_path / "cache"), "HF_ENDPOINT": "http://127.0.0.1:9", **env},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        return run_kace(tmp_path, "data", *arguments, **{"HF_ENDPOINT": "http://127.0.0.1:9", **env})
 
     return run
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kace.problem import problem_rows
+from tests.command import Kace, run_kace
 from tests.learn.world import problems
-
-Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
 DICE = ("--model", "scripted/dice?sides=40")
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -23,9 +19,7 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 @pytest.fixture
 def kace(tmp_path: Path) -> Kace:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "100"}  # noqa: TID251
-        command = [sys.executable, "-m", "kace", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        return run_kace(tmp_path, *arguments, COLUMNS="100")
 
     (tmp_path / "p.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
     return run

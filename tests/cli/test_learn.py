@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +12,8 @@ import pytest
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.problem import problem_rows
 from kace.store import TreeStore
+from tests.command import Kace, run_kace
 from tests.learn.world import World, problems
-
-Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
 TRAIN = problems(2)
 LEARN = ("learn", "--train", "train.jsonl", "--out", "tree", "--model", "scripted/dice?sides=9", "--impact-runs", "1")
@@ -27,9 +23,7 @@ BY_FILES = (*LEARN, "--teacher", "exchange/desk", "--no-wait")
 @pytest.fixture
 def kace(tmp_path: Path) -> Kace:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "80"}  # noqa: TID251
-        command = [sys.executable, "-m", "kace", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        return run_kace(tmp_path, *arguments, COLUMNS="80")
 
     (tmp_path / "train.jsonl").write_text("\n".join(problem_rows(TRAIN)) + "\n")
     return run

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command import run_kace
 
 CARD = {
     "card_id": "ANTI_GUESSING_DICE_RULE",
@@ -24,9 +24,7 @@ CARD = {
 @pytest.fixture
 def kace(tmp_path: Path):
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache")}  # noqa: TID251
-        command = [sys.executable, "-m", "kace", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        return run_kace(tmp_path, *arguments)
 
     (tmp_path / "card.json").write_text(json.dumps(CARD))
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw dice.", "answer": "3", "id": "t1"}\n')

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,10 +11,9 @@ import pytest
 from kace.problem import problem_rows
 from kace.store import TreeStore
 from kace.systems.ace.artefact import read_playbooks
+from tests.command import Kace, run_kace
 from tests.learn.world import problems
 from tests.systems.ace_world import REGISTRY
-
-Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
 SCRIPTED = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9", "--teacher", "scripted/silent")
 
@@ -25,9 +21,7 @@ SCRIPTED = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9", "--tea
 @pytest.fixture
 def kace(tmp_path: Path) -> Kace:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "80"}  # noqa: TID251
-        command = [sys.executable, "-m", "kace", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        return run_kace(tmp_path, *arguments, COLUMNS="80")
 
     (tmp_path / "train.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
     return run

@@ -15,6 +15,7 @@ from kace.cards import Status, card_line
 from kace.export import to_json
 from kace.store import Add, TreeStore
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
+from tests.command import run_kace
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NEW = card("MICRO_NEW_CARD")
@@ -25,17 +26,7 @@ def kace(tmp_path: Path):
     """Run `kace tree` in an empty folder."""
 
     def run(*arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "OPENAI_"))}  # noqa: TID251
-        return subprocess.run(
-            [sys.executable, "-m", "kace", "tree", *arguments],
-            cwd=tmp_path,
-            env={**kept, "PYTHONUTF8": "1", **env},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-        )
+        return run_kace(tmp_path, "tree", *arguments, stdin=stdin, **{"PYTHONUTF8": "1", **env})
 
     return run
 

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kace.cli.demo import RECORDING, demo_problems
 from kace.problem import load_problems
+from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, error
 
 
 @pytest.fixture
 def kace(tmp_path: Path):
     def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "OPENAI_"))}  # noqa: TID251
-        return subprocess.run(
-            [sys.executable, "-m", "kace", *arguments],
-            cwd=tmp_path,
-            env={**kept, "KACE_CACHE_DIR": str(tmp_path / "cache"), **env},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return run_kace(tmp_path, *arguments, **env)
 
     return run
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kace.config import load_config
 from kace.run import manifest_of
+from tests.command import Kace, run_kace
 from tests.learn.solve_records import a_solve, a_try
-
-Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def a_run(folder: Path, system: str, right: Sequence[Sequence[bool]]) -> None:
@@ -33,9 +30,7 @@ def a_run(folder: Path, system: str, right: Sequence[Sequence[bool]]) -> None:
 @pytest.fixture
 def kace(tmp_path: Path) -> Kace:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "200"}  # noqa: TID251
-        command = [sys.executable, "-m", "kace", "compare", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        return run_kace(tmp_path, "compare", *arguments, COLUMNS="200")
 
     a_run(tmp_path / "runs" / "tiered-1", "tiered", [[True, True]] * 10 + [[False, False]] * 20)
     a_run(tmp_path / "runs" / "kace-1", "kace", [[True, False]] + [[True, True]] * 21 + [[False, False]] * 8)

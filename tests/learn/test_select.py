@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,6 +39,7 @@ from kace.tiers import ExitPath
 from kace.trace import RecallRecord, SolveRecord
 from kace.tree import Domain, EpistemicTree
 from tests.card_examples import a_card
+from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen, says
 
 DOMAINS = (Domain(name="algebra", description="All of it.", share=1.0),)
@@ -326,18 +324,6 @@ def chat(seen: Seen) -> Answer:
     return says(reply_to(text, seen.body["seed"]))
 
 
-def kace(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "OPENAI_"))}  # noqa: TID251
-    return subprocess.run(
-        [sys.executable, "-m", "kace", *arguments],
-        cwd=folder,
-        env={**kept, "KACE_CACHE_DIR": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def write(path: Path, problems: Sequence[Problem]) -> None:
     path.write_text("".join(line + "\n" for line in problem_rows(problems)))
 
@@ -347,9 +333,9 @@ def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
     with ChatServer(chat) as server:
         config = load_config({"model": "openai/m", "base_url": server.url}, env={})
         learned_tree(tmp_path / "tree", config)
-        done = kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best")
+        done = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best")
         asked = len(server.requests)
-        again = kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best", "--json")
+        again = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best", "--json")
         assert len(server.requests) == asked
     assert done.returncode == 0, done.stderr
     assert "*     1      1    10 of 12 = 83.3%" in done.stdout
@@ -368,14 +354,14 @@ def test_where_no_epoch_helps_the_command_says_to_use_none(tmp_path: Path):
     config = load_config({"model": "scripted/dice?sides=9"}, env={})
     tree = learned_tree(tmp_path / "tree", config)
     write(tmp_path / "val.jsonl", VAL)
-    done = kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2", "--out", "best")
+    done = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2", "--out", "best")
     assert done.returncode == 0, done.stderr
     assert "solve without a tree" in done.stdout
     assert "without --tree" in done.stderr
     assert len(open_tree(tmp_path / "best")) == 0
     assert json.loads((tree / "learn" / "selection.json").read_text())["epoch"] == 0
     TreeStore.open(tree).thaw()
-    assert "is not frozen" in kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2").stderr
+    assert "is not frozen" in run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2").stderr
 
 
 def test_bad_input_is_one_clear_line(tmp_path: Path):
@@ -390,7 +376,7 @@ def test_bad_input_is_one_clear_line(tmp_path: Path):
         (["tree", "--val", "val.jsonl", "--out", "other"], "already holds another tree"),
         (["tree", "--val", "val.jsonl", "--model", "nonsense"], "unknown model"),
     ):
-        done = kace(tmp_path, "select", *arguments)
+        done = run_kace(tmp_path, "select", *arguments)
         assert done.returncode == 2, done.stderr
         assert complaint in done.stderr
         assert "Traceback" not in done.stderr
