@@ -18,6 +18,7 @@ from kace.domain import (
     choices_of,
     classifier_prompt,
     classify,
+    place_by_words,
     read_names,
 )
 from kace.errors import KaceError
@@ -310,3 +311,16 @@ def test_a_model_that_cannot_be_held_is_still_read_strictly():
         return await classify(PROBLEM, REGISTRY, model, seed=0)
 
     assert asyncio.run(chatty()).domains == ()
+
+
+def test_words_alone_name_the_domain_that_shares_most_with_the_problem():
+    asked = Problem("What is the remainder of the digit sum?")
+    assert place_by_words(asked, REGISTRY) == Placement(("number_theory",))
+    assert place_by_words(Problem("Bake a cake."), REGISTRY) == Placement(())
+    assert place_by_words(asked, REGISTRY[:1]) == Placement(("number_theory",)), "one domain is no choice"
+
+
+def test_words_place_the_starter_set_better_than_a_guess():
+    problems = list(load_split("validation"))
+    right = sum(place_by_words(p, starter_domains()).domains == (p.domain,) for p in problems)
+    assert right > 0.6 * len(problems)

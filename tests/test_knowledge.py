@@ -15,7 +15,7 @@ from kace.config import load_config
 from kace.equivalence import Judge
 from kace.knowledge import Appetite, Library
 from kace.ladder import Kit, climb
-from kace.models.base import Request
+from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
 from kace.solution import Solution
@@ -161,3 +161,41 @@ def test_the_audit_line_names_block_cards_and_tokens():
     assert "HS:counting 3 cards ~" in line
     assert record.recalls[0].cards == tuple(c.card_id for c in TREE.project(TierName.MS, ["counting"]))
     assert SolveRecord.model_validate_json(record.model_dump_json()) == record
+
+
+def test_the_best_ranked_cards_of_the_block_are_read_and_no_more_than_wanted():
+    model = Asked(DISTINCT)
+    solution = solve(model, max_cards=1)
+    assert [len(recall.cards) for recall in solution.recalls] == [1, 1]
+    assert [recall.eligible for recall in solution.recalls] == [3, 3], "the block is what it was"
+
+
+def test_where_no_card_speaks_of_the_problem_nothing_is_shown():
+    model = Asked(DISTINCT)
+    solution = solve(model, min_relevance=0.5)
+    assert [recall.cards for recall in solution.recalls] == [(), ()]
+    assert model.shown["MS"] == model.shown["HS"] == set()
+
+
+def test_words_place_a_problem_without_a_call():
+    model = Asked(DISTINCT, domain="counting")
+    problem_of_geometry = solve(model, place_by="words")
+    assert model.classified == 0
+    assert problem_of_geometry.recalls[0].domains == ("geometry",)
+    assert "EXACT_MEDGEO_CARD" in model.shown["MS"]
+
+
+def test_cards_can_stand_right_before_the_problem():
+    seen: list[tuple[str, str]] = []
+
+    class Watched(Asked):
+        async def complete(self, request: Request) -> Reply:
+            if request.attempt.tier == "MS":
+                system, user = request.messages
+                seen.append((system.content, user.content))
+            return await super().complete(request)
+
+    solve(Watched(DISTINCT), at="problem")
+    for system, user in seen:
+        assert "EXACT_MEDCOUNT_CARD" not in system
+        assert user.index("EXACT_MEDCOUNT_CARD") < user.index("How many ways")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.cards import Card, Difficulty, Provenance
-from kace.rank import INDEXED_BLOCKS, _Block, _indexed, fit, rank, words
+from kace.rank import INDEXED_BLOCKS, _Block, _indexed, fit, rank, relevance, words
 
 
 def card(card_id: str, *triggers: str, routing: tuple[str, ...] = ()) -> Card:
@@ -126,3 +126,11 @@ def test_only_so_many_blocks_are_kept():
         rank("triangle", (card(f"MICRO_CARD_NO{number}", "triangle"),))
     assert _indexed.cache_info().currsize == INDEXED_BLOCKS
     assert _Block(BLOCK) == _Block(list(BLOCK)) and _Block(BLOCK) != _Block(BLOCK[:2])
+
+
+def test_relevance_is_the_share_of_the_best_trigger_that_stands_in_the_problem():
+    both = card("EXACT_TWO_TRIGGERS", "remainder of large power", "digit sum")
+    assert relevance("Find the remainder of a power.", both) == 2 / 3
+    assert relevance("Add the digits: what is the digit sum?", both) == 1.0
+    assert relevance("A triangle.", both) == 0.0
+    assert relevance("", both) == 0.0

@@ -146,3 +146,19 @@ def test_the_same_command_finds_the_same_folder():
     assert one == default_folder("p", manifest_of(config(max_calls=5)), b"problems")
     assert one != default_folder("p", manifest_of(config(seed=1)), b"problems")
     assert one != default_folder("p", manifest_of(config()), b"other problems")
+
+
+def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Path):
+    solve_in(tmp_path / "run", config())
+    path = tmp_path / "run" / "run.json"
+    manifest = json.loads(path.read_text())
+    del manifest["config"]["place_by"]
+    path.write_text(json.dumps(manifest))
+    solve_in(tmp_path / "run", config())
+    with pytest.raises(UsageError, match="place_by"):
+        solve_in(tmp_path / "run", config(place_by="words"))
+
+
+def test_how_fast_a_run_goes_may_change(tmp_path: Path):
+    solve_in(tmp_path / "run", config(timeout=60.0, max_connections=4))
+    solve_in(tmp_path / "run", config(timeout=90.0, max_connections=8))

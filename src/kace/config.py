@@ -87,8 +87,16 @@ class Config(BaseModel):
     """The epistemic tree that MS and HS read from; without one, the ladder climbs on the problem alone."""
     max_card_tokens: Annotated[int, Field(ge=1)] = 5_000
     """A larger block is ranked and cut to this."""
+    max_cards: Annotated[int, Field(ge=1)] | None = None
+    """Cards an attempt reads at most: the best-ranked of its block."""
+    min_relevance: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Cards are left out unless so much of one of their triggers stands in the problem: none may be left."""
     rank_by: Literal["words", "meaning"] = "words"
-    """How it is ranked: BM25, or embeddings (an extra)."""
+    """How a block is ranked: BM25, or embeddings (an extra)."""
+    place_by: Literal["model", "words"] = "model"
+    """Who says which domain a problem is of: the solver's model in a call, or the words it shares with the registry."""
+    cards_at: Literal["instructions", "problem"] = "instructions"
+    """Where cards stand: after the instructions, where prefix caches reach them, or right before the problem."""
     refine_domain: bool = False
     """Classify again after a failed MS, with its attempts in view."""
     synthesis: bool = False

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kace.fence import fenced, neutral, shortened
 from kace.models.base import (
@@ -26,6 +27,7 @@ from kace.models.base import (
 )
 from kace.problem import Problem
 from kace.prompt import template
+from kace.rank import Index, words
 
 if TYPE_CHECKING:
     from kace.tree import Domain
@@ -39,6 +41,7 @@ MAX_EXAMPLES = 30
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
 """What is read of each: at most 3,700 tokens or so with seven domains, where a small local model has room for 4,096."""
 
+PlaceBy = Literal["model", "words"]
 NO_USAGE = Usage()
 
 _WRAPPING = " \t\r\n`'\""
@@ -56,6 +59,31 @@ class Placement:
     usage: Usage = NO_USAGE
     raw: tuple[str, ...] = ()
     """What the model said, word for word."""
+
+
+async def place(
+    problem: Problem, domains: Sequence[Domain], model: ChatModel, *, by: PlaceBy, seed: int, seen: Sequence[str] = ()
+) -> Placement:
+    """The problem's place, from whoever is to say it. Only the model can make use of attempts that were `seen`."""
+    if by == "words":
+        return place_by_words(problem, domains)
+    return await classify(problem, domains, model, seed=seed, attempts_in_view=seen)
+
+
+def place_by_words(problem: Problem, domains: Sequence[Domain]) -> Placement:
+    """The domain whose name, description and signals share most with the problem, without a call; none if none does."""
+    registry = sorted(domains, key=lambda domain: domain.name)
+    if len(registry) < 2:
+        return Placement(tuple(domain.name for domain in registry))
+    scores = _word_index(tuple(registry)).scores(problem.text)
+    best = max(scores)
+    return Placement((registry[scores.index(best)].name,) if best > 0 else ())
+
+
+@lru_cache(maxsize=16)
+def _word_index(registry: tuple[Domain, ...]) -> Index:
+    texts = ((domain.name.replace("_", " "), domain.description, *domain.signals) for domain in registry)
+    return Index(words("\n".join(text)) for text in texts)
 
 
 async def classify(

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from kace.attempt import Attempt
 from kace.cards import Card
-from kace.domain import Placement, classify
+from kace.domain import PlaceBy, Placement, place
 from kace.models.base import ChatModel, Tokenizer, Usage
 from kace.problem import Problem
-from kace.prompt import Context, card_block, card_text
-from kace.rank import Ranking, fit, rank
+from kace.prompt import Context, Position, card_block, card_text
+from kace.rank import Ranking, fit, rank, relevance
 from kace.tiers import TierName
 from kace.tree import EpistemicTree
 
@@ -39,11 +39,12 @@ class Recall:
     notes: str = ""
     instructions: str = ""
     scaffold: bool = False
+    at: Position = "instructions"
 
     @property
     def context(self) -> Context:
         """What the tier's attempts read."""
-        return Context(self.cards, self.notes, self.instructions, self.scaffold)
+        return Context(self.cards, self.notes, self.instructions, self.scaffold, self.at)
 
 
 class Shelf(Protocol):
@@ -62,9 +63,15 @@ class Appetite:
 
     max_tokens: int = 5_000
     """A larger block is ranked and cut to this."""
+    max_cards: int | None = None
+    """The same for the number of cards."""
+    min_relevance: float = 0.0
+    """Cards that speak less of the problem are left out, if that leaves none."""
     ranking: Ranking = rank
+    place_by: PlaceBy = "model"
     refine: bool = False
     """Classify again after a failed MS, with its attempts in view."""
+    at: Position = "instructions"
 
 
 class Library:
@@ -87,15 +94,25 @@ class Library:
             return None
         placement = await self._place(problem, before, earlier)
         block = self.tree.project(tier, placement.domains)
-        cards, tokens, estimated = await self._fit(problem, block)
-        return Recall(tier, placement.domains, cards, len(block), tokens, estimated, placement.calls, placement.usage)
+        cards, tokens, estimated = await self._fit(problem, self._wanted(problem, block))
+        return Recall(
+            tier,
+            placement.domains,
+            cards,
+            len(block),
+            tokens,
+            estimated,
+            placement.calls,
+            placement.usage,
+            at=self.appetite.at,
+        )
 
     async def _place(self, problem: Problem, before: Sequence[Attempt], earlier: Sequence[Recall]) -> Placement:
         """Classify once; after a failed MS again with its attempts in view, where that is asked for."""
         if earlier and not self.appetite.refine:
             return Placement(earlier[-1].domains, 0, Usage(), ())
         seen = [a.reply.text for a in before if a.reply and a.key.tier == TierName.MS.value] if earlier else []
-        return await classify(problem, self.tree.domains, self.model, seed=self.seed, attempts_in_view=seen)
+        return await place(problem, self.tree.domains, self.model, by=self.appetite.place_by, seed=self.seed, seen=seen)
 
     async def _fit(self, problem: Problem, block: Sequence[Card]) -> tuple[tuple[Card, ...], int, bool]:
         """Cut by estimate, then count with the model's own tokenizer and cut again if the estimate was too low."""
@@ -107,6 +124,18 @@ class Library:
                 break
             limit = limit * most // (tokens + 1)
         return cards, tokens, estimated
+
+    def _wanted(self, problem: Problem, block: Sequence[Card]) -> Sequence[Card]:
+        """The block without cards that speak too little of the problem, and no more of them than are wanted."""
+        least, most = self.appetite.min_relevance, self.appetite.max_cards
+        close = [card for card in block if relevance(problem.text, card) >= least] if least else block
+        return close if most is None else self._best(problem, close, most)
+
+    def _best(self, problem: Problem, block: Sequence[Card], most: int) -> Sequence[Card]:
+        if len(block) <= most:
+            return block
+        best = {card.card_id for card in self.appetite.ranking(problem.text, block)[:most]}
+        return [card for card in block if card.card_id in best]
 
     async def _size(self, cards: Sequence[Card]) -> tuple[int, bool]:
         if not cards:

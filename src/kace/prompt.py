@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kace.fence import fenced, neutral
 from kace.models.base import Message, Role
@@ -29,6 +29,9 @@ class Prompt:
     hash: str
 
 
+Position = Literal["instructions", "problem"]
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What an attempt reads besides its problem."""
@@ -40,6 +43,8 @@ class Context:
     """Learned text that takes the place of the solver's instructions."""
     scaffold: bool = False
     """Show the place where cards would stand, also where there are none."""
+    at: Position = "instructions"
+    """Where cards stand."""
 
     @property
     def learned_hash(self) -> str:
@@ -56,17 +61,20 @@ def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -
     steer = template(f"lens_{lens.value}") if lens else ""
     knowledge = template("knowledge") if context.cards or context.scaffold else ""
     learned = template("notes") if context.notes else ""
-    parts = [instructions]
-    if knowledge:
-        parts += [knowledge, card_block(context.cards)]
+    block = [knowledge, card_block(context.cards)] if knowledge else []
+    near = context.at == "problem"
+    parts = [instructions, *([] if near else block)]
     if learned:
         parts += [learned, fenced("notes", context.notes)]
     system = "\n\n".join(parts)
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
-    user = "\n\n".join(part for part in (neutral(problem.strip()), steer, finish) if part)
+    asked = (*(block if near else ()), neutral(problem.strip()), steer, finish)
+    user = "\n\n".join(part for part in asked if part)
     return Prompt(
         messages=(Message(Role.SYSTEM, system), Message(Role.USER, user)),
-        hash=_digest(instructions, knowledge, *([learned] if learned else ()), steer, finish),
+        hash=_digest(
+            instructions, knowledge, *(["near"] if near else ()), *([learned] if learned else ()), steer, finish
+        ),
     )
 
 

@@ -103,6 +103,17 @@ def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
     return tuple(cards[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
+def relevance(problem: str, card: Card) -> float:
+    """How much of a card's best trigger stands in the problem, as a share of the trigger's words."""
+    said = set(words(problem))
+    shares = (_share(set(words(trigger)), said) for trigger in card.triggers)
+    return max(shares, default=0.0)
+
+
+def _share(asked: set[str], said: set[str]) -> float:
+    return len(asked & said) / len(asked) if asked else 0.0
+
+
 Ranking = Callable[[str, Sequence["Card"]], tuple["Card", ...]]
 
 

@@ -125,11 +125,24 @@ def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> 
         return
     before = json.loads(path.read_text(encoding="utf-8"))
     for name in names:
-        if before.get(name) != manifest[name]:
+        was, now = before.get(name), manifest[name]
+        if name == "config" and isinstance(was, dict) and isinstance(now, dict):
+            # A setting that came after the run was made stood at its default; one that no longer counts is let go.
+            was = {key: was.get(key, _default(key)) for key in {*now, *was} - PACE}
+        if was != now:
             raise UsageError(
-                f"{path.parent} holds a run with another {_difference(name, before.get(name), manifest[name])}",
+                f"{path.parent} holds a run with another {_difference(name, was, now)}",
                 fix="choose another --out, or repeat the settings of that run",
             )
+
+
+PACE = frozenset({"timeout", "max_connections"})
+"""How fast a run goes, not what it finds."""
+
+
+def _default(name: str) -> object:
+    field = Config.model_fields.get(name)
+    return None if field is None else field.get_default()
 
 
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
@@ -140,7 +153,9 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
         "kace": version("kace"),
         "python": platform.python_version(),
         "config": {
-            **config.model_dump(mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices", "tree"}),
+            **config.model_dump(
+                mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices", "tree", *PACE}
+            ),
             **url,
             **(_teacher(config) if config.synthesis else {}),
             "sampling": {

@@ -98,7 +98,15 @@ def open_library(tree: EpistemicTree, model: ChatModel, config: Config) -> Libra
 
         require_embeddings()
         ranking = rank_by_meaning
-    appetite = Appetite(config.max_card_tokens, ranking, config.refine_domain)
+    appetite = Appetite(
+        max_tokens=config.max_card_tokens,
+        max_cards=config.max_cards,
+        min_relevance=config.min_relevance,
+        ranking=ranking,
+        place_by=config.place_by,
+        refine=config.refine_domain,
+        at=config.cards_at,
+    )
     return Library(tree, model, seed=config.seed, appetite=appetite)
 
 

@@ -72,3 +72,12 @@ def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):
 def test_leave_one_out_finds_the_same(tmp_path: Path):
     tree = learned(World(), tmp_path / "tree", impact="leave_one_out", impact_calls=20_000)
     assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+
+
+def test_one_run_can_give_both_tiers_their_cards_and_revision_can_be_left_out(tmp_path: Path):
+    world = World()
+    tree = learned(world, tmp_path / "tree", add_runs=1, refine=0)
+    assert shown(tree) >= {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert accuracy(world, tree) == 1.0
+    steps = (tmp_path / "tree" / "learn" / "steps.jsonl").read_text()
+    assert '"MS+HS"' in steps and '"revise"' not in steps

@@ -60,3 +60,19 @@ def test_scratch_files_can_be_made(tmp_path: Path):
 def test_a_link_inside_the_folder_leads_nowhere_else(tmp_path: Path):
     done = behind_the_wall(tmp_path, "out/link.jsonl", "secret.read_text()")
     assert "the learner was not given" in done.stderr
+
+
+def test_libraries_on_the_import_path_can_be_loaded_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    library = tmp_path / "libraries"
+    library.mkdir()
+    (library / "late_library.py").write_text("loaded = True")
+    monkeypatch.setenv("PYTHONPATH", str(library))
+    done = behind_the_wall(tmp_path, "test.jsonl", "import late_library; assert late_library.loaded")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_working_folder_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = behind_the_wall(tmp_path, "test.jsonl", "secret.read_text()")
+    assert "the learner was not given" in done.stderr

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kace.prompt import card_block, template
 from kace.systems.sham import stand_ins
-from tests.systems.arena import DOMAINS, EVERYWHERE, TREE, Solver, ids, lost, solve
+from tests.systems.arena import CONFIG, DOMAINS, EVERYWHERE, TREE, Solver, ids, lost, solve
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,14 @@ def test_the_scaffold_is_the_prompt_of_a_block_without_its_cards():
             assert sham.endswith(after.partition("</cards>")[2])
     assert [(r.cards, r.tokens, r.classifier_calls) for r in solution.recalls] == [((), 0, 0)] * 2
     assert model.calls == 10
+
+
+def test_a_placebo_shows_as_many_cards_as_the_method_would():
+    real, sham = Solver(), Solver()
+    theirs, ours = (
+        solve("kace", real, config=CONFIG.model_copy(update={"max_cards": 1})),
+        solve("kace-placebo", sham, config=CONFIG.model_copy(update={"max_cards": 1})),
+    )
+    assert [len(recall.cards) for recall in ours.recalls] == [len(recall.cards) for recall in theirs.recalls] == [1, 1]
+    nothing = solve("kace-placebo", Solver(), config=CONFIG.model_copy(update={"min_relevance": 1.0}))
+    assert [recall.cards for recall in nothing.recalls] == [(), ()], "where the method is silent, so is its sham"

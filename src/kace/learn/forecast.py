@@ -66,9 +66,10 @@ def forecast(train: Sequence[Problem], config: Config, settings: Settings) -> tu
 
 
 def runs_per_epoch(settings: Settings, *, most: bool) -> float:
-    """Tiered runs an epoch: one for each tier that gains cards, the base, what measures impact, and the reruns."""
+    """Tiered runs an epoch: those that new cards are written from, the base, what measures impact, and the reruns."""
     dropout = settings.impact_runs if settings.impact == "dropout" else 0
-    return 3 + dropout + (settings.refine + 1 if most else settings.refine / 2)
+    unseen = 1 if settings.refine else 0
+    return settings.add_runs + 1 + dropout + (settings.refine + unseen if most else settings.refine / 2)
 
 
 def _solver(train: Sequence[Problem], config: Config, settings: Settings, *, most: bool) -> Load:
@@ -99,7 +100,7 @@ def _classifier(train: Sequence[Problem], per_problem: float) -> Load:
 def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Load:
     domains, share, tries = (MOST_DOMAINS, 1.0, 2) if most else (DOMAINS, FAILED_SHARE, 1)
     wards = domains + 1
-    looks = settings.refine if most else 1
+    looks = settings.refine if most else min(1, settings.refine)
     rounds = 2 * domains * (3 if settings.imagine else 2) + wards * looks
     calls = tries * (1 + settings.epochs * rounds)
     text = sum(len(p.text) for p in train) / len(train)

@@ -41,8 +41,8 @@ async def learn(study: Study) -> EpistemicTree:
     parts = await study.notebook.once(step, Partition, lambda: partition(study.train, study.teacher))
     study.growth.plant(parts.domains)
     for epoch in range(1, study.settings.epochs + 1):
-        for tier in (TierName.MS, TierName.HS):
-            await add(tier, epoch, study)
+        for tiers in rounds_of(study):
+            await add(tiers, epoch, study)
         await measure_and_revise(epoch, study)
         study.growth.snapshot(epoch)
     if study.settings.keep == "validated":
@@ -50,16 +50,23 @@ async def learn(study: Study) -> EpistemicTree:
     return study.growth.freeze()
 
 
-async def add(tier: TierName, epoch: int, study: Study) -> None:
-    """Phase 1: a tiered run, then new cards for every cell of the tier where it failed."""
+def rounds_of(study: Study) -> tuple[tuple[TierName, ...], ...]:
+    """The tiers that gain cards from one run."""
+    both = (TierName.MS, TierName.HS)
+    return (both,) if study.settings.add_runs == 1 else tuple((tier,) for tier in both)
+
+
+async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
+    """Phase 1: a tiered run, then new cards for every cell of the tiers where it failed."""
     tree = study.growth.tree
-    run = Step("add", "run", epoch, tier.value)
+    place = "+".join(tier.value for tier in tiers)
+    run = Step("add", "run", epoch, place)
     records = await study.practise(Exercise(run, study.train, tree, study.seed(epoch, ADD)))
-    cells = [Cell(tier, name) for name in tree.domain_names]
+    cells = [Cell(tier, name) for tier in tiers for name in tree.domain_names]
     ruled = await side_by_side([new_cards(cell, epoch, records, study) for cell in cells])
     gained = consolidate(tree, [card for rulings in ruled for card in rulings.admitted])
-    study.notebook.write_new(Step("add", "merge", epoch, tier.value), Merges(merged=gained.merged))
-    study.growth.commit(Step("add", "commit", epoch, tier.value), gained.changes)
+    study.notebook.write_new(Step("add", "merge", epoch, place), Merges(merged=gained.merged))
+    study.growth.commit(Step("add", "commit", epoch, place), gained.changes)
 
 
 async def new_cards(cell: Cell, epoch: int, records: Records, study: Study) -> Rulings:
@@ -91,6 +98,8 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
     impact = await study.notebook.once(measured, Impact, lambda: measure(epoch, tree, base, study))
     alpha = study.settings.alpha / study.settings.epochs
     credited = study.growth.commit(Step("refine", "credit", epoch), credit(tree, impact, epoch=epoch, alpha=alpha))
+    if not study.settings.refine:
+        return
     if retired(tree, credited):  # the tree reads differently now, so a revision needs another base to be held against
         again = Exercise(Step("refine", "rebase", epoch), study.train, credited, study.seed(epoch, BASE))
         base = await study.practise(again)

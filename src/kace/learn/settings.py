@@ -17,8 +17,12 @@ class Settings(Kept):
     epochs: Annotated[int, Field(ge=1, le=20)] = 2
     cards_per_problem: Annotated[int, Field(ge=1, le=3)] = 2
     """Cards the teacher may propose for each failed problem of a cell."""
-    refine: Annotated[int, Field(ge=1, le=2)] = 2
-    """Looks at a domain's candidate in an epoch: the first revision, then refinements of it."""
+    add_runs: Annotated[int, Field(ge=1, le=2)] = 2
+    """Runs that an epoch's new cards are written from: one a tier, the second reading the first one's cards, or one
+    for both tiers, which spares a solver run and a wait for the teacher."""
+    refine: Annotated[int, Field(ge=0, le=2)] = 2
+    """Looks at a domain's candidate in an epoch: the first revision, then refinements of it. 0: cards are measured, and
+    not rewritten."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.01
     """The least accuracy that a rewritten block must gain on its training problems."""
     alpha: Annotated[float, Field(gt=0, le=1)] = 0.1

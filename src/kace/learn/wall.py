@@ -45,6 +45,8 @@ def raise_wall(given: Iterable[Path]) -> None:
 def _interpreter() -> list[Path]:
     found = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
     found += [sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(__file__).parents[1])]
+    # Folders on the import path hold libraries, except the working folder, which `python -m` puts there.
+    found += [path for path in sys.path if path and _real(Path(path)) != _real(Path.cwd())]
     return [Path(path) for path in (*found, *SYSTEM)]
 
 

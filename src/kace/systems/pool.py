@@ -54,7 +54,7 @@ class Pool(Library):
             return replace(earlier[-1], tier=tier, classifier_calls=0, classifier_usage=Usage())
         pick = await self.chooser.choose(problem, self.pool) if self.pool else NO_PICK
         cards, tokens, estimated = await self._fit(problem, pick.cards)
-        return Recall(tier, (), cards, len(self.pool), tokens, estimated, pick.calls, pick.usage)
+        return Recall(tier, (), cards, len(self.pool), tokens, estimated, pick.calls, pick.usage, at=self.appetite.at)
 
 
 def pool_of(tree: EpistemicTree) -> tuple[Card, ...]:

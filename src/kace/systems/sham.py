@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kace.attempt import Attempt
+from kace.cards import Card
 from kace.knowledge import Library, Recall
 from kace.problem import Problem
+from kace.prompt import Position
 from kace.systems.base import Bench
 from kace.systems.placed import several_domains
 from kace.systems.tiered import Tiered, library_of
@@ -31,8 +33,26 @@ class Placebo(Library):
         others = stand_ins(placement.domains, self.tree.domain_names)
         shown = self.tree.project(tier, others)
         block = [card for card in shown if set(card.domain_tags).isdisjoint(placement.domains)]
-        cards, tokens, estimated = await self._fit(problem, block)
-        return Recall(tier, placement.domains, cards, len(block), tokens, estimated, placement.calls, placement.usage)
+        cards, tokens, estimated = await self._fit(problem, self._as_many(problem, block, tier, placement.domains))
+        return Recall(
+            tier,
+            placement.domains,
+            cards,
+            len(block),
+            tokens,
+            estimated,
+            placement.calls,
+            placement.usage,
+            at=self.appetite.at,
+        )
+
+    def _as_many(
+        self, problem: Problem, block: Sequence[Card], tier: TierName, domains: tuple[str, ...]
+    ) -> Sequence[Card]:
+        """As many cards as the method would choose of its own block: the arms differ in knowledge, not in length."""
+        if self.appetite.max_cards is None and not self.appetite.min_relevance:
+            return block
+        return self._best(problem, block, len(self._wanted(problem, self.tree.project(tier, domains))))
 
 
 def stand_ins(placed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]:
@@ -52,13 +72,15 @@ def stand_ins(placed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]
 class EmptyBlock:
     """The words that introduce cards, and no cards."""
 
+    at: Position = "instructions"
+
     async def read(
         self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Recall]
     ) -> Recall | None:
         """The empty block; nobody is asked for a domain."""
         if tier is TierName.ES:
             return None
-        return Recall(tier, domains=(), cards=(), eligible=0, tokens=0, estimated=False, scaffold=True)
+        return Recall(tier, domains=(), cards=(), eligible=0, tokens=0, estimated=False, scaffold=True, at=self.at)
 
 
 def open_placebo(bench: Bench) -> Tiered:
@@ -70,4 +92,4 @@ def open_placebo(bench: Bench) -> Tiered:
 
 def open_scaffold(bench: Bench) -> Tiered:
     """The prompt of a block, empty."""
-    return Tiered("kace-scaffold", EmptyBlock())
+    return Tiered("kace-scaffold", EmptyBlock(bench.config.cards_at))

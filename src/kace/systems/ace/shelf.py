@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kace.attempt import Attempt
-from kace.domain import classify
+from kace.domain import PlaceBy, place
 from kace.knowledge import Recall
 from kace.models.base import ChatModel
 from kace.problem import Problem
@@ -28,6 +28,7 @@ class DomainNotes:
     domains: tuple[Domain, ...]
     playbooks: Mapping[str, Playbook]
     classifier: ChatModel
+    place_by: PlaceBy
     seed: int
     measure: Measure
 
@@ -35,7 +36,7 @@ class DomainNotes:
         self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Recall]
     ) -> Recall | None:
         """Place the problem, and read what its domains have; nothing where the classifier cannot say."""
-        placed = await classify(problem, self.domains, self.classifier, seed=self.seed)
+        placed = await place(problem, self.domains, self.classifier, by=self.place_by, seed=self.seed)
         texts = (self.playbooks[name].text for name in placed.domains if name in self.playbooks)
         notes = "\n\n".join(text for text in texts if text)
         size = await self.measure(notes)
@@ -65,7 +66,14 @@ def open_tiered_ace(bench: Bench) -> Tiered:
 def open_domain_ace(bench: Bench) -> Flat:
     """One attempt with the playbook of the problem's domain in view."""
     books = read_playbooks(made(bench), "domain-ace")
-    shelf = DomainNotes(books.domains, books.playbooks, bench.classifier, bench.seed, Measure(bench.classifier))
+    shelf = DomainNotes(
+        books.domains,
+        books.playbooks,
+        bench.classifier,
+        bench.config.place_by,
+        bench.seed,
+        Measure(bench.classifier),
+    )
     return Flat("domain-ace", shelf=shelf)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kace.domain import classify
+from kace.domain import place
 from kace.learn.notebook import Step
 from kace.learn.teacher import side_by_side
 from kace.learn.verdicts import Kept
@@ -37,7 +37,7 @@ class AceDials(Dials):
 
     EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs"})
 
-    batch: Annotated[int, Field(ge=1, le=100)] = 8
+    batch: Annotated[int, Field(ge=1, le=1_000)] = 8
     """Problems between two visits of the curator."""
     budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 2_000
     """What a playbook may weigh, as the solver reads it."""
@@ -114,10 +114,10 @@ def batches(problems: Sequence[Problem], size: int, seed: int) -> Iterator[tuple
 
 
 async def _place(ground: Ground, domains: tuple[Domain, ...]) -> Placed:
-    model, seed = ground.session.classifier, ground.plan.config.seed
+    model, seed, by = ground.session.classifier, ground.plan.config.seed, ground.plan.config.place_by
     placed: dict[str, tuple[str, ...]] = {}
     for some in batches(ground.plan.train, ground.session.window, seed):
-        found = await side_by_side(classify(problem, domains, model, seed=seed) for problem in some)
+        found = await side_by_side(place(problem, domains, model, by=by, seed=seed) for problem in some)
         placed |= {problem.id: placement.domains for problem, placement in zip(some, found, strict=True)}
     return Placed(domains=placed)
 
