@@ -12,19 +12,9 @@ from functools import lru_cache
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Literal
 
+from kace.asking import Question, ask
 from kace.fence import fenced, neutral, shortened
-from kace.models.base import (
-    AttemptKey,
-    ChatModel,
-    Message,
-    ModelError,
-    Reply,
-    Request,
-    Role,
-    Sampling,
-    Usage,
-    total,
-)
+from kace.models.base import ChatModel, Message, Role, Usage
 from kace.problem import Problem
 from kace.prompt import template
 from kace.rank import Index, words
@@ -32,10 +22,8 @@ from kace.rank import Index, words
 if TYPE_CHECKING:
     from kace.tree import Domain
 
-MAX_TOKENS = 512
 FIRST, REFINED = "DOMAIN", "DOMAIN2"
 """Where the calls stand among a problem's attempts."""
-TRIES = 2
 MAX_EXAMPLES = 30
 """Signals shown in all, the same number of each domain. They are read once and then come from the prefix cache."""
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
@@ -102,23 +90,17 @@ async def classify(
     names = tuple(domain.name for domain in registry)
     if len(names) < 2:
         return Placement(names)  # nothing to ask
-    messages = classifier_prompt(problem.text, registry, attempts_in_view)
-    tier = REFINED if attempts_in_view else FIRST
-    replies: list[Reply] = []
-    found: tuple[str, ...] = ()
-    for index in range(TRIES):
-        key = AttemptKey(problem.id, seed, tier, index)
-        request = Request(messages, Sampling(0.0, MAX_TOKENS, key.sampling_seed()), key, choices_of(names))
-        try:
-            replies.append(await model.complete(request))
-        except ModelError:
-            break
-        found = read_names(replies[-1].text, names)
-        if found:
-            break
-        messages = _asked_again(messages, replies[-1].text)
-    raw = tuple(reply.text for reply in replies)
-    return Placement(found, index + 1, total([reply.usage for reply in replies]), raw)
+    question = Question(
+        messages=classifier_prompt(problem.text, registry, attempts_in_view),
+        problem=problem.id,
+        seed=seed,
+        tier=REFINED if attempts_in_view else FIRST,
+        read=lambda reply: read_names(reply, names) or None,
+        again=_asked_again,
+        choices=choices_of(names),
+    )
+    heard = await ask(model, question)
+    return Placement(heard.said or (), heard.calls, heard.usage, heard.raw)
 
 
 def choices_of(names: Sequence[str]) -> tuple[str, ...]:

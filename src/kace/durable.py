@@ -14,13 +14,13 @@ from types import TracebackType
 from kace.errors import KaceError
 
 
-def write_atomic(path: Path, text: str) -> None:
+def write_atomic(path: Path, content: str | bytes) -> None:
     """Replace a file so that a reader, or a crash, sees the old content or the new and nothing between."""
     temp = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temp.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with temp.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         temp.replace(path)

@@ -75,18 +75,9 @@ def _write_plots(found: Evaluation, folder: Path, *, pdfs: bool) -> dict[str, Pa
         written[plot.title] = folder / f"{plot.name}.svg"
         write_atomic(written[plot.title], svg(picture))
         if pdfs:
-            _write_bytes(folder / f"{plot.name}.pdf", pdf(picture))
+            write_atomic(folder / f"{plot.name}.pdf", pdf(picture))
     note(f"plots        {folder}: {len(written)} as SVG{' and PDF' if pdfs else ''}")
     return written
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    from kace.durable import cannot_write
-
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise cannot_write(path, error) from None
 
 
 def _write_report(found: Evaluation, place: Path, drawn: dict[str, Path]) -> None:

@@ -9,28 +9,15 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kace.asking import Question, ask
 from kace.cards import Card
 from kace.fence import fenced, shortened
-from kace.models.base import (
-    AttemptKey,
-    ChatModel,
-    Message,
-    ModelError,
-    Reply,
-    Request,
-    Role,
-    Sampling,
-    Usage,
-    chat,
-    total,
-)
+from kace.models.base import ChatModel, Message, Role, Usage, chat
 from kace.problem import Problem
 from kace.prompt import template
 
 TIER = "ROUTE"
 """Where the calls stand among a problem's attempts."""
-MAX_TOKENS = 512
-TRIES = 2
 MAX_PROBLEM_CHARS = 3_000
 
 NO_USAGE = Usage()
@@ -67,22 +54,17 @@ class Router:
     async def choose(self, problem: Problem, pool: Sequence[Card]) -> Pick:
         """At most `k` cards; none where the call fails or two replies cannot be used."""
         known = {card.card_id: card for card in pool}
-        messages = routing_prompt(problem.text, pool, self.k)
-        replies: list[Reply] = []
-        picked: tuple[str, ...] | None = None
-        for index in range(TRIES):
-            key = AttemptKey(problem.id, self.seed, TIER, index)
-            try:
-                request = Request(messages, Sampling(0.0, MAX_TOKENS, key.sampling_seed()), key)
-                replies.append(await self.model.complete(request))
-            except ModelError:
-                break
-            picked = read_ids(replies[-1].text, known, self.k)
-            if picked is not None:
-                break
-            messages = _asked_again(messages)
-        cards = tuple(known[card_id] for card_id in picked or ())
-        return Pick(cards, index + 1, total([reply.usage for reply in replies]), picked is not None)
+        question = Question(
+            messages=routing_prompt(problem.text, pool, self.k),
+            problem=problem.id,
+            seed=self.seed,
+            tier=TIER,
+            read=lambda reply: read_ids(reply, known, self.k),
+            again=_asked_again,
+        )
+        heard = await ask(self.model, question)
+        cards = tuple(known[card_id] for card_id in heard.said or ())
+        return Pick(cards, heard.calls, heard.usage, heard.said is not None)
 
 
 def routing_prompt(problem: str, pool: Sequence[Card], k: int) -> tuple[Message, ...]:
@@ -106,7 +88,7 @@ def read_ids(reply: str, known: Collection[str], k: int) -> tuple[str, ...] | No
     return tuple(dict.fromkeys(name for name in named if name in known))[:k] or None
 
 
-def _asked_again(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _asked_again(messages: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
     # The reply itself is not shown again, since a problem may have dictated it.
     system, user = messages
     return (system, Message(Role.USER, f"{user.content}\n\n{template('systems/route_retry')}"))
