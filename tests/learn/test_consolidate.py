@@ -135,3 +135,10 @@ def test_any_cards_can_join_any_tree_and_the_second_time_nothing_is_new(held, fi
     assert len(after) == len(held) + added and added + len(done.merged) == len(proposed)
     assert not any(isinstance(change, Add) for change in consolidate(after, proposed).changes)
     assert consolidate(held, proposed) == done
+
+
+def test_a_namesake_that_another_tier_reads_is_a_card_of_its_own():
+    hard, elsewhere = card(difficulty_tag=Difficulty.HARD), card(domain_tags=("geometry",))
+    done = consolidate(tree(card()), [hard, elsewhere, hard])
+    assert [change.card.card_id for change in done.changes] == ["EXACT_PAIR_COUNT_HARD", "EXACT_PAIR_COUNT_GEOMETRY"]
+    assert [each.into for each in done.merged] == ["EXACT_PAIR_COUNT_HARD"], "said twice, it is one card"

@@ -12,13 +12,16 @@ from kace.config import load_config
 from kace.learn.loop import learn
 from kace.learn.opening import Plan, open_study
 from kace.learn.settings import Settings
+from kace.models.base import Request
+from kace.models.scripted import Scripted
 from kace.problem import Problem
 from kace.run import solve_all
 from kace.session import open_session
 from kace.solution import Solution
 from kace.store import TreeStore, open_tree
+from kace.tiers import TierName
 from kace.tree import EpistemicTree
-from tests.learn.world import IDLE, MISLEADING, RULES, World, problems
+from tests.learn.world import IDLE, MISLEADING, RULES, World, problems, solve
 
 CONFIG = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
 TRAIN, TEST = problems(8), problems(4, start=50)
@@ -81,3 +84,32 @@ def test_one_run_can_give_both_tiers_their_cards_and_revision_can_be_left_out(tm
     assert accuracy(world, tree) == 1.0
     steps = (tmp_path / "tree" / "learn" / "steps.jsonl").read_text()
     assert '"MS+HS"' in steps and '"revise"' not in steps
+
+
+class Sure(World):
+    """A solver that agrees with itself on a wrong answer to every flim, and a teacher who keeps what it was shown."""
+
+    def solver(self) -> Scripted:
+        def say(request: Request) -> str:
+            easy = request.attempt.tier == TierName.ES.value
+            return "\\boxed{1}" if easy and "the flim of" in request.messages[-1].content else solve(request)
+
+        return Scripted(say, name="world")
+
+    def teacher(self) -> Scripted:
+        def say(request: Request) -> str:
+            seen.append(request.messages[-1].content)
+            return self.teach(request)
+
+        return Scripted(say, name="world-teacher")
+
+
+seen: list[str] = []
+
+
+@pytest.mark.parametrize("confident", [False, True])
+def test_a_rule_that_es_is_confidently_wrong_about_is_learned_only_on_demand(tmp_path: Path, confident: bool):
+    seen.clear()
+    tree = learned(Sure(), tmp_path / "tree", add_runs=1, refine=0, epochs=1, confident=confident)
+    assert any("Exit: es_unanimous" in asked for asked in seen) is confident
+    assert ("EXACT_FLIM_RULE" in tree) is confident

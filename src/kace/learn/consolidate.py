@@ -18,6 +18,7 @@ NEAR_DUPLICATE = 0.7
 SEQUENCE = 3
 MAX_SUPPORTING = 64
 """A card names no more problems than this; the first ones stay."""
+MAX_ID_TOKENS = 6
 MAX_COUNT = 1 << 53
 """The largest number a card's counter holds."""
 
@@ -61,15 +62,18 @@ class _Sense:
 def consolidate(tree: EpistemicTree, cards: Sequence[Card]) -> Consolidated:
     """Add cards to a tree, each once.
 
-    A card is the same as one before it if it has the same id, or says nearly the same where the same tier reads both.
+    A card is the same as one before it if the same tier reads both and it has the same id or says nearly the same.
     The first stays, and its provenance takes up the other's. A deprecated card takes up nothing and is not revived.
+    A card that shares its id with one of another tier or domain is no repetition, since no attempt reads both: it
+    gets an id of its own.
     Formulas that differ in a sign or a number never count as the same, however alike their words.
     """
     known = dict(tree.cards)
     senses = {name: _sense(card) for name, card in known.items()}
     merged: list[Merge] = []
     changed: dict[str, Card] = {}
-    for card in cards:
+    for proposed in cards:
+        card = _renamed(proposed, known)
         sense = _sense(card)
         twin = _twin(card, sense, known, senses)
         if twin is None:
@@ -104,6 +108,20 @@ def _twin(card: Card, sense: _Sense, known: dict[str, Card], senses: dict[str, _
     ]
     # Among equals the first one stays.
     return max(alike, key=lambda pair: pair[0])[1] if alike else None
+
+
+def _renamed(card: Card, known: dict[str, Card]) -> Card:
+    """The card under an id that tells it from its namesake elsewhere; as it is, where that is not needed or no use."""
+    namesake = known.get(card.card_id)
+    if namesake is None or _read_together(card, namesake):
+        return card
+    place = card.difficulty_tag if card.difficulty_tag is not namesake.difficulty_tag else card.domain_tags[0]
+    suffix = str(place).upper().split("_")
+    stem = card.card_id.split("_")[: MAX_ID_TOKENS - len(suffix)]
+    name = "_".join((*stem, *suffix))
+    if name in known and not _read_together(card, known[name]):
+        return card
+    return card_of({**card.model_dump(mode="json"), "card_id": name})
 
 
 def _reason(card: Card, twin: Card) -> str:

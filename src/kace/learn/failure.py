@@ -48,15 +48,20 @@ def failures(
         Failure(
             problem=problems[record.problem],
             exit=record.exit_name,
-            attempts=tuple(
-                WrongAttempt(a.tier, a.index, a.answer, text_of(a)[-TAIL_CHARS:])
-                for a in record.attempts
-                if a.tier is cell.tier and not a.correct
-            ),
+            attempts=wrong_attempts(record, cell.tier, text_of),
             shown={recall.tier: recall.cards for recall in record.recalls},
         )
         for record in records
         if cell.domain in record.domains and not delivered(record, cell.tier)
+    )
+
+
+def wrong_attempts(record: SolveRecord, tier: TierName, text_of: TextOf) -> tuple[WrongAttempt, ...]:
+    """A tier's attempts without the expected answer."""
+    return tuple(
+        WrongAttempt(a.tier, a.index, a.answer, text_of(a)[-TAIL_CHARS:])
+        for a in record.attempts
+        if a.tier is tier and not a.correct
     )
 
 

@@ -11,6 +11,7 @@ from kace.dropout import Dropout
 from kace.learn.admit import Desk, admit, screen
 from kace.learn.cell import Cell
 from kace.learn.commit import CommitRule, Look, look
+from kace.learn.confident import Placements, confident_failures, left_wrong, place_all
 from kace.learn.consolidate import Merges, consolidate
 from kace.learn.credit import credit
 from kace.learn.effects import dropout_lifts
@@ -62,16 +63,26 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     place = "+".join(tier.value for tier in tiers)
     run = Step("add", "run", epoch, place)
     records = await study.practise(Exercise(run, study.train, tree, study.seed(epoch, ADD)))
-    cells = [Cell(tier, name) for tier in tiers for name in tree.domain_names]
-    ruled = await side_by_side([new_cards(cell, epoch, records, study) for cell in cells])
+    gone = await gone_wrong(Step("add", "place", epoch, place), records, study) if study.settings.confident else {}
+    failed = {
+        cell: (*study.failed(records, cell), *gone.get(cell.domain, ()))
+        for cell in (Cell(tier, name) for tier in tiers for name in tree.domain_names)
+    }
+    ruled = await side_by_side([new_cards(cell, epoch, found, study) for cell, found in failed.items()])
     gained = consolidate(tree, [card for rulings in ruled for card in rulings.admitted])
     study.notebook.write_new(Step("add", "merge", epoch, place), Merges(merged=gained.merged))
     study.growth.commit(Step("add", "commit", epoch, place), gained.changes)
 
 
-async def new_cards(cell: Cell, epoch: int, records: Records, study: Study) -> Rulings:
+async def gone_wrong(step: Step, records: Records, study: Study) -> dict[str, tuple[Failure, ...]]:
+    """By domain, the problems that ES left with a wrong answer it was sure of."""
+    left, domains = left_wrong(records), study.growth.tree.domains
+    placed = await study.notebook.once(step, Placements, lambda: place_all(left, domains, study))
+    return {domain.name: confident_failures(left, placed, domain.name, study) for domain in domains}
+
+
+async def new_cards(cell: Cell, epoch: int, failed: tuple[Failure, ...], study: Study) -> Rulings:
     """The cards a cell gains: proposed by the teacher from its failures, then admitted one by one."""
-    failed = study.failed(records, cell)
     if not failed:
         return Rulings()
     known, domains = cards_of(cell, study.growth.tree), study.growth.tree.domain_names

@@ -20,6 +20,9 @@ class Settings(Kept):
     add_runs: Annotated[int, Field(ge=1, le=2)] = 2
     """Runs that an epoch's new cards are written from: one a tier, the second reading the first one's cards, or one
     for both tiers, which spares a solver run and a wait for the teacher."""
+    confident: bool = False
+    """Learn also from problems that ES got wrong with both attempts agreed. They stay out of reach themselves; others
+    of their kind may not be."""
     refine: Annotated[int, Field(ge=0, le=2)] = 2
     """Looks at a domain's candidate in an epoch: the first revision, then refinements of it. 0: cards are measured, and
     not rewritten."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from kace.tree import EpistemicTree
 
 DEFAULT_K = 8
+WARY = 0.6
+"""The share of a card's trigger that must stand in a problem for `kace-wary` to doubt ES."""
 CANDIDATES = 20
 
 Facts = Mapping[str, int | str]
@@ -159,6 +161,10 @@ def _unbounded(k: int) -> Facts:
     return {"max_card_tokens": "not applied"}
 
 
+def _doubting(k: int) -> Facts:
+    return {"doubts_es_from_relevance": str(WARY)}
+
+
 def _retrieved(k: int) -> Facts:
     return {"k": k}
 
@@ -178,6 +184,13 @@ _TABLE = (
     _spec("best-of-5", _later("flat", "open_best_of_5"), "five attempts, the plurality wins; any N from 2 to 100"),
     _spec("tiered", _later("tiered", "open_tiered"), "the ladder, reading nothing"),
     _spec("kace", _later("tiered", "open_kace"), "the ladder, reading its block of the tree", Need.TREE),
+    _spec(
+        "kace-wary",
+        _later("wary", "open_wary"),
+        "beyond the paper: past an agreed ES where a card speaks of the problem",
+        Need.TREE,
+        facts=_doubting,
+    ),
     _spec(
         "kace-no-domain",
         _later("placed", "open_no_domain"),
