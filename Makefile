@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := $(if $(REPLAY),--replay,)
 
-.PHONY: demo test check bench lock clean
+.PHONY: demo test check bench experiments lock clean
 
 demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
@@ -19,6 +19,11 @@ check: .venv/installed
 bench: .venv/installed
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+# Tables and plots of the published runs, drawn anew from their votes; arms.txt names the runs, the first is the base.
+experiments: .venv/installed
+	@for arms in experiments/*/*/arms.txt; do folder=$$(dirname $$arms); \
+	  $(BIN)/kace report $$(sed "s|^|$$folder/runs/|" $$arms) --tree $$folder/tree --format md --out $$folder --plots $$folder/plots --no-pdf || exit 1; done
+
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kace needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -31,7 +36,7 @@ bench: .venv/installed
 # Rewrites requirements.lock from pyproject.toml; needs uv on PATH. Emits hashes and no index addresses.
 lock:
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra anthropic --extra local --extra embeddings --extra data --extra gepa --extra plots --extra dev \
+	  --extra anthropic --extra local --extra embeddings --extra data --extra gepa --extra plots --extra serve --extra dev \
 	  pyproject.toml requirements-build.in --output-file requirements.lock
 
 clean:

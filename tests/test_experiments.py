@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 from kace.config import load_config
@@ -16,12 +17,16 @@ from kace.session import open_session
 from kace.solution import Solution
 from kace.store import TreeStore, open_tree
 from kace.summary import Summary
+from kace.systems.base import SYSTEMS
 from kace.tiers import ExitPath
 from kace.trace import SolveRecord
+from tests.command import run_kace
 
-STARTER = Path(__file__).resolve().parents[1] / "experiments" / "starter"
+ROOT = Path(__file__).resolve().parents[1]
+STARTER = ROOT / "experiments" / "starter"
 RATES = STARTER / "solve-rates"
 LEARNED = STARTER / "learn"
+SYSTEMS_RUN = STARTER / "systems"
 
 
 def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
@@ -55,3 +60,25 @@ def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path
     assert published.verify() == []
     for epoch in ("epoch-1.jsonl", "epoch-2.jsonl"):
         assert open_tree(tmp_path / "tree" / "snapshots" / epoch) == open_tree(LEARNED / "tree" / "snapshots" / epoch)
+
+
+def test_the_published_table_of_all_systems_comes_out_of_its_votes(tmp_path: Path):
+    here = SYSTEMS_RUN.relative_to(ROOT)
+    arms = (SYSTEMS_RUN / "arms.txt").read_text().split()
+    assert set(arms) == set(SYSTEMS)
+    runs = [str(here / "runs" / name) for name in arms]
+    drawn = ["--tree", str(here / "tree"), "--format", "md", "--out", str(tmp_path), "--plots", str(tmp_path / "plots")]
+    done = run_kace(ROOT, "report", *runs, *drawn, KACE_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.md").read_text() == (SYSTEMS_RUN / "report.md").read_text()
+
+
+def test_every_run_that_read_the_published_tree_read_this_one():
+    frozen = TreeStore.open(SYSTEMS_RUN / "tree").frozen_hash
+    trees = {
+        run.parent.name: json.loads(run.read_text())["tree"]
+        for run in sorted((SYSTEMS_RUN / "runs").glob("*/run.json"))
+    }
+    read = {name: tree["hash"] for name, tree in trees.items() if tree}
+    assert {name for name, digest in read.items() if digest != frozen} == {"kace-reflections"}
+    assert len(read) == 11

@@ -88,6 +88,7 @@ class RecallRecord(_Record):
     tokens: int
     estimated: bool
     classifier_calls: int
+    """Calls made to choose what is read: to place the problem or, in some compared systems, to pick cards."""
     classifier_input: int
     classifier_output: int
     notes: str = ""

@@ -25,7 +25,7 @@ def metrics_lines(found: Metrics) -> list[str]:
         lines.append(f"failed       {found.failed} solves lost a call and count as they stand{said}")
     lines.append(
         f"calls        {found.paper_calls:.2f} a problem by the paper's count, {found.real_calls:.2f} really made"
-        + (f", {found.classifier_calls:.2f} to place it" if found.classifier_calls else "")
+        + (f", {found.classifier_calls:.2f} to choose what it reads" if found.classifier_calls else "")
     )
     lines.append(f"tokens       {found.input:.0f} in ({found.cached:.0f} cached), {found.output:.0f} out, a solve")
     if found.card_tokens:
