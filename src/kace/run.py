@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -52,9 +52,12 @@ class Run:
         manifest: dict[str, object],
         *,
         calls: CallStore | None = None,
+        reuse: Sequence[Path] = (),
         held: tuple[str, ...] = ("v", "config", "prompts", "tree"),
     ) -> None:
         """With a call store given, which stays the caller's to close, several runs pay once for what they share.
+
+        What runs in `reuse` asked and heard is not asked again either, and their folders stay as they are.
 
         `held` are the parts of the manifest that must be the same whenever the run is opened.
         """
@@ -70,7 +73,7 @@ class Run:
         self._done: dict[tuple[str, int], Place] = {}
         self._index()
         self._shared = calls is not None
-        self.calls = CallStore(folder / "calls") if calls is None else calls
+        self.calls = CallStore(folder / "calls", [each / "calls" for each in reuse]) if calls is None else calls
 
     def __len__(self) -> int:
         return len(self._done)

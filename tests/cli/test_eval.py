@@ -49,6 +49,19 @@ def test_another_system_in_the_same_folder_is_refused(kace: Kace):
     assert done.returncode == 2 and "another system 'name'" in done.stderr
 
 
+def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path):
+    settings = ("--data", "p.jsonl", *DICE, "--seeds", "1")
+    assert kace("eval", "--system", "tiered", *settings, "--out", "first").returncode == 0
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "first" / "calls").iterdir()}
+    done = kace("eval", "--system", "kace-scaffold", *settings, "--reuse", "first", "--out", "second")
+    assert done.returncode == 0, done.stderr
+    attempts = [attempt for row in rows(tmp_path / "second") for attempt in row["attempts"]]
+    assert all(attempt["from_cache"] is (attempt["tier"] == "ES") for attempt in attempts)
+    own = "".join(path.read_text() for path in (tmp_path / "second" / "calls").iterdir())
+    assert own.count('"tier":"ES"') == 2 * len(problems(2)), "what was reused is kept with the run"
+    assert {path.name: path.read_bytes() for path in (tmp_path / "first" / "calls").iterdir()} == kept
+
+
 def test_every_system_is_listed_with_what_it_is(kace: Kace):
     listed = kace("eval", "--system", "list").stdout
     for name in ("single", "best-of-5", "tiered", "kace", "kace-placebo", "ace", "tiered-gepa"):
@@ -57,6 +70,7 @@ def test_every_system_is_listed_with_what_it_is(kace: Kace):
 
 WRONG = {
     "unknown system": (("--system", "kase"), "did you mean 'kace'"),
+    "nothing to reuse": (("--system", "tiered", "--reuse", "nowhere"), "no calls are kept there"),
     "no tree": (("--system", "kace"), "reads a tree"),
     "no artefact": (("--system", "tiered-ace"), "kace train ace"),
     "unknown data": (("--data", "nowhere.jsonl"), "nowhere.jsonl"),

@@ -44,6 +44,7 @@ def evaluate(
     cards_at: str = typer.Option(None, help="Show cards after the instructions or right before the problem."),
     rank_by: str = typer.Option(None, help="Rank such a block by words or by meaning."),
     refine_domain: bool = typer.Option(None, "--refine-domain", help="Classify again after a failed MS."),
+    reuse: list[Path] = typer.Option([], help="A run whose calls are not paid again where the same is asked."),
     out: Path = typer.Option(None, help="The run directory; the same command goes on in it."),
     temperature: float = typer.Option(None, help="Override the temperature of every tier."),
     max_tokens: int = typer.Option(None, help="Override the token cap of every tier."),
@@ -83,7 +84,7 @@ def evaluate(
     config = load_config(flags, file=config_file)
     found = load_data(data, split, config, data_dir=data_dir, field=field, limit=limit)
     trial = Trial(system, found, config, seeds, open_tree(tree) if tree else None, artefact, k)
-    _evaluate(trial, out or trial.folder(), as_json=as_json)
+    _evaluate(trial, out or trial.folder(), reuse, as_json=as_json)
 
 
 def benchmark_preset(data: str, model: str | None) -> str | None:
@@ -121,12 +122,16 @@ def _list() -> None:
     print_lines(f"{name:<{width}}  {spec.about}" for name, spec in SYSTEMS.items())
 
 
-def _evaluate(trial: Trial, folder: Path, *, as_json: bool) -> None:
+def _evaluate(trial: Trial, folder: Path, reuse: list[Path], *, as_json: bool) -> None:
     from kace.cli.weights import ensure_weights
 
     ensure_weights(trial.config)
+    if strange := next((each for each in reuse if not (each / "calls").is_dir()), None):
+        raise UsageError(
+            f"--reuse {strange}: no calls are kept there", fix="name the folder of a run that kace eval made"
+        )
     began = time.monotonic()
-    with trial.open(folder) as run:
+    with trial.open(folder, reuse) as run:
         go_on(trial, run)
     show_metrics(trial, folder, as_json=as_json)
     note(f"seconds      {time.monotonic() - began:.0f}")

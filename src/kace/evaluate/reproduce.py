@@ -147,10 +147,17 @@ def _evaluation(arm: str, order: Order) -> Work:
         option = "--tree" if Need.TREE in spec.needs else "--artefact"
         learned = (option, str(order.out / "trained" / trainer))
     data = ("--data", str(data_file(order, "test")), "--seeds", str(order.seeds))
-    command = ("eval", "--system", arm, *data, *order.model, *learned, "--out", str(order.out / "runs" / arm))
+    # Ladders ask the same at ES: paid once, and what differs between them is what they read.
+    first = next((each for each in order.arms if _climbs(each)), arm)
+    shared = ("--reuse", str(order.out / "runs" / first)) if _climbs(arm) and arm != first else ()
+    command = ("eval", "--system", arm, *data, *order.model, *learned, *shared, "--out", str(order.out / "runs" / arm))
     solves = order.sizes["test"] * order.seeds
     expected, most = _calls(arm)
     return Work(f"{arm} on {order.sizes['test']} test problems", command, (expected * solves, most * solves))
+
+
+def _climbs(arm: str) -> bool:
+    return arm.startswith(("tiered", "kace"))
 
 
 def _reads_learned_tree(arm: str) -> bool:

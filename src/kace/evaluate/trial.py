@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,9 +64,9 @@ class Trial:
         source = f"{manifest['system']}{manifest['data']}".encode()
         return default_folder(f"{self.system}-{self.data.name}-{self.data.split}", manifest, source)
 
-    def open(self, folder: Path) -> Run:
-        """The run directory, which refuses another trial."""
-        return Run(folder, self.manifest(), held=HELD)
+    def open(self, folder: Path, reuse: Sequence[Path] = ()) -> Run:
+        """The run directory, which refuses another trial. Calls that runs in `reuse` made are not paid again."""
+        return Run(folder, self.manifest(), reuse=reuse, held=HELD)
 
 
 async def run_trial(

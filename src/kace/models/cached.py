@@ -7,6 +7,7 @@ it without a lock and a kill costs at most the line being written. Nothing in it
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -74,12 +75,13 @@ class CallRecord(BaseModel):
 class CallStore:
     """Finished calls by key. Reads every segment in the folder, writes to one of its own.
 
-    A call is held in memory as two integers, the head of its key and its place, so that a store may be large.
+    A call is held in memory as two integers, the head of its key and its place, so that a store may be large. Calls of
+    other folders are read too, and copied when they are used: the store stays whole without them.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, also: Sequence[Path] = ()) -> None:
         self.folder = folder
-        self._segments = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+        self._segments = [path for each in (*also, folder) if each.is_dir() for path in sorted(each.glob("*.jsonl"))]
         self._own: LineLog | None = None
         self._places: dict[int, int] = {}
         for number in range(len(self._segments)):
@@ -101,7 +103,11 @@ class CallStore:
             record = CallRecord.model_validate_json(line)
         except ValidationError:
             return None
-        return record.reply() if record.key == key else None
+        if record.key != key:
+            return None
+        if self._segments[number].parent != self.folder:
+            self.put(record)
+        return record.reply()
 
     def put(self, record: CallRecord) -> None:
         """Keep a finished call. When this returns, a kill can no longer lose it."""
