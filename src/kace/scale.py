@@ -35,6 +35,7 @@ def scale_over(low: float, high: float, *, about: int = 5) -> Scale:
         low, high = low - 0.05 * max(1.0, abs(low)), high + 0.05 * max(1.0, abs(high))
     span = high - low
     size: float = 10 ** math.floor(math.log10(span / about))
-    step = next(size * n for n in (1, 2, 2.5, 5, 10) if span / (size * n) <= about)
+    # No 2.5: labels are rounded to whole figures, and every other one would be false.
+    step = next(size * n for n in (1, 2, 5, 10) if span / (size * n) <= about)
     bottom, top = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     return Scale(bottom, top if top > bottom else bottom + step, step)
