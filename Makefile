@@ -3,13 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := $(if $(REPLAY),--replay,)
 
-.PHONY: demo test check bench experiments lock clean
+.PHONY: demo test check browser bench experiments lock clean
 
 demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
 
-test: .venv/installed check
+test: .venv/installed check browser
 	@$(BIN)/python -m pytest
+
+# The viewer is tested in a real browser. Where it cannot be had, those tests are skipped and say so.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "Installing Chromium for the browser tests ..." && apt-get -qq update >/dev/null \
+	  && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1; } \
+	  || echo "CHROMIUM CANNOT BE INSTALLED HERE: the browser tests will be skipped (apt-get install chromium)"
 
 check: .venv/installed
 	@$(BIN)/ruff check .
