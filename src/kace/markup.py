@@ -10,7 +10,7 @@ from collections.abc import Iterable
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-_EMPTY = frozenset({"meta", "link", "line", "rect", "circle", "path", "br"})
+_EMPTY = frozenset({"meta", "link", "line", "rect", "circle", "path", "br", "hr", "input"})
 
 
 class Html(str):
@@ -40,5 +40,5 @@ def tag(name: str, /, *parts: str, **attributes: str | float | None) -> Html:
     # An attribute's value is escaped even where it is markup: there it can only be text.
     pairs = "".join(f' {key}="{text(str(value))}"' for key, value in given.items())
     if name in _EMPTY and not parts:
-        return Html(f"<{name}{pairs}>" if name in {"meta", "link", "br"} else f"<{name}{pairs}/>")
+        return Html(f"<{name}{pairs}>" if name in {"meta", "link", "br", "hr", "input"} else f"<{name}{pairs}/>")
     return Html(f"<{name}{pairs}>{join(parts)}</{name}>")

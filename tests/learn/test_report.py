@@ -60,9 +60,10 @@ class Learner:
 
     def manifest(self) -> dict[str, object]:
         settings = {"epochs": 2, "impact": f"dropout{self.evil}", f"dial{self.evil}": self.evil}
-        config = {"model": f"solver{self.evil}", "teacher": f"teacher{self.evil}"}
+        config = {"model": f"solver{self.evil}"}
         train = {"problems": 10, "hash": "0"}
-        return {"v": 1, "config": config, "settings": settings, "prompts": {}, "train": train}
+        said = {"config": config, "teacher": f"teacher{self.evil}", "settings": settings}
+        return {"v": 1, **said, "prompts": {}, "train": train}
 
     def card(self, card_id: str, n: int, difficulty: Difficulty, domain: str) -> Card:
         return a_card(
@@ -518,3 +519,8 @@ def test_no_text_can_move_the_cursor(tmp_path: Path):
     told = "".join(report_lines(replace(found, epochs=(epoch,))))
     assert not re.search("[\x00-\x1f\x7f\u202e]", told)
     assert "owned" not in told
+
+
+def test_the_report_names_the_teacher_of_a_published_run():
+    published = Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn" / "tree"
+    assert report_of(published).teacher == "exchange/exchange"

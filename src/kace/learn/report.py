@@ -101,7 +101,7 @@ def report_of(tree_folder: Path) -> Report:
     return Report(
         name=tree_folder.resolve().name,
         solver=manifest.config.model,
-        teacher=manifest.config.teacher or "",
+        teacher=manifest.teacher or "",
         train=manifest.train.problems,
         planned=_planned(manifest),
         settings=tuple((name, str(value)) for name, value in manifest.settings.items()),
@@ -151,7 +151,6 @@ class _Lenient(BaseModel):
 
 class _Config(_Lenient):
     model: str = ""
-    teacher: str | None = None
 
 
 class _Train(_Lenient):
@@ -160,6 +159,7 @@ class _Train(_Lenient):
 
 class _Manifest(_Lenient):
     config: _Config = _Config()
+    teacher: str | None = None
     train: _Train = _Train()
     settings: dict[str, JsonValue] = {}
 
