@@ -74,6 +74,8 @@ class Config(BaseModel):
     teacher_base_url: str | None = Field(default=None, exclude=True)
     teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
     teacher_max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=16_000, exclude=True)
+    serve_key: SecretStr | None = Field(default=None, exclude=True)
+    """What clients of `kace serve` must show."""
     exchange_wait: bool = Field(default=True, exclude=True)
     """Whether an exchange/ model waits for replies that are not there yet, or stops and says which are missing."""
     seed: Annotated[int, Field(ge=0)] = 0

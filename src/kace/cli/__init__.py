@@ -17,11 +17,13 @@ from kace.cli.models import models_app
 from kace.cli.report import report
 from kace.cli.reproduce import reproduce
 from kace.cli.select import select
+from kace.cli.serve import serve
 from kace.cli.solve import solve
 from kace.cli.streams import note
 from kace.cli.train import train
 from kace.cli.transfer import transfer
 from kace.cli.tree import tree_app
+from kace.cli.view import view
 from kace.errors import KaceError
 from kace.redact import redact
 
@@ -44,6 +46,8 @@ app.command()(compare)
 app.command()(report)
 app.command()(reproduce)
 app.command()(transfer)
+app.command()(view)
+app.command()(serve)
 app.add_typer(models_app, name="models")
 app.add_typer(tree_app, name="tree")
 app.add_typer(data_app, name="data")

@@ -1,0 +1,156 @@
+"""`curl`, and bodies that no client library would send."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kace.web.guard import SECURITY_HEADERS
+from tests.serve.running import Running, Watched
+
+GOOD = {"model": "kace", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with Running(Watched()) as running:
+        yield running
+
+
+def curl(*arguments: str, body: bytes | None = None) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of one request."""
+    data = ["--data-binary", "@-"] if body is not None else []
+    done = subprocess.run(["curl", "-sSi", "-m", "20", *data, *arguments], input=body, capture_output=True, check=True)
+    head, _, said = done.stdout.rpartition(b"\r\n\r\n") if body is None else done.stdout.partition(b"\r\n\r\n")
+    while head.startswith(b"HTTP/1.1 100"):
+        head, _, said = said.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    return int(first.split()[1]), dict(line.lower().split(": ", 1) for line in lines), said
+
+
+def post(server: Running, body: object) -> tuple[int, Any]:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    status, headers, said = curl(f"{server.base_url}/chat/completions", body=raw)
+    assert headers["content-type"] == "application/json"
+    return status, json.loads(said)
+
+
+def test_curl_gets_the_answer(server: Running):
+    status, reply = post(server, GOOD)
+    assert status == 200
+    assert reply["choices"][0]["message"]["content"] == r"The answer is $\boxed{42}$."
+    assert reply["kace"]["exit_path"] == "es_unanimous"
+    assert reply["kace"]["calls"] == {"solver": 2}
+
+
+def test_curl_reads_the_stream(server: Running):
+    status, headers, said = curl(
+        "-N", f"{server.base_url}/chat/completions", body=json.dumps({**GOOD, "stream": True}).encode()
+    )
+    assert (status, headers["content-type"]) == (200, "text/event-stream")
+    events = said.decode().strip().split("\n\n")
+    assert events[-1] == "data: [DONE]"
+    assert all(event.startswith("data: {") for event in events[:-1])
+
+
+def test_health_and_figures(server: Running):
+    assert curl(f"{server.url}/healthz")[2] == b'{"status": "ok"}'
+    status, headers, figures = curl(f"{server.url}/metrics")
+    assert status == 200
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert b"kace_requests_in_flight 0\n" in figures
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        (b"", None),
+        (b"{", None),
+        (b"[]", None),
+        (b"null", None),
+        (b'"kace"', None),
+        (b"\xff\xfe", None),
+        (b'{"model": "kace", "messages": "\\ud800"}', None),
+        (b"[" * 100_000, None),
+        (b'{"a":' * 50_000, None),
+        ({}, "model"),
+        ({"model": 3, "messages": []}, "model"),
+        ({"model": ""}, "model"),
+        ({"model": "kace"}, "messages"),
+        ({"model": "kace", "messages": []}, "messages"),
+        ({"model": "kace", "messages": {}}, "messages"),
+        ({"model": "kace", "messages": ["x"]}, "messages"),
+        ({"model": "kace", "messages": [{"role": "user"}]}, "messages"),
+        ({"model": "kace", "messages": [{"role": "user", "content": "  "}]}, "messages"),
+        ({"model": "kace", "messages": [{"role": "user", "content": 5}]}, "messages"),
+        ({"model": "kace", "messages": [{"role": "system", "content": "only"}]}, "messages"),
+        ({"model": "kace", "messages": [{"role": "tool", "content": "x"}]}, "messages"),
+        ({"model": "kace", "messages": [*GOOD["messages"], {"role": "assistant", "content": "It is"}]}, "messages"),
+        ({"model": "kace", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages"),
+        ({"model": "kace", "messages": [{"role": "user", "content": "a" * 100_001}]}, "messages"),
+        ({"model": "kace", "messages": GOOD["messages"] * 1001}, "messages"),
+        ({**GOOD, "stream": "yes"}, "stream"),
+        ({**GOOD, "stream_options": 1}, "stream_options"),
+        ({**GOOD, "max_tokens": 0}, "max_tokens"),
+        ({**GOOD, "seed": "x"}, "seed"),
+        ({**GOOD, "seed": 10**30}, "seed"),
+        ({**GOOD, "stop": 5}, "stop"),
+        ({**GOOD, "tools": "x"}, "tools"),
+    ],
+)
+def test_a_bad_body_is_a_400_that_says_where(server: Running, body: object, param: str | None):
+    status, reply = post(server, body)
+    assert status == 400
+    error = reply["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["type"] == "invalid_request_error"
+    assert error["param"] == param
+    assert 0 < len(error["message"]) < 300
+
+
+def test_a_body_too_large_is_a_413(server: Running):
+    status, reply = post(server, b'{"model": "' + b"a" * 2_000_000)
+    assert (status, reply["error"]["code"]) == (413, "body_too_large")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["-X", "PUT"], 405),
+        (["-X", "DELETE"], 405),
+        (["-X", "OPTIONS"], 405),
+        (["-H", "Host: evil.example"], 403),
+        (["-H", "Origin: http://evil.example"], 403),
+        (["-H", "Origin: null"], 403),
+        (["-H", "Sec-Fetch-Site: cross-site"], 403),
+    ],
+)
+def test_what_the_guard_refuses_is_said_in_the_same_shape(server: Running, arguments: list[str], status: int):
+    said = curl(*arguments, f"{server.base_url}/chat/completions", body=json.dumps(GOOD).encode())
+    assert said[0] == status
+    assert json.loads(said[2])["error"]["type"] == "invalid_request_error"
+    assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/", 404), ("/v1", 404), ("/v1/embeddings", 404), ("/../etc/passwd", 400)]
+)
+def test_there_is_nothing_else_here(server: Running, path: str, status: int):
+    said = curl("--path-as-is", server.url + path)
+    assert said[0] == status
+    assert json.loads(said[2])["error"]["message"]
+    assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS)
+
+
+def test_a_get_of_the_chat_is_refused(server: Running):
+    assert curl(f"{server.base_url}/chat/completions")[0] == 405
+
+
+def test_a_cap_in_a_header_that_is_no_number_is_a_400(server: Running):
+    said = curl("-H", "X-Kace-Max-Calls: few", f"{server.base_url}/chat/completions", body=json.dumps(GOOD).encode())
+    assert said[0] == 400
+    assert "max_calls" in json.loads(said[2])["error"]["message"]

@@ -1,0 +1,187 @@
+"""Many clients at once, clients that leave, and a server that stops: every call ends, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from kace.models.base import Request
+from kace.models.scripted import dice
+from kace.serve.run import Door
+from kace.web.server import Closing
+from tests.serve.running import Running, Watched, until
+
+
+def body(text: str, *, stream: bool) -> bytes:
+    return json.dumps({"model": "kace", "stream": stream, "messages": [{"role": "user", "content": text}]}).encode()
+
+
+@contextmanager
+def knock(server: Running, text: str = "6 times 7?", *, stream: bool = False) -> Iterator[socket.socket]:
+    """A client that has asked and not yet read."""
+    port = int(server.url.rpartition(":")[2])
+    data = body(text, stream=stream)
+    lines = ("POST /v1/chat/completions HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Content-Length: {len(data)}")
+    head = "\r\n".join([*lines, "Connection: close", "", ""])
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(head.encode() + data)
+        yield connection
+
+
+def heard(connection: socket.socket) -> bytes:
+    """Everything the server says."""
+    said = b""
+    while piece := connection.recv(65536):
+        said += piece
+    return said
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def figures(server: Running) -> str:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as response:
+        return str(response.read().decode())
+
+
+def test_fifty_clients_at_once_each_get_their_own_answer():
+    def script(request: Request) -> str:
+        number = request.messages[-1].content.partition("Problem ")[2].partition(".")[0]
+        return f"\\boxed{{{number}}}"
+
+    async def ask_all(url: str) -> list[str | None]:
+        async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+
+            async def ask(number: int) -> str | None:
+                messages = [{"role": "user", "content": f"Problem {number}."}]
+                if number % 2:
+                    reply = await client.chat.completions.create(model="kace", messages=messages)
+                    return reply.choices[0].message.content
+                stream = await client.chat.completions.create(model="kace", messages=messages, stream=True)
+                return "".join([c.choices[0].delta.content or "" async for c in stream])
+
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(ask(number)) for number in range(50)]
+            return [task.result() for task in tasks]
+
+    model = Watched(script, latency=0.3)
+    with Running(model) as server:
+        idle = server.tasks()
+        assert asyncio.run(ask_all(server.base_url)) == [rf"The answer is $\boxed{{{n}}}$." for n in range(50)]
+        assert model.calls == 100
+        assert model.most > 50, "they climb side by side"
+        assert until(lambda: server.tasks() == idle)
+
+
+def test_no_more_problems_climb_at_once_than_the_model_has_places_for():
+    model = Watched(latency=0.1)
+    with Running(model, max_connections=3) as server, ThreadPoolExecutor(12) as pool:
+        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
+
+            def ask(number: int) -> str:
+                chunks = client.chat.completions.create(
+                    model="kace", messages=[{"role": "user", "content": f"{number}?"}], stream=True
+                )
+                return "".join(getattr(c.choices[0].delta, "reasoning_content", None) or "" for c in chunks)
+
+            told = list(pool.map(ask, range(12)))
+    assert model.most <= 6, "three problems of two attempts"
+    assert sum("Waiting:" in text for text in told) >= 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_leaves_ends_its_calls_and_nobody_elses(stream: bool):
+    model = Watched(latency=2.0)
+    with Running(model) as server:
+        idle = server.tasks()
+        with knock(server, "b?") as staying:
+            with knock(server, "a?", stream=stream):
+                assert until(lambda: model.under_way == 4)
+            assert until(lambda: model.under_way == 2), "within moments, not when the reply is there"
+            assert model.cancelled == 2
+            assert b"boxed{42}" in heard(staying)
+        assert model.calls == 4, "no tier was begun for nobody"
+        assert until(lambda: server.tasks() == idle)
+        assert "kace_disconnects_total 1\n" in figures(server)
+        assert "kace_requests_in_flight 0\n" in figures(server)
+
+
+def test_leaving_between_two_tiers_begins_no_other():
+    model = Watched(dice(10**9), latency=0.2)
+    with Running(model) as server:
+        with knock(server, stream=True) as connection:
+            said = b""
+            while b"Climbing to MS" not in said:
+                said += connection.recv(65536)
+        assert until(lambda: "kace_disconnects_total 1\n" in figures(server))
+        assert model.under_way == 0
+        made = model.calls
+        assert not until(lambda: model.calls > made, seconds=0.6)
+    assert made <= 5
+
+
+def test_a_client_of_the_library_that_times_out_ends_its_calls():
+    model = Watched(latency=30.0)
+    with Running(model) as server:
+        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0, timeout=0.3) as client:
+            with pytest.raises(openai.APITimeoutError):
+                client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "?"}])
+        assert until(lambda: model.cancelled == 2)
+
+
+def test_a_server_that_stops_lets_requests_finish():
+    model = Watched(latency=0.6)
+    with Running(model, door=Door(closing=Closing(grace=10.0))) as server:
+        with knock(server, "a?") as whole, knock(server, "b?", stream=True) as streamed:
+            assert until(lambda: model.under_way == 4)
+            server.stop()
+            assert b"boxed{42}" in heard(whole)
+            assert b"boxed{42}" in heard(streamed)
+    assert model.cancelled == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_when_its_grace_is_over_it_ends_them_and_says_so(stream: bool):
+    model = Watched(latency=60.0)
+    with Running(model, door=Door(closing=Closing(grace=0.3))) as server, knock(server, stream=stream) as connection:
+        assert until(lambda: model.under_way == 2)
+        server.stop()
+        said = heard(connection)
+    assert (model.under_way, model.cancelled) == (0, 2)
+    assert b'"code": "stopping"' in said
+    assert said.startswith(b"HTTP/1.1 200" if stream else b"HTTP/1.1 503")
+
+
+def test_those_that_wait_for_a_place_are_told_too():
+    model = Watched(latency=60.0)
+    with Running(model, max_connections=1, door=Door(closing=Closing(grace=0.3))) as server, ExitStack() as stack:
+        connections = [stack.enter_context(knock(server, f"{number}?")) for number in range(5)]
+        assert until(lambda: model.under_way == 2 and "kace_requests_waiting 4\n" in figures(server))
+        server.stop()
+        assert all(b"the server is stopping" in heard(connection) for connection in connections)
+    assert (model.calls, model.cancelled) == (2, 2)
+
+
+def test_nothing_is_left_when_it_has_stopped():
+    threads, before = threading.active_count(), descriptors()
+    for _ in range(2):
+        with Running(Watched(dice(6), latency=0.01)) as server:
+            with OpenAI(base_url=server.base_url, api_key="none") as client:
+                for number in range(5):
+                    client.chat.completions.create(model="kace", messages=[{"role": "user", "content": f"{number}?"}])
+            with knock(server):
+                pass
+    assert threading.active_count() == threads
+    assert until(lambda: descriptors() <= before)

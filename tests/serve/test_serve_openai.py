@@ -1,0 +1,376 @@
+"""The real `openai` client, pointed here: it gets the voted answer, how it came about, and errors it understands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from kace.errors import KaceError
+from kace.models.base import Failure, ModelError, Reply, Request, Usage
+from kace.serve.allowance import Allowance
+from tests.card_samples import small_tree
+from tests.serve.running import Running, Watched
+
+PROBLEM = [{"role": "user", "content": "What is 6 times 7?"}]
+
+
+def climber(request: Request) -> str:
+    """Disagrees with itself at ES, then finds 42 twice at MS; places every problem in algebra."""
+    if request.attempt.tier == "DOMAIN":
+        return "algebra"
+    answers = {"ES": ("12", "15"), "MS": ("42", "15", "42")}
+    return f"So it is \\boxed{{{answers[request.attempt.tier][request.attempt.index]}}}"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with Running(Watched(climber), tree=small_tree()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Running) -> Iterator[OpenAI]:
+    with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as opened:
+        yield opened
+
+
+def test_the_answer_is_a_sentence_with_a_box_and_says_how_it_came_about(client: OpenAI):
+    reply = client.chat.completions.create(model="kace", messages=PROBLEM)
+    assert reply.choices[0].message.content == r"The answer is $\boxed{42}$."
+    assert reply.choices[0].finish_reason == "stop"
+    assert reply.model == "kace"
+    details = reply.kace
+    assert details["exit_path"] == "ms_majority"
+    assert details["votes"] == [
+        {"answer": "42", "votes": 2},
+        {"answer": "15", "votes": 2},
+        {"answer": "12", "votes": 1},
+    ]
+    assert details["cards"] == ["READING_CHECK_THE_UNIT", "EXACT_SUM_OF_SQUARES"]
+    assert details["domains"] == ["algebra"]
+    assert details["calls"] == {"solver": 5, "classifier": 1}
+
+
+def test_usage_is_the_sum_of_every_call(client: OpenAI):
+    reply = client.chat.completions.create(model="kace", messages=PROBLEM)
+    tokens = reply.kace["tokens"]
+    assert set(tokens) == {"solver", "classifier"}
+    assert reply.usage is not None
+    assert reply.usage.prompt_tokens == sum(role["input"] for role in tokens.values())
+    assert reply.usage.completion_tokens == sum(role["output"] for role in tokens.values()) == 5 * 4 + 1
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+
+def test_a_stream_tells_the_climb_and_ends_with_the_answer(client: OpenAI):
+    stream = client.chat.completions.create(
+        model="kace", messages=PROBLEM, stream=True, stream_options={"include_usage": True}
+    )
+    chunks = list(stream)
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    told = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
+    assert told.splitlines() == [
+        "ES 1/2: 12.",
+        "ES 2/2: 15.",
+        "Climbing to MS.",
+        "MS reads 2 cards of algebra.",
+        "MS 1/3: 42.",
+        "MS 2/3: 15.",
+        "MS 3/3: 42.",
+    ]
+    assert "".join(delta.content or "" for delta in deltas) == r"The answer is $\boxed{42}$."
+    assert deltas[0].role == "assistant"
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-2].kace["exit_path"] == "ms_majority"
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.completion_tokens == 21
+    assert len({chunk.id for chunk in chunks}) == 1
+    events = [chunk.kace["event"] for chunk in chunks if getattr(chunk, "kace", None) and "event" in chunk.kace]
+    assert events == ["attempt", "attempt", "climbing", "reading", "attempt", "attempt", "attempt"]
+
+
+def test_usage_in_a_stream_is_sent_to_who_asks_for_it(client: OpenAI):
+    chunks = list(client.chat.completions.create(model="kace", messages=PROBLEM, stream=True))
+    assert all(chunk.usage is None for chunk in chunks)
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+def test_a_long_wait_is_kept_alive_by_comments_that_clients_skip(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("kace.serve.app.HEARTBEAT_SECONDS", 0.05)
+    with Running(Watched(latency=0.4)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
+        ask = {"model": "kace", "messages": PROBLEM, "stream": True}
+        chunks = list(client.chat.completions.create(**ask))
+        with client.chat.completions.with_streaming_response.create(**ask) as response:
+            raw = response.text()
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert raw.count(": still climbing\n\n") >= 3
+
+
+def test_the_clients_own_helper_for_streams_reads_it(client: OpenAI):
+    with client.chat.completions.stream(model="kace", messages=PROBLEM) as stream:
+        final = stream.get_final_completion()
+    assert final.choices[0].message.content == r"The answer is $\boxed{42}$."
+
+
+def test_the_async_client_gets_the_same(server: Running):
+    async def ask() -> tuple[str | None, str]:
+        async with AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
+            whole = await client.chat.completions.create(model="kace", messages=PROBLEM)
+            said = ""
+            async for chunk in await client.chat.completions.create(model="kace", messages=PROBLEM, stream=True):
+                said += chunk.choices[0].delta.content or ""
+            return whole.choices[0].message.content, said
+
+    assert asyncio.run(ask()) == (r"The answer is $\boxed{42}$.",) * 2
+
+
+def test_the_models_are_listed(client: OpenAI):
+    assert [model.id for model in client.models.list()] == ["kace", "scripted/watched", "watched"]
+    assert client.models.retrieve("scripted/watched").id == "scripted/watched"
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt-9")
+
+
+@pytest.mark.parametrize("name", ["kace", "scripted/watched", "watched"])
+def test_the_served_models_own_name_solves_too(client: OpenAI, name: str):
+    reply = client.chat.completions.create(model=name, messages=PROBLEM)
+    assert (reply.model, reply.kace["exit_path"]) == (name, "ms_majority")
+
+
+def test_an_unknown_model_is_not_found(client: OpenAI):
+    with pytest.raises(openai.NotFoundError) as raised:
+        client.chat.completions.create(model="gpt-9", messages=PROBLEM)
+    assert raised.value.code == "model_not_found"
+    with pytest.raises(openai.NotFoundError, match="without --passthrough"):
+        client.chat.completions.create(model="passthrough/watched", messages=PROBLEM)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n", 2),
+        ("tools", [{"type": "function", "function": {"name": "f", "parameters": {}}}]),
+        ("tool_choice", "required"),
+        ("response_format", {"type": "json_object"}),
+        ("logprobs", True),
+        ("logit_bias", {"50256": -100}),
+        ("modalities", ["text", "audio"]),
+    ],
+)
+def test_what_a_ladder_cannot_do_is_said_by_name(client: OpenAI, name: str, value: object):
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.chat.completions.create(model="kace", messages=PROBLEM, **{name: value})
+    assert (raised.value.param, raised.value.code) == (name, "unsupported_parameter")
+
+
+def test_values_that_ask_for_nothing_are_fine_and_hints_are_listed(client: OpenAI):
+    reply = client.chat.completions.create(
+        model="kace", messages=PROBLEM, n=1, temperature=0, top_p=1, user="u", response_format={"type": "text"}
+    )
+    assert reply.kace["ignored"] == ["temperature", "top_p", "user"]
+
+
+def test_an_unknown_parameter_is_named(client: OpenAI):
+    with pytest.raises(openai.BadRequestError, match="unknown parameter 'temprature'"):
+        client.chat.completions.create(model="kace", messages=PROBLEM, extra_body={"temprature": 1})
+
+
+def test_a_seed_draws_other_samples():
+    model = Watched(lambda request: f"\\boxed{{{request.sampling.seed % 2}}}")
+    with Running(model) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
+        seen = {
+            str(client.chat.completions.create(model="kace", messages=PROBLEM, seed=seed).kace["votes"])
+            for seed in range(8)
+        }
+    assert len(seen) > 1
+
+
+def test_max_tokens_caps_every_attempt_and_stop_cuts_the_sentence():
+    asked: list[int] = []
+
+    def script(request: Request) -> str:
+        asked.append(request.sampling.max_tokens)
+        return "\\boxed{42}"
+
+    with Running(Watched(script)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
+        reply = client.chat.completions.create(model="kace", messages=PROBLEM, max_completion_tokens=77, stop=["$."])
+    assert set(asked) == {77}
+    assert reply.choices[0].message.content == r"The answer is $\boxed{42}"
+
+
+def test_no_answer_is_said_and_not_made_up():
+    with Running(Watched(lambda request: "I cannot tell.")) as server:
+        with OpenAI(base_url=server.base_url, api_key="none") as client:
+            reply = client.chat.completions.create(model="kace", messages=PROBLEM)
+    assert reply.choices[0].message.content == "No answer was found in 10 attempts."
+    assert reply.kace["exit_path"] == "fallback_last_hs"
+
+
+class Refusing(Watched):
+    """A model whose calls fail as told."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    async def complete(self, request: Request) -> Reply:
+        await super().complete(request)
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ModelError(Failure.PROVIDER_ERROR, "down; key sk-canary-0123456789abcdef"), "upstream_failed"),
+        (KaceError("refused; key sk-canary-0123456789abcdef", fix="export SECRET=..."), "upstream_refused"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_provider_that_fails_is_a_502_the_client_does_not_repeat(error: Exception, code: str, stream: bool):
+    model = Refusing(error)
+    with Running(model) as server, OpenAI(base_url=server.base_url, api_key="none", max_retries=3) as client:
+        with pytest.raises(openai.APIError) as raised:
+            list(client.chat.completions.create(model="kace", messages=PROBLEM, stream=stream))
+    assert raised.value.code == code
+    assert "sk-canary" not in str(raised.value.body)
+    assert "export" not in str(raised.value.body)
+    assert model.calls == (10 if code == "upstream_failed" else 2)
+
+
+def paid(error: openai.APIError) -> dict[str, object]:
+    assert isinstance(error.body, dict)
+    return error.body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_over_its_calls_a_request_gets_what_was_paid_for(server: Running, stream: bool):
+    with OpenAI(base_url=server.base_url, api_key="none") as client:
+        with pytest.raises(openai.APIError) as raised:
+            list(
+                client.chat.completions.create(
+                    model="kace", messages=PROBLEM, stream=stream, extra_body={"kace": {"max_calls": 4}}
+                )
+            )
+    body = paid(raised.value)
+    assert (body["code"], body["message"]) == ("budget_exceeded", "the cap of 4 calls is reached")
+    assert body["kace"]["calls"] == {"solver": 3, "classifier": 1}
+    assert sum(vote["votes"] for vote in body["kace"]["votes"]) == 3
+    assert body["usage"]["completion_tokens"] == 3 * 4 + 1
+
+
+def test_the_lowest_cap_holds_wherever_it_stands():
+    with Running(Watched(climber), allowance=Allowance(max_calls=2)) as server:
+        with OpenAI(base_url=server.base_url, api_key="none") as client:
+            for body, headers in (
+                ({}, {}),
+                ({"kace": {"max_calls": 9}}, {}),
+                ({"kace": {"max_calls": 1}}, {}),
+                ({"kace": {"max_calls": 9}}, {"X-Kace-Max-Calls": "1"}),
+            ):
+                with pytest.raises(openai.APIStatusError) as raised:
+                    client.chat.completions.create(
+                        model="kace", messages=PROBLEM, extra_body=body, extra_headers=headers
+                    )
+                assert raised.value.status_code == 402
+                one = 1 in (body.get("kace", {}).get("max_calls"), headers and 1)
+                assert paid(raised.value)["kace"]["calls"] == {"solver": 1 if one else 2}
+
+
+class Dear(Watched):
+    """A model that somebody sends a bill for: half of the tokens it might write, at a dollar a million."""
+
+    @property
+    def name(self) -> str:
+        return "openai/dear"
+
+    async def complete(self, request: Request) -> Reply:
+        reply = await super().complete(request)
+        return Reply(reply.text, reply.finish, Usage(output=500), 0.0)
+
+
+def test_a_money_cap_holds_by_the_price():
+    prices = {"openai/dear": {"input": 0.0, "output": 1.0}}
+    with Running(Dear(climber), prices=prices, max_tokens=1000) as server:
+        with OpenAI(base_url=server.base_url, api_key="none") as client:
+            reply = client.chat.completions.create(model="kace", messages=PROBLEM)
+            with pytest.raises(openai.APIStatusError) as raised:
+                client.chat.completions.create(model="kace", messages=PROBLEM, extra_body={"kace": {"max_usd": 0.0018}})
+    assert reply.kace["usd"] == 0.0025
+    assert "might pass the cap" in str(paid(raised.value)["message"])
+    assert paid(raised.value)["kace"]["usd"] == 0.001, "two attempts; a third might have been too dear"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_money_cap_needs_a_price(stream: bool):
+    with Running(Dear(climber)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
+        with pytest.raises(openai.BadRequestError, match="needs a price"):
+            client.chat.completions.create(
+                model="kace", messages=PROBLEM, stream=stream, extra_body={"kace": {"max_usd": 1}}
+            )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_over_its_time_a_request_ends_and_so_do_its_calls(stream: bool):
+    model = Watched(latency=30.0)
+    with Running(model) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
+        with pytest.raises(openai.APIError) as raised:
+            list(
+                client.chat.completions.create(
+                    model="kace", messages=PROBLEM, stream=stream, extra_body={"kace": {"max_seconds": 0.2}}
+                )
+            )
+        assert (model.calls, model.cancelled, model.under_way) == (2, 2, 0)
+    assert paid(raised.value)["message"] == "not solved within 0.2 s"
+    assert paid(raised.value)["usage"] == {
+        "prompt_tokens": 0,
+        "completion_tokens": 0,
+        "total_tokens": 0,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
+
+
+@pytest.mark.parametrize("kace", [{"max_calls": 0}, {"max_calls": "many"}, {"max_call": 3}, [1], "x", {"max_usd": -1}])
+def test_caps_that_are_none_are_refused(client: OpenAI, kace: object):
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.chat.completions.create(model="kace", messages=PROBLEM, extra_body={"kace": kace})
+    assert str(raised.value.param).startswith("kace")
+
+
+def test_earlier_turns_are_read_before_the_problem(client: OpenAI, server: Running):
+    seen: list[str] = []
+
+    def script(request: Request) -> str:
+        seen.append(request.messages[-1].content)
+        return "\\boxed{1}"
+
+    with Running(Watched(script)) as other, OpenAI(base_url=other.base_url, api_key="none") as asking:
+        asking.chat.completions.create(
+            model="kace",
+            messages=[
+                {"role": "system", "content": "Angles are in degrees."},
+                {"role": "user", "content": "Let x be 3."},
+                {"role": "assistant", "content": "Noted."},
+                {"role": "user", "content": [{"type": "text", "text": "What is x + 1?"}]},
+            ],
+        )
+    assert (
+        "Angles are in degrees.\n\nEarlier in this conversation:\n\nUser: Let x be 3.\n\nAssistant: Noted." in seen[0]
+    )
+    assert seen[0].index("Noted.") < seen[0].index("What is x + 1?")
+
+
+def test_an_embedded_usage_counts_what_the_provider_counts():
+    class Counted(Watched):
+        async def complete(self, request: Request) -> Reply:
+            reply = await super().complete(request)
+            return Reply(reply.text, reply.finish, Usage(input=100, cached=60, output=7), 0.0)
+
+    with Running(Counted()) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
+        usage = client.chat.completions.create(model="kace", messages=PROBLEM).usage
+    assert usage is not None
+    assert (usage.prompt_tokens, usage.completion_tokens) == (200, 14)
+    assert usage.prompt_tokens_details is not None
+    assert usage.prompt_tokens_details.cached_tokens == 120

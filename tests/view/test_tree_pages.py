@@ -1,0 +1,326 @@
+"""The pages of a tree: its map and the cards of a place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kace.cards import UNIVERSAL, Card, Difficulty, Status
+from kace.knowledge import estimate
+from kace.store import TreeStore
+from kace.tree import Domain, EpistemicTree
+from kace.view import card_rows, tree_pages
+from kace.view.atlas import atlas_of, figures_of
+from kace.view.card_rows import IN_A_FILE, PER_PAGE
+from kace.view.lift_mark import band
+from kace.view.links import path_of
+from kace.view.shelf import Shelf
+from kace.view.tree_map import short
+from tests.card_examples import DOMAINS, a_card
+from tests.view.hostile import hostile_tree
+from tests.view.samples import a_learner, a_tree
+from tests.view.tree_views import Grown, ids, many, measured, page_of, said, shelf_of
+
+
+def cards() -> list[Card]:
+    """Two measured cards, one not measured, a deprecated one and a universal one."""
+    return [
+        measured("EXACT_HELPS_MUCH", 12, 3, 21, promotion_status=Status.VALIDATED, n_uses=20),
+        measured("EXACT_MAY_HARM", -4, -11, 3),
+        a_card("EXACT_NEVER_MEASURED"),
+        measured("EXACT_WAS_HARMFUL", -30, -40, -20, promotion_status=Status.DEPRECATED),
+        a_card("READING_UNITS_FIRST", difficulty_tag=Difficulty.UNIVERSAL, domain_tags=(UNIVERSAL,)),
+        a_card("RUBRIC_IN_TWO_DOMAINS", difficulty_tag=Difficulty.HARD, domain_tags=("algebra", "geometry")),
+    ]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    a_tree(tmp_path / "oak", cards())
+    return shelf_of(tmp_path / "oak")
+
+
+def test_the_map_has_every_domain_at_every_difficulty(shelf: Shelf) -> None:
+    page = page_of(shelf, "/tree/oak")
+    links = re.findall(r'href="(/tree/oak/cell/[^"]+)"', page.body)
+    assert links == [
+        "/tree/oak/cell/algebra/medium",
+        "/tree/oak/cell/algebra/hard",
+        "/tree/oak/cell/geometry/hard",
+        "/tree/oak/cell/universal/universal",
+    ]
+    assert page.body.count("empty-cell") == 4 * 3 - len(links)
+    assert all(domain.description in said(page) for domain in DOMAINS)
+
+
+def test_a_place_says_its_cards_tokens_mean_lift_and_deprecated_ones(shelf: Shelf) -> None:
+    words = said(page_of(shelf, "/tree/oak"))
+    shown = sum(map(estimate, cards()[:3]))
+    assert f"3 cards +4.0 points 2 measured ~{shown:,} tokens 1 deprecated" in words
+
+
+def test_a_deprecated_card_neither_colours_nor_sizes_its_place() -> None:
+    tree = EpistemicTree.of(DOMAINS, cards())
+    cell = atlas_of(tree).cells["algebra", Difficulty.MEDIUM]
+    assert (cell.shown, cell.measured, len(cell.cards)) == (3, 2, 4)
+    assert cell.lift == pytest.approx(0.04)
+    assert cell.status == {Status.EXPERIMENTAL: 2, Status.VALIDATED: 1, Status.DEPRECATED: 1}
+
+
+def test_squares_are_as_large_as_their_cards_are_many(shelf: Shelf) -> None:
+    page = page_of(shelf, "/tree/oak")
+    sides = [float(side) for side in re.findall(r'map-mark [^>]*><rect [^>]*width="([\d.]+)"', page.body)]
+    assert sides[0] == 100
+    assert sides[1] ** 2 / sides[0] ** 2 == pytest.approx(1 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("lift", "colour"),
+    [(0.2, "lift-1"), (0.03, "lift-2"), (0.0, "lift-3"), (-0.03, "lift-4"), (-0.2, "lift-5"), (None, "lift-0")],
+)
+def test_colours_go_from_helping_to_harming(lift: float | None, colour: str) -> None:
+    assert band(lift) == colour
+
+
+def test_a_lift_in_other_words_is_not_a_figure() -> None:
+    assert figures_of(measured("EXACT_FREE_TEXT", 0, 0, 0, validated_lift="+2/6 -> +4/6 on P026 (k=6)")) is None
+    assert figures_of(measured("EXACT_HALF_A_LIFT", 0, 0, 0, validated_lift="+2.0 points [much")) is None
+    assert figures_of(measured("EXACT_AS_WRITTEN", -2.5, -7, 2)) == (-0.025, -0.07, 0.02)
+
+
+def test_the_cards_of_highest_and_lowest_lift_are_named_once_each(shelf: Shelf) -> None:
+    page = page_of(shelf, "/tree/oak")
+    named = re.findall(r'<li data-row=""><a href="/tree/oak/card/([^"]+)"', page.body)
+    assert named == ["EXACT_HELPS_MUCH", "EXACT_WAS_HARMFUL"]
+    assert "1 helping, 1 harming" in said(page)
+
+
+def test_an_empty_tree_says_how_cards_come_into_it(tmp_path: Path) -> None:
+    TreeStore.create(tmp_path / "bare", DOMAINS)
+    page = page_of(shelf_of(tmp_path / "bare"), "/tree/bare")
+    assert page.status == 200
+    assert "No cards yet" in said(page)
+    assert "kace learn" in said(page)
+    assert page.body.count("empty-cell") == 4 * 3
+    TreeStore.create(tmp_path / "nothing", ())
+    assert "No cards yet" in said(page_of(shelf_of(tmp_path / "nothing"), "/tree/nothing"))
+
+
+def test_a_tree_in_a_json_file_has_pages_and_no_history(tmp_path: Path) -> None:
+    file = tmp_path / "pack.json"
+    file.write_text(json.dumps([card.model_dump(mode="json") for card in cards()]), encoding="utf-8")
+    page = page_of(shelf_of(file), "/tree/pack")
+    assert "a file, without history" in said(page)
+    assert "Latest changes" not in said(page)
+    assert "EXACT_HELPS_MUCH" in said(page_of(shelf_of(file), "/tree/pack/cell/algebra/medium"))
+
+
+def test_the_tree_page_names_its_latest_changes_and_its_learner(tmp_path: Path) -> None:
+    a_learner(tmp_path / "oak")
+    TreeStore.open(tmp_path / "oak").freeze(author="somebody", note="done with it")
+    page = page_of(shelf_of(tmp_path / "oak"), "/tree/oak")
+    words = said(page)
+    assert "2 changes in all" in words
+    assert words.index("freeze done with it") < words.index("create")
+    assert "frozen at" in words
+    assert 'href="/learner/oak"' in page.body
+
+
+def test_the_page_of_a_tree_that_grows_is_renewed(tmp_path: Path) -> None:
+    shelf = shelf_of(a_tree(tmp_path / "oak"))
+    assert page_of(shelf, "/tree/oak").refresh
+    os.utime(tmp_path / "oak" / "journal.jsonl", (1, 1))
+    assert page_of(shelf, "/tree/oak").refresh is None
+
+
+def test_other_trees_are_offered_for_comparison(tmp_path: Path) -> None:
+    for name in ("oak", "elm"):
+        a_tree(tmp_path / name)
+    assert 'href="/tree/oak/diff/elm"' in page_of(shelf_of(tmp_path / "oak", tmp_path / "elm"), "/tree/oak").body
+
+
+def test_a_place_lists_highest_lift_first_and_unmeasured_last(shelf: Shelf) -> None:
+    page = page_of(shelf, "/tree/oak/cell/algebra/medium")
+    assert ids(page.body) == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM", "EXACT_WAS_HARMFUL", "EXACT_NEVER_MEASURED"]
+    assert "+12.0 [+3.0, +21.0]" in said(page)
+    assert "not measured" in said(page)
+    assert "6 right, 2 wrong" in said(page)
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [
+        ("-lift", "EXACT_WAS_HARMFUL"),
+        ("id", "EXACT_HELPS_MUCH"),
+        ("-id", "EXACT_WAS_HARMFUL"),
+        ("uses", "EXACT_HELPS_MUCH"),
+        ("-uses", "EXACT_NEVER_MEASURED"),
+        ("by-magic", "EXACT_HELPS_MUCH"),
+    ],
+)
+def test_a_place_can_be_put_in_another_order(shelf: Shelf, sort: str, first: str) -> None:
+    assert ids(page_of(shelf, "/tree/oak/cell/algebra/medium", sort=sort).body)[0] == first
+
+
+def test_the_order_in_use_is_told_and_leads_to_its_opposite(shelf: Shelf) -> None:
+    body = page_of(shelf, "/tree/oak/cell/algebra/medium", sort="uses", status="experimental").body
+    assert 'aria-sort="descending"><a href="/tree/oak/cell/algebra/medium?sort=-uses&amp;status=experimental"' in body
+    assert 'href="/tree/oak/cell/algebra/medium?sort=lift&amp;status=experimental"' in body
+
+
+def test_a_place_can_be_cut_to_one_status(shelf: Shelf) -> None:
+    path = "/tree/oak/cell/algebra/medium"
+    assert ids(page_of(shelf, path, status="deprecated").body) == ["EXACT_WAS_HARMFUL"]
+    assert ids(page_of(shelf, path, status="validated").body) == ["EXACT_HELPS_MUCH"]
+    assert len(ids(page_of(shelf, path, status="nonsense").body)) == 4
+
+
+def test_a_card_of_two_domains_lies_in_both(shelf: Shelf) -> None:
+    for domain in ("algebra", "geometry"):
+        assert ids(page_of(shelf, f"/tree/oak/cell/{domain}/hard").body) == ["RUBRIC_IN_TWO_DOMAINS"]
+
+
+def test_an_empty_place_is_a_page_and_a_strange_one_is_not(shelf: Shelf) -> None:
+    assert "No cards here yet" in said(page_of(shelf, "/tree/oak/cell/geometry/medium"))
+    for place in ("geometry/enormous", "alchemy/hard", "%3Cscript%3E/hard"):
+        assert page_of(shelf, f"/tree/oak/cell/{place}").status == 404
+    assert page_of(shelf, "/tree/elm").status == 404
+
+
+def test_pages_of_a_place_follow_one_another(tmp_path: Path) -> None:
+    shelf = Grown(many(2 * PER_PAGE + 1), tmp_path)
+    path = "/tree/large/cell/algebra/medium"
+    seen = [card for page in ("1", "2", "3") for card in ids(page_of(shelf, path, sort="id", page=page).body)]
+    assert seen == sorted(shelf.grown.cards)
+    second = page_of(shelf, path, page="2").body
+    assert 'rel="prev"' in second
+    assert 'rel="next"' in second
+    assert f"51 to 100 of {2 * PER_PAGE + 1}" in second
+    for strange in ("0", "-1", "999999999999", "two", "²"):
+        assert page_of(shelf, path, page=strange).status == 200
+    assert ids(page_of(shelf, path, sort="id", page="77").body) == ["EXACT_CARD_N000100"]
+
+
+def test_a_page_of_a_hundred_thousand_cards_draws_only_the_cards_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = Grown(many(100_000), tmp_path)
+    drawn: Counter[str] = Counter()
+    quoted = Counter[str]()
+    row, mark = card_rows._row, card_rows.lift_mark
+    monkeypatch.setattr(card_rows, "_row", lambda card, *rest: (drawn.update([card.card_id]), row(card, *rest))[1])
+    monkeypatch.setattr(
+        card_rows, "lift_mark", lambda lift, scale, name: (quoted.update([name]), mark(lift, scale, name))[1]
+    )
+    page = page_of(shelf, "/tree/large/cell/algebra/medium", page="1234", sort="uses")
+    assert len(drawn) == len(quoted) == PER_PAGE == len(ids(page.body))
+    assert max(drawn.values()) == 1
+    assert len(page.body) < 100_000
+    drawn.clear()
+    quoted.clear()
+    page = page_of(shelf, "/tree/large")
+    assert not drawn
+    assert len(quoted) == 10
+    assert len(page.body) < 100_000
+    assert "100,000 cards" in said(page)
+
+
+def test_a_large_tree_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Grown(many(500), tmp_path)
+    page_of(shelf, "/tree/large")
+    monkeypatch.setattr("kace.view.atlas.estimate", lambda card: pytest.fail("counted again"))
+    page_of(shelf, "/tree/large")
+    page_of(shelf, "/tree/large/cell/algebra/medium", page="2")
+
+
+def test_large_trees_are_read_beforehand_and_small_or_broken_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("oak", "elm"):
+        a_tree(tmp_path / name)
+    (tmp_path / "elm" / "cards.jsonl").write_text("broken\n", encoding="utf-8")
+    shelf, read = shelf_of(tmp_path / "oak", tmp_path / "elm"), []
+    monkeypatch.setattr(shelf, "tree", lambda name, tree=shelf.tree: (read.append(name), tree(name))[1])
+    tree_pages.warm(shelf)
+    assert read == []
+    monkeypatch.setattr("kace.view.patience.SMALL", 0)
+    tree_pages.warm(shelf)
+    assert read == ["oak", "elm"]
+
+
+def test_a_file_holds_a_whole_place_up_to_a_limit(tmp_path: Path) -> None:
+    shelf = Grown(many(IN_A_FILE), tmp_path)
+    path = "/tree/large/cell/algebra/medium"
+    page = page_of(shelf, path, static=True)
+    assert len(ids(page.body)) == IN_A_FILE
+    assert "?" not in "".join(re.findall(r'href="([^"]*)"', page.body))
+    shelf.grown = many(IN_A_FILE + 1)
+    page = page_of(shelf, path, static=True)
+    assert len(ids(page.body)) == IN_A_FILE
+    assert f"The first {IN_A_FILE:,} of {IN_A_FILE + 1:,} cards" in said(page)
+
+
+def test_a_file_offers_no_search(shelf: Shelf) -> None:
+    assert "<form" not in page_of(shelf, "/tree/oak", static=True).body
+    assert "<form" in page_of(shelf, "/tree/oak").body
+
+
+def test_an_export_writes_the_map_the_places_with_cards_and_every_card(shelf: Shelf) -> None:
+    found = list(tree_pages.paths(shelf, shelf.item("tree", "oak")))
+    assert len(found) == len(set(found)) == 1 + 4 + len(cards())
+    assert all(page_of(shelf, path, static=True).status == 200 for path in found)
+    assert not list(tree_pages.paths(shelf, a_run_item(shelf)))
+
+
+def a_run_item(shelf: Shelf) -> object:
+    item = shelf.item("tree", "oak")
+    return type(item)("run", item.name, item.path)
+
+
+def test_what_others_wrote_never_becomes_markup(tmp_path: Path) -> None:
+    hostile_tree(tmp_path / "bad")
+    shelf = shelf_of(tmp_path / "bad")
+    for path in tree_pages.paths(shelf, shelf.item("tree", "bad")):
+        page = page_of(shelf, path)
+        assert page.status == 200
+        names = set(re.findall(r"<([a-zA-Z!?][^\s>/]*)", page.body))
+        assert not names & {
+            "script",
+            "img",
+            "iframe",
+            "style",
+            "link",
+            "base",
+            "meta",
+            "animate",
+            "!--",
+            "math",
+            "object",
+        }
+        assert not re.search(r"<[^<>]*\son[a-z]+=", page.body)
+        assert not re.search(r"<[^<>]*\sstyle=", page.body)
+        addresses = re.findall(r'(?:href|src|action)="([^"]*)"', page.body)
+        assert all(address.startswith("/") and not address.startswith("//") for address in addresses)
+
+
+def test_a_domain_is_told_as_it_is_written(tmp_path: Path) -> None:
+    TreeStore.create(tmp_path / "oak", [Domain(name="sums", description='<b>bold</b> & "quoted"')], ())
+    body = page_of(shelf_of(tmp_path / "oak"), "/tree/oak").body
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; &quot;quoted&quot;" in body
+
+
+def test_names_that_need_quoting_stay_one_part_of_a_path() -> None:
+    assert path_of("tree", "a/b", "cell", "x", "hard") == "/tree/a%2Fb/cell/x/hard"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0"), (99_999, "99,999"), (100_000, "100 k"), (999_499, "999 k"), (999_500, "1.0 M"), (24_439_421, "24.4 M")],
+)
+def test_large_numbers_are_told_in_few_digits(number: int, words: str) -> None:
+    assert short(number) == words.replace(" ", "\u00a0")
