@@ -11,7 +11,7 @@ TREE = ("init", "show", "cards", "card", "add", "edit", "relocate", "deprecate",
 TREE += ("freeze", "thaw", "verify", "import", "export")
 VERBS = (
     *("", "solve", "learn", "learn report", "select", "train", "eval", "compare", "report", "reproduce", "transfer"),
-    *("demo", "doctor", "models", "models list", "models pull", "models where"),
+    *("view", "serve", "demo", "doctor", "models", "models list", "models pull", "models where"),
     *("data", "data list", "data fetch", "data check", "data starter", "tree", *(f"tree {verb}" for verb in TREE)),
 )
 

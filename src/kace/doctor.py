@@ -22,7 +22,7 @@ from kace.redact import one_line, public_url
 
 LOW_DISK_GB = 2.0
 PROBE_SECONDS = 5.0
-SECRET = ("api_key", "anthropic_api_key", "teacher_api_key")
+SECRET = ("api_key", "anthropic_api_key", "teacher_api_key", "serve_key")
 
 
 @dataclass(frozen=True, slots=True)

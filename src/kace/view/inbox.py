@@ -188,12 +188,11 @@ def _read(folder: int, file: str, limit: int) -> bytes | None:
 
 
 def _reply(folder: int, file: str) -> Reply | None:
-    info = _stat(folder, file)
-    if info is None:
-        try:
-            os.stat(file, dir_fd=folder, follow_symlinks=False)
-        except OSError:
-            return None
+    try:
+        info = os.stat(file, dir_fd=folder, follow_symlinks=False)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(info.st_mode):
         raise DataError(f"{file} is no plain file", fix="remove what lies there in its place")
     raw = _read(folder, file, MAX_REQUEST)
     return None if raw is None else Reply(raw.decode("utf-8-sig", "replace"), _mark(raw), info.st_mtime)

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Hashable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SMALL = 8_000_000
 """Bytes of a tree that is read in no time: six thousand cards or so."""
-PATIENCE = 0.3
+PATIENCE = 0.1
 """Seconds that a reader waits for the page itself."""
 AGAIN = 0.6
 """Seconds after which the page in between looks again; without script, the next whole second."""
@@ -61,17 +61,11 @@ def patient(view: View) -> View:
             return view(ask)
         key = (view, id(ask.shelf), tuple(sorted(ask.parts.items())), tuple(sorted(ask.query.items())))
         drawn = _drawn(key, view, ask)
-        try:
-            page = drawn.page.result(PATIENCE)
-        except TimeoutError:
-            if not drawn.page.done():
-                return _between(ask)
-            page = drawn.page.result()
-        finally:
-            if drawn.page.done():
-                with _lock:
-                    _waiting.pop(key, None)
-        return page
+        if not wait([drawn.page], PATIENCE).done:
+            return _between(ask)  # what is being drawn waits for the next look
+        with _lock:
+            _waiting.pop(key, None)
+        return drawn.page.result()
 
     return asked
 

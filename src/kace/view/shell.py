@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -104,7 +105,7 @@ def _head(page: Page, links: Links, live: float | None) -> Html:
     styles = [*([MATHS_STYLE] if maths else []), STYLE]
     scripts = [*(MATHS_SCRIPTS if maths else ()), SCRIPT]
     policy = tag("meta", http_equiv="Content-Security-Policy", content=FILE_POLICY) if links.static else Html("")
-    again = tag("noscript", tag("meta", http_equiv="refresh", content=f"{live:.0f}")) if live else Html("")
+    again = tag("noscript", tag("meta", http_equiv="refresh", content=math.ceil(live))) if live else Html("")
     return tag(
         "head",
         tag("meta", charset="utf-8"),
