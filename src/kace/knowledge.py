@@ -93,8 +93,8 @@ class Library:
         if tier is TierName.ES:
             return None
         placement = await self._place(problem, before, earlier)
-        block = self.tree.project(tier, placement.domains)
-        cards, tokens, estimated = await self._fit(problem, self._wanted(problem, block))
+        block, wanted = self._choose(problem, tier, placement.domains)
+        cards, tokens, estimated = await self._fit(problem, wanted)
         return Recall(
             tier,
             placement.domains,
@@ -113,6 +113,13 @@ class Library:
             return Placement(earlier[-1].domains, 0, Usage(), ())
         seen = [a.reply.text for a in before if a.reply and a.key.tier == TierName.MS.value] if earlier else []
         return await place(problem, self.tree.domains, self.model, by=self.appetite.place_by, seed=self.seed, seen=seen)
+
+    def _choose(
+        self, problem: Problem, tier: TierName, domains: tuple[str, ...]
+    ) -> tuple[Sequence[Card], Sequence[Card]]:
+        """The block that a solve reads from, and what it wants of it."""
+        block = self.tree.project(tier, domains)
+        return block, self._wanted(problem, block)
 
     async def _fit(self, problem: Problem, block: Sequence[Card]) -> tuple[tuple[Card, ...], int, bool]:
         """Cut by estimate, then count with the model's own tokenizer and cut again if the estimate was too low."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 K1 = 1.2
 B = 0.75
+KNOWN_TEXTS = 10_000
+"""Problems and triggers whose words are kept: one is held against many of the other."""
 INDEXED_BLOCKS = 16
 """Blocks kept ready: both card tiers of seven domains, and two more. 5,000 cards take about 10 MB."""
 
@@ -105,12 +107,17 @@ def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
 
 def relevance(problem: str, card: Card) -> float:
     """How much of a card's best trigger stands in the problem, as a share of the trigger's words."""
-    said = set(words(problem))
-    shares = (_share(set(words(trigger)), said) for trigger in card.triggers)
+    said = _vocabulary(problem)
+    shares = (_share(_vocabulary(trigger), said) for trigger in card.triggers)
     return max(shares, default=0.0)
 
 
-def _share(asked: set[str], said: set[str]) -> float:
+@lru_cache(maxsize=KNOWN_TEXTS)
+def _vocabulary(text: str) -> frozenset[str]:
+    return frozenset(words(text))
+
+
+def _share(asked: frozenset[str], said: frozenset[str]) -> float:
     return len(asked & said) / len(asked) if asked else 0.0
 
 

@@ -23,36 +23,19 @@ class Placebo(Library):
     domain are shown as ever: the two arms differ in the domain's own cards and in nothing else.
     """
 
-    async def read(
-        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Recall]
-    ) -> Recall | None:
-        """The block of the stand-ins, less what is also the classified domain's."""
-        if tier is TierName.ES:
-            return None
-        placement = await self._place(problem, before, earlier)
-        others = stand_ins(placement.domains, self.tree.domain_names)
-        shown = self.tree.project(tier, others)
-        block = [card for card in shown if set(card.domain_tags).isdisjoint(placement.domains)]
-        cards, tokens, estimated = await self._fit(problem, self._as_many(problem, block, tier, placement.domains))
-        return Recall(
-            tier,
-            placement.domains,
-            cards,
-            len(block),
-            tokens,
-            estimated,
-            placement.calls,
-            placement.usage,
-            at=self.appetite.at,
-        )
+    def _choose(
+        self, problem: Problem, tier: TierName, domains: tuple[str, ...]
+    ) -> tuple[Sequence[Card], Sequence[Card]]:
+        """The block of the stand-ins, less what is also the classified domain's, and as much of it as of one's own.
 
-    def _as_many(
-        self, problem: Problem, block: Sequence[Card], tier: TierName, domains: tuple[str, ...]
-    ) -> Sequence[Card]:
-        """As many cards as the method would choose of its own block: the arms differ in knowledge, not in length."""
+        The arms differ in knowledge, not in length: where the method chooses cards, as many are chosen here.
+        """
+        shown = self.tree.project(tier, stand_ins(domains, self.tree.domain_names))
+        block = [card for card in shown if set(card.domain_tags).isdisjoint(domains)]
         if self.appetite.max_cards is None and not self.appetite.min_relevance:
-            return block
-        return self._best(problem, block, len(self._wanted(problem, self.tree.project(tier, domains))))
+            return block, block
+        _, own = super()._choose(problem, tier, domains)
+        return block, self._best(problem, block, len(own))
 
 
 def stand_ins(placed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]:

@@ -23,12 +23,15 @@ class Tiered:
     shelf: Shelf | None = None
     admit: Callable[[Problem], None] | None = None
     """Raises for a problem that this system cannot take, before anything is paid for it."""
+    doubts: Callable[[Problem], bool] | None = None
+    """Whether a problem climbs on although ES agrees."""
 
     async def solve(self, problem: Problem, kit: Kit) -> Solution:
         """Climb, reading from this system's shelf and no other."""
         if self.admit:
             self.admit(problem)
-        return await climb(problem, replace(kit, library=AboveES(self.shelf) if self.shelf else None))
+        trusted = self.doubts is None or not self.doubts(problem)
+        return await climb(problem, replace(kit, library=AboveES(self.shelf) if self.shelf else None, trust_es=trusted))
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ class _Compressed(LineSource):
         self._stream = _Inflating()
         self._tail = b""
         self._places = [self._stream.copy()]
-        self._spans: dict[int, bytes] = {}
+        self._spans: dict[int, tuple[int, bytes]] = {}
+        """The text of a span, and the size that the file had when it was read."""
 
     def _more(self, file: BinaryIO) -> list[FoundLine]:
         while piece := self._stream.piece(file):
@@ -138,15 +139,15 @@ class _Compressed(LineSource):
 
     def _span(self, file: BinaryIO, place: int) -> bytes:
         """The text between two places, or as much as there is so far after the last."""
-        if place in self._spans:
-            return self._spans[place]
+        size, (known, text) = self.size, self._spans.get(place, (-1, b""))
+        if len(text) >= STRIDE or known == size:  # the last span grows with its file
+            return text
         stream, text = self._places[place].copy(), b""
         while len(text) < STRIDE and (piece := stream.piece(file)):
             text += piece
-        if len(text) >= STRIDE:  # what grows on is not kept
-            self._spans[place] = text
-            while len(self._spans) > SPANS:
-                self._spans.pop(next(iter(self._spans)), None)
+        self._spans[place] = size, text
+        while len(self._spans) > SPANS:
+            self._spans.pop(next(iter(self._spans)), None)
         return text
 
     def _from(self, file: BinaryIO, place: int, offset: int) -> bytes:

@@ -212,7 +212,7 @@ def _solves(ask: Ask, found: Sequence[tuple[str, RunIndex, Row]], here: tuple[st
 def _other(ask: Ask, name: str, index: RunIndex, row: Row, here: tuple[str, int]) -> Html:
     current = (name, row.seed) == here
     record = index.records([(row.problem, row.seed)])[0]
-    there = not ask.links.static or index.tally.solves <= IN_FILES  # of a larger run, not every solve is in the files
+    there = not ask.links.static or index.progress.read <= IN_FILES  # of a larger run, not every solve is in the files
     link = tag("a", name, href=ask.links.to(solve_path(name, row))) if there and not current else tag("b", name)
     cells = (
         ("Run", join((link, tag("small", "this one"))) if current else link, None),
