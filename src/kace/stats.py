@@ -51,6 +51,12 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     return Interval(max(0.0, centre - half), min(1.0, centre + half))
 
 
+def wilson_of_share(share: float, n: int) -> Interval:
+    """Wilson's interval of a share that need not be a whole number of n: rounded outwards to one that is."""
+    right = round(share * n, 9)
+    return Interval(wilson(math.floor(right), n).low, wilson(math.ceil(right), n).high)
+
+
 def t_p_value(t: float, df: float) -> float:
     """The two-sided p-value of a t statistic."""
     if math.isinf(t):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,9 +15,8 @@ from kace.view.routing import all_routes
 from kace.view.shelf import Shelf, open_shelf
 from kace.view.shell import assets, assets_mark
 from kace.web.guard import CSP
+from tests.view.opened import HOST, opened
 from tests.view.samples import a_run, a_shelf_of_all, a_tree
-
-HOST = "http://127.0.0.1"
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +34,6 @@ def client(folder: Path) -> Iterator[TestClient]:
     snapshot = folder / "opened" / "oak" / "snapshots" / "before.jsonl"
     with opened(folder / "opened", snapshot) as client:
         yield client
-
-
-@contextmanager
-def opened(*paths: Path, token: str | None = None) -> Iterator[TestClient]:
-    shelf = open_shelf(paths)
-    with TestClient(create_app(shelf, token=token), base_url=HOST, follow_redirects=False) as client:
-        yield client
-    shelf.close()
 
 
 def sent(app: ASGIApp, path: str) -> tuple[int, dict[str, str], str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ from kace.evaluate.compare import compare
 from kace.store import TreeStore
 from kace.tree import Domain
 from kace.view import compare_work
-from kace.view.app import create_app
 from kace.view.compare_pages import paths
 from kace.view.links import Links, path_of
 from kace.view.page import Page
@@ -26,10 +23,9 @@ from kace.view.routing import Router, all_routes
 from kace.view.shelf import Shelf, open_shelf
 from tests.card_examples import DOMAINS, a_card
 from tests.view.hostile import hostile_run, hostile_tree
+from tests.view.opened import opened
 from tests.view.page_audit import Audit, body_of
 from tests.view.samples import a_run, a_solve, an_attempt
-
-HOST = "http://127.0.0.1"
 
 
 def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
@@ -44,14 +40,6 @@ def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
             folder / name, solves, system={"name": name}, tree={"hash": "ab" * 32, "cards": 3} if wrong == 4 else None
         )
     return folder
-
-
-@contextmanager
-def opened(*paths: Path) -> Iterator[TestClient]:
-    shelf = open_shelf(paths)
-    with TestClient(create_app(shelf), base_url=HOST, follow_redirects=False) as client:
-        yield client
-    shelf.close()
 
 
 def page_of(shelf: Shelf, path: str, query: dict[str, str] | None = None, *, static: bool = True) -> Page:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from kace.models import exchange
-from kace.view.app import create_app
 from kace.view.inbox import MAX_REPLY, Inbox, Taken
 from kace.view.inbox_pages import paths
 from kace.view.links import Links, path_of
@@ -23,9 +20,8 @@ from kace.view.shelf import open_shelf
 from tests.view.browser import chromium, chromium_missing, site, watched
 from tests.view.hostile import CORPUS
 from tests.view.letters import RULINGS, asking_for_cards, asking_for_rulings, put, taken
+from tests.view.opened import opened
 from tests.view.page_audit import Audit, body_of
-
-HOST = "http://127.0.0.1"
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +33,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "letters"
-
-
-@contextmanager
-def opened(folder: Path) -> Iterator[TestClient]:
-    shelf = open_shelf([folder])
-    with TestClient(create_app(shelf), base_url=HOST, follow_redirects=False) as client:
-        yield client
-    shelf.close()
 
 
 def shown(client: TestClient, name: str) -> Audit:

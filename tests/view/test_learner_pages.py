@@ -8,8 +8,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,6 @@ from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.exchange import Exchange
 from kace.store import TreeStore
 from kace.view import call_meter
-from kace.view.app import create_app
 from kace.view.inbox import Inbox
 from kace.view.learner import is_held, learner_at, read_learner
 from kace.view.learner_course import Mark, course
@@ -41,9 +39,9 @@ from kace.view.shelf import open_shelf
 from tests.card_examples import DOMAINS, a_card
 from tests.learn.world import World, problems
 from tests.view.hostile import CORPUS
+from tests.view.opened import opened
 from tests.view.page_audit import Audit, body_of
 
-HOST = "http://127.0.0.1"
 REAL = Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn" / "tree"
 
 
@@ -52,14 +50,6 @@ def tree(tmp_path: Path) -> Path:
     """A finished learner, to be changed."""
     shutil.copytree(REAL, tmp_path / "oak")
     return tmp_path / "oak"
-
-
-@contextmanager
-def opened(*paths: Path) -> Iterator[TestClient]:
-    shelf = open_shelf(paths)
-    with TestClient(create_app(shelf), base_url=HOST, follow_redirects=False) as client:
-        yield client
-    shelf.close()
 
 
 def page_of(folder: Path, path: str = "", query: dict[str, str] | None = None, links: Links | None = None) -> Page:

@@ -15,6 +15,7 @@ from kace.learn.commit import Look
 from kace.learn.growth import Grown
 from kace.learn.lift import Impact
 from kace.learn.notebook import Step
+from kace.learn.placements import Placements
 from kace.learn.practice import Exercised
 from kace.learn.verdicts import Kept, Proposals, Rulings
 from kace.problem import Problem
@@ -61,6 +62,8 @@ def outcome(value: Kept) -> str:
     match value:
         case Exercised():
             return f"{value.correct} of {value.problems} right, {value.escalated} past ES"
+        case Placements():
+            return f"{len(value.domains)} problems placed, {sum(not names for names in value.domains.values())} nowhere"
         case Proposals():
             return f"{len(value.cards)} cards" + (f", {len(value.refused)} unusable" if value.refused else "")
         case Rulings():

@@ -197,7 +197,7 @@ def _tell(step: Step, value: Kept, fresh: bool) -> None:
 def outcome(value: Kept) -> str:
     """A step's result in a few words."""
     from kace.cli.learn_live import outcome as learned
-    from kace.systems.ace.train import Placed, Studied
+    from kace.systems.ace.train import Studied
     from kace.systems.gepa.rollout import Rollouts
     from kace.systems.reflections import Reflected
 
@@ -209,8 +209,6 @@ def outcome(value: Kept) -> str:
                 f"{value.right} right, {value.wrong} wrong, {value.failed} failed; {len(value.operations)} changes"
                 f" ({len(value.refused)} refused); {len(value.playbook.bullets)} bullets, {size}{left}"
             )
-        case Placed():
-            return f"{len(value.domains)} problems placed, {sum(not names for names in value.domains.values())} nowhere"
         case Rollouts():
             return f"{value.right} of {len(value.rollouts)} right"
         case Reflected():

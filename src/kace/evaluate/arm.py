@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from sys import intern
 
 from kace.attempt import Outcome
 from kace.errors import DataError
-from kace.run import RUN_VERSION
+from kace.manifest import manifest_part, manifest_text, read_manifest
 from kace.tiers import ExitPath
 from kace.trace import Damage, SolveRecord, read_trace
 
@@ -80,12 +79,12 @@ class Arm:
     @property
     def model(self) -> str:
         """The solver, or nothing where the run does not say."""
-        return _text(_part(self.manifest, "config").get("model"))
+        return manifest_text(manifest_part(self.manifest, "config").get("model"))
 
     @property
     def data(self) -> str:
         """The content hash of the problems it was run on, or nothing where the run does not say."""
-        return _text(_part(self.manifest, "data").get("hash"))
+        return manifest_text(manifest_part(self.manifest, "data").get("hash"))
 
 
 def read_arm(folder: Path) -> Arm:
@@ -93,7 +92,7 @@ def read_arm(folder: Path) -> Arm:
 
     Damaged lines are left out and counted; a missing or foreign folder is a `DataError`.
     """
-    manifest = _manifest(folder / "run.json")
+    manifest = read_manifest(folder / "run.json")
     trace = next((path for name in TRACES if (path := folder / name).is_file()), None)
     if trace is None:
         raise DataError(f"{folder}: no {TRACES[0]} in it", fix="give the --out of kace eval, solve or select")
@@ -111,7 +110,7 @@ def read_arm(folder: Path) -> Arm:
             retried.add(key)
         found[key] = row
     rows = tuple(found[key] for key in sorted(found))
-    name = _text(_part(manifest, "system").get("name")) or folder.resolve().name
+    name = manifest_text(manifest_part(manifest, "system").get("name")) or folder.resolve().name
     return Arm(name, rows, manifest, tuple(damage), len(retried), folder)
 
 
@@ -157,33 +156,6 @@ def row_of(record: SolveRecord, shared: dict[tuple[str, ...], tuple[str, ...]] |
         cards=cards if shared is None else shared.setdefault(cards, cards),
         seconds=record.seconds,
     )
-
-
-def _manifest(path: Path) -> dict[str, object]:
-    try:
-        found = json.loads(path.read_bytes())
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(f"{path}: {reason}", fix="give the folder of a run, which has run.json in it") from None
-    except (ValueError, RecursionError):
-        raise DataError(f"{path}: not JSON", fix="give the folder of a run as kace wrote it") from None
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: not a run's manifest", fix="give the folder of a run as kace wrote it")
-    version = found.get("v")
-    if isinstance(version, int) and version > RUN_VERSION:
-        raise DataError(
-            f"{path}: written by a newer kace (run version {version}, this one reads {RUN_VERSION})", fix="upgrade kace"
-        )
-    return found
-
-
-def _part(manifest: Mapping[str, object], name: str) -> Mapping[str, object]:
-    part = manifest.get(name)
-    return part if isinstance(part, dict) else {}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _interned(text: str | None) -> str | None:

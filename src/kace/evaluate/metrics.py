@@ -12,7 +12,7 @@ from kace.evaluate.arm import Arm, Row
 from kace.evaluate.bootstrap import cluster_interval
 from kace.evaluate.concordance import BucketRow, Concordance, bucket_rows, by_problem, concordance_of, exit_counts
 from kace.evaluate.cost import Cost, cost_of
-from kace.stats import Interval, wilson
+from kace.stats import Interval, wilson_of_share
 from kace.tiers import ExitPath
 
 WHOLE = Interval(0.0, 1.0)
@@ -128,7 +128,7 @@ def metrics_of(arm: Arm, price: Price | None = None) -> Metrics:
         complete=_complete(rows),
         seeds=_seeds(rows),
         accuracy=accuracy,
-        wilson=None if accuracy is None else _wilson(accuracy, len(clusters)),
+        wilson=None if accuracy is None else wilson_of_share(accuracy, len(clusters)),
         interval=cluster_interval(clusters, WHOLE) if clusters else None,
         failed=sum(row.failed for row in rows),
         accuracy_without_failed=_mean_of(_clusters([row for row in rows if not row.failed])),
@@ -157,12 +157,6 @@ def _clusters(rows: Sequence[Row]) -> list[tuple[int, int]]:
 
 def _mean_of(clusters: Sequence[tuple[int, int]]) -> float | None:
     return math.fsum(right / n for right, n in clusters) / len(clusters) if clusters else None
-
-
-def _wilson(share: float, n: int) -> Interval:
-    """Wilson's interval of a share that need not be a whole number of problems: rounded outwards to one that is."""
-    right = round(share * n, 9)
-    return Interval(wilson(math.floor(right), n).low, wilson(math.ceil(right), n).high)
 
 
 def _complete(rows: Sequence[Row]) -> bool:

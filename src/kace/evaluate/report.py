@@ -13,6 +13,7 @@ from kace.evaluate.arm import Arm
 from kace.evaluate.card_lifts import CardLift, card_lifts
 from kace.evaluate.compare import Comparison, compare_all, p_text
 from kace.evaluate.metrics import Metrics, metrics_of
+from kace.manifest import manifest_part, manifest_text
 from kace.tree import EpistemicTree
 from kace.words import counted, points
 
@@ -157,16 +158,16 @@ def _title(setups: Sequence[Setup]) -> str:
 
 
 def _setup(arm: Arm) -> Setup:
-    data, tree = _part(arm.manifest, "data"), _part(arm.manifest, "tree")
+    data, tree = manifest_part(arm.manifest, "data"), manifest_part(arm.manifest, "tree")
     return Setup(
         name=arm.name,
         folder=str(arm.folder or ""),
         model=arm.model,
-        data=_text(data.get("name")),
-        split=_text(data.get("split")),
+        data=manifest_text(data.get("name")),
+        split=manifest_text(data.get("split")),
         data_hash=arm.data,
-        tree=_text(tree.get("hash")),
-        kace=_text(arm.manifest.get("kace")),
+        tree=manifest_text(tree.get("hash")),
+        kace=manifest_text(arm.manifest.get("kace")),
     )
 
 
@@ -197,12 +198,3 @@ def _incomplete(arms: Sequence[Metrics]) -> list[str]:
         if arm.damaged:
             said.append(f"{arm.name}: {counted(arm.damaged, 'line')} of the trace could not be read.")
     return said
-
-
-def _part(manifest: Mapping[str, object], name: str) -> Mapping[str, object]:
-    part = manifest.get(name)
-    return part if isinstance(part, dict) else {}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

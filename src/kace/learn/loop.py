@@ -11,7 +11,7 @@ from kace.dropout import Dropout
 from kace.learn.admit import Desk, admit, screen
 from kace.learn.cell import Cell
 from kace.learn.commit import CommitRule, Look, look
-from kace.learn.confident import Placements, confident_failures, left_wrong, place_all
+from kace.learn.confident import confident_failures, left_wrong
 from kace.learn.consolidate import Merges, consolidate
 from kace.learn.credit import credit
 from kace.learn.effects import dropout_lifts
@@ -23,6 +23,7 @@ from kace.learn.impact import leave_one_out
 from kace.learn.lift import Impact
 from kace.learn.notebook import Step
 from kace.learn.partition import Partition, partition
+from kace.learn.placements import Placements, place_all
 from kace.learn.practice import Exercise
 from kace.learn.propose import Lesson, find_knowledge
 from kace.learn.revise import Revisions, Ward, changes, refine, removes_only, revise
@@ -77,7 +78,10 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
 async def gone_wrong(step: Step, records: Records, study: Study) -> dict[str, tuple[Failure, ...]]:
     """By domain, the problems that ES left with a wrong answer it was sure of."""
     left, domains = left_wrong(records), study.growth.tree.domains
-    placed = await study.notebook.once(step, Placements, lambda: place_all(left, domains, study))
+    problems, practice = [study.by_id[record.problem] for record in left], study.practice
+    placed = await study.notebook.once(
+        step, Placements, lambda: place_all(problems, domains, practice.session, practice.config)
+    )
     return {domain.name: confident_failures(left, placed, domain.name, study) for domain in domains}
 
 

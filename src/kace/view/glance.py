@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kace.errors import KaceError
+from kace.manifest import read_manifest
 from kace.stats import Interval
-from kace.view.run_manifest import read_manifest, setup_of
+from kace.view.run_manifest import MAX_BYTES, setup_of
 from kace.view.shelf import Item, Shelf
 
 EXACT = 16_000_000
@@ -95,7 +96,7 @@ def _tree(shelf: Shelf, item: Item) -> Glance:
 
 def _run(shelf: Shelf, item: Item) -> Glance:
     path = shelf.inside(item.path / "run.json")
-    setup = setup_of(read_manifest(path))
+    setup = setup_of(read_manifest(path, MAX_BYTES))
     about = tuple(word[:80] for word in (setup.system, setup.model, setup.data) if word and word != item.name)
     trace = item.path / "traces.jsonl"
     if not trace.is_file():

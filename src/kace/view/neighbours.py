@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from kace.errors import KaceError
 from kace.evaluate.arm import TRACES
-from kace.view.run_manifest import Setup, read_manifest, setup_of
+from kace.manifest import read_manifest
+from kace.view.run_manifest import MAX_BYTES, Setup, setup_of
 
 if TYPE_CHECKING:
     from kace.tree import EpistemicTree
@@ -119,7 +120,7 @@ def _setup(item: Item) -> Setup:
 
 @lru_cache(maxsize=2048)
 def _setup_at(path: Path, changed: int) -> Setup:
-    return setup_of(read_manifest(path))
+    return setup_of(read_manifest(path, MAX_BYTES))
 
 
 def _trace_size(folder: Path) -> int:

@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from kace.errors import KaceError
 from kace.evaluate.arm import TRACES, Arm, Row, row_of
+from kace.manifest import read_manifest
 from kace.trace import Damage, SolveRecord
 from kace.view.background import Background, page_asked
 from kace.view.call_texts import CallTexts
 from kace.view.line_source import FoundLine, LineSource, line_source
 from kace.view.page import NotHere
-from kace.view.run_manifest import read_manifest, setup_of
+from kace.view.run_manifest import MAX_BYTES, setup_of
 from kace.view.run_tally import Tally
 from kace.view.trace_line import solve_in
 
@@ -58,7 +59,7 @@ class RunIndex:
         """
         self.folder = folder.resolve()
         self._within = (within or folder).resolve()
-        self.manifest: Mapping[str, object] = read_manifest(self.folder / "run.json")
+        self.manifest: Mapping[str, object] = read_manifest(self.folder / "run.json", MAX_BYTES)
         self.setup = setup_of(self.manifest)
         self.name = self.setup.system or self.folder.name
         self._guard = threading.Lock()

@@ -15,7 +15,7 @@ from kace.evaluate.concordance import Bucket, BucketRow, raw_rate
 from kace.evaluate.cost import Cost, role_cost
 from kace.evaluate.metrics import CardTokens, Metrics, SeedScore
 from kace.models.base import Usage
-from kace.stats import Interval, wilson
+from kace.stats import Interval, wilson_of_share
 from kace.tiers import ExitPath
 
 SUMS = (
@@ -87,11 +87,8 @@ class Tally:
     @property
     def interval(self) -> Interval | None:
         """The 95 % Wilson interval of the accuracy, each problem counted once."""
-        share, n = self.accuracy, self.clusters.total()
-        if share is None:
-            return None
-        right = round(share * n, 9)
-        return Interval(wilson(math.floor(right), n).low, wilson(math.ceil(right), n).high)
+        share = self.accuracy
+        return None if share is None else wilson_of_share(share, self.clusters.total())
 
     def each(self, name: str) -> float:
         """A figure a solve."""

@@ -14,8 +14,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kace.domain import place
 from kace.learn.notebook import Step
+from kace.learn.placements import Placements, place_all
 from kace.learn.teacher import side_by_side
 from kace.learn.verdicts import Kept
 from kace.problem import Problem
@@ -29,7 +29,6 @@ from kace.systems.learned import Learned
 from kace.systems.measure import Measure
 from kace.systems.training import Dials, Ground, registry
 from kace.tiers import TierName
-from kace.tree import Domain
 
 
 class AceDials(Dials):
@@ -62,12 +61,6 @@ class Studied(Kept):
     playbook: Playbook
 
 
-class Placed(Kept):
-    """Where the classifier puts the training problems, by their ids."""
-
-    domains: dict[str, tuple[str, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class Course:
     """The training of one playbook."""
@@ -90,7 +83,8 @@ async def train_ace(ground: Ground, dials: AceDials) -> Playbooks:
 async def train_domain_ace(ground: Ground, dials: AceDials) -> Playbooks:
     """A playbook a domain, written to the plan's folder. A problem with two primary domains is studied in both."""
     domains = await registry(ground)
-    placed = await ground.notebook.once(Step("ace", "place"), Placed, partial(_place, ground, domains))
+    ask = partial(place_all, ground.plan.train, domains, ground.session, ground.plan.config)
+    placed = await ground.notebook.once(Step("ace", "place"), Placements, ask)
     members = {
         domain.name: [problem for problem in ground.plan.train if domain.name in placed.domains[problem.id]]
         for domain in domains
@@ -111,15 +105,6 @@ def batches(problems: Sequence[Problem], size: int, seed: int) -> Iterator[tuple
     ordered = sorted(problems, key=drawn)
     for start in range(0, len(ordered), size):
         yield tuple(ordered[start : start + size])
-
-
-async def _place(ground: Ground, domains: tuple[Domain, ...]) -> Placed:
-    model, seed, by = ground.session.classifier, ground.plan.config.seed, ground.plan.config.place_by
-    placed: dict[str, tuple[str, ...]] = {}
-    for some in batches(ground.plan.train, ground.session.window, seed):
-        found = await side_by_side(place(problem, domains, model, by=by, seed=seed) for problem in some)
-        placed |= {problem.id: placement.domains for problem, placement in zip(some, found, strict=True)}
-    return Placed(domains=placed)
 
 
 def _course(ground: Ground, dials: AceDials, place: str = "") -> Course:
