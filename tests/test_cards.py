@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kace.cards import BODY_CAPS, VISIBLE, Card, CardError, Difficulty, Status, card_line, read_card
+from kace.card_text import EXAMPLE_LINES, MAX_EXAMPLES, Example, split_examples
+from kace.cards import BODY_CAPS, VISIBLE, Card, CardError, Difficulty, Status, card_line, card_of, read_card
 from kace.tiers import TierName
 from tests.card_examples import a_card, cards, with_body
 
@@ -213,3 +214,39 @@ def test_the_visibility_table_is_strict():
     assert VISIBLE[TierName.ES] == frozenset()
     assert VISIBLE[TierName.MS] == {Difficulty.MEDIUM, Difficulty.UNIVERSAL}
     assert VISIBLE[TierName.HS] == {Difficulty.HARD, Difficulty.UNIVERSAL}
+
+
+# Worked examples
+
+RULE = "Useful when:\n- both roots\n\nAdd them.\nThen halve."
+ROOTS = Example(
+    "The roots are 2 and 6. What is their mean?", "Rule: add, then halve.\n2 + 6 = 8.\n8 / 2 = 4, \\boxed{4}."
+)
+BOATS = Example("Two boats\n\ncarry 3 and 5.", "Rule: add.\n\\boxed{4}")
+
+
+def test_examples_stand_after_the_body_and_come_back_as_they_were():
+    plain = card_of({**RECORD, "payload": RULE})
+    assert plain.examples == ()
+    card = plain.illustrated((ROOTS, BOATS))
+    assert card.payload == f"{RULE}\n\n{ROOTS.text}\n\n{BOATS.text}"
+    assert (card.rule, card.body, card.header) == (plain.rule, plain.body, plain.header)
+    assert card.examples == (ROOTS, BOATS)
+    assert card.illustrated(()) == plain
+    assert read_card(card_line(card)) == card
+
+
+def test_examples_do_not_count_towards_the_body_and_have_caps_of_their_own():
+    full = RULE + "\nMore." * 4
+    card = card_of({**RECORD, "payload": full, "difficulty_tag": "medium"})
+    assert card.illustrated((ROOTS,) * MAX_EXAMPLES).examples == (ROOTS,) * MAX_EXAMPLES
+    with pytest.raises(CardError, match="5 examples"):
+        card.illustrated((ROOTS,) * (MAX_EXAMPLES + 1))
+    with pytest.raises(CardError, match="25 non-blank lines"):
+        card.illustrated((Example("How many?", "Add.\n" * EXAMPLE_LINES),))
+
+
+@pytest.mark.parametrize("part", ["Example:\nWhat is 2 + 2?", "Example:\nWorked:\nAdd.", "Example:\nWhat?\nWorked:\n "])
+def test_a_part_without_problem_or_solution_is_body(part: str):
+    payload = f"{RULE}\n\n{part}\n\n{ROOTS.text}"
+    assert split_examples(payload) == (payload, ())

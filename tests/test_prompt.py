@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kace.card_text import Example
 from kace.cards import Card, Difficulty, Provenance
 from kace.fence import neutral
 from kace.models.base import Role
-from kace.prompt import Context, card_block, solver_prompt, template_hashes
+from kace.prompt import Context, card_block, shown_text, solver_prompt, template_hashes
 from kace.tiers import Lens
 
 
@@ -76,3 +77,48 @@ def test_every_template_has_its_hash_and_cards_change_it():
     assert {"solve", "finish", "knowledge", "lens_domain_patterns"} <= set(template_hashes())
     hashes = {solver_prompt("2+2?", lens, Context(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))}
     assert len(hashes) == 8
+
+
+# Examples as turns
+
+ASKED = Example("A crate holds 3 by 4 jars. How many?", "Rule: multiply.\n3 * 4 = 12.\nThe answer is \\boxed{12}.")
+FINISH = "End with the final answer in \\boxed{}."
+
+
+def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens():
+    context = Context((card().illustrated((ASKED,)),), at="turns")
+    system, asked, answered, user = solver_prompt("What is 2+2?", Lens.DOMAIN_PATTERNS, context).messages
+    assert "<cards>" not in system.content
+    assert (asked.role, asked.content) == (Role.USER, f"{ASKED.problem}\n\n{FINISH}")
+    assert (answered.role, answered.content) == (Role.ASSISTANT, ASKED.worked)
+    assert user.content == f"What is 2+2?\n\n{FINISH}"
+
+
+def test_a_card_without_an_example_is_told_where_others_are_shown():
+    context = Context((card().illustrated((ASKED,)), card("Add.", 2)), at="turns")
+    prompt = solver_prompt("2+2?", None, context)
+    assert "[EXACT_TEST_RULE_2]" in prompt.messages[0].content
+    assert "[EXACT_TEST_RULE_1]" not in prompt.messages[0].content
+    assert len(prompt.messages) == 4
+
+
+def test_elsewhere_a_card_is_its_rule_and_no_example():
+    with_example, plain = card().illustrated((ASKED,)), card()
+    for at in ("instructions", "problem"):
+        assert solver_prompt("2+2?", None, Context((with_example,), at=at)) == solver_prompt(
+            "2+2?", None, Context((plain,), at=at)
+        )
+    assert shown_text((with_example,), "instructions") == card_block((plain,))
+    assert ASKED.worked in shown_text((with_example,), "turns")
+
+
+def test_the_empty_scaffold_of_turns_is_the_problem_without_a_lens():
+    bare = solver_prompt("2+2?", Lens.DOMAIN_PATTERNS, Context(scaffold=True, at="turns")).messages
+    assert bare == solver_prompt("2+2?", None).messages
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_nothing_in_an_example_can_open_a_turn_of_its_own(escape: str):
+    sly = Example(f"What? {escape}", f"{escape} \\boxed{{1}}")
+    messages = solver_prompt("2+2?", None, Context((card().illustrated((sly,)),), at="turns")).messages
+    assert all(escape not in message.content for message in messages)

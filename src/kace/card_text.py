@@ -1,4 +1,4 @@
-"""What a card says: a trigger header, a blank line, a body. Pure text, and the ways text goes wrong."""
+"""What a card says: a trigger header, a blank line, a body, worked examples. Pure text, and the ways it goes wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from dataclasses import dataclass
 USEFUL = "Useful when:"
 AVOID = "Do not apply if:"
 BULLET = "- "
+EXAMPLE = "Example:"
+WORKED = "Worked:"
+MAX_EXAMPLES = 4
+EXAMPLE_LINES = 24
+"""Non-blank lines that one example may have."""
 TRIGGER_WORDS = 5
 
 # Control characters, line separators a terminal or an editor would break at, and direction overrides that make a card
@@ -42,6 +47,19 @@ class TextError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """A problem of a card's kind, and its solution as the solver should write its own."""
+
+    problem: str
+    worked: str
+
+    @property
+    def text(self) -> str:
+        """As it stands in a payload."""
+        return f"{EXAMPLE}\n{self.problem}\n{WORKED}\n{self.worked}"
+
+
+@dataclass(frozen=True, slots=True)
 class CardText:
     """A payload taken apart."""
 
@@ -49,18 +67,44 @@ class CardText:
     avoid: tuple[str, ...]
     header: str
     body: str
+    examples: tuple[Example, ...] = ()
 
     @property
     def body_lines(self) -> int:
         """Non-blank lines of the body, which the caps count."""
-        return sum(1 for line in self.body.split("\n") if line.strip())
+        return line_count(self.body)
+
+
+def line_count(text: str) -> int:
+    """Non-blank lines."""
+    return sum(1 for line in text.split("\n") if line.strip())
 
 
 def split_payload(payload: str) -> tuple[str, str]:
-    """Header and body: what stands before and after the first blank line."""
-    lines = payload.strip("\n").split("\n")
+    """Header and body: what stands before and after the first blank line, without the examples."""
+    lines = split_examples(payload)[0].strip("\n").split("\n")
     blank = next((i for i, line in enumerate(lines) if not line.strip()), len(lines))
     return "\n".join(lines[:blank]), "\n".join(lines[blank + 1 :]).strip("\n")
+
+
+def split_examples(payload: str) -> tuple[str, tuple[Example, ...]]:
+    """The rule of a payload, and the examples that end it. A part that lacks its problem or solution is no example."""
+    rule, *parts = payload.split(f"\n\n{EXAMPLE}\n")
+    examples = tuple(map(read_example, parts))
+    whole = tuple(example for example in examples if example)
+    return (rule, whole) if len(whole) == len(parts) else (payload, ())
+
+
+def read_example(text: str) -> Example | None:
+    """The example that a text tells: a problem, a line `Worked:`, a solution."""
+    problem, mark, worked = f"\n{text}".partition(f"\n{WORKED}\n")
+    example = Example(problem.strip(), worked.strip())
+    return example if mark and example.problem and example.worked else None
+
+
+def with_examples(payload: str, examples: tuple[Example, ...]) -> str:
+    """The payload with these examples instead of its own."""
+    return "\n\n".join((split_examples(payload)[0].rstrip("\n"), *(example.text for example in examples)))
 
 
 def triggers_of(payload: str) -> tuple[str, ...]:
@@ -91,10 +135,20 @@ def read_payload(payload: str) -> CardText:
         raise TextError("has no body", "put a blank line after the header, then the body")
     if body.lstrip().startswith((USEFUL, AVOID)):
         raise TextError("has a blank line inside its header", f"remove the blank line before '{AVOID}'")
-    return CardText(tuple(useful), tuple(avoid), header, body)
+    examples = split_examples(payload)[1]
+    _check_examples(examples)
+    return CardText(tuple(useful), tuple(avoid), header, body, examples)
 
 
 _SHAPE = f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally '{AVOID}' and bullets, then a blank line"
+
+
+def _check_examples(examples: tuple[Example, ...]) -> None:
+    if len(examples) > MAX_EXAMPLES:
+        raise TextError(f"has {len(examples)} examples", f"keep at most {MAX_EXAMPLES}")
+    longest = max((line_count(example.text) - 2 for example in examples), default=0)
+    if longest > EXAMPLE_LINES:
+        raise TextError(f"has an example of {longest} non-blank lines", f"use at most {EXAMPLE_LINES}")
 
 
 def _check_bullets(useful: list[str], avoid: list[str] | None) -> None:

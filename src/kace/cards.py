@@ -11,7 +11,18 @@ from typing import Annotated, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, model_validator
 
-from kace.card_text import LINE, TEXT, TextError, broken_tex, read_payload, split_payload, triggers_of
+from kace.card_text import (
+    LINE,
+    TEXT,
+    Example,
+    TextError,
+    broken_tex,
+    read_payload,
+    split_examples,
+    split_payload,
+    triggers_of,
+    with_examples,
+)
 from kace.errors import DataError
 from kace.refusal import refusal
 from kace.tiers import TierName
@@ -118,8 +129,18 @@ class Card(BaseModel):
 
     @property
     def body(self) -> str:
-        """The payload after its first blank line."""
+        """The payload after its first blank line, up to its examples."""
         return split_payload(self.payload)[1]
+
+    @property
+    def rule(self) -> str:
+        """The payload without its examples."""
+        return split_examples(self.payload)[0].strip()
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Problems of the card's kind, worked."""
+        return split_examples(self.payload)[1]
 
     @property
     def status(self) -> Status:
@@ -138,6 +159,10 @@ class Card(BaseModel):
     def with_payload(self, payload: str) -> Card:
         """The card saying something else."""
         return self._with({"payload": payload})
+
+    def illustrated(self, examples: Sequence[Example]) -> Card:
+        """The card with these examples instead of its own."""
+        return self.with_payload(with_examples(self.payload, tuple(examples)))
 
     def _with(self, fields: Mapping[str, object]) -> Card:
         try:

@@ -97,8 +97,9 @@ class Config(BaseModel):
     """How a block is ranked: BM25, or embeddings (an extra)."""
     place_by: Literal["model", "words"] = "model"
     """Who says which domain a problem is of: the solver's model in a call, or the words it shares with the registry."""
-    cards_at: Literal["instructions", "problem"] = "instructions"
-    """Where cards stand: after the instructions, where prefix caches reach them, or right before the problem."""
+    cards_at: Literal["instructions", "problem", "turns", "applied"] = "instructions"
+    """Where cards stand: after the instructions, where prefix caches reach them, right before the problem, or as turns
+    of the conversation, in which the problems of their examples were asked and solved."""
     refine_domain: bool = False
     """Classify again after a failed MS, with its attempts in view."""
     synthesis: bool = False

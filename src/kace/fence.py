@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-TAGS = ("problem", "attempt", "card", "cards", "domain", "facts", "revision", "gap", "ruling", "notes")
+TAGS = ("problem", "attempt", "card", "cards", "domain", "facts", "revision", "gap", "ruling", "notes", "example")
 """Every tag a prompt of ours opens or closes."""
 BARRED = "‹"
 """Stands where a `<` would have begun one of our tags. A reader still sees what was meant."""

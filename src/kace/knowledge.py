@@ -11,7 +11,7 @@ from kace.cards import Card
 from kace.domain import PlaceBy, Placement, place
 from kace.models.base import ChatModel, Tokenizer, Usage
 from kace.problem import Problem
-from kace.prompt import Context, Position, card_block, card_text
+from kace.prompt import Context, Position, shown_text
 from kace.rank import Ranking, fit, rank, relevance
 from kace.tiers import TierName
 from kace.tree import EpistemicTree
@@ -124,8 +124,9 @@ class Library:
     async def _fit(self, problem: Problem, block: Sequence[Card]) -> tuple[tuple[Card, ...], int, bool]:
         """Cut by estimate, then count with the model's own tokenizer and cut again if the estimate was too low."""
         limit = most = self.appetite.max_tokens
+        at = self.appetite.at
         for _ in range(EXACT_TRIES):
-            cards = fit(problem.text, block, limit, estimate, self.appetite.ranking)
+            cards = fit(problem.text, block, limit, lambda card: estimate(card, at), self.appetite.ranking)
             tokens, estimated = await self._size(cards)
             if tokens <= most or not cards:
                 break
@@ -149,12 +150,12 @@ class Library:
             return 0, False
         key = tuple(card.card_id for card in cards)
         if key not in self._sizes:
-            text = card_block(cards)
+            text = shown_text(cards, self.appetite.at)
             counted = await self.model.count_tokens(text) if isinstance(self.model, Tokenizer) else None
             self._sizes[key] = (len(text) // CHARS_PER_TOKEN, True) if counted is None else (counted, False)
         return self._sizes[key]
 
 
-def estimate(card: Card) -> int:
+def estimate(card: Card, at: Position = "instructions") -> int:
     """Tokens of a card as the solver reads it, from its length."""
-    return len(card_text(card)) // CHARS_PER_TOKEN + 1
+    return len(shown_text((card,), at)) // CHARS_PER_TOKEN + 1

@@ -1,13 +1,14 @@
 """Prompts: text files, filled in one place, known by their hash.
 
-What all attempts share comes first (the instructions, then the cards of a block), then what a problem's attempts share
-(its text), then what differs between them (the lens), so that provider and server prefix caches hit.
+What all attempts share comes first (the instructions, then the cards of a block, or their examples as turns of the
+conversation), then what a problem's attempts share (its text), then what differs between them (the lens), so that
+provider and server prefix caches hit.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,7 +30,12 @@ class Prompt:
     hash: str
 
 
-Position = Literal["instructions", "problem"]
+Position = Literal["instructions", "problem", "turns", "applied"]
+"""Where cards stand: after the instructions, before the problem, or as earlier turns of the conversation, in which the
+problem of a card's example was asked and solved. A card without an example then stands after the instructions."""
+
+
+AS_TURNS = ("turns", "applied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,16 @@ class Context:
     scaffold: bool = False
     """Show the place where cards would stand, also where there are none."""
     at: Position = "instructions"
-    """Where cards stand."""
+
+    @property
+    def told(self) -> tuple[Card, ...]:
+        """The cards that are shown as text."""
+        return tuple(card for card in self.cards if not card.examples) if self.at in AS_TURNS else self.cards
+
+    @property
+    def demonstrated(self) -> tuple[Card, ...]:
+        """The cards whose examples are shown as turns."""
+        return tuple(card for card in self.cards if card.examples) if self.at in AS_TURNS else ()
 
     @property
     def learned_hash(self) -> str:
@@ -58,24 +73,52 @@ NOTHING = Context()
 def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -> Prompt:
     """The prompt of one attempt, with what its tier reads."""
     instructions, finish = context.instructions or template("solve"), template("finish")
-    steer = template(f"lens_{lens.value}") if lens else ""
-    knowledge = template("knowledge") if context.cards or context.scaffold else ""
+    turns, bare = context.demonstrated, context.scaffold and context.at in AS_TURNS
+    given = _given(turns) if context.at == "applied" else ""
+    # An example says how to work; after a lens a small model follows the lens instead.
+    steer = template(f"lens_{lens.value}") if lens and not turns and not bare else ""
+    knowledge = template("knowledge") if context.told or (context.scaffold and not bare) else ""
     learned = template("notes") if context.notes else ""
-    block = [knowledge, card_block(context.cards)] if knowledge else []
+    block = [knowledge, card_block(context.told)] if knowledge else []
     near = context.at == "problem"
     parts = [instructions, *([] if near else block)]
     if learned:
         parts += [learned, fenced("notes", context.notes)]
     system = "\n\n".join(parts)
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
-    asked = (*(block if near else ()), neutral(problem.strip()), steer, finish)
+    asked = (*(block if near else ()), neutral(problem.strip()), given, steer, finish)
     user = "\n\n".join(part for part in asked if part)
     return Prompt(
-        messages=(Message(Role.SYSTEM, system), Message(Role.USER, user)),
+        messages=(Message(Role.SYSTEM, system), *_conversation(context, finish), Message(Role.USER, user)),
         hash=_digest(
-            instructions, knowledge, *(["near"] if near else ()), *([learned] if learned else ()), steer, finish
+            instructions,
+            knowledge,
+            *(["near"] if near else ()),
+            *([context.at] if turns else ()),
+            *([learned] if learned else ()),
+            steer,
+            finish,
         ),
     )
+
+
+def _conversation(context: Context, finish: str) -> Iterator[Message]:
+    for card in context.demonstrated:
+        given = _given((card,)) if context.at == "applied" else ""
+        for example in card.examples:
+            yield Message(Role.USER, "\n\n".join(filter(None, (neutral(example.problem), given, finish))))
+            yield Message(Role.ASSISTANT, neutral(example.worked))
+
+
+def _given(cards: Sequence[Card]) -> str:
+    return "Rule:\n" + "\n".join(neutral(card.body) for card in cards) if cards else ""
+
+
+def shown_text(cards: Sequence[Card], at: Position) -> str:
+    """What an attempt reads of cards, for counting."""
+    context = Context(tuple(cards), at=at)
+    turns = (message.content for message in _conversation(context, template("finish")))
+    return "\n".join((*([card_block(context.told)] if context.told else ()), *turns))
 
 
 def card_block(cards: Sequence[Card]) -> str:
@@ -84,8 +127,8 @@ def card_block(cards: Sequence[Card]) -> str:
 
 
 def card_text(card: Card) -> str:
-    """One card as the solver reads it."""
-    lines = [f"[{card.card_id}]", card.payload.strip()]
+    """One card as the solver reads it: the rule and when it applies."""
+    lines = [f"[{card.card_id}]", card.rule]
     if card.routing_conditions:
         lines.append("Choose by: " + "; ".join(card.routing_conditions))
     return neutral("\n".join(lines))

@@ -95,8 +95,9 @@ def _indexed(block: _Block) -> Index:
 
 
 def advertised(card: Card) -> str:
-    """What a card says of when it helps."""
-    return "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions))
+    """What a card says of when it helps: its name, triggers and conditions, and the problems of its examples."""
+    told = (example.problem for example in card.examples)
+    return "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions, *told))
 
 
 def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:

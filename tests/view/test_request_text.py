@@ -90,7 +90,7 @@ def test_forms_are_those_that_replies_are_read_by(ours: Grammar, theirs: Grammar
 def test_a_skeleton_names_only_fields_there_are(form: reply_form.Form):
     grammar = form.blocks[0]
     fields = {line.split(":")[0] for line in skeleton(form).split("\n") if line.strip().endswith(":")}
-    assert fields - {"Useful when"} <= {grammar.name, *grammar.required, *grammar.optional, grammar.text}
+    assert fields - {"Useful when", "Worked"} <= {grammar.name, *grammar.required, *grammar.optional, grammar.text}
 
 
 def test_a_draft_has_a_block_for_every_card_and_is_not_ready_to_send():

@@ -41,7 +41,7 @@ def evaluate(
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
     min_relevance: float = typer.Option(None, help="Leave out cards unless this share of a trigger is in the problem."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
-    cards_at: str = typer.Option(None, help="Show cards after the instructions or right before the problem."),
+    cards_at: str = typer.Option(None, help="Show cards at instructions, problem, or turns: worked examples."),
     rank_by: str = typer.Option(None, help="Rank such a block by words or by meaning."),
     refine_domain: bool = typer.Option(None, "--refine-domain", help="Classify again after a failed MS."),
     reuse: list[Path] = typer.Option([], help="A run whose calls are not paid again where the same is asked."),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kace.cli.streams import note, print_lines, write_output
-from kace.cli.training import bad_option, training_problems, wall_in
+from kace.cli.training import bad_option, guarded, training_problems, wall_in
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,13 +47,14 @@ def learn(
     impact_calls: int = typer.Option(1_000, min=1, help="Solver calls an epoch for leave_one_out."),
     dropout_rate: float = typer.Option(0.5, help="How likely a card is hidden from an attempt."),
     keep: str = typer.Option("all", help="Cards the frozen tree shows: all not deprecated, or validated ones only."),
+    examples: int = typer.Option(0, min=0, max=4, help="Worked examples the teacher writes for each new card."),
     imagine: bool = typer.Option(False, "--imagine", help="Also ask for cards that no failure called for."),
     synthesis: bool = typer.Option(None, "--synthesis", help="Let the teacher gather facts where HS fails its gate."),
     max_card_tokens: int = typer.Option(None, help="Cut a larger block to this many tokens (default 5,000)."),
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
     min_relevance: float = typer.Option(None, help="Leave out cards unless this share of a trigger is in the problem."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
-    cards_at: str = typer.Option(None, help="Show cards after the instructions or right before the problem."),
+    cards_at: str = typer.Option(None, help="Show cards at instructions, problem, or turns: worked examples."),
     max_connections: int = typer.Option(None, help="Calls under way at once; left out, it adapts."),
     timeout: float = typer.Option(None, help="Seconds for one call."),
     max_calls: int = typer.Option(None, help="Stop before more calls than this are made, solver and teacher together."),
@@ -105,6 +106,7 @@ def learn(
             "impact_calls": impact_calls,
             "dropout_rate": dropout_rate,
             "keep": keep,
+            "examples": examples,
             "imagine": imagine,
         }
     )
@@ -113,7 +115,7 @@ def learn(
     if dry_run:
         _print_forecast(problems, config, settings, as_json=as_json)
     else:
-        _learn(Plan(problems, config, settings, out), train, as_json=as_json)
+        _learn(Plan(problems, config, settings, out, guarded(field, held_out)), train, as_json=as_json)
 
 
 @learn_app.command()

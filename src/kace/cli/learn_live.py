@@ -13,6 +13,7 @@ from kace.cli.show import plain
 from kace.cli.streams import note
 from kace.learn.commit import Look
 from kace.learn.growth import Grown
+from kace.learn.illustrate import Illustrated
 from kace.learn.lift import Impact
 from kace.learn.notebook import Step
 from kace.learn.placements import Placements
@@ -68,6 +69,8 @@ def outcome(value: Kept) -> str:
             return f"{len(value.cards)} cards" + (f", {len(value.refused)} unusable" if value.refused else "")
         case Rulings():
             return f"{len(value.admitted)} admitted, {len(value.refused)} refused"
+        case Illustrated():
+            return f"{sum(bool(card.examples) for card in value.cards)} of {len(value.cards)} cards with examples"
         case Grown():
             return f"{value.cards} cards in the tree"
         case Impact():

@@ -39,7 +39,7 @@ def solve(
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
     min_relevance: float = typer.Option(None, help="Leave out cards unless this share of a trigger is in the problem."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
-    cards_at: str = typer.Option(None, help="Show cards after the instructions or right before the problem."),
+    cards_at: str = typer.Option(None, help="Show cards at instructions, problem, or turns: worked examples."),
     rank_by: str = typer.Option(None, help="Rank such a block by words (BM25) or by meaning (embeddings, an extra)."),
     refine_domain: bool = typer.Option(None, "--refine-domain", help="Classify again after a failed MS."),
     out: Path = typer.Option(None, help="The run directory for --file; the same command goes on in it."),

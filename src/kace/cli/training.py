@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from kace.config import Config
     from kace.errors import UsageError
+    from kace.learn.guarded import Guarded
     from kace.problem import Problem
 
 
@@ -24,6 +25,15 @@ def training_problems(path: Path, field: list[str], limit: int | None, held_out:
     for split in held_out:
         refuse_overlap(problems, load_problems(split, field_map(field)), str(split))
     return problems
+
+
+def guarded(field: list[str], held_out: list[Path]) -> Guarded:
+    """Hashes of the evaluation splits that are named, taken before the wall is raised."""
+    from kace.cli.solve import field_map
+    from kace.learn.guarded import Guarded
+    from kace.problem import load_problems
+
+    return Guarded.of(problem for split in held_out for problem in load_problems(split, field_map(field)))
 
 
 def wall_in(config: Config, train: Path, out: Path) -> None:

@@ -160,7 +160,7 @@ def _repeated(card: Card, others: Mapping[str, Card]) -> Refused | None:
 
 
 def _text(case: _Case) -> str:
-    return visible(said_by(case.card))
+    return visible("\n".join((said_by(case.card), *(example.text for example in case.card.examples))))
 
 
 def _body_cap(case: _Case) -> str:

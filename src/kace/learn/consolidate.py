@@ -147,7 +147,7 @@ def _shared(left: _Sense, right: _Sense) -> float:
 
 
 def _sense(card: Card) -> _Sense:
-    tokens = [token.lower() for token in _TOKEN.findall(_LABELS.sub("", card.payload))]
+    tokens = [token.lower() for token in _TOKEN.findall(_LABELS.sub("", card.rule))]
     words = [token for token in tokens if token not in _WORDING]
     length = min(SEQUENCE, len(words))
     sequences = frozenset(tuple(words[start : start + length]) for start in range(len(words) - length + 1))

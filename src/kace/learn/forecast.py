@@ -101,7 +101,7 @@ def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Loa
     domains, share, tries = (MOST_DOMAINS, 1.0, 2) if most else (DOMAINS, FAILED_SHARE, 1)
     wards = domains + 1
     looks = settings.refine if most else min(1, settings.refine)
-    rounds = 2 * domains * (3 if settings.imagine else 2) + wards * looks
+    rounds = 2 * domains * (2 + settings.imagine + bool(settings.examples)) + wards * looks
     calls = tries * (1 + settings.epochs * rounds)
     text = sum(len(p.text) for p in train) / len(train)
     failed = share * len(train)

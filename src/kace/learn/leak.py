@@ -24,6 +24,8 @@ calculation would fit one of them). And the numbers or names of one problem, or 
 instance, with or without the answer.
 
 A rule of thumb for what passes: formulas with letters, their constants, and examples in numbers up to 12.
+
+A worked example under `Example:` is an instance by nature, and has a rule of its own: see `kace.learn.guarded`.
 """
 
 from __future__ import annotations
@@ -37,9 +39,10 @@ from typing import Literal, Self, TypeVar
 
 from kace.answer import Answer
 from kace.cards import Card
-from kace.exact import Number, Word
+from kace.exact import Number
+from kace.learn.guarded import Guarded, answers_in, numbers_of
 from kace.learn.plain import visible
-from kace.learn.sightings import Figure, Figures, Role, figures_in, literals_in
+from kace.learn.sightings import Figure, Figures, Role, figures_in
 from kace.learn.weight import Weight, rational_weight, weight_of
 from kace.learn.wording import capitalised, content_words, long_runs, names_inside, short_runs
 from kace.problem import Problem
@@ -58,7 +61,8 @@ MAX_ALIKE = 50
 
 K = TypeVar("K")
 
-_TRIVIAL = (Fraction(0), Fraction(1))
+NOTHING = Guarded()
+
 _ALWAYS: Mapping[Role, Weight] = {
     Role.ANSWER: Weight.SMALL,
     Role.RESULT: Weight.CUSTOMARY,
@@ -116,7 +120,8 @@ class _Look:
 class Leaks:
     """An index over problems that finds what a card gives away of them; made once, asked in about a millisecond."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], held_out: Guarded = NOTHING) -> None:
+        self._guarded = Guarded.of(problems) | held_out
         texts: list[str] = []
         self._known: list[_Known] = []
         self._named: defaultdict[str, set[int]] = defaultdict(set)
@@ -133,9 +138,9 @@ class Leaks:
         self._short = _first(self._telling_runs(text) for text in texts)
 
     @classmethod
-    def of(cls, problems: Iterable[Problem]) -> Self:
-        """The index over these problems."""
-        return cls(problems)
+    def of(cls, problems: Iterable[Problem], held_out: Guarded = NOTHING) -> Self:
+        """The index over these problems; examples are held against those held out too."""
+        return cls(tuple(problems), held_out)
 
     def find(self, card: Card) -> Leak | None:
         """The first thing a card gives away, in what the solver reads of it; None where it gives nothing away."""
@@ -146,7 +151,8 @@ class Leaks:
         for rule in (self._answer, self._worked, self._instance, self._copied, self._name):
             if leak := rule(look):
                 return leak
-        return None
+        retold = next(filter(None, map(self._guarded.retold, card.examples)), "")
+        return Leak("answer_leak", retold) if retold else None
 
     def _answer(self, look: _Look) -> Leak | None:
         """An answer, by its weight and role."""
@@ -226,8 +232,8 @@ class Leaks:
 
 
 def said_by(card: Card) -> str:
-    """Everything that the solver reads of a card."""
-    return "\n".join((card.card_id.replace("_", " ").lower(), card.payload, *card.routing_conditions))
+    """What the solver reads of a card, its examples aside."""
+    return "\n".join((card.card_id.replace("_", " ").lower(), card.rule, *card.routing_conditions))
 
 
 def _gives_away(mark: Figure) -> bool:
@@ -242,10 +248,9 @@ def _gives_away_near(mark: Figure, number: int, look: _Look) -> bool:
 
 
 def _known(problem: Problem) -> _Known:
-    literals = literals_in(problem.text)
-    numbers = frozenset(literals.difference(_TRIVIAL) or literals)
+    numbers = numbers_of(problem.text)
     telling = frozenset(value for value in numbers if rational_weight(value) > Weight.CUSTOMARY)
-    answers = _answers(problem.answer or "")
+    answers = answers_in(problem.answer or "")
     return _Known(
         name=problem.name,
         numbers=numbers,
@@ -254,13 +259,6 @@ def _known(problem: Problem) -> _Known:
         answers=tuple(dict.fromkeys(answer.key for answer in answers)),
         small=not telling and any(weight_of(answer.value) is Weight.SMALL for answer in answers),
     )
-
-
-def _answers(text: str) -> list[Answer]:
-    """The readings of an answer: of a percentage also the number before the sign. Words are none."""
-    texts = (text, text.replace(r"\%", "").replace("%", "")) if "%" in text else (text,)
-    answers = [Answer.of(each) for each in texts if any(char.isalnum() for char in each)]
-    return [answer for answer in answers if not isinstance(answer.value, Word)]
 
 
 def _rational(answer: Answer) -> Fraction | None:

@@ -18,6 +18,7 @@ from kace.learn.effects import dropout_lifts
 from kace.learn.failure import Failure
 from kace.learn.fires import fires
 from kace.learn.growth import unproven
+from kace.learn.illustrate import Illustrated, illustrate
 from kace.learn.imagine import imagine
 from kace.learn.impact import leave_one_out
 from kace.learn.lift import Impact
@@ -102,7 +103,14 @@ async def new_cards(cell: Cell, epoch: int, failed: tuple[Failure, ...], study: 
         proposed = Proposals(cards=proposed.cards + more.cards, refused=proposed.refused + more.refused)
     ruled = Step("add", "admit", epoch, str(cell))
     desk = Desk(study.leaks, domains, study.lesson(ruled))
-    return await study.notebook.once(ruled, Rulings, lambda: admit(proposed, cell, desk))
+    rulings = await study.notebook.once(ruled, Rulings, lambda: admit(proposed, cell, desk))
+    if not study.settings.examples:
+        return rulings
+    shown = Step("add", "illustrate", epoch, str(cell))
+    illustrated = await study.notebook.once(
+        shown, Illustrated, lambda: illustrate(rulings.admitted, study.settings.examples, study.by_name, lesson(shown))
+    )
+    return rulings.model_copy(update={"admitted": illustrated.cards})
 
 
 async def measure_and_revise(epoch: int, study: Study) -> None:

@@ -13,7 +13,8 @@ from kace.budget import Ledger
 from kace.config import Config
 from kace.errors import DataError
 from kace.learn.growth import Growth
-from kace.learn.leak import Leaks
+from kace.learn.guarded import Guarded
+from kace.learn.leak import NOTHING, Leaks
 from kace.learn.practice import Audience, Practice
 from kace.learn.settings import Settings
 from kace.learn.study import Study
@@ -37,6 +38,8 @@ class Plan:
     config: Config
     settings: Settings
     out: Path
+    held_out: Guarded = NOTHING
+    """What examples must not retell, besides the training problems."""
 
     @property
     def folder(self) -> Path:
@@ -69,7 +72,7 @@ async def open_study(
             teacher=shop.teacher,
             notebook=shop.notebook,
             growth=Growth(plan.out, shop.notebook, author=AUTHOR),
-            leaks=Leaks.of(plan.train),
+            leaks=Leaks.of(plan.train, plan.held_out),
         )
         yield study, shop.session.ledger
 

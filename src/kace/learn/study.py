@@ -16,6 +16,7 @@ from kace.learn.propose import Lesson
 from kace.learn.settings import Settings
 from kace.learn.teacher import Teacher
 from kace.problem import Problem
+from kace.redact import one_line
 from kace.trace import SolveRecord
 
 SEEDS_PER_EPOCH = 100
@@ -39,6 +40,11 @@ class Study:
     def by_id(self) -> Mapping[str, Problem]:
         """The training problems by content hash."""
         return {problem.id: problem for problem in self.train}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Problem]:
+        """The training problems by the names that cards know them by."""
+        return {one_line(problem.name): problem for problem in self.train}
 
     def lesson(self, step: Step) -> Lesson:
         """What the teacher requests of a step share."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kace.card_text import TextError, read_payload
+from kace.card_text import Example, TextError, read_payload
 from kace.cards import Card, Status
 from kace.evaluate.card_lifts import CardLift, card_lifts
 from kace.knowledge import estimate
@@ -103,7 +103,14 @@ def _payload(card: Card) -> Html:
         return tag("div", prose(card.payload), class_="payload card")
     avoid = _bullets("Do not apply if", parts.avoid, "avoid") if parts.avoid else Html("")
     header = tag("div", _bullets("Useful when", parts.useful, "useful"), avoid, class_="triggers")
-    return tag("div", header, tag("div", prose(parts.body), class_="payload-body"), class_="payload card")
+    body = tag("div", prose(parts.body), class_="payload-body")
+    return join([tag("div", header, body, class_="payload card"), *map(_example, parts.examples)])
+
+
+def _example(example: Example) -> Html:
+    problem = tag("div", tag("h2", "Example"), prose(example.problem), class_="triggers")
+    worked = tag("div", tag("h2", "Worked"), prose(example.worked), class_="payload-body")
+    return tag("div", problem, worked, class_="payload card")
 
 
 def _bullets(title: str, lines: Iterable[str], class_: str) -> Html:

@@ -27,6 +27,7 @@ REVISION = Grammar(
     text="payload",
 )
 GAP = Grammar("gap", name="", required=("text",), text="text")
+EXAMPLE = Grammar("example", name="id", required=("id", "text"), text="text")
 DOMAIN = Grammar("domain", name="name", required=("name", "description", "problems", "signals"), text="signals")
 NOTES = Grammar("notes", name="", required=("lesson",), optional=("mistake", "helpful", "harmful"), text="lesson")
 PLAYBOOK = Grammar(
@@ -55,6 +56,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "what stands beside knowledge": Form(
             "Further cards", (CARD,), "<card>\nid: \ndifficulty: \npayload:\nUseful when:\n- \n\n\n</card>"
         ),
+        "worked examples": Form("Worked examples", (EXAMPLE,), "<example>\nid: {}\ntext:\n\nWorked:\n\n</example>"),
         "rulings": Form("Rulings on cards", (RULING,), "<ruling>\nid: {}\nverdict: \nrule: \nreason: \n</ruling>"),
         "the cards of one domain, revised": Form(
             "Revisions of cards", (REVISION, GAP), "<revision>\nid: {}\naction: \nreason: \n</revision>"
