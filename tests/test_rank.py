@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kace.card_text import Example
 from kace.cards import Card, Difficulty, Provenance
-from kace.rank import INDEXED_BLOCKS, _Block, _indexed, fit, rank, relevance, words
+from kace.rank import INDEXED_BLOCKS, Telling, _Block, _indexed, fit, rank, words
 
 
 def card(card_id: str, *triggers: str, routing: tuple[str, ...] = ()) -> Card:
@@ -128,9 +129,16 @@ def test_only_so_many_blocks_are_kept():
     assert _Block(BLOCK) == _Block(list(BLOCK)) and _Block(BLOCK) != _Block(BLOCK[:2])
 
 
-def test_relevance_is_the_share_of_the_best_trigger_that_stands_in_the_problem():
-    both = card("EXACT_TWO_TRIGGERS", "remainder of large power", "digit sum")
-    assert relevance("Find the remainder of a power.", both) == 2 / 3
-    assert relevance("Add the digits: what is the digit sum?", both) == 1.0
-    assert relevance("A triangle.", both) == 0.0
-    assert relevance("", both) == 0.0
+def test_a_word_of_one_card_alone_counts_one_and_a_common_one_less():
+    powers, digits = card("EXACT_LAST_REMAINDER", "remainder of power"), card("EXACT_LAST_DIGIT", "last digit sum")
+    telling = Telling((powers, digits))
+    assert telling.shared("Find the remainder of a power.", powers) == 2.0
+    assert 1 < telling.shared("What is the last digit?", digits) < 2, "both cards say `last`"
+    assert telling.shared("Find the remainder of a power.", digits) == telling.shared("", digits) == 0.0
+
+
+def test_the_problems_of_examples_tell_what_a_card_is_about():
+    plain = card("EXACT_PAIR_COUNT", "pairs")
+    shown = plain.illustrated((Example("Ferries join nine islands, one between any two.", "\\boxed{36}"),))
+    assert Telling((plain, REMAINDER)).shared("Cables join islands.", plain) == 0.0
+    assert Telling((shown, REMAINDER)).shared("Cables join islands.", shown) == 2.0

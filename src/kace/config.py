@@ -91,13 +91,13 @@ class Config(BaseModel):
     """A larger block is ranked and cut to this."""
     max_cards: Annotated[int, Field(ge=1)] | None = None
     """Cards an attempt reads at most: the best-ranked of its block."""
-    min_relevance: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Cards are left out unless so much of one of their triggers stands in the problem: none may be left."""
+    min_relevance: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """Cards are left out unless the problem shares so many telling words with them: none may be left."""
     rank_by: Literal["words", "meaning"] = "words"
     """How a block is ranked: BM25, or embeddings (an extra)."""
     place_by: Literal["model", "words"] = "model"
     """Who says which domain a problem is of: the solver's model in a call, or the words it shares with the registry."""
-    cards_at: Literal["instructions", "problem", "turns", "applied"] = "instructions"
+    cards_at: Literal["instructions", "problem", "turns"] = "instructions"
     """Where cards stand: after the instructions, where prefix caches reach them, right before the problem, or as turns
     of the conversation, in which the problems of their examples were asked and solved."""
     refine_domain: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from kace.attempt import Attempt
@@ -12,7 +13,7 @@ from kace.domain import PlaceBy, Placement, place
 from kace.models.base import ChatModel, Tokenizer, Usage
 from kace.problem import Problem
 from kace.prompt import Context, Position, shown_text
-from kace.rank import Ranking, fit, rank, relevance
+from kace.rank import Ranking, Telling, fit, rank
 from kace.tiers import TierName
 from kace.tree import EpistemicTree
 
@@ -66,7 +67,7 @@ class Appetite:
     max_cards: int | None = None
     """The same for the number of cards."""
     min_relevance: float = 0.0
-    """Cards that speak less of the problem are left out, if that leaves none."""
+    """Cards that share fewer telling words with the problem are left out, if that leaves none."""
     ranking: Ranking = rank
     place_by: PlaceBy = "model"
     refine: bool = False
@@ -85,6 +86,11 @@ class Library:
         self.seed = seed
         self.appetite = appetite or Appetite()
         self._sizes: dict[tuple[str, ...], tuple[int, bool]] = {}
+
+    @cached_property
+    def telling(self) -> Telling:
+        """How well each card of the tree fits a problem."""
+        return Telling(self.tree)
 
     async def read(
         self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Recall]
@@ -136,7 +142,7 @@ class Library:
     def _wanted(self, problem: Problem, block: Sequence[Card]) -> Sequence[Card]:
         """The block without cards that speak too little of the problem, and no more of them than are wanted."""
         least, most = self.appetite.min_relevance, self.appetite.max_cards
-        close = [card for card in block if relevance(problem.text, card) >= least] if least else block
+        close = [card for card in block if self.telling.shared(problem.text, card) >= least] if least else block
         return close if most is None else self._best(problem, close, most)
 
     def _best(self, problem: Problem, block: Sequence[Card], most: int) -> Sequence[Card]:

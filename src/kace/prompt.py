@@ -19,6 +19,7 @@ from kace.models.base import Message, Role
 from kace.tiers import Lens
 
 if TYPE_CHECKING:
+    from kace.card_text import Example
     from kace.cards import Card
 
 
@@ -30,12 +31,9 @@ class Prompt:
     hash: str
 
 
-Position = Literal["instructions", "problem", "turns", "applied"]
+Position = Literal["instructions", "problem", "turns"]
 """Where cards stand: after the instructions, before the problem, or as earlier turns of the conversation, in which the
 problem of a card's example was asked and solved. A card without an example then stands after the instructions."""
-
-
-AS_TURNS = ("turns", "applied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +52,12 @@ class Context:
     @property
     def told(self) -> tuple[Card, ...]:
         """The cards that are shown as text."""
-        return tuple(card for card in self.cards if not card.examples) if self.at in AS_TURNS else self.cards
+        return tuple(card for card in self.cards if not card.examples) if self.at == "turns" else self.cards
 
     @property
-    def demonstrated(self) -> tuple[Card, ...]:
-        """The cards whose examples are shown as turns."""
-        return tuple(card for card in self.cards if card.examples) if self.at in AS_TURNS else ()
+    def demonstrated(self) -> tuple[Example, ...]:
+        """The examples that are shown as turns."""
+        return tuple(example for card in self.cards for example in card.examples) if self.at == "turns" else ()
 
     @property
     def learned_hash(self) -> str:
@@ -73,8 +71,7 @@ NOTHING = Context()
 def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -> Prompt:
     """The prompt of one attempt, with what its tier reads."""
     instructions, finish = context.instructions or template("solve"), template("finish")
-    turns, bare = context.demonstrated, context.scaffold and context.at in AS_TURNS
-    given = _given(turns) if context.at == "applied" else ""
+    turns, bare = context.demonstrated, context.scaffold and context.at == "turns"
     # An example says how to work; after a lens a small model follows the lens instead.
     steer = template(f"lens_{lens.value}") if lens and not turns and not bare else ""
     knowledge = template("knowledge") if context.told or (context.scaffold and not bare) else ""
@@ -86,15 +83,15 @@ def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -
         parts += [learned, fenced("notes", context.notes)]
     system = "\n\n".join(parts)
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
-    asked = (*(block if near else ()), neutral(problem.strip()), given, steer, finish)
+    asked = (*(block if near else ()), neutral(problem.strip()), steer, finish)
     user = "\n\n".join(part for part in asked if part)
     return Prompt(
-        messages=(Message(Role.SYSTEM, system), *_conversation(context, finish), Message(Role.USER, user)),
+        messages=(Message(Role.SYSTEM, system), *_conversation(turns, finish), Message(Role.USER, user)),
         hash=_digest(
             instructions,
             knowledge,
             *(["near"] if near else ()),
-            *([context.at] if turns else ()),
+            *(["turns"] if turns else ()),
             *([learned] if learned else ()),
             steer,
             finish,
@@ -102,22 +99,16 @@ def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -
     )
 
 
-def _conversation(context: Context, finish: str) -> Iterator[Message]:
-    for card in context.demonstrated:
-        given = _given((card,)) if context.at == "applied" else ""
-        for example in card.examples:
-            yield Message(Role.USER, "\n\n".join(filter(None, (neutral(example.problem), given, finish))))
-            yield Message(Role.ASSISTANT, neutral(example.worked))
-
-
-def _given(cards: Sequence[Card]) -> str:
-    return "Rule:\n" + "\n".join(neutral(card.body) for card in cards) if cards else ""
+def _conversation(examples: Sequence[Example], finish: str) -> Iterator[Message]:
+    for example in examples:
+        yield Message(Role.USER, f"{neutral(example.problem)}\n\n{finish}")
+        yield Message(Role.ASSISTANT, neutral(example.worked))
 
 
 def shown_text(cards: Sequence[Card], at: Position) -> str:
     """What an attempt reads of cards, for counting."""
     context = Context(tuple(cards), at=at)
-    turns = (message.content for message in _conversation(context, template("finish")))
+    turns = (message.content for message in _conversation(context.demonstrated, template("finish")))
     return "\n".join((*([card_block(context.told)] if context.told else ()), *turns))
 
 

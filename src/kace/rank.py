@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 K1 = 1.2
 B = 0.75
 KNOWN_TEXTS = 10_000
-"""Problems and triggers whose words are kept: one is held against many of the other."""
+"""Problems whose words are kept: each is held against many cards."""
 INDEXED_BLOCKS = 16
 """Blocks kept ready: both card tiers of seven domains, and two more. 5,000 cards take about 10 MB."""
 
@@ -63,7 +63,7 @@ class Index:
         scores = [0.0] * self._size
         for word in sorted(set(words(problem))):  # sorted: a sum of floats depends on its order
             found = self._postings.get(word, ())
-            rarity = math.log(1 + (self._size - len(found) + 0.5) / (len(found) + 0.5))
+            rarity = _rarity(self._size, len(found))
             for place, weight in found:
                 scores[place] += rarity * weight
         return scores
@@ -106,11 +106,22 @@ def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
     return tuple(cards[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
-def relevance(problem: str, card: Card) -> float:
-    """How much of a card's best trigger stands in the problem, as a share of the trigger's words."""
-    said = _vocabulary(problem)
-    shares = (_share(_vocabulary(trigger), said) for trigger in card.triggers)
-    return max(shares, default=0.0)
+class Telling:
+    """Whether a card of a tree fits a problem at all, which a ranking cannot say: some card is always the best.
+
+    It is measured in telling words: a word that one card alone says counts 1, one that many say counts less.
+    """
+
+    def __init__(self, cards: Iterable[Card]) -> None:
+        self._said = {card.card_id: frozenset(words(advertised(card))) for card in cards}
+        size, rare = len(self._said), _rarity(len(self._said), 1)
+        counts = Counter(word for said in self._said.values() for word in said)
+        self._weights = {word: _rarity(size, count) / rare for word, count in counts.items()}
+
+    def shared(self, problem: str, card: Card) -> float:
+        """The telling words that a problem shares with a card."""
+        shared = self._said[card.card_id] & _vocabulary(problem)
+        return sum(self._weights[word] for word in sorted(shared))
 
 
 @lru_cache(maxsize=KNOWN_TEXTS)
@@ -118,8 +129,8 @@ def _vocabulary(text: str) -> frozenset[str]:
     return frozenset(words(text))
 
 
-def _share(asked: frozenset[str], said: frozenset[str]) -> float:
-    return len(asked & said) / len(asked) if asked else 0.0
+def _rarity(texts: int, having: int) -> float:
+    return math.log(1 + (texts - having + 0.5) / (having + 0.5))
 
 
 Ranking = Callable[[str, Sequence["Card"]], tuple["Card", ...]]

@@ -83,5 +83,5 @@ def test_a_placebo_shows_as_many_cards_as_the_method_would():
         solve("kace-placebo", sham, config=CONFIG.model_copy(update={"max_cards": 1})),
     )
     assert [len(recall.cards) for recall in ours.recalls] == [len(recall.cards) for recall in theirs.recalls] == [1, 1]
-    nothing = solve("kace-placebo", Solver(), config=CONFIG.model_copy(update={"min_relevance": 1.0}))
+    nothing = solve("kace-placebo", Solver(), config=CONFIG.model_copy(update={"min_relevance": 50.0}))
     assert [recall.cards for recall in nothing.recalls] == [(), ()], "where the method is silent, so is its sham"

@@ -52,7 +52,7 @@ def learn(
     synthesis: bool = typer.Option(None, "--synthesis", help="Let the teacher gather facts where HS fails its gate."),
     max_card_tokens: int = typer.Option(None, help="Cut a larger block to this many tokens (default 5,000)."),
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
-    min_relevance: float = typer.Option(None, help="Leave out cards unless this share of a trigger is in the problem."),
+    min_relevance: float = typer.Option(None, help="Leave out cards that share fewer telling words with the problem."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
     cards_at: str = typer.Option(None, help="Show cards at instructions, problem, or turns: worked examples."),
     max_connections: int = typer.Option(None, help="Calls under way at once; left out, it adapts."),

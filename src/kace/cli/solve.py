@@ -37,7 +37,7 @@ def solve(
     tree: Path = typer.Option(None, help="An epistemic tree: MS and HS read the block of their tier and domain."),
     max_card_tokens: int = typer.Option(None, help="Cut a larger block to this many tokens (default 5,000)."),
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
-    min_relevance: float = typer.Option(None, help="Leave out cards unless this share of a trigger is in the problem."),
+    min_relevance: float = typer.Option(None, help="Leave out cards that share fewer telling words with the problem."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
     cards_at: str = typer.Option(None, help="Show cards at instructions, problem, or turns: worked examples."),
     rank_by: str = typer.Option(None, help="Rank such a block by words (BM25) or by meaning (embeddings, an extra)."),

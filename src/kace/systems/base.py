@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kace.tree import EpistemicTree
 
 DEFAULT_K = 8
-WARY = 0.6
-"""The share of a card's trigger that must stand in a problem for `kace-wary` to doubt ES."""
+WARY = 2.0
+"""The telling words that a problem must share with a card for `kace-wary` to doubt ES."""
 CANDIDATES = 20
 
 Facts = Mapping[str, int | str]
@@ -162,7 +162,7 @@ def _unbounded(k: int) -> Facts:
 
 
 def _doubting(k: int) -> Facts:
-    return {"doubts_es_from_relevance": str(WARY)}
+    return {"doubts_es_from_telling_words": str(WARY)}
 
 
 def _retrieved(k: int) -> Facts:
