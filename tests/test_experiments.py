@@ -6,6 +6,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.learn.loop import learn
@@ -71,6 +73,20 @@ def test_the_published_table_of_all_systems_comes_out_of_its_votes(tmp_path: Pat
     done = run_kace(ROOT, "report", *runs, *drawn, KACE_CACHE_DIR=str(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.md").read_text() == (SYSTEMS_RUN / "report.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["forms-0.5b", "forms-1.5b", "turns-test-0.5b", "turns-test-1.5b"])
+def test_the_published_tables_of_forms_come_out_of_their_votes(name: str, tmp_path: Path):
+    folder = STARTER / name
+    here = folder.relative_to(ROOT)
+    runs = [str(here / "runs" / arm) for arm in (folder / "arms.txt").read_text().split()]
+    drawn = ["--tree", str(here / "tree"), "--format", "md", "--out", str(tmp_path), "--plots", str(tmp_path / "plots")]
+    done = run_kace(ROOT, "report", *runs, *drawn, KACE_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.md").read_text() == (folder / "report.md").read_text()
+    frozen = TreeStore.open(folder / "tree").frozen_hash
+    manifests = (json.loads(path.read_text()) for path in sorted((folder / "runs").glob("*/run.json")))
+    assert {each["tree"]["hash"] for each in manifests if each.get("tree")} == {frozen}
 
 
 def test_every_run_that_read_the_published_tree_read_this_one():
