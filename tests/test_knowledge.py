@@ -185,6 +185,27 @@ def test_words_place_a_problem_without_a_call():
     assert "EXACT_MEDGEO_CARD" in model.shown["MS"]
 
 
+@pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("A geometry class takes the ferry to some islands.", "counting"),
+        ("A geometry class takes the ferry.", "geometry"),
+    ],
+)
+def test_a_card_that_speaks_of_a_problem_places_it_and_else_the_registry(text: str, home: str):
+    ferry = Card.model_validate(
+        {
+            **dict(card("FERRY", Difficulty.MEDIUM, "counting")),
+            "payload": "Useful when:\n- ferry between islands\n\nDo.",
+        }
+    )
+    model = Asked(())
+    library = Library(EpistemicTree.of(DOMAINS, [*TREE, ferry]), model, appetite=Appetite(place_by="cards"))
+    recall = LOOP.run(library.read(Problem(text), TierName.MS, (), ()))
+    assert recall and recall.domains == (home,)
+    assert model.classified == 0
+
+
 def test_cards_can_stand_right_before_the_problem():
     seen: list[tuple[str, str]] = []
 

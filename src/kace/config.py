@@ -95,8 +95,9 @@ class Config(BaseModel):
     """Cards are left out unless the problem shares so many telling words with them: none may be left."""
     rank_by: Literal["words", "meaning"] = "words"
     """How a block is ranked: BM25, or embeddings (an extra)."""
-    place_by: Literal["model", "words"] = "model"
-    """Who says which domain a problem is of: the solver's model in a call, or the words it shares with the registry."""
+    place_by: Literal["model", "words", "cards"] = "model"
+    """Who says which domain a problem is of: the solver's model in a call, the words it shares with the registry, or a
+    card of the tree that speaks of it."""
     cards_at: Literal["instructions", "problem", "turns"] = "instructions"
     """Where cards stand: after the instructions, where prefix caches reach them, right before the problem, or as turns
     of the conversation, in which the problems of their examples were asked and solved."""

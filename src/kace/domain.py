@@ -29,7 +29,8 @@ MAX_EXAMPLES = 30
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
 """What is read of each: at most 3,700 tokens or so with seven domains, where a small local model has room for 4,096."""
 
-PlaceBy = Literal["model", "words"]
+PlaceBy = Literal["model", "words", "cards"]
+"""Who says where a problem belongs: the model in a call, the words of the registry, or those of the tree's cards."""
 NO_USAGE = Usage()
 
 _WRAPPING = " \t\r\n`'\""
@@ -52,10 +53,13 @@ class Placement:
 async def place(
     problem: Problem, domains: Sequence[Domain], model: ChatModel, *, by: PlaceBy, seed: int, seen: Sequence[str] = ()
 ) -> Placement:
-    """The problem's place, from whoever is to say it. Only the model can make use of attempts that were `seen`."""
-    if by == "words":
-        return place_by_words(problem, domains)
-    return await classify(problem, domains, model, seed=seed, attempts_in_view=seen)
+    """The problem's place, from whoever is to say it. Only the model can make use of attempts that were `seen`.
+
+    Without cards at hand the registry's words speak for them.
+    """
+    if by == "model":
+        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen)
+    return place_by_words(problem, domains)
 
 
 def place_by_words(problem: Problem, domains: Sequence[Domain]) -> Placement:

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Protocol
 
 from kace.attempt import Attempt
-from kace.cards import Card
+from kace.cards import UNIVERSAL, Card, Status
 from kace.domain import PlaceBy, Placement, place
 from kace.models.base import ChatModel, Tokenizer, Usage
 from kace.problem import Problem
 from kace.prompt import Context, Position, shown_text
-from kace.rank import Ranking, Telling, fit, rank
+from kace.rank import SPEAKS, Ranking, Telling, fit, rank
 from kace.tiers import TierName
 from kace.tree import EpistemicTree
 
@@ -117,8 +117,22 @@ class Library:
         """Classify once; after a failed MS again with its attempts in view, where that is asked for."""
         if earlier and not self.appetite.refine:
             return Placement(earlier[-1].domains, 0, Usage(), ())
+        if self.appetite.place_by == "cards" and (home := self._home(problem)):
+            return Placement(home)
         seen = [a.reply.text for a in before if a.reply and a.key.tier == TierName.MS.value] if earlier else []
         return await place(problem, self.tree.domains, self.model, by=self.appetite.place_by, seed=self.seed, seen=seen)
+
+    def _home(self, problem: Problem) -> tuple[str, ...]:
+        """The domain of the card that ranks first for the problem, if it speaks of it at all."""
+        best = rank(problem.text, self._at_home)[:1]
+        tags = (tag for card in best if self.telling.shared(problem.text, card) >= SPEAKS for tag in card.domain_tags)
+        return tuple(tag for tag in tags if tag != UNIVERSAL)[:1]
+
+    @cached_property
+    def _at_home(self) -> tuple[Card, ...]:
+        """The cards that are shown and have a domain."""
+        shown = (card for card in self.tree if card.status is not Status.DEPRECATED)
+        return tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
 
     def _choose(
         self, problem: Problem, tier: TierName, domains: tuple[str, ...]

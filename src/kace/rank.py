@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 K1 = 1.2
 B = 0.75
+SPEAKS = 2.0
+"""Telling words that a problem shares with a card from which on the card speaks of it; see docs/results.md."""
 KNOWN_TEXTS = 10_000
 """Problems whose words are kept: each is held against many cards."""
 INDEXED_BLOCKS = 16

@@ -53,7 +53,7 @@ def learn(
     max_card_tokens: int = typer.Option(None, help="Cut a larger block to this many tokens (default 5,000)."),
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
     min_relevance: float = typer.Option(None, help="Leave out cards that share fewer telling words with the problem."),
-    place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
+    place_by: str = typer.Option(None, help="Who names a problem's domain: model (a call), words or cards (none)."),
     cards_at: str = typer.Option(None, help="Show cards at instructions, problem, or turns: worked examples."),
     max_connections: int = typer.Option(None, help="Calls under way at once; left out, it adapts."),
     timeout: float = typer.Option(None, help="Seconds for one call."),

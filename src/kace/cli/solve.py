@@ -38,7 +38,7 @@ def solve(
     max_card_tokens: int = typer.Option(None, help="Cut a larger block to this many tokens (default 5,000)."),
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
     min_relevance: float = typer.Option(None, help="Leave out cards that share fewer telling words with the problem."),
-    place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
+    place_by: str = typer.Option(None, help="Who names a problem's domain: model (a call), words or cards (none)."),
     cards_at: str = typer.Option(None, help="Show cards at instructions, problem, or turns: worked examples."),
     rank_by: str = typer.Option(None, help="Rank such a block by words (BM25) or by meaning (embeddings, an extra)."),
     refine_domain: bool = typer.Option(None, "--refine-domain", help="Classify again after a failed MS."),

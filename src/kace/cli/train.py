@@ -41,7 +41,7 @@ def train(
     budget_tokens: int = typer.Option(None, help="ace, domain-ace: what a playbook may weigh (default 2,000)."),
     batch: int = typer.Option(None, min=1, help="ace, domain-ace: problems between two revisions (default 8)."),
     max_metric_calls: int = typer.Option(None, min=1, help="gepa: evaluations of a prompt on a problem."),
-    place_by: str = typer.Option(None, help="Who names a problem's domain: the model in a call, or words in none."),
+    place_by: str = typer.Option(None, help="Who names a problem's domain: model (a call), words or cards (none)."),
     max_connections: int = typer.Option(None, help="Calls under way at once; left out, it adapts."),
     timeout: float = typer.Option(None, help="Seconds for one call."),
     max_calls: int = typer.Option(None, help="Stop before more calls than this are made, solver and teacher together."),

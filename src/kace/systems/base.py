@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kace.errors import UsageError
 from kace.prompt import template_hashes
+from kace.rank import SPEAKS
 
 if TYPE_CHECKING:
     from kace.config import Config
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from kace.tree import EpistemicTree
 
 DEFAULT_K = 8
-WARY = 2.0
-"""The telling words that a problem must share with a card for `kace-wary` to doubt ES."""
 CANDIDATES = 20
 
 Facts = Mapping[str, int | str]
@@ -162,7 +161,7 @@ def _unbounded(k: int) -> Facts:
 
 
 def _doubting(k: int) -> Facts:
-    return {"doubts_es_from_telling_words": str(WARY)}
+    return {"doubts_es_from_telling_words": str(SPEAKS)}
 
 
 def _retrieved(k: int) -> Facts:

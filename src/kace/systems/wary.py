@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from kace.cards import Difficulty
 from kace.problem import Problem
-from kace.systems.base import WARY, Bench
+from kace.rank import SPEAKS
+from kace.systems.base import Bench
 from kace.systems.tiered import Tiered, library_of
 from kace.tiers import TierName
 
@@ -21,6 +22,6 @@ def open_wary(bench: Bench) -> Tiered:
     speaking = [card for card in block if card.difficulty_tag is Difficulty.MEDIUM]
 
     def doubts(problem: Problem) -> bool:
-        return any(library.telling.shared(problem.text, card) >= WARY for card in speaking)
+        return any(library.telling.shared(problem.text, card) >= SPEAKS for card in speaking)
 
     return Tiered("kace-wary", library, doubts=doubts)
