@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kace.cards import Status
-from kace.config import load_config
+from kace.config import Config, load_config
 from kace.learn.loop import learn
 from kace.learn.opening import Plan, open_study
 from kace.learn.settings import Settings
@@ -27,8 +27,8 @@ CONFIG = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
 TRAIN, TEST = problems(8), problems(4, start=50)
 
 
-def learned(world: World, out: Path, **settings: object) -> EpistemicTree:
-    plan = Plan(TRAIN, CONFIG, Settings.model_validate({"impact_runs": 4, **settings}), out)
+def learned(world: World, out: Path, *, config: Config = CONFIG, **settings: object) -> EpistemicTree:
+    plan = Plan(TRAIN, config, Settings.model_validate({"impact_runs": 4, **settings}), out)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=world.solver(), teacher=world.teacher()) as (study, _):
@@ -37,11 +37,13 @@ def learned(world: World, out: Path, **settings: object) -> EpistemicTree:
     return asyncio.run(work())
 
 
-def accuracy(world: World, tree: EpistemicTree | None, test: tuple[Problem, ...] = TEST) -> float:
+def accuracy(
+    world: World, tree: EpistemicTree | None, test: tuple[Problem, ...] = TEST, config: Config = CONFIG
+) -> float:
     solved: list[Solution] = []
 
     async def work() -> None:
-        async with open_session(CONFIG, model=world.solver(), tree=tree) as session:
+        async with open_session(config, model=world.solver(), tree=tree) as session:
             await solve_all(test, session.kit, 8, solved.append)
 
     asyncio.run(work())
@@ -62,6 +64,15 @@ def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path:
     assert accuracy(world, tree) == 1.0
     assert TreeStore.open(tmp_path / "tree").frozen_hash == tree.content_hash()
     assert open_tree(tmp_path / "tree" / "snapshots" / "epoch-2.jsonl") == tree
+
+
+def test_examples_carry_the_rules_as_well_as_text_does(tmp_path: Path):
+    world = World()
+    turns = CONFIG.model_copy(update={"cards_at": "turns"})
+    tree = learned(world, tmp_path / "tree", config=turns, examples=1)
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert all(len(card.examples) == 1 for card in tree)
+    assert accuracy(world, tree, config=turns) == 1.0
 
 
 def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):

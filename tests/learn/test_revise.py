@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kace.card_text import Example
 from kace.cards import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.changes import Batch, Deprecate, Edit, Relocate, applied
 from kace.learn.commit import Look
@@ -14,6 +15,7 @@ from kace.learn.failure import Failure, WrongAttempt
 from kace.learn.lift import Fire, Impact, Lift
 from kace.learn.propose import Lesson
 from kace.learn.revise import Action, Revision, Revisions, Ward, changes, refine, removes_only, revise
+from kace.learn.revise import revised as rewritten
 from kace.learn.teacher import Teacher
 from kace.learn.verdicts import Refused
 from kace.problem import Problem
@@ -342,3 +344,13 @@ def test_the_next_try_sees_what_was_tried_and_what_became_of_it():
     assert "shown_wrong > shown_correct + 1" in system
     assert "replaces the last one completely" in system
     assert [r.action for r in found.revisions] == [Action.KEEP, Action.KEEP]
+
+
+def test_a_rewritten_card_keeps_its_examples():
+    told = Example("What is 3 squared and 4 squared, together?", "Rule: add.\n\\boxed{25}")
+    shown = SQUARES.illustrated((told,))
+    new = "Useful when:\n- sum of two squares\n\nSay it otherwise."
+    after = rewritten(shown, Revision(card_id=shown.card_id, action=Action.EDIT, reason="shorter", payload=new))
+    assert (after.body, after.examples) == ("Say it otherwise.", (told,))
+    same = rewritten(shown, Revision(card_id=shown.card_id, action=Action.EDIT, reason="none", payload=shown.rule))
+    assert same.status is Status.VALIDATED, "the same rule again is no other card"

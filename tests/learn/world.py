@@ -73,6 +73,10 @@ class World:
             return _partition(asked)
         if "propose" in name:
             return self._propose(name, asked)
+        if "illustrate" in name:
+            return "\n".join(
+                _example(*page) for page in re.findall(r"<card>\n\[(\w+)\]\n(.*?)</card>", asked, re.DOTALL)
+            )
         if "admit" in name:
             return "\n".join(_ruling(card) for card in _ids(asked))
         return _revise(asked)
@@ -101,7 +105,7 @@ def solve(request: Request) -> str:
     if request.choices:
         return next(domain for domain in DOMAINS if f"In {domain}," in asked)
     rule, a, b = _ASKED.search(asked).groups()
-    read = request.messages[0].content
+    read = "\n".join(message.content for message in request.messages[:-1])
     lost = request.sampling.seed + 1_000_000
     if rule == PLAIN:
         return rf"\boxed{{{int(a) + int(b)}}}"
@@ -126,6 +130,12 @@ def _card(card_id: str, trigger: str, body: str, numbers: list[str], hard: bool)
         f"<card>\nid: {card_id}\ndifficulty: {'hard' if hard else 'medium'}\nproblems: {', '.join(numbers)}\n"
         f"payload:\nUseful when:\n- {trigger} is asked\n\n{body}\n</card>"
     )
+
+
+def _example(card_id: str, rule: str) -> str:
+    body = rule.strip().split("\n")[-1]
+    worked = f"Rule: {body}\nThe answer is \\boxed{{7}}."
+    return f"<example>\nid: {card_id}\ntext:\nA loom, a harp and a yard: what is it?\nWorked:\n{worked}\n</example>"
 
 
 def _ids(asked: str) -> list[str]:

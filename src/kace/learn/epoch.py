@@ -14,6 +14,7 @@ from kace.knowledge import estimate
 from kace.learn.commit import Look
 from kace.learn.consolidate import Merge, Merges
 from kace.learn.findings import RUNS, Beyond, Gap, Refusal, Revised, Score, Size, is_shown
+from kace.learn.illustrate import Illustrated
 from kace.learn.notebook import Line, Step
 from kace.learn.practice import Exercised
 from kace.learn.revise import Revisions
@@ -96,7 +97,7 @@ def epoch_of(number: int, steps: Steps, store: TreeStore) -> Epoch:
         waiting=gate.waiting,
         admitted=gate.admitted,
         merged=_merged(number, steps),
-        refused=(*gate.refused, *_refused_revisions(number, curated)),
+        refused=(*gate.refused, *_refused_examples(number, steps), *_refused_revisions(number, curated)),
         revised=tuple(_revised(curated, looks)),
         looks=looks,
         gaps=tuple(dict.fromkeys(Gap(step.place, text) for step, found in curated for text in found.gaps)),
@@ -149,6 +150,11 @@ def size_of(tree: EpistemicTree) -> Size:
 def _size_after(number: int, store: TreeStore) -> Size | None:
     path = store.folder / "snapshots" / f"epoch-{number}.jsonl"
     return size_of(open_tree(path)) if path.exists() else None
+
+
+def _refused_examples(number: int, steps: Steps) -> Iterator[Refusal]:
+    for step, found in steps.of(Illustrated, "illustrate", epoch=number):
+        yield from (Refusal(number, step.place, "example", each) for each in found.refused)
 
 
 def _refused_revisions(number: int, curated: Iterable[tuple[Step, Revisions]]) -> Iterator[Refusal]:

@@ -78,7 +78,7 @@ class Refusal:
     epoch: int
     place: str
     what: str
-    """`card`, or `revision` where a card stayed as it was."""
+    """`card`; `revision` where a card stayed as it was, `example` where it stayed without."""
     refused: Refused
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from kace.card_text import with_examples
 from kace.cards import Card, CardError, Difficulty, Status, card_of
 from kace.changes import Change, Deprecate, Edit, Relocate, applied
 from kace.errors import DataError
@@ -101,7 +102,8 @@ def removes_only(revisions: Revisions) -> bool:
 def revised(card: Card, revision: Revision) -> Card:
     """The card after an EDIT or RELOCATE; raises `CardError` where it would break a rule of cards.
 
-    A card that says something else has proved nothing yet: its figures and its status begin anew.
+    A card that says something else has proved nothing yet: its figures and its status begin anew. The curator is shown
+    the rule alone, so the examples stay.
     """
     record = card.model_dump(mode="json")
     if revision.difficulty is not None:
@@ -110,9 +112,10 @@ def revised(card: Card, revision: Revision) -> Card:
         record["domain_tags"] = list(revision.domains)
     if revision.routing is not None:
         record["routing_conditions"] = list(revision.routing)
-    if revision.payload and revision.payload.strip() != card.payload.strip():
+    if revision.payload and revision.payload.strip() != card.rule:
         kept = card.provenance.model_dump(mode="json", include={"source", "supporting_problems", "epoch_introduced"})
-        record |= {"payload": revision.payload, "helpfulness_score": 0.0, "provenance": kept}
+        payload = with_examples(revision.payload, card.examples)
+        record |= {"payload": payload, "helpfulness_score": 0.0, "provenance": kept}
     return card_of(record)
 
 

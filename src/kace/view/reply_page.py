@@ -114,7 +114,7 @@ def _quote(quote: Quote) -> Html:
         case "attempt":
             said = f"Its text, {counted(len(quote.text), 'character')}"
             return tag("details", tag("summary", said), prose(quote.text), class_="quote attempt")
-        case "card" | "revision" | "ruling":
+        case "card" | "revision" | "ruling" | "example":
             return tag("pre", quote.text, class_="code quote")
     return tag("blockquote", prose(quote.text), class_=f"quote {quote.tag}")
 
