@@ -12,7 +12,7 @@ from kace.cards import UNIVERSAL, Card, Status
 from kace.domain import PlaceBy, Placement, place
 from kace.models.base import ChatModel, Tokenizer, Usage
 from kace.problem import Problem
-from kace.prompt import Context, Position, shown_text
+from kace.prompt import Context, Position, card_text, shown_text
 from kace.rank import SPEAKS, Ranking, Telling, fit, rank
 from kace.tiers import TierName
 from kace.tree import EpistemicTree
@@ -178,4 +178,5 @@ class Library:
 
 def estimate(card: Card, at: Position = "instructions") -> int:
     """Tokens of a card as the solver reads it, from its length."""
-    return len(shown_text((card,), at)) // CHARS_PER_TOKEN + 1
+    text = shown_text((card,), at) if at == "turns" and card.examples else card_text(card)
+    return len(text) // CHARS_PER_TOKEN + 1
