@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kace.card_text import Example
 from kace.cards import UNIVERSAL, Card, Difficulty, Status
 from kace.knowledge import estimate
 from kace.store import TreeStore
@@ -324,3 +325,12 @@ def test_names_that_need_quoting_stay_one_part_of_a_path() -> None:
 )
 def test_large_numbers_are_told_in_few_digits(number: int, words: str) -> None:
     assert short(number) == words.replace(" ", "\u00a0")
+
+
+def test_a_card_page_shows_its_examples_and_nothing_in_them_is_markup(tmp_path: Path) -> None:
+    told = Example("Is <script>alert(1)</script> 2 < 3?", "Rule: compare.\nThe answer is \\boxed{yes}.")
+    a_tree(tmp_path / "oak", [a_card().illustrated((told,))])
+    page = page_of(shelf_of(tmp_path / "oak"), f"/tree/oak/card/{a_card().card_id}")
+    assert "Example Is" in said(page)
+    assert "Worked Rule: compare." in said(page)
+    assert "<script>alert" not in page.body

@@ -108,7 +108,7 @@ def _payload(card: Card) -> Html:
 
 
 def _example(example: Example) -> Html:
-    problem = tag("div", tag("h2", "Example"), prose(example.problem), class_="triggers")
+    problem = tag("div", tag("div", tag("h2", "Example"), prose(example.problem)), class_="triggers")
     worked = tag("div", tag("h2", "Worked"), prose(example.worked), class_="payload-body")
     return tag("div", problem, worked, class_="payload card")
 
