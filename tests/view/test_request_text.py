@@ -73,13 +73,13 @@ def test_every_request_of_ours_has_a_known_form(name: str):
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (reply_form.CARD, propose._CARD),
-        (reply_form.RULING, admit._RULING),
-        (reply_form.REVISION, revise._REVISION),
-        (reply_form.GAP, revise._GAP),
-        (reply_form.DOMAIN, partition._DOMAIN),
-        (reply_form.NOTES, reflect._NOTES),
-        (reply_form.PLAYBOOK, curate._REVISION),
+        (reply_form.CARD, propose.CARD),
+        (reply_form.RULING, admit.RULING),
+        (reply_form.REVISION, revise.REVISION),
+        (reply_form.GAP, revise.GAP),
+        (reply_form.DOMAIN, partition.DOMAIN),
+        (reply_form.NOTES, reflect.NOTES),
+        (reply_form.PLAYBOOK, curate.REVISION),
     ],
 )
 def test_forms_are_those_that_replies_are_read_by(ours: Grammar, theirs: Grammar):

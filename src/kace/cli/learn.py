@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kace.cli.streams import note, print_lines, write_output
-from kace.cli.training import bad_option, guarded, training_problems, wall_in
+from kace.cli.training import bad_option, training_data, wall_in
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def learn(
         missing = "--train" if train is None else "--out"
         raise UsageError(f"{missing} is missing", fix="kace learn --train train.jsonl --teacher MODEL --out TREE")
     from kace.config import load_config
+    from kace.learn.guarded import Guarded
     from kace.learn.opening import Plan
 
     flags = {
@@ -111,11 +112,11 @@ def learn(
         }
     )
     config = load_config(flags, file=config_file)
-    problems = training_problems(train, field, limit, held_out)
+    problems, kept_out = training_data(train, field, limit, held_out)
     if dry_run:
         _print_forecast(problems, config, settings, as_json=as_json)
     else:
-        _learn(Plan(problems, config, settings, out, guarded(field, held_out)), train, as_json=as_json)
+        _learn(Plan(problems, config, settings, out, Guarded.of(kept_out)), train, as_json=as_json)
 
 
 @learn_app.command()

@@ -10,30 +10,30 @@ if TYPE_CHECKING:
 
     from kace.config import Config
     from kace.errors import UsageError
-    from kace.learn.guarded import Guarded
     from kace.problem import Problem
 
 
 def training_problems(path: Path, field: list[str], limit: int | None, held_out: list[Path]) -> tuple[Problem, ...]:
     """The labelled problems of a file, none of which stands in an evaluation split that is named."""
+    return training_data(path, field, limit, held_out)[0]
+
+
+def training_data(
+    path: Path, field: list[str], limit: int | None, held_out: list[Path]
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """The problems to learn from, and all those of the evaluation splits that are named, which hold none of them."""
     from kace.cli.solve import field_map
     from kace.learn.opening import check_training, refuse_overlap
     from kace.problem import load_problems
 
     problems = load_problems(path, field_map(field))[:limit]
     check_training(problems)
+    kept_out: list[Problem] = []
     for split in held_out:
-        refuse_overlap(problems, load_problems(split, field_map(field)), str(split))
-    return problems
-
-
-def guarded(field: list[str], held_out: list[Path]) -> Guarded:
-    """Hashes of the evaluation splits that are named, taken before the wall is raised."""
-    from kace.cli.solve import field_map
-    from kace.learn.guarded import Guarded
-    from kace.problem import load_problems
-
-    return Guarded.of(problem for split in held_out for problem in load_problems(split, field_map(field)))
+        found = load_problems(split, field_map(field))
+        refuse_overlap(problems, found, str(split))
+        kept_out += found
+    return problems, tuple(kept_out)
 
 
 def wall_in(config: Config, train: Path, out: Path) -> None:

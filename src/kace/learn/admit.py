@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from kace.card_text import line_count
 from kace.cards import BODY_CAPS, UNIVERSAL, Card, Difficulty
 from kace.fence import fenced, neutral
 from kace.learn.blocks import BadBlock, Block, Grammar, read_blocks
@@ -34,7 +35,7 @@ OPEN_RULES = (
 )
 """What the teacher may reject a card for."""
 
-_RULING = Grammar("ruling", name="id", required=("id", "verdict"), optional=("rule", "reason"))
+RULING = Grammar("ruling", name="id", required=("id", "verdict"), optional=("rule", "reason"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def judge_system() -> str:
 
 def read_rulings(reply: str, names: Sequence[str]) -> Reading[Ruling]:
     """The rulings of a reply on cards of these names; a card without one is listed, so that it is asked for again."""
-    blocks, bad = read_blocks(reply, _RULING)
+    blocks, bad = read_blocks(reply, RULING)
     found: dict[str, Ruling] = {}
     wrong = list(bad)
     for block in blocks:
@@ -164,7 +165,7 @@ def _text(case: _Case) -> str:
 
 
 def _body_cap(case: _Case) -> str:
-    lines = sum(1 for line in case.card.body.split("\n") if line.strip())
+    lines = line_count(case.card.body)
     cap = BODY_CAPS[case.card.difficulty_tag]
     return f"its body has {lines} lines, {case.card.difficulty_tag.value} allows {cap}" if lines > cap else ""
 

@@ -55,6 +55,9 @@ class Guarded:
         return ""
 
 
+NOTHING = Guarded()
+
+
 def answers_in(text: str) -> list[Answer]:
     """The readings of an answer: of a percentage also the number before the sign. Words are none."""
     texts = (text, text.replace(r"\%", "").replace("%", "")) if "%" in text else (text,)

@@ -19,7 +19,7 @@ MAX_SHOWN = 2
 """Problems that a card came from, as the teacher sees them."""
 MAX_PROBLEM_CHARS = 1_000
 
-_EXAMPLE = Grammar("example", name="id", required=("id", "text"), text="text")
+EXAMPLES = Grammar("example", name="id", required=("id", "text"), text="text")
 
 
 class Illustrated(Kept):
@@ -55,7 +55,7 @@ def system() -> str:
 
 def read_examples(reply: str, known: Mapping[str, Card], count: int, lesson: Lesson) -> Reading[Card]:
     """The cards of a reply with their examples; a card without any is listed, so that it is asked for again."""
-    blocks, bad = read_blocks(reply, _EXAMPLE)
+    blocks, bad = read_blocks(reply, EXAMPLES)
     found: dict[str, Card] = {}
     wrong = list(bad)
     for block in blocks:

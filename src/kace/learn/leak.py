@@ -40,7 +40,7 @@ from typing import Literal, Self, TypeVar
 from kace.answer import Answer
 from kace.cards import Card
 from kace.exact import Number
-from kace.learn.guarded import Guarded, answers_in, numbers_of
+from kace.learn.guarded import NOTHING, Guarded, answers_in, numbers_of
 from kace.learn.plain import visible
 from kace.learn.sightings import Figure, Figures, Role, figures_in
 from kace.learn.weight import Weight, rational_weight, weight_of
@@ -60,8 +60,6 @@ MAX_ALIKE = 50
 """With more problems than this that have a small answer and small numbers, a small calculation fits one by chance."""
 
 K = TypeVar("K")
-
-NOTHING = Guarded()
 
 _ALWAYS: Mapping[Role, Weight] = {
     Role.ANSWER: Weight.SMALL,

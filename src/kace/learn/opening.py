@@ -13,8 +13,8 @@ from kace.budget import Ledger
 from kace.config import Config
 from kace.errors import DataError
 from kace.learn.growth import Growth
-from kace.learn.guarded import Guarded
-from kace.learn.leak import NOTHING, Leaks
+from kace.learn.guarded import NOTHING, Guarded
+from kace.learn.leak import Leaks
 from kace.learn.practice import Audience, Practice
 from kace.learn.settings import Settings
 from kace.learn.study import Study

@@ -29,7 +29,7 @@ MAX_PROBLEM_CHARS = 3_000
 MAX_REASONS = 6
 """What an error says of a reply that could not be used."""
 
-_DOMAIN = Grammar("domain", name="name", required=("name", "description", "problems", "signals"), text="signals")
+DOMAIN = Grammar("domain", name="name", required=("name", "description", "problems", "signals"), text="signals")
 _WHOLE = "partition"
 
 
@@ -70,7 +70,7 @@ def sample(problems: Sequence[Problem], seed: int) -> tuple[Problem, ...]:
 
 def read_partition(reply: str, shown: int) -> Reading[Partition]:
     """The partition that a reply holds, as one thing: found when its usable domains divide all problems among them."""
-    blocks, unreadable = read_blocks(reply, _DOMAIN)
+    blocks, unreadable = read_blocks(reply, DOMAIN)
     domains: list[Domain] = []
     members: dict[str, tuple[int, ...]] = {}
     bad = list(unreadable)
@@ -121,7 +121,7 @@ def _faults(members: Mapping[str, Sequence[int]], shown: int) -> list[BadBlock]:
                 faults.append(f"problem {number} is both in {owner[number]} and in {name}")
     if rest := [str(number) for number in range(1, shown + 1) if number not in owner]:
         faults.append(f"no usable domain holds the problems {', '.join(rest)}")
-    return [BadBlock(_DOMAIN.tag, 0, "", fault, "") for fault in faults]
+    return [BadBlock(DOMAIN.tag, 0, "", fault, "") for fault in faults]
 
 
 def _reason(error: ValueError) -> str:

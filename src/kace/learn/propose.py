@@ -23,7 +23,7 @@ MAX_PROBLEM_CHARS = 6_000
 FOREIGN_SHARE = 0.2
 """Of a card's letters, those in a script that nothing shown was written in. More, and the solver cannot read it."""
 
-_CARD = Grammar(
+CARD = Grammar(
     "card",
     name="id",
     required=("id", "payload"),
@@ -96,7 +96,7 @@ def place(cell: Cell) -> str:
 
 def read_cards(reply: str, mould: Mould) -> Reading[Card]:
     """The cards of a reply, each through every rule of the card type."""
-    blocks, bad = read_blocks(reply, _CARD)
+    blocks, bad = read_blocks(reply, CARD)
     cards: dict[str, Card] = {}
     refused = list(bad)
     for block in blocks:

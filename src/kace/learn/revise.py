@@ -26,14 +26,14 @@ __all__ = ["Action", "Revision", "Revisions", "Ward", "changes", "refine", "remo
 MOST_GAPS = 20
 REASON_CHARS = 300
 
-_REVISION = Grammar(
+REVISION = Grammar(
     "revision",
     name="id",
     required=("id", "action", "reason"),
     optional=("difficulty", "domains", "routing", "payload"),
     text="payload",
 )
-_GAP = Grammar("gap", name="", required=("text",), text="text")
+GAP = Grammar("gap", name="", required=("text",), text="text")
 
 
 class Action(StrEnum):
@@ -133,8 +133,8 @@ async def _ask(ward: Ward, system: str, user: str) -> Revisions:
 
 def _read(reply: str, ward: Ward, unfit: dict[tuple[str, str], Refused]) -> Reading[Revision | str]:
     """The revisions and gaps of a reply. Why code refused one is noted in `unfit`."""
-    blocks, bad = read_blocks(reply, _REVISION)
-    gaps, bad_gaps = read_blocks(reply, _GAP)
+    blocks, bad = read_blocks(reply, REVISION)
+    gaps, bad_gaps = read_blocks(reply, GAP)
     cards = {card.card_id: card for card in ward.cards}
     found: dict[str, Revision | str] = {}
     refused = [*bad, *bad_gaps]

@@ -6,33 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kace.learn.admit import read_rulings
+from kace.learn.admit import RULING, read_rulings
 from kace.learn.blocks import BadBlock, Grammar, read_blocks
-from kace.learn.partition import read_partition
+from kace.learn.illustrate import EXAMPLES
+from kace.learn.partition import DOMAIN, read_partition
+from kace.learn.propose import CARD
+from kace.learn.revise import GAP, REVISION
+from kace.systems.ace.curate import REVISION as PLAYBOOK
+from kace.systems.ace.reflect import NOTES
 from kace.view.request_text import RequestText
-
-CARD = Grammar(
-    "card",
-    name="id",
-    required=("id", "payload"),
-    optional=("difficulty", "domains", "problems", "routing"),
-    text="payload",
-)
-RULING = Grammar("ruling", name="id", required=("id", "verdict"), optional=("rule", "reason"))
-REVISION = Grammar(
-    "revision",
-    name="id",
-    required=("id", "action", "reason"),
-    optional=("difficulty", "domains", "routing", "payload"),
-    text="payload",
-)
-GAP = Grammar("gap", name="", required=("text",), text="text")
-EXAMPLE = Grammar("example", name="id", required=("id", "text"), text="text")
-DOMAIN = Grammar("domain", name="name", required=("name", "description", "problems", "signals"), text="signals")
-NOTES = Grammar("notes", name="", required=("lesson",), optional=("mistake", "helpful", "harmful"), text="lesson")
-PLAYBOOK = Grammar(
-    "revision", name="", required=("action",), optional=("ids", "section", "reason", "text"), text="text"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +38,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "what stands beside knowledge": Form(
             "Further cards", (CARD,), "<card>\nid: \ndifficulty: \npayload:\nUseful when:\n- \n\n\n</card>"
         ),
-        "worked examples": Form("Worked examples", (EXAMPLE,), "<example>\nid: {}\ntext:\n\nWorked:\n\n</example>"),
+        "worked examples": Form("Worked examples", (EXAMPLES,), "<example>\nid: {}\ntext:\n\nWorked:\n\n</example>"),
         "rulings": Form("Rulings on cards", (RULING,), "<ruling>\nid: {}\nverdict: \nrule: \nreason: \n</ruling>"),
         "the cards of one domain, revised": Form(
             "Revisions of cards", (REVISION, GAP), "<revision>\nid: {}\naction: \nreason: \n</revision>"

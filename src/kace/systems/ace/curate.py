@@ -20,7 +20,7 @@ from kace.systems.measure import Measure
 NONE = "NONE"
 MAX_REASON_CHARS = 300
 
-_REVISION = Grammar(
+REVISION = Grammar(
     "revision", name="", required=("action",), optional=("ids", "section", "reason", "text"), text="text"
 )
 _ID = re.compile(r"b-[0-9]{5}")
@@ -46,7 +46,7 @@ async def curate(
 
 def read_operations(reply: str, desk: Desk) -> Reading[Operation | None]:
     """The operations of a reply by name; `NONE` is one that changes nothing."""
-    blocks, bad = read_blocks(reply, _REVISION)
+    blocks, bad = read_blocks(reply, REVISION)
     found: dict[str, Operation | None] = {}
     wrong = list(bad)
     for block in blocks:

@@ -17,7 +17,7 @@ MAX_PROBLEM_CHARS, MAX_LINE_CHARS, MAX_LESSON_CHARS = 6_000, 400, 1_500
 TAIL_CHARS = 3_000
 """What is shown of an attempt: its end, where it commits itself."""
 
-_NOTES = Grammar("notes", name="", required=("lesson",), optional=("mistake", "helpful", "harmful"), text="lesson")
+NOTES = Grammar("notes", name="", required=("lesson",), optional=("mistake", "helpful", "harmful"), text="lesson")
 _ID = re.compile(r"b-[0-9]{5}")
 
 
@@ -48,7 +48,7 @@ async def reflect(name: str, tried: Tried, playbook: Playbook, teacher: Teacher)
 
 def read_notes(reply: str, playbook: Playbook) -> Reading[Reflection]:
     """The notes of a reply, as one thing; the first block counts, and ids that are no bullets do not."""
-    blocks, bad = read_blocks(reply, _NOTES)
+    blocks, bad = read_blocks(reply, NOTES)
     if not blocks:
         return Reading({}, bad)
     return Reading({"notes": _reflection(blocks[0], playbook)})
