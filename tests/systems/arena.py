@@ -22,6 +22,8 @@ CONFIG = load_config({"model": "scripted/custom"}, env={})
 DOMAINS = ("counting", "geometry", "rates")
 UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if Need.TRAIN not in spec.needs)
 FLAT = ("single", "best-of-5")
+BARE = ("tiered", "kace-wary-bare")
+"""Ladders that read nothing."""
 LADDERS = tuple(name for name in UNTRAINED if name not in FLAT)
 DISTINCT = tuple(str(number) for number in range(100))
 PROBLEMS = (

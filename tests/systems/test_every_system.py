@@ -9,10 +9,10 @@ from kace.problem import Problem
 from kace.systems.base import SYSTEMS
 from kace.tiers import TierName
 from kace.trace import SolveRecord
-from tests.systems.arena import CONFIG, FLAT, LADDERS, PROBLEMS, UNTRAINED, Counting, Solver, lost, solve
+from tests.systems.arena import BARE, CONFIG, FLAT, LADDERS, PROBLEMS, UNTRAINED, Counting, Solver, lost, solve
 
 PICKS = ("EXACT_MEDCOUNT_CARD, EXACT_HARDGEO_CARD",)
-READERS = tuple(name for name in LADDERS if name not in ("tiered", "kace-scaffold"))
+READERS = tuple(name for name in LADDERS if name not in (*BARE, "kace-scaffold"))
 
 
 @pytest.mark.parametrize("name", UNTRAINED)
@@ -41,7 +41,7 @@ def test_the_easy_tier_reads_nothing(name: str):
     solve("tiered", plain)
     solution = solve(name, model)
     assert model.texts["ES"] == plain.texts["ES"], "word for word the prompts of the bare ladder"
-    assert [recall.tier for recall in solution.recalls] == ([] if name == "tiered" else [TierName.MS, TierName.HS])
+    assert [recall.tier for recall in solution.recalls] == ([] if name in BARE else [TierName.MS, TierName.HS])
 
 
 @pytest.mark.parametrize("name", LADDERS)

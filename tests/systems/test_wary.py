@@ -25,3 +25,17 @@ def test_any_other_problem_leaves_where_it_always_did():
 
 def test_the_method_itself_trusts_es_as_ever():
     assert solve("kace", Solver(answers=["1"] * 10), KNOWN).exit is ExitPath.ES_UNANIMOUS
+
+
+def test_a_control_climbs_at_the_same_problem_and_reads_nothing():
+    sure = Solver(answers=["1"] * 10)
+    assert solve("kace-wary-bare", sure, KNOWN).exit is ExitPath.MS_MAJORITY
+    assert sure.shown["MS"] == set()
+    assert solve("kace-wary-bare", Solver(answers=["1"] * 10), STRANGE).exit is ExitPath.ES_UNANIMOUS
+
+
+def test_another_control_climbs_at_the_same_problem_and_reads_cards_of_another_domain():
+    sure = Solver(answers=["1"] * 10)
+    assert solve("kace-wary-placebo", sure, KNOWN).exit is ExitPath.MS_MAJORITY
+    assert sure.shown["MS"] and not ids("MEDCOUNT") & sure.shown["MS"]
+    assert solve("kace-wary-placebo", Solver(answers=["1"] * 10), STRANGE).exit is ExitPath.ES_UNANIMOUS

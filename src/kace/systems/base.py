@@ -191,6 +191,20 @@ _TABLE = (
         facts=_doubting,
     ),
     _spec(
+        "kace-wary-bare",
+        _later("wary", "open_wary_bare"),
+        "control: climbs where kace-wary climbs, reading nothing",
+        Need.TREE,
+        facts=_doubting,
+    ),
+    _spec(
+        "kace-wary-placebo",
+        _later("wary", "open_wary_placebo"),
+        "control: climbs where kace-wary climbs, reading another domain's block",
+        Need.TREE,
+        facts=_doubting,
+    ),
+    _spec(
         "kace-no-domain",
         _later("placed", "open_no_domain"),
         "ablation: cards grouped by difficulty only",

@@ -68,9 +68,14 @@ class EmptyBlock:
 
 def open_placebo(bench: Bench) -> Tiered:
     """Another domain's block instead of the problem's."""
-    several_domains(bench, "kace-placebo")
+    return Tiered("kace-placebo", placebo_of(bench, "kace-placebo"))
+
+
+def placebo_of(bench: Bench, system: str) -> Placebo:
+    """The bench's tree, one domain off; raises where there is no other domain to show."""
+    several_domains(bench, system)
     like = library_of(bench)
-    return Tiered("kace-placebo", Placebo(like.tree, like.model, seed=like.seed, appetite=like.appetite))
+    return Placebo(like.tree, like.model, seed=like.seed, appetite=like.appetite)
 
 
 def open_scaffold(bench: Bench) -> Tiered:
