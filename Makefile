@@ -30,6 +30,8 @@ bench: .venv/installed
 experiments: .venv/installed
 	@for arms in experiments/*/*/arms.txt; do folder=$$(dirname $$arms); \
 	  $(BIN)/kace report $$(sed "s|^|$$folder/runs/|" $$arms) --tree $$folder/tree --format md --out $$folder --plots $$folder/plots --no-pdf || exit 1; done
+	@$(BIN)/python experiments/starter/study.py
+	@$(BIN)/python experiments/attempts.py
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml

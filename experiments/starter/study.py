@@ -1,0 +1,152 @@
+"""Tables of the 1,000-problem study that `kace report` does not draw, from the published votes alone.
+
+Families that training saw, families that occur only in the test set, and the house conventions, apart; the wary ladder
+counted again without its ES attempts where a card speaks of the problem; and higher gates. Writes study.md beside this
+file, or to the path given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+
+from kace.answer import Answer
+from kace.cards import Difficulty
+from kace.datasets.starter.generate import generate_set
+from kace.durable import write_atomic
+from kace.evaluate.arm import Arm, read_arm
+from kace.evaluate.compare import compare
+from kace.problem import Problem
+from kace.rank import SPEAKS, Telling
+from kace.store import open_tree
+from kace.tiers import FALLBACK_GATE, LOCKED
+from kace.trace import Damage, SolveRecord, read_trace
+from kace.vote import AnswerClass, count
+
+HERE = Path(__file__).resolve().parent
+SOLVERS = ("0.5b", "1.5b")
+HOUSE = "house_conventions"
+HIGHER = (2, 3, 4)
+SEEN = {problem.family for problem in generate_set(200, 1, "train")}
+TEST = {problem.id: problem for problem in generate_set(1000, 1, "test")}
+GROUPS: Mapping[str, Callable[[Problem], bool]] = {
+    "all": lambda problem: True,
+    "families seen in training": lambda problem: problem.family in SEEN and problem.domain != HOUSE,
+    "house conventions, seen": lambda problem: problem.family in SEEN and problem.domain == HOUSE,
+    "families only in test": lambda problem: problem.family not in SEEN,
+}
+
+
+def main(out: Path) -> None:
+    """Write the page."""
+    write_atomic(out, "\n".join(_page()) + "\n")
+
+
+def _page() -> Iterator[str]:
+    yield "# The 1,000 test problems, by what training saw"
+    yield ""
+    yield "Drawn by `python experiments/starter/study.py` from the votes in test-0.5b and test-1.5b. Accuracy, and the"
+    yield "difference from Tiered paired by problem and seed with its 95 % interval (cluster bootstrap by problem)."
+    for solver in SOLVERS:
+        folder = HERE / f"test-{solver}"
+        arms = [_named(folder, name) for name in (folder / "arms.txt").read_text().split()]
+        tiered, kace, wary = arms[:3]
+        told = telling_words(folder / "tree")
+        known = {problem for problem, most in told.items() if most >= SPEAKS}
+        yield ""
+        yield f"## Qwen2.5-Coder {solver.upper()}"
+        yield ""
+        yield from _table([*arms[:3], direct(wary, known), *arms[3:]])
+        yield ""
+        yield "A higher gate, counted again: Tiered's solve wherever no card of MS shares that many telling words."
+        yield ""
+        higher = [_behind(arm, tiered, told, gate) for arm in (kace, wary) for gate in HIGHER]
+        yield from _table([tiered, *higher])
+    yield ""
+    yield "kace-direct is kace-wary counted again: where a card speaks of a problem, its ES attempts count for no vote"
+    yield "and no call. Prompts and samples of MS and HS do not depend on them, so nothing else changes."
+
+
+def _named(folder: Path, name: str) -> Arm:
+    return replace(read_arm(folder / "runs" / name), name=name)
+
+
+def _table(arms: Sequence[Arm]) -> Iterator[str]:
+    base = arms[0]
+    yield f"| arm | seeds | calls | {' | '.join(GROUPS)} |"
+    yield "|---" * (3 + len(GROUPS)) + "|"
+    for arm in arms:
+        calls = sum(row.paper_calls for row in arm.rows) / len(arm.rows)
+        cells = [_cell(base, arm, belongs) for belongs in GROUPS.values()]
+        yield f"| {arm.name} | {len({row.seed for row in arm.rows})} | {calls:.2f} | {' | '.join(cells)} |"
+
+
+def _cell(base: Arm, arm: Arm, belongs: Callable[[Problem], bool]) -> str:
+    ours, theirs = (
+        replace(each, rows=tuple(row for row in each.rows if belongs(TEST[row.problem]))) for each in (base, arm)
+    )
+    right = sum(bool(row.correct) for row in theirs.rows) / len(theirs.rows)
+    if arm is base:
+        return f"{100 * right:.1f} (n = {len({row.problem for row in ours.rows})})"
+    found = compare(ours, theirs)
+    low, high = found.interval
+    return f"{100 * right:.1f}, {100 * found.difference:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def telling_words(tree: Path) -> Mapping[str, float]:
+    """For every test problem the telling words that it shares with the card of MS that knows it best."""
+    cards = open_tree(tree).cards.values()
+    telling = Telling(cards)
+    medium = [card for card in cards if card.difficulty_tag is Difficulty.MEDIUM]
+    return {id: max(telling.shared(problem.text, card) for card in medium) for id, problem in TEST.items()}
+
+
+def _behind(arm: Arm, tiered: Arm, told: Mapping[str, float], gate: float) -> Arm:
+    """An arm as it would be, did its cards stand behind a higher gate."""
+    without = {(row.problem, row.seed): row for row in tiered.rows}
+    rows = (row if told[row.problem] >= gate else without[row.problem, row.seed] for row in arm.rows)
+    return replace(arm, name=f"{arm.name}, {gate:g} words", rows=tuple(rows))
+
+
+def direct(wary: Arm, known: Set[str]) -> Arm:
+    """The wary ladder, begun at MS where a card speaks of the problem."""
+    assert wary.folder
+    counted = {}
+    for line in read_trace(wary.folder / "traces.jsonl.gz"):
+        assert not isinstance(line.content, Damage)
+        if line.content.problem in known:
+            counted[line.content.problem, line.content.seed] = without_es(line.content)
+    rows = tuple(
+        replace(row, correct=found[0], paper_calls=found[1], real_calls=found[1])
+        if (found := counted.get((row.problem, row.seed)))
+        else row
+        for row in wary.rows
+    )
+    return replace(wary, name="kace-direct (recounted)", rows=rows)
+
+
+def without_es(solve: SolveRecord) -> tuple[bool, int]:
+    """Whether the solve is right without its ES attempts, and the calls it then takes."""
+    skipped, stop = LOCKED[0].attempts, 0
+    classes = [
+        AnswerClass(Answer.of(each.answer), kept, exact=True)
+        for each in solve.classes
+        if (kept := tuple(position - skipped for position in each.positions if position >= skipped))
+    ]
+    # The first position of a class names it, as in the votes.
+    right = {each.answer.text: bool(solve.attempts[each.positions[0] + skipped].correct) for each in classes}
+    for tier in LOCKED[1:]:
+        start, stop = stop, stop + tier.attempts
+        vote = count(classes, start, stop)
+        if vote.leader and tier.gate.opens(vote):
+            return right[vote.leader.answer.text], stop
+    last = count(classes, 0, stop)
+    if last.leader and FALLBACK_GATE.opens(last):
+        return right[last.leader.answer.text], stop
+    return bool(solve.attempts[-1].correct), stop
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else HERE / "study.md")
