@@ -155,7 +155,9 @@ def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: K
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
 def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
-    shown = kace("reproduce", "aime25", *DICE, "--teacher", "exchange/desk", "--data-dir", str(SHARED)).stdout
+    taught = ("--teacher", "exchange/desk", "--teacher-max-tokens", "4000")
+    shown = kace("reproduce", "aime25", *DICE, *taught, "--data-dir", str(SHARED)).stdout
+    assert " ".join(taught) in shown
     for part in ("kace learn --train", "kace select", "kace train ace", "kace train gepa", "--system kace-router"):
         assert part in shown
     assert "kace 62.2" in shown
