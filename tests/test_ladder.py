@@ -18,7 +18,7 @@ from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Req
 from kace.models.scripted import Scripted
 from kace.problem import Problem
 from kace.solution import Solution
-from kace.tiers import ExitPath
+from kace.tiers import LOCKED, ExitPath, Tier
 
 SAMPLING = load_config(env={}).tier_sampling()
 TIERS = ("ES",) * 2 + ("MS",) * 3 + ("HS",) * 5
@@ -46,8 +46,10 @@ def one_judge_for_the_module():
     LOOP.close()
 
 
-def run(model: object, *, expected: str | None = "1", early_stop: bool = False) -> Solution:
-    kit = Kit(model, JUDGE, SAMPLING, early_stop=early_stop)  # type: ignore[arg-type]
+def run(
+    model: object, *, expected: str | None = "1", early_stop: bool = False, rungs: Sequence[Tier] = LOCKED
+) -> Solution:
+    kit = Kit(model, JUDGE, SAMPLING, early_stop=early_stop, rungs=rungs)  # type: ignore[arg-type]
     return LOOP.run(climb(Problem("What is it?", expected), kit))
 
 
@@ -166,11 +168,11 @@ ANSWERS = st.lists(st.sampled_from(["1", "2", "3", "4/2", r"\ln 2", None]), min_
 
 
 @settings(deadline=None, max_examples=150)
-@given(answers=ANSWERS, order=st.permutations(range(10)))
-def test_early_stop_changes_no_answer_and_no_exit_for_any_order_of_arrival(answers, order):
-    faithful = run(Scripted(says(answers)))
+@given(answers=ANSWERS, order=st.permutations(range(10)), rungs=st.sampled_from([LOCKED, LOCKED[1:]]))
+def test_early_stop_changes_no_answer_and_no_exit_for_any_order_of_arrival(answers, order, rungs):
+    faithful = run(Scripted(says(answers)), rungs=rungs)
     model = Shuffled(answers, order)
-    early = run(model, early_stop=True)
+    early = run(model, early_stop=True, rungs=rungs)
     assert early.exit is faithful.exit
     assert (early.answer.key if early.answer else None) == (faithful.answer.key if faithful.answer else None)
     assert early.correct == faithful.correct
@@ -183,6 +185,15 @@ def test_early_stop_saves_the_third_of_three():
     assert solution.exit is ExitPath.MS_MAJORITY
     assert solution.attempts[4].outcome is Outcome.CANCELLED
     assert (solution.real_calls, solution.paper_calls) == (4, 5)
+
+
+def test_early_stop_saves_the_third_of_three_also_where_the_climb_begins_there():
+    model = Shuffled(["1", "2", "5", "5", "9"] + ["0"] * 5, list(range(10)))
+    solution = run(model, early_stop=True, rungs=LOCKED[1:])
+    assert solution.exit is ExitPath.MS_MAJORITY
+    assert solution.attempts[2].outcome is Outcome.CANCELLED
+    assert (solution.real_calls, solution.paper_calls) == (2, 3)
+    assert len(solution.climbs) == 1
 
 
 @given(order=st.permutations(range(10)))

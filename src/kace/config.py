@@ -74,6 +74,7 @@ class Config(BaseModel):
     teacher_base_url: str | None = Field(default=None, exclude=True)
     teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
     teacher_max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=16_000, exclude=True)
+    """The token cap of its replies. A server whose context is no longer than this takes no request at all."""
     serve_key: SecretStr | None = Field(default=None, exclude=True)
     """What clients of `kace serve` must show."""
     exchange_wait: bool = Field(default=True, exclude=True)

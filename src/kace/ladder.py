@@ -1,4 +1,4 @@
-"""The loop: climb the locked ladder until a gate opens."""
+"""The loop: climb the ladder until a gate opens."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Kit:
     """Hides cards from single attempts at random, to measure what each is worth."""
     synthesis: Synthesis | None = None
     """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
-    trust_es: bool = True
-    """Whether agreement at ES ends a solve. The locked ladder always trusts it; only a system of its own may not."""
+    rungs: Sequence[Tier] = LOCKED
+    """What is climbed: the locked ladder, whole. Only a system of its own may climb another."""
     observer: Observer | None = None
 
 
@@ -67,7 +67,7 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     attempts: list[Attempt] = []
     recalls: list[Recall] = []
     finishing: Attempt | None = None
-    for tier in LOCKED:
+    for tier in kit.rungs:
         start = len(attempts)
         recall = await kit.library.read(problem, tier.name, attempts, recalls) if kit.library else None
         if recall:
@@ -76,7 +76,7 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         attempts += await sample(problem, tier, context, attempts, kit)
         classes = await classes_of([a.answer for a in attempts], kit.judge)
         vote = count(classes, start, len(attempts))
-        if tier.gate.opens(vote) and (kit.trust_es or tier is not LOCKED[0]):
+        if tier.gate.opens(vote):
             path, winner = tier.exit, vote.leader
             break
     else:

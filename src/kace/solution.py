@@ -10,7 +10,7 @@ from kace.attempt import Attempt, Outcome
 from kace.equivalence import Verdict
 from kace.models.base import Usage, total
 from kace.problem import Problem
-from kace.tiers import LOCKED, PAPER_CALLS, ExitPath, Tier
+from kace.tiers import LOCKED, ExitPath, Tier
 from kace.vote import AnswerClass, Vote, count
 
 if TYPE_CHECKING:
@@ -65,17 +65,20 @@ class Solution:
         if self.exit is None:
             return ()
         for tier in LOCKED:
-            stop = start + tier.attempts
-            if stop > len(self.attempts):
-                break
-            climbs.append(Climb(tier, self.attempts[start:stop], count(self.classes, start, stop)))
+            made = tuple(a for a in self.attempts if a.key.tier == tier.name.value)
+            stop = start + len(made)
+            if made:
+                climbs.append(Climb(tier, made, count(self.classes, start, stop)))
             start = stop
         return tuple(climbs)
 
     @property
     def paper_calls(self) -> int:
-        """Solver calls under the paper's accounting: 2, 5 or 10 on the ladder, else every attempt."""
-        return PAPER_CALLS[self.exit] if self.exit else len(self.attempts)
+        """Solver calls under the paper's accounting: every attempt of a tier that was reached, also one cancelled.
+
+        That is 2, 5 or 10 on the locked ladder.
+        """
+        return len(self.attempts)
 
     @property
     def real_calls(self) -> int:

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kace.cards import Difficulty
 from kace.problem import problem_rows
+from kace.store import TreeStore
+from kace.tree import Domain
 from tests.command import Kace, run_kace
 from tests.learn.world import problems
+from tests.systems.arena import card
 
 DICE = ("--model", "scripted/dice?sides=40")
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -60,6 +64,33 @@ def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path)
     own = "".join(path.read_text() for path in (tmp_path / "second" / "calls").iterdir())
     assert own.count('"tier":"ES"') == 2 * len(problems(2)), "what was reused is kept with the run"
     assert {path.name: path.read_bytes() for path in (tmp_path / "first" / "calls").iterdir()} == kept
+
+
+def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace: Kace, tmp_path: Path):
+    domain = Domain(name="weaving", description="Weaving.", share=1.0)
+    TreeStore.create(
+        tmp_path / "tree", [domain], [card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim in weaving")]
+    )
+    settings = ("--tree", "tree", "--data", "p.jsonl", *DICE, "--seeds", "2")
+    for system in ("kace", "kace-wary", "kace-direct"):
+        done = kace("eval", "--system", system, *settings, "--out", system)
+        assert done.returncode == 0, done.stderr
+    solves = rows(tmp_path / "kace-direct")
+    begun = {row["label"]: row["attempts"][0]["tier"] for row in solves}
+    assert {label for label, tier in begun.items() if tier == "MS"} == {"flim-0", "flim-1"}
+    assert all(row["paper_calls"] == len(row["attempts"]) for row in solves)
+    calls = sum(len(row["attempts"]) for row in solves) / len(solves)
+    said = kace("eval", "--system", "kace-direct", *settings, "--out", "kace-direct")
+    assert f"{calls:.2f} a problem by the paper's count, {calls:.2f} really made" in said.stdout
+    runs = ("kace", "kace-wary", "kace-direct")
+    assert f"{calls:.2f}" in kace("compare", *runs).stdout
+    reported = kace("report", *runs, "--tree", "tree", "--format", "md", "--out", "report")
+    assert reported.returncode == 0, reported.stderr
+    assert f"| {calls:.2f} / {calls:.2f} |" in (tmp_path / "report" / "report.md").read_text()
+    drawn = kace("view", *runs, "tree", "--export", "pages")
+    assert drawn.returncode == 0, drawn.stderr
+    pages = [page.read_text() for page in (tmp_path / "pages").rglob("*.html")]
+    assert sum("ES passed over" in page for page in pages) == 4, "two problems on two seeds"
 
 
 def test_every_system_is_listed_with_what_it_is(kace: Kace):
@@ -124,7 +155,9 @@ def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: K
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
 def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
-    shown = kace("reproduce", "aime25", *DICE, "--teacher", "exchange/desk", "--data-dir", str(SHARED)).stdout
+    taught = ("--teacher", "exchange/desk", "--teacher-max-tokens", "4000")
+    shown = kace("reproduce", "aime25", *DICE, *taught, "--data-dir", str(SHARED)).stdout
+    assert " ".join(taught) in shown
     for part in ("kace learn --train", "kace select", "kace train ace", "kace train gepa", "--system kace-router"):
         assert part in shown
     assert "kace 62.2" in shown

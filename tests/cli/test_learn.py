@@ -68,6 +68,13 @@ def test_a_teacher_by_files_a_report_and_a_replay(kace: Kace, tmp_path: Path):
     assert TreeStore.open(tmp_path / "again").frozen_hash == digest
 
 
+def test_a_teachers_replies_are_as_long_as_asked_for(kace: Kace, tmp_path: Path):
+    for option, said in (((), "16,000 tokens at most"), (("--teacher-max-tokens", "4000"), "4,000 tokens at most")):
+        assert kace(*BY_FILES, *option).returncode == 0
+        newest = max((tmp_path / "desk").glob("*.request.md"), key=lambda path: path.stat().st_mtime_ns)
+        assert said in newest.read_text()
+
+
 def test_a_cap_stops_it_and_keeps_what_was_paid_for(kace: Kace, tmp_path: Path):
     stopped = kace(*BY_FILES)
     assert stopped.returncode == 0 and answer_all(tmp_path / "desk") == 1

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from kace.cli.live import solve_table
 from kace.cli.show import audit_line, explanation, path_of, plain, summary_lines, votes_of
 from kace.config import load_config
 from kace.equivalence import Judge
@@ -15,13 +19,14 @@ from kace.ladder import Kit, climb
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
 from kace.summary import Summary
+from kace.tiers import LOCKED, Tier
 from kace.trace import SolveRecord
 
 
-def record(script, expected: str | None = "1", label: str = "p1") -> SolveRecord:
+def record(script, expected: str | None = "1", label: str = "p1", rungs: Sequence[Tier] = LOCKED) -> SolveRecord:
     async def work() -> SolveRecord:
         async with Judge() as judge:
-            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling())
+            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), rungs=rungs)
             return SolveRecord.of(await climb(Problem("How much?", expected, label), kit))
 
     return asyncio.run(work())
@@ -74,6 +79,19 @@ def test_missing_answers_are_in_the_votes():
     assert path_of(silent) == "ES>MS>HS!"
     assert "no answer" in audit_line(silent)
     assert "wrong" in audit_line(silent)
+
+
+def test_a_climb_that_began_above_es_is_told_as_it_went():
+    above = record(lambda _: "none", rungs=LOCKED[1:])
+    assert path_of(above) == "MS>HS!"
+    assert votes_of(above) == "none x8"
+    assert "8 calls" in audit_line(above) and "paper" not in audit_line(above)
+
+
+def test_nothing_is_said_of_a_tier_before_an_attempt_has_ended():
+    console = Console(file=StringIO(), width=80)
+    console.print(solve_table([], [(Problem("How much?", label="p1"), [])]))
+    assert console.file.getvalue().splitlines()[1].split() == ["p1", "..."]
 
 
 def test_many_classes_are_cut_short():

@@ -13,6 +13,7 @@ from kace.store import TreeStore
 from kace.systems.ace.artefact import read_playbooks
 from tests.command import Kace, run_kace
 from tests.learn.world import problems
+from tests.models.chat_server import Answer, ChatServer, Seen, error, says
 from tests.systems.ace_world import REGISTRY
 
 SCRIPTED = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9", "--teacher", "scripted/silent")
@@ -51,6 +52,21 @@ def test_a_cap_ends_it_in_one_line_and_the_same_command_goes_on(kace: Kace):
     assert stopped.returncode == 1 and "the cap of 10 calls is reached" in stopped.stderr
     assert "Traceback" not in stopped.stderr
     assert kace("train", "ace", *SCRIPTED, "--out", "book").returncode == 0
+
+
+def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: Kace):
+    def short(asked: Seen) -> Answer:
+        most = asked.body["max_tokens"]
+        full = error(400, f"max_tokens={most} cannot be greater than max_model_len=8192")
+        return says("Nothing to say.") if most < 8192 else full
+
+    with ChatServer(short) as server:
+        teacher = ("--teacher", "openai/short", "--teacher-base-url", server.url)
+        command = ("train", "ace", *SCRIPTED[:4], *teacher, "--out", "book")
+        stopped = kace(*command)
+        assert stopped.returncode == 1 and "--teacher-max-tokens" in stopped.stderr
+        assert kace(*command, "--teacher-max-tokens", "4000").returncode == 0, "and it goes on where it stopped"
+    assert {seen.body["max_tokens"] for seen in server.requests} == {16_000, 4_000}
 
 
 @pytest.mark.parametrize(

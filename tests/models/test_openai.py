@@ -269,6 +269,20 @@ def test_a_prompt_that_is_refused_or_too_long_fails_its_attempt_only(answer, fai
     assert found.failure is failure
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens=16000 cannot be greater than max_model_len=8192",
+        "'max_tokens' or 'max_completion_tokens' is too large: 16000",
+        "This model's maximum context length is 8192 tokens. However, you requested 16500 tokens",
+    ],
+)
+def test_a_server_without_room_for_the_reply_says_which_options_ask_for_less(words: str):
+    found = answered(error(400, words))
+    assert isinstance(found, KaceError)
+    assert "--teacher-max-tokens" in found.fix and "KACE_MAX_TOKENS" in found.fix
+
+
 def test_a_redirect_says_to_mend_the_address():
     moved = Answer(b"", status=301, headers={"location": "https://elsewhere/"})
     assert "base URL" in str(answered(moved))

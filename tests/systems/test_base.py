@@ -18,7 +18,7 @@ OF_THE_PAPER = {
     *("kace-no-domain", "kace-reflections", "kace-monolithic", "kace-router", "kace-retriever"),
     *("kace-oracle", "kace-random", "kace-reranked", "kace-placebo", "kace-scaffold"),
 }
-BEYOND_IT = {"kace-wary", "kace-wary-bare", "kace-wary-placebo"}
+BEYOND_IT = {"kace-wary", "kace-direct", "kace-wary-bare", "kace-wary-placebo"}
 
 
 def test_the_table_holds_every_system_of_the_comparison_and_says_what_each_is():

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kace.problem import Problem
+from kace.solution import Solution
 from kace.tiers import ExitPath
+from kace.trace import SolveRecord
 from tests.systems.arena import Solver, ids, solve
 
 KNOWN = Problem("How many pairs of people can be formed?", "2", "known")
@@ -39,3 +43,67 @@ def test_another_control_climbs_at_the_same_problem_and_reads_cards_of_another_d
     assert solve("kace-wary-placebo", sure, KNOWN).exit is ExitPath.MS_MAJORITY
     assert sure.shown["MS"] and not ids("MEDCOUNT") & sure.shown["MS"]
     assert solve("kace-wary-placebo", Solver(answers=["1"] * 10), STRANGE).exit is ExitPath.ES_UNANIMOUS
+
+
+def direct(*answers: str | None) -> tuple[Solution, Solver]:
+    """A problem that a card speaks of, solved by the ladder that begins at MS."""
+    solver = Solver(answers)
+    return solve("kace-direct", solver, KNOWN), solver
+
+
+def test_a_problem_that_a_card_speaks_of_begins_at_ms():
+    solution, solver = direct("1", "2", "2")
+    assert solution.exit is ExitPath.MS_MAJORITY and solution.correct
+    assert solution.paper_calls == solution.real_calls == len(solution.attempts) == 3
+    assert "ES" not in solver.texts and ids("MEDCOUNT") <= solver.shown["MS"]
+    assert [climb.tier.name for climb in solution.climbs] == ["MS"]
+    assert [standing.votes for standing in solution.climbs[0].vote.standings] == [2, 1]
+
+
+def test_any_other_problem_begins_at_es():
+    for answers in (["1"] * 10, [str(n) for n in range(10)]):
+        ours, theirs = (Solver(answers=answers) for _ in range(2))
+        assert solve("kace-direct", ours, STRANGE).exit is solve("kace", theirs, STRANGE).exit
+        assert [r.digest("model") for r in ours.requests] == [r.digest("model") for r in theirs.requests]
+
+
+def test_what_does_not_agree_at_ms_climbs_to_hs():
+    solution, solver = direct("1", "2", "3", "4", "5", "2", "2", "6")
+    assert solution.exit is ExitPath.HS_PLURALITY and solution.correct
+    assert solution.paper_calls == len(solution.attempts) == 8
+    assert [(climb.tier.name, len(climb.attempts)) for climb in solution.climbs] == [("MS", 3), ("HS", 5)]
+    assert [recall.tier for recall in solution.recalls] == ["MS", "HS"]
+    assert ids("HARDCOUNT") <= solver.shown["HS"]
+    assert solution.right == {1, 5, 6}, "positions count from the first attempt that was made"
+
+
+@pytest.mark.parametrize(
+    ("answers", "path", "answer"),
+    [
+        (("1", "2", "3", "4", "5", "2", "6", "7"), ExitPath.FALLBACK_PLURALITY, "2"),
+        (("1", "2", "3", "4", "5", "6", "7", "8"), ExitPath.FALLBACK_LAST_HS, "8"),
+        ((None,) * 8, ExitPath.FALLBACK_LAST_HS, None),
+    ],
+)
+def test_where_no_gate_opens_the_attempts_that_were_made_decide(
+    answers: tuple[str | None, ...], path: ExitPath, answer: str | None
+):
+    solution, _ = direct(*answers)
+    assert solution.exit is path
+    assert (solution.answer.text if solution.answer else None) == answer
+    assert len(solution.attempts) == 8
+
+
+def test_it_asks_what_the_wary_ladder_asks_above_es_so_that_a_run_can_reuse_it():
+    wary = Solver()
+    solve("kace-wary", wary, KNOWN)
+    _, solver = direct(*(str(n) for n in range(8)))
+    above = [r.digest("model") for r in wary.requests if r.attempt.tier != "ES"]
+    assert [r.digest("model") for r in solver.requests] == above
+
+
+def test_its_record_survives_the_disk():
+    record = SolveRecord.of(direct("1", "2", "3", "4", "5", "2", "6", "7")[0])
+    assert SolveRecord.model_validate_json(record.model_dump_json()) == record
+    assert [(a.tier, a.index) for a in record.attempts] == [("MS", n) for n in range(3)] + [("HS", n) for n in range(5)]
+    assert record.paper_calls == 8

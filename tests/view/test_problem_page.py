@@ -162,6 +162,25 @@ def test_a_system_that_does_not_stop_where_it_could_is_not_said_to(tmp_path: Pat
     assert "Gate opens" in text
 
 
+def test_a_climb_that_began_above_es_says_so(tmp_path: Path):
+    solve = a_climb({TierName.MS: ["4", "5", "4"]}, exit=ExitPath.MS_MAJORITY, paper_calls=3, real_calls=3)
+    climb = climb_of(solve)
+    assert (climb.below, climb.above) == ((TierName.ES,), (TierName.HS,))
+    page = ask(shelf_of(tmp_path, solve))
+    text = read(page).text
+    assert "3 attempts; the gate of MS let it out." in text
+    assert text.index("ES passed over") < text.index("Gate opens") < text.index("HS not needed")
+    assert 'href="#attempt-1"' in page.body and "MS 1" in text
+
+
+def test_a_fallback_of_a_climb_that_began_above_es_counts_what_was_tried(tmp_path: Path):
+    answers: dict[TierName, list[str | None]] = {TierName.MS: ["4", "5", "6"], TierName.HS: ["7", "4", "8", "9", None]}
+    solve = a_climb(answers, exit=ExitPath.FALLBACK_PLURALITY, paper_calls=8, real_calls=8)
+    assert climb_of(solve).above == ()
+    text = read(ask(shelf_of(tmp_path, solve))).text
+    assert "8 attempts, and no gate opened" in text and "2 of 8 agree" in text
+
+
 def test_attempts_without_a_ladder_are_a_vote(tmp_path: Path):
     solve = a_climb({TierName.FLAT: ["4", "5", "4"]}, exit=None)
     text = read(ask(shelf_of(tmp_path, solve))).text

@@ -12,7 +12,6 @@ from kace.attempt import Attempt
 from kace.cli.show import path_of, plain, verdict_of, votes_of
 from kace.problem import Problem
 from kace.solution import Solution
-from kace.tiers import LOCKED
 from kace.trace import SolveRecord
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def solve_table(
             Text(verdict, style=colours.get(verdict, "")),
         )
     for problem, attempts in climbing or []:
-        tiers = ">".join(dict.fromkeys(a.key.tier for a in attempts)) or LOCKED[0].name.value
+        tiers = ">".join(dict.fromkeys(a.key.tier for a in attempts))
         given = ", ".join(plain(a.answer.text, 12) if a.answer else "none" for a in attempts)
         table.add_row(Text(plain(problem.name, 28)), f"{tiers}...", Text(given, style="dim"), "", "")
     return table

@@ -23,6 +23,7 @@ def reproduce(
     teacher: str = typer.Option(None, help="The teacher: anthropic/NAME, openai/NAME, exchange/DIR."),
     base_url: str = typer.Option(None, help="An OpenAI-compatible server for an openai/NAME solver."),
     teacher_base_url: str = typer.Option(None, help="An OpenAI-compatible server for an openai/NAME teacher."),
+    teacher_max_tokens: int = typer.Option(None, help="Tokens of a teacher's reply at most (default 16,000)."),
     arms: str = typer.Option(None, help="Only these systems, separated by commas: tiered,kace."),
     seeds: int = typer.Option(3, min=1, max=100, help="Repetitions on the test split."),
     limit: int = typer.Option(None, min=1, help="Only the first N problems of every split, to try it out."),
@@ -43,7 +44,13 @@ def reproduce(
     chosen = tuple(name.strip() for name in arms.split(",")) if arms else default_arms(known)
     solver = _options({"--model": model, "--base-url": base_url, "--preset": known.name, "--config": config_file})
     capped = _options({"--max-tokens": max_tokens})
-    taught = _options({"--teacher": teacher, "--teacher-base-url": teacher_base_url})
+    taught = _options(
+        {
+            "--teacher": teacher,
+            "--teacher-base-url": teacher_base_url,
+            "--teacher-max-tokens": teacher_max_tokens,
+        }
+    )
     order = Order(known, chosen, solver, taught, place, seeds, sizes)
     todo = work(order)
     print_lines(_shown(todo, order, capped))

@@ -111,8 +111,8 @@ def _tradeoff(found: Evaluation) -> Iterator[Plot]:
         return
     title = "Accuracy against calls"
     caption = (
-        "Solver calls by the paper’s count: 2, 5 or 10 by the tier a solve leaves at, or the attempts of a system "
-        "without a ladder; placing a problem is counted apart. Bars are 95 % Wilson intervals. Filled arms are those "
+        "Solver calls by the paper’s count: every attempt of the tiers a solve reached, which is 2, 5 or 10 on the "
+        "locked ladder; placing a problem is counted apart. Bars are 95 % Wilson intervals. Filled arms are those "
         f"that no other beats on both{'; the line joins them.' if len(front(spots)) > 1 else '.'}"
     )
     yield Plot("accuracy-against-calls", title, caption, lambda width: tradeoff(title, spots, width))

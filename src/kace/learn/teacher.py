@@ -12,6 +12,7 @@ from kace.errors import KaceError, Outstanding
 from kace.fence import BARRED, neutral
 from kace.learn.blocks import EXCERPT_CHARS, BadBlock
 from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request, Role, Sampling, chat
+from kace.models.server import lacks_room
 from kace.prompt import template
 from kace.redact import one_line
 
@@ -66,10 +67,16 @@ class Teacher:
         try:
             return (await self.model.complete(Request(messages, sampling, key))).text
         except ModelError as error:
-            raise KaceError(
-                f"the teacher did not answer the request '{key.problem}': {one_line(error.message)}",
-                fix="run the same command again, it goes on from here",
-            ) from None
+            raise unanswered(key, error) from None
+
+
+def unanswered(key: AttemptKey, error: ModelError) -> KaceError:
+    """What the operator is told of a request that the teacher failed."""
+    shorter = " with a smaller --teacher-max-tokens" if lacks_room(error.message) else ""
+    return KaceError(
+        f"the teacher did not answer the request '{key.problem}': {one_line(error.message)}",
+        fix=f"run the same command again{shorter}, it goes on from here",
+    )
 
 
 def merged(first: Reading[T], second: Reading[T]) -> Reading[T]:

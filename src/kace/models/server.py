@@ -32,6 +32,7 @@ _NOT_TAKEN = re.compile(
 _NOT_ALLOWED = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
 _TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
 _TOO_LONG_WORDS = re.compile(r"prompt is too long|exceed context limit", re.I)
+_NO_ROOM = re.compile(r"max_(?:completion_)?tokens|max_model_len|context (?:length|limit|size|window)", re.I)
 _NO_CREDIT = {"insufficient_quota", "billing_error"}
 _NO_CREDIT_WORDS = re.compile(r"credit balance is too low", re.I)
 
@@ -96,7 +97,9 @@ class Server:
         too_long = said.status == 413 or said.labels & _TOO_LONG or _TOO_LONG_WORDS.search(said.words)
         if answered or too_long:
             return ModelError(Failure.PROVIDER_ERROR, line)
-        return KaceError(f"the server rejects requests for '{self.model}' ({line})", fix="change what it names")
+        fewer = "ask for fewer tokens: --teacher-max-tokens for a teacher, KACE_MAX_TOKENS for a solver"
+        fix = fewer if lacks_room(said.words) else "change what it names"
+        return KaceError(f"the server rejects requests for '{self.model}' ({line})", fix=fix)
 
     def unreachable(self, error: Exception, *, reached: bool) -> ModelError | KaceError:
         """What a broken connection means. Once the server was `reached`, it is the network's fault."""
@@ -110,6 +113,11 @@ class Server:
         if never_came_up and not reached:
             return KaceError(f"cannot reach {said}", fix="is the server running, and the base URL right?")
         return Transient(f"lost the connection to {said}")
+
+
+def lacks_room(words: str) -> bool:
+    """Whether a server says that a prompt and the reply asked for do not fit into its model together."""
+    return _NO_ROOM.search(words) is not None
 
 
 def address(url: str) -> tuple[str, tuple[str, str] | None]:

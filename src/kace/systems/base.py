@@ -191,6 +191,13 @@ _TABLE = (
         facts=_doubting,
     ),
     _spec(
+        "kace-direct",
+        _later("wary", "open_direct"),
+        "beyond the paper: begins at MS where a card speaks of the problem",
+        Need.TREE,
+        facts=_doubting,
+    ),
+    _spec(
         "kace-wary-bare",
         _later("wary", "open_wary_bare"),
         "control: climbs where kace-wary climbs, reading nothing",

@@ -1,4 +1,4 @@
-"""Systems on the locked ladder: they differ only in what MS and HS read."""
+"""Systems on the ladder: but for a few that doubt ES, they differ only in what MS and HS read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kace.problem import Problem
 from kace.session import open_library
 from kace.solution import Solution
 from kace.systems.base import Bench
-from kace.tiers import TierName
+from kace.tiers import LOCKED, Tier, TierName
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class Tiered:
     shelf: Shelf | None = None
     admit: Callable[[Problem], None] | None = None
     """Raises for a problem that this system cannot take, before anything is paid for it."""
-    doubts: Callable[[Problem], bool] | None = None
-    """Whether a problem climbs on although ES agrees."""
+    rungs: Callable[[Problem], Sequence[Tier]] = lambda problem: LOCKED
+    """What a problem climbs."""
 
     async def solve(self, problem: Problem, kit: Kit) -> Solution:
         """Climb, reading from this system's shelf and no other."""
         if self.admit:
             self.admit(problem)
-        trusted = self.doubts is None or not self.doubts(problem)
-        return await climb(problem, replace(kit, library=AboveES(self.shelf) if self.shelf else None, trust_es=trusted))
+        library = AboveES(self.shelf) if self.shelf else None
+        return await climb(problem, replace(kit, library=library, rungs=self.rungs(problem)))
 
 
 @dataclass(frozen=True, slots=True)

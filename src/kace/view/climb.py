@@ -29,13 +29,14 @@ TIERS = {
 def climb_section(record: SolveRecord, cards: Cards) -> Html:
     """The whole climb, and what its shapes mean."""
     climb = climb_of(record)
-    steps = [_rung(rung, cards) for rung in climb.rungs]
+    steps = [_aside(climb.below, "passed over")] if climb.below else []
+    steps += [_rung(rung, cards) for rung in climb.rungs]
     if climb.fallback:
         steps.append(_fallback(record, climb))
     if record.synthesis is not None:
         steps.append(_finishing(record.synthesis))
     if climb.above:
-        steps.append(_above(climb.above))
+        steps.append(_aside(climb.above, "not needed"))
     marks = {mark_of(attempt.correct, attempt.outcome) for attempt in record.made}
     return tag(
         "section",
@@ -188,8 +189,8 @@ def _finishing(attempt: AttemptRecord) -> Html:
     )
 
 
-def _above(names: Sequence[TierName]) -> Html:
-    return tag("li", tag("p", f"{' and '.join(names)} not needed"), class_="rung above")
+def _aside(names: Sequence[TierName], why: str) -> Html:
+    return tag("li", tag("p", f"{' and '.join(names)} {why}"), class_="rung aside")
 
 
 def outcome(record: SolveRecord) -> Html:

@@ -82,8 +82,10 @@ class Climb:
     """A solve from the first tier to its answer."""
 
     rungs: tuple[Rung, ...]
+    below: tuple[TierName, ...]
+    """Tiers of the ladder that were passed over: it began above them."""
     above: tuple[TierName, ...]
-    """Tiers of the ladder that were not needed."""
+    """Tiers that were not needed."""
     fallback: tuple[Group, ...]
     """The vote over all attempts, where no gate opened."""
     agreed: bool
@@ -103,11 +105,13 @@ def climb_of(record: SolveRecord) -> Climb:
         rungs.append(Rung(name.value, groups, tier.gate.votes if tier else None, left, recalls.get(name)))
         start = stop
     reached = {rung.name for rung in rungs}
-    ladder = record.exit is not None
+    ladder = [tier.name for tier in LOCKED] if record.exit is not None else []
+    places = [place for place, name in enumerate(ladder) if name.value in reached]
     fallback = _groups(record, (0, start), FALLBACK_GATE.votes) if record.exit in FALLBACKS else ()
     return Climb(
         rungs=tuple(rungs),
-        above=tuple(tier.name for tier in LOCKED if tier.name.value not in reached) if ladder else (),
+        below=tuple(ladder[: min(places, default=0)]),
+        above=tuple(ladder[max(places, default=-1) + 1 :]),
         fallback=fallback,
         agreed=bool(fallback) and fallback[0].votes >= FALLBACK_GATE.votes,
     )

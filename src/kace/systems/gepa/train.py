@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from kace.errors import KaceError, UsageError
+from kace.errors import UsageError
 from kace.learn.notebook import Step
-from kace.learn.teacher import TIER, side_by_side
+from kace.learn.teacher import TIER, side_by_side, unanswered
 from kace.models.base import AttemptKey, Message, ModelError, Request, Role, Sampling
 from kace.problem import Problem
 from kace.prompt import template
-from kace.redact import one_line
 from kace.solution import Solution
 from kace.systems.flat import Flat
 from kace.systems.gepa.adapter import COMPONENT, Adapter, FileLogger, Limit
@@ -110,10 +109,7 @@ class Scoring:
         try:
             reply = await teacher.model.complete(Request((Message(Role.USER, prompt),), sampling, key))
         except ModelError as error:
-            raise KaceError(
-                f"the teacher did not answer the request '{name}': {one_line(error.message)}",
-                fix="run the same command again, it goes on from here",
-            ) from None
+            raise unanswered(key, error) from None
         if not reply.text.strip():
             raise ValueError("the teacher said nothing")
         return reply.text
