@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from kace.budget import Price
-from kace.config import load_config, user_cache
+from kace.config import PAPER, load_config, user_cache
 from kace.errors import UsageError
+from kace.rank import SPEAKS
 from kace.tiers import TierName
 
 
@@ -23,6 +24,13 @@ def test_the_default_is_the_embedded_model():
     assert config.preset == "starter"
     assert config.source("model") == "preset"
     assert config.source("seed") == "default"
+
+
+def test_what_fits_is_shown_worked_by_default_and_the_papers_way_is_one_setting_each():
+    config = load_config(env={})
+    assert (config.cards_at, config.min_relevance) == ("turns", SPEAKS)
+    paper = load_config(env={"KACE_CARDS_AT": "instructions", "KACE_MIN_RELEVANCE": "0"})
+    assert {name: getattr(paper, name) for name in PAPER} == PAPER
 
 
 def test_another_model_gets_the_papers_caps():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import load_config
+from kace.config import PAPER, load_config
 from kace.datasets.starter import load_split
 from kace.learn.loop import learn
 from kace.learn.opening import Plan, open_study
@@ -41,7 +41,7 @@ def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
         summary.add(SolveRecord.of(solution))
 
     async def work() -> None:
-        config = load_config({"preset": "starter", "seed": 0}, env={})
+        config = load_config({"preset": "starter", "seed": 0, **PAPER}, env={})
         async with open_session(config, model=Replay.open(RATES)) as session:
             await solve_all(load_split("test"), session.kit, 8, keep)
 
@@ -52,8 +52,8 @@ def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
 
 
 def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path):
-    config = load_config({"preset": "starter", "teacher": "exchange/unused"}, env={})
-    plan = Plan(load_split("train")[:16], config, Settings(impact_runs=1, refine=1), tmp_path / "tree")
+    config = load_config({"preset": "starter", "teacher": "exchange/unused", **PAPER}, env={})
+    plan = Plan(load_split("train")[:16], config, Settings(impact_runs=1, refine=1, examples=0), tmp_path / "tree")
 
     async def work() -> str:
         solver, teacher = Replay.open(LEARNED), Replay.open(LEARNED, teacher=True)

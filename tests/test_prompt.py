@@ -112,6 +112,14 @@ def test_elsewhere_a_card_is_its_rule_and_no_example():
     assert ASKED.worked in shown_text((with_example,), "turns")
 
 
+@pytest.mark.parametrize("lens", [None, *Lens])
+def test_cards_without_examples_read_the_same_as_turns_and_as_text(lens: Lens | None):
+    cards = (card(), card("Add.", 2))
+    told, turns = (solver_prompt("2+2?", lens, Context(cards, at=at)) for at in ("instructions", "turns"))
+    assert told == turns, "messages and hash"
+    assert shown_text(cards, "turns") == shown_text(cards, "instructions")
+
+
 def test_the_empty_scaffold_of_turns_is_the_problem_without_a_lens():
     bare = solver_prompt("2+2?", Lens.DOMAIN_PATTERNS, Context(scaffold=True, at="turns")).messages
     assert bare == solver_prompt("2+2?", None).messages

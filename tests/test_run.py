@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import Config, load_config
+from kace.config import PAPER, Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted, dice
@@ -157,6 +157,21 @@ def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Pa
     solve_in(tmp_path / "run", config())
     with pytest.raises(UsageError, match="place_by"):
         solve_in(tmp_path / "run", config(place_by="words"))
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_run_that_read_blocks_as_the_paper_does_says_so_and_goes_on_that_way(tmp_path: Path, recorded: bool):
+    solve_in(tmp_path / "run", config(**PAPER))
+    path = tmp_path / "run" / "run.json"
+    if not recorded:
+        manifest = json.loads(path.read_text())
+        for name in PAPER:
+            del manifest["config"][name]
+        path.write_text(json.dumps(manifest))
+    every = r"'cards_at' \('instructions', now 'turns'\), 'min_relevance' \(0.0, now 2.0\)"
+    with pytest.raises(UsageError, match=every):
+        solve_in(tmp_path / "run", config())
+    solve_in(tmp_path / "run", config(**PAPER))
 
 
 def test_how_fast_a_run_goes_may_change(tmp_path: Path):

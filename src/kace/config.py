@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, V
 from kace.budget import Caps, Price
 from kace.errors import UsageError
 from kace.preset import PRESETS, TierSampling, default_preset
+from kace.rank import SPEAKS
 from kace.redact import public_url
 from kace.tiers import TierName
 
@@ -30,6 +32,9 @@ SHARED_ENV = {
     "HF_ENDPOINT": "hub",
 }
 """Variables other tools use too; the same setting under our own prefix wins over them."""
+
+PAPER: Mapping[str, object] = MappingProxyType({"cards_at": "instructions", "min_relevance": 0.0})
+"""How the paper reads a tree: the whole block, as text. Before these were settings, every tree was read so."""
 
 T = TypeVar("T")
 Source = Literal["default", "preset", "file", "env", "flag"]
@@ -92,16 +97,18 @@ class Config(BaseModel):
     """A larger block is ranked and cut to this."""
     max_cards: Annotated[int, Field(ge=1)] | None = None
     """Cards an attempt reads at most: the best-ranked of its block."""
-    min_relevance: Annotated[float, Field(ge=0, le=100)] = 0.0
-    """Cards are left out unless the problem shares so many telling words with them: none may be left."""
+    min_relevance: Annotated[float, Field(ge=0, le=100)] = SPEAKS
+    """Cards are left out unless the problem shares so many telling words with them: none may be left. 0 shows the block
+    whatever fits."""
     rank_by: Literal["words", "meaning"] = "words"
     """How a block is ranked: BM25, or embeddings (an extra)."""
     place_by: Literal["model", "words", "cards"] = "model"
     """Who says which domain a problem is of: the solver's model in a call, the words it shares with the registry, or a
     card of the tree that speaks of it."""
-    cards_at: Literal["instructions", "problem", "turns"] = "instructions"
+    cards_at: Literal["instructions", "problem", "turns"] = "turns"
     """Where cards stand: after the instructions, where prefix caches reach them, right before the problem, or as turns
-    of the conversation, in which the problems of their examples were asked and solved."""
+    of the conversation, in which the problems of their examples were asked and solved. A card without an example then
+    stands after the instructions."""
     refine_domain: bool = False
     """Classify again after a failed MS, with its attempts in view."""
     synthesis: bool = False

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kace.config import Config
+from kace.config import PAPER, Config
 from kace.durable import LineLog, lock_folder, write_atomic
 from kace.errors import KaceError, UsageError
 from kace.ladder import Kit, climb
@@ -127,23 +127,29 @@ def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> 
         write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         return
     before = json.loads(path.read_text(encoding="utf-8"))
+    differences = []
     for name in names:
         was, now = before.get(name), manifest[name]
         if name == "config" and isinstance(was, dict) and isinstance(now, dict):
             # A setting that came after the run was made stood at its default; one that no longer counts is let go.
-            was = {key: was.get(key, _default(key)) for key in {*now, *was} - PACE}
+            was = {key: was.get(key, unsaid(key)) for key in {*now, *was} - PACE}
         if was != now:
-            raise UsageError(
-                f"{path.parent} holds a run with another {_difference(name, was, now)}",
-                fix="choose another --out, or repeat the settings of that run",
-            )
+            differences.append(_difference(name, was, now))
+    if differences:
+        raise UsageError(
+            f"{path.parent} holds a run with another {', another '.join(differences)}",
+            fix="choose another --out, or repeat the settings of that run",
+        )
 
 
 PACE = frozenset({"timeout", "max_connections"})
 """How fast a run goes, not what it finds."""
 
 
-def _default(name: str) -> object:
+def unsaid(name: str) -> object:
+    """What a setting stood at in a manifest that was written before there was such a setting."""
+    if name in PAPER:
+        return PAPER[name]
     field = Config.model_fields.get(name)
     return None if field is None else field.get_default()
 
@@ -213,7 +219,8 @@ def _teacher(config: Config) -> dict[str, object]:
 
 def _difference(name: str, before: object, now: object) -> str:
     if isinstance(before, dict) and isinstance(now, dict):
-        for key in sorted({*before, *now}):
-            if before.get(key) != now.get(key):
-                return f"{name.rstrip('s')} '{key}' ({before.get(key)!r}, now {now.get(key)!r})"
+        other = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+        named = other if name in ("config", "settings") else other[:1]  # the rest is hashes, and lists of them
+        told = (f"'{key}' ({before.get(key)!r}, now {now.get(key)!r})" for key in named)
+        return f"{name.rstrip('s')} {', '.join(told)}"
     return name

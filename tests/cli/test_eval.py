@@ -57,7 +57,8 @@ def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path)
     settings = ("--data", "p.jsonl", *DICE, "--seeds", "1")
     assert kace("eval", "--system", "tiered", *settings, "--out", "first").returncode == 0
     kept = {path.name: path.read_bytes() for path in (tmp_path / "first" / "calls").iterdir()}
-    done = kace("eval", "--system", "kace-scaffold", *settings, "--reuse", "first", "--out", "second")
+    scaffold = ("--system", "kace-scaffold", "--cards-at", "instructions")
+    done = kace("eval", *scaffold, *settings, "--reuse", "first", "--out", "second")
     assert done.returncode == 0, done.stderr
     attempts = [attempt for row in rows(tmp_path / "second") for attempt in row["attempts"]]
     assert all(attempt["from_cache"] is (attempt["tier"] == "ES") for attempt in attempts)
@@ -161,3 +162,7 @@ def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
     for part in ("kace learn --train", "kace select", "kace train ace", "kace train gepa", "--system kace-router"):
         assert part in shown
     assert "kace 62.2" in shown
+    paper = "--cards-at instructions --min-relevance 0"
+    learn, *evals = (line for line in shown.splitlines() if line.startswith(("kace learn", "kace eval")))
+    assert f"--examples 0 {paper}" in learn
+    assert all(paper in line for line in evals), "the paper's table is read as the paper reads"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kace.learn.forecast import DOMAINS
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.problem import problem_rows
 from kace.store import TreeStore
@@ -96,6 +97,15 @@ def test_a_dry_run_spends_and_writes_nothing(kace: Kace, tmp_path: Path):
     assert (solver["role"], classifier["role"], teacher["role"]) == ("solver", "classifier", "teacher")
     assert solver["usd"] == 0 < teacher["usd"] < teacher["most_usd"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kace.toml", "train.jsonl"]
+
+
+def test_a_dry_run_counts_the_examples_that_are_written_by_default(kace: Kace):
+    dry = (*LEARN, "--teacher", "openai/big", "--dry-run", "--json")
+    worked, plain = (json.loads(kace(*dry, *more).stdout)[-1]["expected"] for more in ((), ("--examples", "0")))
+    two = json.loads(kace(*dry, "--examples", "2").stdout)[-1]["expected"]
+    assert worked == two
+    assert worked["calls"] - plain["calls"] == 2 * 2 * DOMAINS, "two epochs, two tiers: a request each and domain"
+    assert worked["output"] > 2 * plain["output"]
 
 
 def test_a_dry_run_without_a_price_says_what_to_add(kace: Kace):

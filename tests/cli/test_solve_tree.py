@@ -27,7 +27,7 @@ def kace(tmp_path: Path):
         return run_kace(tmp_path, *arguments)
 
     (tmp_path / "card.json").write_text(json.dumps(CARD))
-    (tmp_path / "p.jsonl").write_text('{"problem": "Throw dice.", "answer": "3", "id": "t1"}\n')
+    (tmp_path / "p.jsonl").write_text('{"problem": "Dice are thrown.", "answer": "3", "id": "t1"}\n')
     assert run("tree", "init", "tree", "--starter").returncode == 0
     assert run("tree", "add", "tree", "card.json").returncode == 0
     return run
@@ -45,6 +45,13 @@ def test_the_audit_line_and_the_record_say_what_was_read(kace, tmp_path: Path):
     assert [recall["cards"] for recall in record["recalls"]] == [[CARD["card_id"]]] * 2
     assert all(attempt["prompt"] for attempt in record["attempts"])
     assert json.loads((tmp_path / "run" / "run.json").read_text())["tree"]["cards"] == 1
+
+
+def test_a_card_that_does_not_fit_is_shown_only_where_the_whole_block_is_asked_for(kace, tmp_path: Path):
+    (tmp_path / "p.jsonl").write_text('{"problem": "A coin is thrown.", "answer": "3", "id": "t1"}\n')
+    assert "MS:universal only 0 of 1 cards" in kace(*SOLVE).stdout
+    whole = kace(*SOLVE[:-1], "whole", "--cards-at", "instructions", "--min-relevance", "0").stdout
+    assert "MS:universal only 1 cards ~" in whole
 
 
 def test_a_tree_that_changed_is_refused_by_its_run(kace):

@@ -23,7 +23,7 @@ from kace.store import TreeStore
 from kace.tree import EpistemicTree
 from tests.learn.world import World, problems
 
-CONFIG = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "min_relevance": 0}, env={})
 TRAIN = problems(2)
 WORLD = World()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kace.cards import Status
-from kace.config import Config, load_config
+from kace.config import PAPER, Config, load_config
 from kace.learn.loop import learn
 from kace.learn.opening import Plan, open_study
 from kace.learn.settings import Settings
@@ -23,12 +24,16 @@ from kace.tiers import TierName
 from kace.tree import EpistemicTree
 from tests.learn.world import IDLE, MISLEADING, RULES, World, problems, solve
 
-CONFIG = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+DEFAULTS = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+CONFIG = DEFAULTS.model_copy(update=PAPER)
+"""The whole block, as text."""
 TRAIN, TEST = problems(8), problems(4, start=50)
 
 
-def learned(world: World, out: Path, *, config: Config = CONFIG, **settings: object) -> EpistemicTree:
-    plan = Plan(TRAIN, config, Settings.model_validate({"impact_runs": 4, **settings}), out)
+def learned(
+    world: World, out: Path, *, config: Config = CONFIG, train: tuple[Problem, ...] = TRAIN, **settings: object
+) -> EpistemicTree:
+    plan = Plan(train, config, Settings.model_validate({"impact_runs": 4, "examples": 0, **settings}), out)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=world.solver(), teacher=world.teacher()) as (study, _):
@@ -73,6 +78,21 @@ def test_examples_carry_the_rules_as_well_as_text_does(tmp_path: Path):
     assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
     assert all(len(card.examples) == 1 for card in tree)
     assert accuracy(world, tree, config=turns) == 1.0
+
+
+def told_again(asked: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Problems that say a second word of their rule, as the world's examples do."""
+    return tuple(replace(p, text=p.text.replace("?", f", {p.name.partition('-')[0]}wise?")) for p in asked)
+
+
+def test_by_default_examples_are_written_and_shown_where_they_fit(tmp_path: Path):
+    world, train, test = World(), told_again(TRAIN), told_again(TEST)
+    tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train, examples=Settings().examples)
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert all(len(card.examples) == 2 for card in tree)
+    assert accuracy(world, tree, test, DEFAULTS) == 1.0
+    assert accuracy(world, tree, TEST, DEFAULTS) == pytest.approx(1 / 3), "one telling word is not enough"
+    assert accuracy(world, tree, TEST, CONFIG) == 1.0, "the whole block is"
 
 
 def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):

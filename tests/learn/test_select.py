@@ -11,7 +11,7 @@ import pytest
 
 from kace.cards import Difficulty, Status
 from kace.cli.select import selection_lines
-from kace.config import Config, load_config
+from kace.config import PAPER, Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.learn.select import (
     Candidate,
@@ -85,7 +85,7 @@ def learned_tree(folder: Path, config: Config, train: Sequence[Problem] = TRAIN)
     return folder
 
 
-CONFIG = load_config({"model": "scripted/solver"}, env={})
+CONFIG = load_config({"model": "scripted/solver", **PAPER}, env={})
 
 
 def contest(folder: Path, seeds: int = 1, **flags: object) -> Contest:
@@ -302,6 +302,8 @@ def test_the_solver_is_the_learners_unless_flags_say_otherwise():
     assert "base_url" not in solver_settings(learned, {}, at_hand), "the one with credentials is kept"
     other = solver_settings(learned, {"model": "openai/b"}, elsewhere)
     assert (other["model"], "base_url" in other) == ("openai/b", False)
+    older = Learned(config={"model": "openai/a"}, train=learned.train)
+    assert solver_settings(older, {}, elsewhere).items() >= PAPER.items(), "as trees were read then"
     with pytest.raises(DataError, match="'colour'"):
         solver_settings(Learned(config={"colour": 1}, train=learned.train), {}, elsewhere)
 
@@ -331,7 +333,7 @@ def write(path: Path, problems: Sequence[Problem]) -> None:
 def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
     write(tmp_path / "val.jsonl", VAL)
     with ChatServer(chat) as server:
-        config = load_config({"model": "openai/m", "base_url": server.url}, env={})
+        config = load_config({"model": "openai/m", "base_url": server.url, **PAPER}, env={})
         learned_tree(tmp_path / "tree", config)
         done = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best")
         asked = len(server.requests)

@@ -74,9 +74,9 @@ class World:
         if "propose" in name:
             return self._propose(name, asked)
         if "illustrate" in name:
-            return "\n".join(
-                _example(*page) for page in re.findall(r"<card>\n\[(\w+)\]\n(.*?)</card>", asked, re.DOTALL)
-            )
+            count = re.search(r"Write (one|\d+) example", asked)[1]
+            pages = re.findall(r"<card>\n\[(\w+)\]\n(.*?)</card>", asked, re.DOTALL)
+            return "\n".join(_example(*page, 1 if count == "one" else int(count)) for page in pages)
         if "admit" in name:
             return "\n".join(_ruling(card) for card in _ids(asked))
         return _revise(asked)
@@ -132,10 +132,12 @@ def _card(card_id: str, trigger: str, body: str, numbers: list[str], hard: bool)
     )
 
 
-def _example(card_id: str, rule: str) -> str:
-    body = rule.strip().split("\n")[-1]
+def _example(card_id: str, rule: str, count: int) -> str:
+    body, word = rule.strip().split("\n")[-1], card_id.split("_")[1].lower()
+    told = f"A loom, a harp and a yard: what is it, {word}wise?"
     worked = f"Rule: {body}\nThe answer is \\boxed{{7}}."
-    return f"<example>\nid: {card_id}\ntext:\nA loom, a harp and a yard: what is it?\nWorked:\n{worked}\n</example>"
+    text = "\nExample:\n".join([f"{told}\nWorked:\n{worked}"] * count)
+    return f"<example>\nid: {card_id}\ntext:\n{text}\n</example>"
 
 
 def _ids(asked: str) -> list[str]:

@@ -9,6 +9,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
+from kace.config import PAPER
 from kace.errors import KaceError
 from kace.models.base import Failure, ModelError, Reply, Request, Usage
 from kace.serve.allowance import Allowance
@@ -28,7 +29,7 @@ def climber(request: Request) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
-    with Running(Watched(climber), tree=small_tree()) as running:
+    with Running(Watched(climber), tree=small_tree(), **PAPER) as running:
         yield running
 
 

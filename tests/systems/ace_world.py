@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.config import Config, load_config
+from kace.config import PAPER, Config, load_config
 from kace.models.base import ChatModel, Request
 from kace.models.scripted import Scripted
 from kace.session import open_session
@@ -22,7 +22,7 @@ from kace.systems.training import Dials, Ground, Plan, open_training
 from kace.tree import Domain, EpistemicTree
 from tests.learn.world import DOMAINS, RULES, World, problems, solve, statement
 
-CONFIG = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+CONFIG = load_config({"model": "scripted/steady", "preset": "starter", **PAPER}, env={})
 TRAIN, TEST = problems(4), problems(2, start=50)
 REGISTRY = tuple(Domain(name=name, description=f"questions of {name}", share=0.3, signals=()) for name in DOMAINS)
 

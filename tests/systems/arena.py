@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kace.cards import UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.config import load_config
+from kace.config import PAPER, load_config
 from kace.equivalence import Judge
 from kace.ladder import Kit
 from kace.models.base import Failure, ModelError, Request
@@ -18,7 +18,9 @@ from kace.solution import Solution
 from kace.systems.base import SYSTEMS, Bench, Need, System, open_system
 from kace.tree import Domain, EpistemicTree
 
-CONFIG = load_config({"model": "scripted/custom"}, env={})
+DEFAULTS = load_config({"model": "scripted/custom"}, env={})
+CONFIG = DEFAULTS.model_copy(update=PAPER)
+"""Whole blocks, as text: what a system chooses, and not what fits of it."""
 DOMAINS = ("counting", "geometry", "rates")
 UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if Need.TRAIN not in spec.needs)
 FLAT = ("single", "best-of-5")

@@ -10,7 +10,7 @@ from kace.problem import Problem
 from kace.solution import Solution
 from kace.systems.pool import pool_of
 from kace.tree import EpistemicTree
-from tests.systems.arena import CONFIG, POOL, PROBLEMS, TREE, Solver, ids, lost, solve
+from tests.systems.arena import CONFIG, DEFAULTS, POOL, PROBLEMS, TREE, Solver, ids, lost, solve
 
 
 def read(solution: Solution) -> list[str]:
@@ -27,6 +27,14 @@ def test_the_monolith_reads_every_card_at_both_tiers():
     assert model.shown["MS"] == model.shown["HS"] == POOL
     assert [recall.eligible for recall in solution.recalls] == [len(POOL)] * 2
     assert model.calls == 10, "nobody is asked for a domain"
+
+
+@pytest.mark.parametrize("name", ["kace-monolithic", "kace-router", "kace-retriever", "kace-reranked"])
+def test_what_is_picked_is_read_however_few_words_it_shares(name: str):
+    picks = ("EXACT_HARDRATE_CARD",)
+    theirs, ours = (solve(name, Solver(picks=picks), config=config) for config in (CONFIG, DEFAULTS))
+    assert read(ours) == read(theirs) != []
+    assert [a.prompt for a in ours.attempts] == [a.prompt for a in theirs.attempts]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)

@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 from kace.systems.base import SYSTEMS, Need, spec_of
 
+READING = ("--cards-at", "instructions", "--min-relevance", "0")
+"""The options that read a tree as the paper does."""
 LADDER_CALLS = (5.4, 10.0)
 """Expected and most calls of the ladder a problem."""
 
@@ -122,8 +124,8 @@ def data_file(order: Order, split: str) -> Path:
 def _learning(order: Order) -> list[Work]:
     tree, train, validation = order.out / "tree", data_file(order, "train"), data_file(order, "validation")
     held = ("--held-out", str(validation), "--held-out", str(data_file(order, "test")))
-    epochs = ("--epochs", str(order.benchmark.epochs))
-    learn = ("learn", "--train", str(train), *held, *epochs, *order.model, *order.teacher, "--out", str(tree))
+    dials = ("--epochs", str(order.benchmark.epochs), "--examples", "0", *READING)
+    learn = ("learn", "--train", str(train), *held, *dials, *order.model, *order.teacher, "--out", str(tree))
     chosen = ("--val", str(validation), str(tree), "--out", str(order.out / "chosen"))
     n = order.sizes["validation"] * (order.benchmark.epochs + 1)
     return [
@@ -150,7 +152,8 @@ def _evaluation(arm: str, order: Order) -> Work:
     # Ladders ask the same at ES: paid once, and what differs between them is what they read.
     first = next((each for each in order.arms if _climbs(each)), arm)
     shared = ("--reuse", str(order.out / "runs" / first)) if _climbs(arm) and arm != first else ()
-    command = ("eval", "--system", arm, *data, *order.model, *learned, *shared, "--out", str(order.out / "runs" / arm))
+    asked = (*data, *order.model, *READING, *learned, *shared)
+    command = ("eval", "--system", arm, *asked, "--out", str(order.out / "runs" / arm))
     solves = order.sizes["test"] * order.seeds
     expected, most = _calls(arm)
     return Work(f"{arm} on {order.sizes['test']} test problems", command, (expected * solves, most * solves))

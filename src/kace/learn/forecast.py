@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kace.budget import Ledger
 from kace.config import Config
 from kace.learn.failure import TAIL_CHARS
+from kace.learn.illustrate import MAX_SHOWN
 from kace.learn.settings import Settings
 from kace.models.base import Usage
 from kace.problem import Problem
@@ -22,6 +23,7 @@ LADDER_SHARE = 0.43
 FAILED_SHARE = 0.5
 """Of the problems, the part that a tier is expected not to deliver."""
 CARD_TOKENS = 250
+"""Of a card, and of an example: in the published trees one is about as long as the other."""
 TYPICAL_OUTPUT = 800
 """Tokens of a typical attempt, or the tier's cap where that is lower."""
 
@@ -107,11 +109,13 @@ def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Loa
     failed = share * len(train)
     shown = failed * (text + 4 * TAIL_CHARS) / CHARS_PER_TOKEN
     cards = failed * settings.cards_per_problem * CARD_TOKENS
-    epoch_input = 2 * shown + 2 * cards + looks * (shown + 2 * cards) + rounds * 1_000
+    worked = settings.examples * cards
+    retold = (cards + failed * settings.cards_per_problem * MAX_SHOWN * text / CHARS_PER_TOKEN) if worked else 0
+    epoch_input = 2 * shown + 2 * cards + 2 * retold + looks * (shown + 2 * cards) + rounds * 1_000
     return Load(
         calls=calls,
         input=tries * (30 * text / CHARS_PER_TOKEN + settings.epochs * epoch_input),
-        output=tries * (1_000 + settings.epochs * (2 * cards + looks * cards + rounds * 100)),
+        output=tries * (1_000 + settings.epochs * (2 * (cards + worked) + looks * cards + rounds * 100)),
     )
 
 

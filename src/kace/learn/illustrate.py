@@ -1,4 +1,4 @@
-"""Illustrate: worked examples for cards, which a solver can be shown as turns of its own. Off unless asked for."""
+"""Illustrate: worked examples for cards, which a solver is shown as turns of its own."""
 
 from __future__ import annotations
 

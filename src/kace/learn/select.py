@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from kace.config import Config
+from kace.config import PAPER, Config
 from kace.durable import lock_folder
 from kace.errors import DataError, UsageError
 from kace.ladder import Observer
@@ -137,7 +137,7 @@ def solver_settings(learned: Learned, given: Mapping[str, object], ambient: Conf
     unknown = next((name for name in learned.config if name not in Config.model_fields), None)
     if unknown is not None:
         raise DataError(f"learn.json has the setting '{unknown}', which this kace does not know", fix="upgrade kace")
-    kept: dict[str, object] = dict(learned.config)
+    kept: dict[str, object] = {**PAPER, **learned.config}  # what a manifest does not say, it is older than
     for name in URLS:
         # A manifest has no credentials: the same address where they are at hand is the better one.
         here = getattr(ambient, name)

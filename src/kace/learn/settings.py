@@ -40,7 +40,7 @@ class Settings(Kept):
     dropout_rate: Annotated[float, Field(gt=0, lt=1)] = 0.5
     keep: Literal["all", "validated"] = "all"
     """Which cards the frozen tree shows: all that were not deprecated, or only those with a validated lift."""
-    examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 0
+    examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
     """Worked examples that the teacher writes for each new card, to be shown as turns. 0: none are asked for."""
     imagine: bool = False
     """Ask for cards beside those that failures called for. Off: it overfitted where it was published."""

@@ -53,7 +53,7 @@ class Replay:
         raise KaceError(
             f"{self.source}: no recording of problem {attempt.problem} {attempt.tier} attempt {attempt.index}"
             f" seed {attempt.seed}",
-            fix="replay with the problems, seed, preset and kace version of the recorded run",
+            fix="replay with the problems, seed, preset, settings and kace version of the recorded run",
         )
 
     async def aclose(self) -> None:
