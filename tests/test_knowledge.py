@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kace.card_text import Example
 from kace.cards import Card, Difficulty, Provenance, Status
 from kace.cli.show import audit_line
 from kace.config import load_config
@@ -87,8 +88,8 @@ class Asked(Scripted):
         super().__init__(script)
 
 
-def solve(model: Asked, **appetite: object) -> Solution:
-    library = Library(TREE, model, appetite=Appetite(**appetite))  # type: ignore[arg-type]
+def solve(model: Asked, tree: EpistemicTree = TREE, **appetite: object) -> Solution:
+    library = Library(tree, model, appetite=Appetite(**appetite))  # type: ignore[arg-type]
     kit = Kit(model, JUDGE, SAMPLING, library=library)
     return LOOP.run(climb(Problem("How many ways to count geometry?", "1", "p1"), kit))
 
@@ -170,11 +171,20 @@ def test_the_best_ranked_cards_of_the_block_are_read_and_no_more_than_wanted():
     assert [recall.eligible for recall in solution.recalls] == [3, 3], "the block is what it was"
 
 
-def test_where_no_card_speaks_of_the_problem_nothing_is_shown():
+def test_where_no_worked_card_speaks_of_the_problem_nothing_is_shown():
+    told = (Example("Ferries join nine islands.", "\\boxed{36}"),)
     model = Asked(DISTINCT)
-    solution = solve(model, min_relevance=0.5)
+    solution = solve(model, EpistemicTree.of(DOMAINS, [card.illustrated(told) for card in TREE]), min_relevance=0.5)
     assert [recall.cards for recall in solution.recalls] == [(), ()]
     assert model.shown["MS"] == model.shown["HS"] == set()
+
+
+def test_a_card_without_an_example_is_shown_however_little_it_says():
+    gated, free = Asked(DISTINCT), Asked(DISTINCT)
+    solve(gated, min_relevance=50.0)
+    solve(free)
+    assert gated.shown == free.shown
+    assert gated.shown["MS"]
 
 
 def test_words_place_a_problem_without_a_call():

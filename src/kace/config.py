@@ -98,8 +98,8 @@ class Config(BaseModel):
     max_cards: Annotated[int, Field(ge=1)] | None = None
     """Cards an attempt reads at most: the best-ranked of its block."""
     min_relevance: Annotated[float, Field(ge=0, le=100)] = SPEAKS
-    """Cards are left out unless the problem shares so many telling words with them: none may be left. 0 shows the block
-    whatever fits."""
+    """Cards with a worked example are left out unless the problem shares so many telling words with them: none may be
+    left. 0 shows the block whatever fits."""
     rank_by: Literal["words", "meaning"] = "words"
     """How a block is ranked: BM25, or embeddings (an extra)."""
     place_by: Literal["model", "words", "cards"] = "model"

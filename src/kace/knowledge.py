@@ -67,7 +67,8 @@ class Appetite:
     max_cards: int | None = None
     """The same for the number of cards."""
     min_relevance: float = 0.0
-    """Cards that share fewer telling words with the problem are left out, if that leaves none."""
+    """A card with a worked example is left out where it shares fewer telling words with the problem, if that leaves
+    none. One without is never: its triggers say too little of what it is for."""
     ranking: Ranking = rank
     place_by: PlaceBy = "model"
     refine: bool = False
@@ -155,9 +156,12 @@ class Library:
 
     def _wanted(self, problem: Problem, block: Sequence[Card]) -> Sequence[Card]:
         """The block without cards that speak too little of the problem, and no more of them than are wanted."""
-        least, most = self.appetite.min_relevance, self.appetite.max_cards
-        close = [card for card in block if self.telling.shared(problem.text, card) >= least] if least else block
+        close, most = [card for card in block if self._fits(problem, card)], self.appetite.max_cards
         return close if most is None else self._best(problem, close, most)
+
+    def _fits(self, problem: Problem, card: Card) -> bool:
+        least = self.appetite.min_relevance
+        return not least or not card.examples or self.telling.shared(problem.text, card) >= least
 
     def _best(self, problem: Problem, block: Sequence[Card], most: int) -> Sequence[Card]:
         if len(block) <= most:

@@ -20,6 +20,8 @@ CARD = {
     "provenance": {"source": "test"},
 }
 
+WORKED = "Example:\nTwo dice are thrown. How many results?\nWorked:\n6 * 6 = 36.\n\\boxed{36}"
+
 
 @pytest.fixture
 def kace(tmp_path: Path):
@@ -27,7 +29,7 @@ def kace(tmp_path: Path):
         return run_kace(tmp_path, *arguments)
 
     (tmp_path / "card.json").write_text(json.dumps(CARD))
-    (tmp_path / "p.jsonl").write_text('{"problem": "Dice are thrown.", "answer": "3", "id": "t1"}\n')
+    (tmp_path / "p.jsonl").write_text('{"problem": "Throw dice.", "answer": "3", "id": "t1"}\n')
     assert run("tree", "init", "tree", "--starter").returncode == 0
     assert run("tree", "add", "tree", "card.json").returncode == 0
     return run
@@ -47,8 +49,12 @@ def test_the_audit_line_and_the_record_say_what_was_read(kace, tmp_path: Path):
     assert json.loads((tmp_path / "run" / "run.json").read_text())["tree"]["cards"] == 1
 
 
-def test_a_card_that_does_not_fit_is_shown_only_where_the_whole_block_is_asked_for(kace, tmp_path: Path):
+def test_a_worked_card_that_does_not_fit_is_shown_only_where_the_whole_block_is_asked_for(kace, tmp_path: Path):
     (tmp_path / "p.jsonl").write_text('{"problem": "A coin is thrown.", "answer": "3", "id": "t1"}\n')
+    told = {**CARD, "card_id": "EXACT_WORKED_CARD", "payload": f"{CARD['payload']}\n\n{WORKED}"}
+    (tmp_path / "card.json").write_text(json.dumps(told))
+    assert kace("tree", "deprecate", "tree", CARD["card_id"], "--note", "replaced").returncode == 0
+    assert kace("tree", "add", "tree", "card.json").returncode == 0
     assert "MS:universal only 0 of 1 cards" in kace(*SOLVE).stdout
     whole = kace(*SOLVE[:-1], "whole", "--cards-at", "instructions", "--min-relevance", "0").stdout
     assert "MS:universal only 1 cards ~" in whole

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kace.card_text import Example
 from kace.prompt import card_block, template
 from kace.systems.sham import stand_ins
+from kace.tree import EpistemicTree
 from tests.systems.arena import CONFIG, DOMAINS, EVERYWHERE, TREE, Solver, ids, lost, solve
 
 
@@ -83,5 +85,7 @@ def test_a_placebo_shows_as_many_cards_as_the_method_would():
         solve("kace-placebo", sham, config=CONFIG.model_copy(update={"max_cards": 1})),
     )
     assert [len(recall.cards) for recall in ours.recalls] == [len(recall.cards) for recall in theirs.recalls] == [1, 1]
-    nothing = solve("kace-placebo", Solver(), config=CONFIG.model_copy(update={"min_relevance": 50.0}))
+    told = (Example("Ferries join nine islands.", "\\boxed{36}"),)
+    worked = EpistemicTree.of(TREE.domains, [card.illustrated(told) for card in TREE])
+    nothing = solve("kace-placebo", Solver(), tree=worked, config=CONFIG.model_copy(update={"min_relevance": 50.0}))
     assert [recall.cards for recall in nothing.recalls] == [(), ()], "where the method is silent, so is its sham"

@@ -32,7 +32,7 @@ def serve(
     max_connections: int = typer.Option(None, help="Calls under way at once; left out, it adapts."),
     seed: int = typer.Option(None, help="Draws other samples; a request's own seed comes first."),
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
-    min_relevance: float = typer.Option(None, help="Telling words card and problem must share (default 2; paper: 0)."),
+    min_relevance: float = typer.Option(None, help="Telling words a worked card must share (default 2; paper: 0)."),
     cards_at: str = typer.Option(None, help="Where cards stand: turns (default), instructions (the paper) or problem."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: model (a call), words or cards (none)."),
     early_stop: bool = typer.Option(None, "--early-stop", help="Cancel attempts that cannot change the outcome."),

@@ -37,7 +37,7 @@ def solve(
     tree: Path = typer.Option(None, help="An epistemic tree: MS and HS read the block of their tier and domain."),
     max_card_tokens: int = typer.Option(None, help="Cut a larger block to this many tokens (default 5,000)."),
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
-    min_relevance: float = typer.Option(None, help="Telling words card and problem must share (default 2; paper: 0)."),
+    min_relevance: float = typer.Option(None, help="Telling words a worked card must share (default 2; paper: 0)."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: model (a call), words or cards (none)."),
     cards_at: str = typer.Option(None, help="Where cards stand: turns (default), instructions (the paper) or problem."),
     rank_by: str = typer.Option(None, help="Rank such a block by words (BM25) or by meaning (embeddings, an extra)."),

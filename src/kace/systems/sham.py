@@ -32,10 +32,8 @@ class Placebo(Library):
         """
         shown = self.tree.project(tier, stand_ins(domains, self.tree.domain_names))
         block = [card for card in shown if set(card.domain_tags).isdisjoint(domains)]
-        if self.appetite.max_cards is None and not self.appetite.min_relevance:
-            return block, block
-        _, own = super()._choose(problem, tier, domains)
-        return block, self._best(problem, block, len(own))
+        whole, own = super()._choose(problem, tier, domains)
+        return block, block if len(own) == len(whole) else self._best(problem, block, len(own))
 
 
 def stand_ins(placed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]:
