@@ -109,6 +109,8 @@ class Config(BaseModel):
     """Where cards stand: after the instructions, where prefix caches reach them, right before the problem, or as turns
     of the conversation, in which the problems of their examples were asked and solved. A card without an example then
     stands after the instructions."""
+    direct: bool = False
+    """Beyond the paper: a problem that a card of the tree speaks of begins at MS."""
     refine_domain: bool = False
     """Classify again after a failed MS, with its attempts in view."""
     synthesis: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from kace.dropout import Dropout
     from kace.knowledge import Recall, Shelf
     from kace.synthesis import Synthesis
+
+
+Rungs = Callable[[Problem], Sequence[Tier]]
+"""The ladder that a problem climbs."""
+
+
+def locked(problem: Problem) -> Sequence[Tier]:
+    """The ladder of the paper, the same for every problem."""
+    return LOCKED
 
 
 class Observer(Protocol):
@@ -54,8 +63,8 @@ class Kit:
     """Hides cards from single attempts at random, to measure what each is worth."""
     synthesis: Synthesis | None = None
     """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
-    rungs: Sequence[Tier] = LOCKED
-    """What is climbed: the locked ladder, whole. Only a system of its own may climb another."""
+    rungs: Rungs = locked
+    """What a problem climbs. Anything but the locked ladder is beyond the paper, and says so."""
     observer: Observer | None = None
 
 
@@ -67,7 +76,7 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     attempts: list[Attempt] = []
     recalls: list[Recall] = []
     finishing: Attempt | None = None
-    for tier in kit.rungs:
+    for tier in kit.rungs(problem):
         start = len(attempts)
         recall = await kit.library.read(problem, tier.name, attempts, recalls) if kit.library else None
         if recall:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kace.budget import Ledger, Metered
 from kace.config import Config
 from kace.equivalence import Judge
-from kace.ladder import Kit, Observer
+from kace.ladder import Kit, Observer, Rungs, locked
 from kace.models.base import ChatModel
 from kace.models.cached import Cached, CallStore
 from kace.models.provider import open_model
@@ -61,13 +61,15 @@ async def open_session(
             teacher = _open(config.for_teacher(), opened_here)
             ledger.require_price(teacher.name)
             synthesis = open_synthesis(in_role("synthesis", teacher, ledger, calls), config)
+        library = None if tree is None else open_library(tree, role("classifier"), config)
         kit = Kit(
             model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
             seed=config.seed,
             early_stop=config.early_stop,
-            library=None if tree is None else open_library(tree, role("classifier"), config),
+            library=library,
+            rungs=direct_rungs(library) if library and config.direct else locked,
             synthesis=synthesis,
             observer=observer,
         )
@@ -108,6 +110,13 @@ def open_library(tree: EpistemicTree, model: ChatModel, config: Config) -> Libra
         at=config.cards_at,
     )
     return Library(tree, model, seed=config.seed, appetite=appetite)
+
+
+def direct_rungs(library: Library) -> Rungs:
+    """The ladder that begins at MS where a card of the library speaks of the problem."""
+    from kace.doubt import from_ms
+
+    return from_ms(library)
 
 
 def window(config: Config) -> int:

@@ -26,7 +26,7 @@ from kace.trace import SolveRecord
 def record(script, expected: str | None = "1", label: str = "p1", rungs: Sequence[Tier] = LOCKED) -> SolveRecord:
     async def work() -> SolveRecord:
         async with Judge() as judge:
-            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), rungs=rungs)
+            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), rungs=lambda _: rungs)
             return SolveRecord.of(await climb(Problem("How much?", expected, label), kit))
 
     return asyncio.run(work())

@@ -75,3 +75,21 @@ def test_a_tree_that_is_not_there_is_one_clear_line(kace):
     assert done.returncode == 2
     assert "nowhere" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_direct_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path: Path):
+    place = {"difficulty_tag": "medium", "domain_tags": ["combinatorics"]}
+    wheel = {**CARD, "card_id": "EXACT_WHEEL_CARD", "payload": "Useful when:\n- a wheel spins\n\nCount.", **place}
+    (tmp_path / "card.json").write_text(json.dumps(wheel))
+    assert kace("tree", "add", "tree", "card.json").returncode == 0
+    (tmp_path / "p.jsonl").write_text(
+        '{"problem": "A wheel spins twice.", "answer": "3", "id": "known"}\n'
+        '{"problem": "A coin is thrown.", "answer": "3", "id": "strange"}\n'
+    )
+    done = kace(*SOLVE, "--direct")
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in (tmp_path / "run" / "traces.jsonl").read_text().splitlines()]
+    first = {record["label"]: record["attempts"][0]["tier"] for record in records}
+    assert first == {"known": "MS", "strange": "ES"}
+    again = kace(*SOLVE)
+    assert again.returncode == 2 and "'direct' (True, now False)" in again.stderr

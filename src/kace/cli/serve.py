@@ -34,6 +34,7 @@ def serve(
     max_cards: int = typer.Option(None, help="Read at most so many cards: the best-ranked of the block."),
     min_relevance: float = typer.Option(None, help="Telling words a worked card must share (default 2; paper: 0)."),
     cards_at: str = typer.Option(None, help="Where cards stand: turns (default), instructions (the paper) or problem."),
+    direct: bool = typer.Option(None, "--direct", help="Beyond the paper: begin at MS where a card speaks of it."),
     place_by: str = typer.Option(None, help="Who names a problem's domain: model (a call), words or cards (none)."),
     early_stop: bool = typer.Option(None, "--early-stop", help="Cancel attempts that cannot change the outcome."),
     grace: float = typer.Option(10.0, min=0, help="Seconds that requests have to end once the server is to stop."),
@@ -61,6 +62,7 @@ def serve(
         "max_cards": max_cards,
         "min_relevance": min_relevance,
         "cards_at": cards_at,
+        "direct": direct or None,
         "place_by": place_by,
         "early_stop": early_stop or None,
     }

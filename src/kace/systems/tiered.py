@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from kace.attempt import Attempt
 from kace.knowledge import Library, Recall, Shelf
-from kace.ladder import Kit, climb
+from kace.ladder import Kit, Rungs, climb, locked
 from kace.problem import Problem
 from kace.session import open_library
 from kace.solution import Solution
 from kace.systems.base import Bench
-from kace.tiers import LOCKED, Tier, TierName
+from kace.tiers import TierName
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Tiered:
     shelf: Shelf | None = None
     admit: Callable[[Problem], None] | None = None
     """Raises for a problem that this system cannot take, before anything is paid for it."""
-    rungs: Callable[[Problem], Sequence[Tier]] = lambda problem: LOCKED
+    rungs: Rungs = locked
     """What a problem climbs."""
 
     async def solve(self, problem: Problem, kit: Kit) -> Solution:
@@ -31,7 +31,7 @@ class Tiered:
         if self.admit:
             self.admit(problem)
         library = AboveES(self.shelf) if self.shelf else None
-        return await climb(problem, replace(kit, library=library, rungs=self.rungs(problem)))
+        return await climb(problem, replace(kit, library=library, rungs=self.rungs))
 
 
 @dataclass(frozen=True, slots=True)
