@@ -18,17 +18,18 @@ from kace.datasets.starter.generate import generate_set
 from kace.durable import write_atomic
 from kace.evaluate.arm import Arm, read_arm
 from kace.evaluate.compare import compare
+from kace.ladder import fallback
 from kace.problem import Problem
 from kace.rank import SPEAKS, Telling
 from kace.store import open_tree
-from kace.tiers import FALLBACK_GATE, LOCKED
+from kace.tiers import LOCKED
 from kace.trace import Damage, SolveRecord, read_trace
 from kace.vote import AnswerClass, count
 
 HERE = Path(__file__).resolve().parent
 SOLVERS = ("0.5b", "1.5b")
 HOUSE = "house_conventions"
-HIGHER = (2, 3, 4)
+GATES = (2, 3, 4)
 SEEN = {problem.family for problem in generate_set(200, 1, "train")}
 TEST = {problem.id: problem for problem in generate_set(1000, 1, "test")}
 GROUPS: Mapping[str, Callable[[Problem], bool]] = {
@@ -62,7 +63,7 @@ def _page() -> Iterator[str]:
         yield ""
         yield "A higher gate, counted again: Tiered's solve wherever no card of MS shares that many telling words."
         yield ""
-        higher = [_behind(arm, tiered, told, gate) for arm in (kace, wary) for gate in HIGHER]
+        higher = [_behind(arm, tiered, told, gate) for arm in (kace, wary) for gate in GATES]
         yield from _table([tiered, *higher])
     yield ""
     yield "kace-direct is kace-wary counted again: where a card speaks of a problem, its ES attempts count for no vote"
@@ -142,10 +143,8 @@ def without_es(solve: SolveRecord) -> tuple[bool, int]:
         vote = count(classes, start, stop)
         if vote.leader and tier.gate.opens(vote):
             return right[vote.leader.answer.text], stop
-    last = count(classes, 0, stop)
-    if last.leader and FALLBACK_GATE.opens(last):
-        return right[last.leader.answer.text], stop
-    return bool(solve.attempts[-1].correct), stop
+    _, winner = fallback(classes, stop)
+    return right[winner.answer.text] if winner else bool(solve.attempts[-1].correct), stop
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> 
         was, now = before.get(name), manifest[name]
         if name == "config" and isinstance(was, dict) and isinstance(now, dict):
             # A setting that came after the run was made stood at its default; one that no longer counts is let go.
-            was = {key: was.get(key, unsaid(key)) for key in {*now, *was} - PACE}
+            was = {key: was.get(key, _unsaid(key)) for key in {*now, *was} - PACE}
         if was != now:
             differences.append(_difference(name, was, now))
     if differences:
@@ -146,7 +146,7 @@ PACE = frozenset({"timeout", "max_connections"})
 """How fast a run goes, not what it finds."""
 
 
-def unsaid(name: str) -> object:
+def _unsaid(name: str) -> object:
     """What a setting stood at in a manifest that was written before there was such a setting."""
     if name in PAPER:
         return PAPER[name]

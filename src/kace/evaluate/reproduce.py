@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from kace.config import PAPER
 from kace.systems.base import SYSTEMS, Need, spec_of
 
-READING = ("--cards-at", "instructions", "--min-relevance", "0")
+READING = tuple(
+    word for name, value in PAPER.items() for word in (f"--{name.replace('_', '-')}", f"{value}".removesuffix(".0"))
+)
 """The options that read a tree as the paper does."""
 LADDER_CALLS = (5.4, 10.0)
 """Expected and most calls of the ladder a problem."""

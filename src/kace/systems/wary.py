@@ -31,4 +31,5 @@ def open_wary_bare(bench: Bench) -> Tiered:
 
 def open_wary_placebo(bench: Bench) -> Tiered:
     """Climbs as the wary ladder does, and reads another domain's block."""
-    return Tiered("kace-wary-placebo", placebo_of(bench, "kace-wary-placebo"), rungs=past_es(library_of(bench)))
+    placebo = placebo_of(bench, "kace-wary-placebo")
+    return Tiered("kace-wary-placebo", placebo, rungs=past_es(placebo))
