@@ -18,14 +18,14 @@ from typing import get_args
 
 from kace.datasets.starter import Split, load_split
 from kace.datasets.starter.domains import starter_domains
-from kace.domain import Placement, classify
+from kace.evaluation.stats import wilson
 from kace.models.base import ChatModel, Reply, Request, Wrapper, total
 from kace.models.catalog import default_cache
 from kace.models.local import Room, open_local
 from kace.problem import Problem
-from kace.rank import Index, words
-from kace.stats import wilson
-from kace.tree import Domain
+from kace.retrieval.router import Placement, classify
+from kace.retrieval.selector import Index, words
+from kace.tree.tree import Domain
 
 SLOTS = 2
 

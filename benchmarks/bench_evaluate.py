@@ -19,11 +19,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kace.attempt import Outcome
-from kace.equivalence import Verdict
-from kace.run import manifest_of
-from kace.tiers import LOCKED, PAPER_CALLS, ExitPath, TierName
-from kace.trace import AttemptRecord, ClassRecord, RecallRecord, SolveRecord
+from kace.answers.judge import Verdict
+from kace.solver.attempt import Outcome
+from kace.solver.run import manifest_of
+from kace.solver.tiers import LOCKED, PAPER_CALLS, ExitPath, TierName
+from kace.solver.trace import AttemptRecord, ClassRecord, RecallRecord, SolveRecord
 
 SEEDS = 3
 DOMAINS = ("algebra", "combinatorics", "geometry", "number_theory", "analysis")
@@ -36,22 +36,22 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps([time.perf_counter() - began, peak, note]))
 """
 READ = """
-from kace.evaluate.arm import read_arms
+from kace.evaluation.arm import read_arms
 arms = read_arms([Path(folder) for folder in sys.argv[1:]])
 note = f"{sum(len(arm.rows) for arm in arms):,} rows"
 """
 METRICS = """
-from kace.evaluate.metrics import metrics_of
+from kace.evaluation.metrics import metrics_of
 found = metrics_of(arms[0])
 note = f"accuracy {found.accuracy:.3f} ({found.interval.low:.3f} to {found.interval.high:.3f})"
 """
 COMPARE = """
-from kace.evaluate.compare import compare
+from kace.evaluation.compare import compare
 note = compare(arms[0], arms[1]).sentence
 """
 REPORT = """
-from kace.evaluate.page import page
-from kace.evaluate.report import evaluation_of
+from kace.evaluation.page import page
+from kace.evaluation.report import evaluation_of
 html = page(evaluation_of(arms))
 note = f"a page of {len(html) / 1e6:.1f} MB"
 """

@@ -21,16 +21,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
 
-from kace.cards import Card, Difficulty, Provenance, Status
-from kace.changes import Batch, applied
-from kace.learn.commit import CommitRule, look
-from kace.learn.credit import credit
-from kace.learn.effects import Comparison, effect_of, lift_of
-from kace.learn.lift import Impact
-from kace.stats import Table, wilson
-from kace.tiers import ExitPath
-from kace.trace import SolveRecord
-from kace.tree import EpistemicTree
+from kace.evaluation.stats import Table, wilson
+from kace.learner.commit import CommitRule, look
+from kace.learner.credit import credit
+from kace.learner.effects import Comparison, effect_of, lift_of
+from kace.learner.lift import Impact
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import SolveRecord
+from kace.tree.card import Card, Difficulty, Provenance, Status
+from kace.tree.changes import Batch, applied
+from kace.tree.tree import EpistemicTree
 
 BLOCKS = (2, 4, 8, 16)
 EFFECTS = (0.10, 0.0, -0.05, 0.0)

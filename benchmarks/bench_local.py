@@ -22,8 +22,8 @@ from pathlib import Path
 
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.catalog import default_cache
+from kace.models.download import pull
 from kace.models.local import SLOTS, LocalModel, Room, open_local, usable_cores
-from kace.models.pull import pull
 
 SYSTEM = "You solve problems step by step and put the final answer in a box."
 QUESTION = "A train goes {} km at 60 km/h and returns at 40 km/h. Explain the average speed of the journey at length."

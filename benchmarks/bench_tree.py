@@ -21,12 +21,12 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from kace.cards import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.durable import write_atomic
-from kace.rank import fit
-from kace.store import Edit, TreeStore
-from kace.tiers import TierName
-from kace.tree import Domain, EpistemicTree
+from kace.io import write_atomic
+from kace.retrieval.selector import fit
+from kace.solver.tiers import TierName
+from kace.tree.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
+from kace.tree.store import Edit, TreeStore
+from kace.tree.tree import Domain, EpistemicTree
 
 SIZES = (132, 1_000, 10_000, 100_000)
 BUDGET = 5_000

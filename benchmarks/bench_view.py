@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 from bench_evaluate import write_run
 from bench_tree import grown
 
-from kace.durable import write_atomic
-from kace.tree_file import Image, image_text
+from kace.io import write_atomic
+from kace.tree.files import Image, image_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

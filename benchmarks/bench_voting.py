@@ -17,9 +17,9 @@ from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
 
-from kace.answer import Answer
-from kace.equivalence import Judge
-from kace.ladder import classes_of
+from kace.answers.extract import Answer
+from kace.answers.judge import Judge
+from kace.solver.ladder import classes_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 ATTEMPTS = DATA / "attempts_qwen2.5-coder-1.5b_math_l45_train200.jsonl.gz"

@@ -14,17 +14,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.attempt import Attempt
+from kace.answers.judge import Verdict
 from kace.config import load_config
-from kace.durable import write_atomic
-from kace.equivalence import Verdict
-from kace.ladder import Kit, attempt, grade
+from kace.io import write_atomic
 from kace.models.base import AttemptKey
-from kace.models.cached import CallStore
+from kace.models.cache import CallStore
 from kace.problem import Problem, load_problems
-from kace.prompt import NOTHING
-from kace.session import open_session
-from kace.tiers import LOCKED
+from kace.retrieval.prompt import NOTHING
+from kace.solver.attempt import Attempt
+from kace.solver.ladder import Kit, attempt, grade
+from kace.solver.session import open_session
+from kace.solver.tiers import LOCKED
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kace.durable import write_atomic
-from kace.tiers import ExitPath, TierName
-from kace.trace import AttemptRecord, Damage, SolveRecord, read_trace
+from kace.io import write_atomic
+from kace.solver.tiers import ExitPath, TierName
+from kace.solver.trace import AttemptRecord, Damage, SolveRecord, read_trace
 
 HERE = Path(__file__).resolve().parent
 STUDIES = ("starter/gate-0.5b", "starter/gate-1.5b", "math-hard/validation")

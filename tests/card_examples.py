@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from kace.cards import UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.tree import Domain
+from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
+from kace.tree.tree import Domain
 
 NAMES = ("algebra", "geometry", "number_theory")
 DOMAINS = tuple(Domain(name=name, description=f"Problems of {name}", share=0.3) for name in NAMES)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from kace.card_text import broken_tex
-from kace.cards import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.tree import Domain, EpistemicTree
+from kace.tree.card import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status
+from kace.tree.card_text import broken_tex
+from kace.tree.tree import Domain, EpistemicTree
 
 ALGEBRA = Domain(name="algebra", description="equations, factoring and identities", share=0.6, signals=("solve for x",))
 GEOMETRY = Domain(name="geometry", description="lengths, areas and angles", share=0.4, signals=())

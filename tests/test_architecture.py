@@ -11,15 +11,18 @@ import kace
 
 PACKAGE = Path(kace.__file__).parent
 PURE = (
-    *("answer", "notation", "reading", "calculator", "exact", "radicals", "intervals", "estimate"),
-    *("vote", "tiers", "preset", "stats", "attempt", "errors", "models.base", "card_text", "fence"),
+    "answers",
+    *(f"answers.{name}" for name in ("extract", "normalize", "parse", "calculator", "exact", "radicals", "estimate")),
+    *(f"solver.{name}" for name in ("vote", "tiers", "preset", "attempt")),
+    *("evaluation.stats", "evaluation.intervals", "errors", "models.base", "tree.card_text", "retrieval.fence"),
 )
 THIRD_PARTY = {"pydantic", "typer", "rich", "openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
 HEAVY = {"openai", "httpx2", "sympy", "math_verify", "xllamacpp", "rich", "pydantic", "asyncio", "typer"}
 
 
 def imports(module: str) -> set[str]:
-    path = PACKAGE / f"{module.replace('.', '/')}.py"
+    stem = PACKAGE / module.replace(".", "/")
+    path = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.budget import Price
 from kace.config import PAPER, load_config, user_cache
 from kace.errors import UsageError
-from kace.rank import SPEAKS
-from kace.tiers import TierName
+from kace.models.budget import Price
+from kace.retrieval.selector import SPEAKS
+from kace.solver.tiers import TierName
 
 
 @pytest.fixture(autouse=True)

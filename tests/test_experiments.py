@@ -12,18 +12,18 @@ import pytest
 
 from kace.config import PAPER, load_config
 from kace.datasets.starter import load_split
-from kace.learn.loop import learn
-from kace.learn.opening import Plan, open_study
-from kace.learn.settings import Settings
+from kace.learner.loop import learn
+from kace.learner.opening import Plan, open_study
+from kace.learner.settings import Settings
 from kace.models.replay import Replay
-from kace.run import solve_all
-from kace.session import open_session
-from kace.solution import Solution
-from kace.store import TreeStore, open_tree
-from kace.summary import Summary
+from kace.solver.run import solve_all
+from kace.solver.session import open_session
+from kace.solver.solution import Solution
+from kace.solver.summary import Summary
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import SolveRecord, read_trace
 from kace.systems.base import SYSTEMS
-from kace.tiers import ExitPath
-from kace.trace import SolveRecord, read_trace
+from kace.tree.store import TreeStore, open_tree
 from tests.command import run_kace
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
-from kace.answer import Answer
-from kace.cards import Difficulty
+from kace.answers.extract import Answer
+from kace.tree.card import Difficulty
 from kace.datasets.starter.generate import generate_set
-from kace.durable import write_atomic
-from kace.evaluate.arm import Arm, read_arm
-from kace.evaluate.compare import compare
-from kace.ladder import fallback
+from kace.io import write_atomic
+from kace.evaluation.arm import Arm, read_arm
+from kace.evaluation.compare import compare
+from kace.solver.ladder import fallback
 from kace.problem import Problem
-from kace.rank import SPEAKS, Telling
-from kace.store import open_tree
-from kace.tiers import LOCKED
-from kace.trace import Damage, SolveRecord, read_trace
-from kace.vote import AnswerClass, count
+from kace.retrieval.selector import SPEAKS, Telling
+from kace.tree.store import open_tree
+from kace.solver.tiers import LOCKED
+from kace.solver.trace import Damage, SolveRecord, read_trace
+from kace.solver.vote import AnswerClass, count
 
 HERE = Path(__file__).resolve().parent
 SOLVERS = ("0.5b", "1.5b")

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kace.api import asolve, solve
-    from kace.attempt import Attempt, Outcome
     from kace.config import Config, load_config
     from kace.errors import BudgetExceeded, DataError, KaceError, UsageError
     from kace.models.base import ChatModel, Reply, Request
     from kace.problem import Problem, load_problems
-    from kace.solution import Solution
-    from kace.tiers import LOCKED, ExitPath
+    from kace.solver.attempt import Attempt, Outcome
+    from kace.solver.solution import Solution
+    from kace.solver.tiers import LOCKED, ExitPath
 
 _HOME = {
     "asolve": "api",
     "solve": "api",
-    "Attempt": "attempt",
-    "Outcome": "attempt",
+    "Attempt": "solver.attempt",
+    "Outcome": "solver.attempt",
     "Config": "config",
     "load_config": "config",
     "BudgetExceeded": "errors",
@@ -37,9 +37,9 @@ _HOME = {
     "Request": "models.base",
     "Problem": "problem",
     "load_problems": "problem",
-    "Solution": "solution",
-    "LOCKED": "tiers",
-    "ExitPath": "tiers",
+    "Solution": "solver.solution",
+    "LOCKED": "solver.tiers",
+    "ExitPath": "solver.tiers",
 }
 
 __all__ = [

@@ -8,13 +8,13 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from kace.config import Config, load_config
-from kace.ladder import Observer, climb
 from kace.models.base import ChatModel
-from kace.models.cached import CallStore
+from kace.models.cache import CallStore
 from kace.problem import Problem, check_problem_text
-from kace.session import open_session
-from kace.solution import Solution
-from kace.store import open_tree
+from kace.solver.ladder import Observer, climb
+from kace.solver.session import open_session
+from kace.solver.solution import Solution
+from kace.tree.store import open_tree
 
 T = TypeVar("T")
 

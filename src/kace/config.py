@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
 
-from kace.budget import Caps, Price
 from kace.errors import UsageError
-from kace.preset import PRESETS, TierSampling, default_preset
-from kace.rank import SPEAKS
+from kace.models.budget import Caps, Price
 from kace.redact import public_url
-from kace.tiers import TierName
+from kace.retrieval.selector import SPEAKS
+from kace.solver.preset import PRESETS, TierSampling, default_preset
+from kace.solver.tiers import TierName
 
 CONFIG_FILE = "kace.toml"
 ENV_PREFIX = "KACE_"

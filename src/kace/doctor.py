@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kace.answer import Answer
+from kace.answers.extract import Answer
+from kace.answers.judge import Judge, Verdict
 from kace.config import Config
-from kace.equivalence import Judge, Verdict
 from kace.errors import KaceError
 from kace.redact import one_line, public_url
 

@@ -6,7 +6,7 @@
     ├── BudgetExceeded       exit 1, a cap was reached; everything paid for is kept
     └── Outstanding          exit 0, requests wait for replies that somebody writes; nothing is wrong
 
-A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.attempt`).
+A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.solver.attempt`).
 """
 
 from __future__ import annotations

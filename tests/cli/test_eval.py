@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards import Difficulty
 from kace.problem import problem_rows
-from kace.store import TreeStore
-from kace.tree import Domain
+from kace.tree.card import Difficulty
+from kace.tree.store import TreeStore
+from kace.tree.tree import Domain
 from tests.command import Kace, run_kace
-from tests.learn.world import problems
+from tests.learner.world import problems
 from tests.systems.arena import card
 
 DICE = ("--model", "scripted/dice?sides=40")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kace.learn.forecast import DOMAINS
+from kace.learner.forecast import DOMAINS
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.problem import problem_rows
-from kace.store import TreeStore
+from kace.tree.store import TreeStore
 from tests.command import Kace, run_kace
-from tests.learn.world import World, problems
+from tests.learner.world import World, problems
 
 TRAIN = problems(2)
 LEARN = ("learn", "--train", "train.jsonl", "--out", "tree", "--model", "scripted/dice?sides=9", "--impact-runs", "1")

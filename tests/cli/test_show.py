@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from kace.answers.judge import Judge
 from kace.cli.live import solve_table
 from kace.cli.show import audit_line, explanation, path_of, plain, summary_lines, votes_of
 from kace.config import load_config
-from kace.equivalence import Judge
-from kace.ladder import Kit, climb
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
-from kace.summary import Summary
-from kace.tiers import LOCKED, Tier
-from kace.trace import SolveRecord
+from kace.solver.ladder import Kit, climb
+from kace.solver.summary import Summary
+from kace.solver.tiers import LOCKED, Tier
+from kace.solver.trace import SolveRecord
 
 
 def record(script, expected: str | None = "1", label: str = "p1", rungs: Sequence[Tier] = LOCKED) -> SolveRecord:

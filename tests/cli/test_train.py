@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kace.problem import problem_rows
-from kace.store import TreeStore
 from kace.systems.ace.artefact import read_playbooks
+from kace.tree.store import TreeStore
 from tests.command import Kace, run_kace
-from tests.learn.world import problems
+from tests.learner.world import problems
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
 from tests.systems.ace_world import REGISTRY
 

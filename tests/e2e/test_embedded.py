@@ -12,7 +12,7 @@ import pytest
 
 from kace.errors import KaceError
 from kace.models.catalog import default_cache
-from kace.models.pull import pull
+from kace.models.download import pull
 
 NAME = "smollm2-135m"
 

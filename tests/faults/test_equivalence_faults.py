@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kace import equivalence
-from kace.answer import Answer
-from kace.equivalence import Judge, Verdict
+from kace.answers import judge as equivalence
+from kace.answers.extract import Answer
+from kace.answers.judge import Judge, Verdict
 
 GOOD = (r"\cos^2 t", r"1-\sin^2 t")
 SLOW = (r"\log((x+y+z+w)^{300})", r"300\log(x+y+z+w)")  # no gate sees it, and it takes minutes
@@ -205,8 +205,8 @@ def test_a_judge_works_in_a_loop_of_another_thread() -> None:
 SCRIPT = textwrap.dedent(
     r"""
     import asyncio, sys
-    from kace.answer import Answer
-    from kace.equivalence import Judge
+    from kace.answers.extract import Answer
+    from kace.answers.judge import Judge
     print("started", flush=True)
     async def main():
         async with Judge(seconds=60) as judge:
@@ -282,8 +282,8 @@ PROBE = textwrap.dedent(
     r"""
     import builtins, json, pickle, sys
     sys.path.insert(0, sys.argv[1])
-    import equivalence_worker
-    equal = equivalence_worker._comparison()
+    import worker
+    equal = worker._comparison()
     import sympy, sympy.parsing.sympy_parser as parser
     import latex2sympy2_extended.latex2sympy2, math_verify.parser
 

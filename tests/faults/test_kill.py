@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from kace.config import load_config
-from kace.models.cached import read_calls
+from kace.models.cache import read_calls
 from kace.problem import Problem
-from kace.run import Run, manifest_of, solve_all
-from kace.session import open_session
-from kace.trace import SolveRecord, read_trace
+from kace.solver.run import Run, manifest_of, solve_all
+from kace.solver.session import open_session
+from kace.solver.trace import SolveRecord, read_trace
 
 PROBLEMS = [Problem(f"How much is {n}?", "3", label=f"p{n}") for n in range(60)]
 CONFIG = load_config({"model": "scripted/dice?sides=4&latency=0.004", "max_connections": 8}, env={})

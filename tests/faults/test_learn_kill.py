@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from kace.changes import SetDomains
 from kace.config import load_config
 from kace.errors import KaceError
-from kace.learn.loop import learn
-from kace.learn.notebook import Notebook, Step
-from kace.learn.opening import Plan, open_study
-from kace.learn.settings import Settings
-from kace.learn.verdicts import Kept
-from kace.models.cached import read_calls
-from kace.store import TreeStore
-from kace.tree import EpistemicTree
-from tests.learn.world import World, problems
+from kace.learner.loop import learn
+from kace.learner.notebook import Notebook, Step
+from kace.learner.opening import Plan, open_study
+from kace.learner.settings import Settings
+from kace.learner.verdicts import Kept
+from kace.models.cache import read_calls
+from kace.tree.changes import SetDomains
+from kace.tree.store import TreeStore
+from kace.tree.tree import EpistemicTree
+from tests.learner.world import World, problems
 
 CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "min_relevance": 0}, env={})
 TRAIN = problems(2)

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from kace.attempt import Attempt, Outcome
 from kace.errors import KaceError
-from kace.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Usage, chat
+from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.openai import OpenAIModel
+from kace.solver.attempt import Attempt, Outcome
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
 LONG, SHORT = 20.0, 0.5

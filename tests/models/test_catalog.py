@@ -17,9 +17,9 @@ import pytest
 
 from kace.errors import DataError, KaceError, UsageError
 from kace.models import catalog
-from kace.models import pull as pulling
+from kace.models import download as pulling
 from kace.models.catalog import CATALOG, Part, Weights, find, is_present, path_of, sha256_of, weights_at
-from kace.models.pull import Progress, pull
+from kace.models.download import Progress, pull
 from tests.disk import no_file_grows_past
 
 CONTENT = b"GGUF" + bytes(range(256)) * 20_000

@@ -13,7 +13,7 @@ import pytest
 from kace.config import load_config
 from kace.errors import DataError, KaceError, Outstanding
 from kace.models.base import AttemptKey, ChatModel, Finish, Request, Sampling, Usage, chat
-from kace.models.cached import Cached, CallStore
+from kace.models.cache import Cached, CallStore
 from kace.models.exchange import Exchange, request_name
 from kace.models.provider import open_model
 

@@ -17,8 +17,8 @@ import pytest
 from kace.errors import DataError, KaceError, UsageError
 from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling, Transient, chat
 from kace.models.catalog import default_cache, find
+from kace.models.download import pull
 from kace.models.local import MAX_THREADS, LocalModel, Room, default_threads, open_local, usable_cores
-from kace.models.pull import pull
 
 T = TypeVar("T")
 NAME = "smollm2-135m"

@@ -16,7 +16,7 @@ from kace.models.scripted import Script, Scripted, steady
 from kace.serve.allowance import NO_CAPS, Allowance
 from kace.serve.desk import Offer
 from kace.serve.run import Door, run
-from kace.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree
 from kace.web.server import Bind, Closing, listening
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ import openai
 import pytest
 from openai import OpenAI
 
-from kace.budget import Ledger, Spent
 from kace.models.base import Usage
+from kace.models.budget import Ledger, Spent
 from kace.serve.metrics import Histogram, Metrics
-from kace.tiers import ExitPath
+from kace.solver.tiers import ExitPath
 from tests.serve.running import Running, Watched
 
 SAMPLE = re.compile(r"[a-z_]+(\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\})? \d+(\.\d+)?")

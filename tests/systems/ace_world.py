@@ -15,12 +15,12 @@ from pathlib import Path
 from kace.config import PAPER, Config, load_config
 from kace.models.base import ChatModel, Request
 from kace.models.scripted import Scripted
-from kace.session import open_session
-from kace.solution import Solution
+from kace.solver.session import open_session
+from kace.solver.solution import Solution
 from kace.systems.base import Bench, open_system
 from kace.systems.training import Dials, Ground, Plan, open_training
-from kace.tree import Domain, EpistemicTree
-from tests.learn.world import DOMAINS, RULES, World, problems, solve, statement
+from kace.tree.tree import Domain, EpistemicTree
+from tests.learner.world import DOMAINS, RULES, World, problems, solve, statement
 
 CONFIG = load_config({"model": "scripted/steady", "preset": "starter", **PAPER}, env={})
 TRAIN, TEST = problems(4), problems(2, start=50)

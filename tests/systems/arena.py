@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kace.cards import UNIVERSAL, Card, Difficulty, Provenance, Status
+from kace.answers.judge import Judge
 from kace.config import PAPER, load_config
-from kace.equivalence import Judge
-from kace.ladder import Kit
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
-from kace.solution import Solution
+from kace.solver.ladder import Kit
+from kace.solver.solution import Solution
 from kace.systems.base import SYSTEMS, Bench, Need, System, open_system
-from kace.tree import Domain, EpistemicTree
+from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
+from kace.tree.tree import Domain, EpistemicTree
 
 DEFAULTS = load_config({"model": "scripted/custom"}, env={})
 CONFIG = DEFAULTS.model_copy(update=PAPER)

@@ -13,7 +13,7 @@ from kace.config import Config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
-from kace.playbook import read_playbook
+from kace.solver.tiers import TierName
 from kace.systems.ace.artefact import Playbooks, page_of, read_playbooks
 from kace.systems.ace.curate import Desk, read_operations, trimmed
 from kace.systems.ace.playbook import Bullet, Operation, Playbook, Tag, applied
@@ -21,8 +21,8 @@ from kace.systems.ace.reflect import read_notes
 from kace.systems.ace.train import AceDials, batches, train_ace, train_domain_ace
 from kace.systems.measure import Measure
 from kace.systems.training import Ground
-from kace.tiers import TierName
-from tests.learn.world import DOMAINS, RULES, World, statement
+from kace.tree.playbook import read_playbook
+from tests.learner.world import DOMAINS, RULES, World, statement
 from tests.systems.ace_world import (
     CONFIG,
     REGISTRY,

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards import Difficulty
 from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.datasets.starter.domains import starter_domains
 from kace.errors import KaceError
-from kace.models.cached import CallStore
+from kace.models.cache import CallStore
 from kace.models.catalog import default_cache
-from kace.models.pull import pull
+from kace.models.download import pull
 from kace.problem import Problem
-from kace.session import open_session
-from kace.solution import Solution
+from kace.solver.session import open_session
+from kace.solver.solution import Solution
+from kace.solver.trace import SolveRecord
 from kace.systems.base import Bench, open_system
-from kace.trace import SolveRecord
-from kace.tree import EpistemicTree
+from kace.tree.card import Difficulty
+from kace.tree.tree import EpistemicTree
 from tests.systems.arena import BARE, FLAT, UNTRAINED, card
 
 NAME = "qwen2.5-coder-0.5b"

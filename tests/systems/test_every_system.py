@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kace.attempt import Outcome
 from kace.problem import Problem
+from kace.solver.attempt import Outcome
+from kace.solver.tiers import TierName
+from kace.solver.trace import SolveRecord
 from kace.systems.base import SYSTEMS
-from kace.tiers import TierName
-from kace.trace import SolveRecord
 from tests.systems.arena import (
     BARE,
     CONFIG,

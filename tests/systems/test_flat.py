@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from kace.attempt import Attempt, Outcome
-from kace.equivalence import Judge
-from kace.knowledge import Recall
-from kace.ladder import Kit
+from kace.answers.judge import Judge
 from kace.models.base import Reply, Request
 from kace.problem import Problem
-from kace.solution import Solution
+from kace.retrieval.retriever import Recall
+from kace.solver.attempt import Attempt, Outcome
+from kace.solver.ladder import Kit
+from kace.solver.solution import Solution
+from kace.solver.tiers import TierName
 from kace.systems.flat import Flat, best_of
-from kace.tiers import TierName
 from tests.systems.arena import CONFIG, PROBLEMS, Solver, lost, run, solve
 
 

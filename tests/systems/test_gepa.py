@@ -16,12 +16,12 @@ from kace.errors import BudgetExceeded, DataError, KaceError, Outstanding, Usage
 from kace.models.base import ChatModel, Failure, ModelError, Request
 from kace.models.exchange import Exchange
 from kace.models.scripted import Scripted
-from kace.prompt import template
+from kace.retrieval.prompt import template
+from kace.solver.tiers import TierName
 from kace.systems.gepa.artefact import GepaPrompt, read_prompt
 from kace.systems.gepa.train import GepaDials, check_budget, train_gepa
 from kace.systems.training import Ground, open_training
-from kace.tiers import TierName
-from tests.learn.world import RULES, World, problems, statement
+from tests.learner.world import RULES, World, problems, statement
 from tests.systems.ace_world import CONFIG, TRAIN, accuracy, asked_below_hs, plan_of, solved, trained
 
 DIALS = GepaDials(epochs=1)

@@ -9,7 +9,7 @@ import pytest
 from kace.errors import DataError, KaceError, UsageError
 from kace.problem import Problem
 from kace.systems.placed import require_gold_domains
-from kace.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree
 from tests.systems.arena import DOMAINS, EVERYWHERE, HARD, MEDIUM, PROBLEMS, TREE, Solver, ids, solve
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kace.embed import rank_by_meaning
 from kace.models.base import Usage
 from kace.problem import Problem
-from kace.solution import Solution
+from kace.retrieval.embed import rank_by_meaning
+from kace.solver.solution import Solution
 from kace.systems.pool import pool_of
-from kace.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree
 from tests.systems.arena import CONFIG, DEFAULTS, POOL, PROBLEMS, TREE, Solver, ids, lost, solve
 
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards import BODY_CAPS, CardError, Difficulty, Status
 from kace.errors import BudgetExceeded, UsageError
-from kace.learn.cell import Cell
-from kace.learn.failure import Failure
+from kace.learner.cell import Cell
+from kace.learner.failure import Failure
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
-from kace.store import TreeStore
+from kace.solver.tiers import TierName
 from kace.systems.reflections import card_from, train_reflections
 from kace.systems.training import Dials, Ground, Plan
-from kace.tiers import TierName
-from kace.tree import EpistemicTree
-from tests.learn.world import DOMAINS, RULES, World, solve, statement
+from kace.tree.card import BODY_CAPS, CardError, Difficulty, Status
+from kace.tree.store import TreeStore
+from kace.tree.tree import EpistemicTree
+from tests.learner.world import DOMAINS, RULES, World, solve, statement
 from tests.systems.ace_world import CONFIG, REGISTRY, accuracy, plan_of, solved, trained
 
 FAILURE = Failure(Problem("What is it?", "7", "p1"), "fallback_last_hs", (), {})

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.card_text import Example
-from kace.prompt import card_block, template
+from kace.retrieval.prompt import card_block, template
 from kace.systems.sham import stand_ins
-from kace.tree import EpistemicTree
+from kace.tree.card_text import Example
+from kace.tree.tree import EpistemicTree
 from tests.systems.arena import CONFIG, DOMAINS, EVERYWHERE, TREE, Solver, ids, lost, solve
 
 

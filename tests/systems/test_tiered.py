@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kace.attempt import Attempt
-from kace.equivalence import Judge
-from kace.knowledge import Library, Recall
-from kace.ladder import Kit, climb
+from kace.answers.judge import Judge
 from kace.problem import Problem
-from kace.solution import Solution
+from kace.retrieval.retriever import Library, Recall
+from kace.solver.attempt import Attempt
+from kace.solver.ladder import Kit, climb
+from kace.solver.solution import Solution
+from kace.solver.tiers import TierName
 from kace.systems.base import open_system
 from kace.systems.tiered import Tiered
-from kace.tiers import TierName
 from tests.systems.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, bench, ids, run, solve
 
 

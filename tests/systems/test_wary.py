@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kace.problem import Problem
-from kace.solution import Solution
-from kace.tiers import ExitPath
-from kace.trace import SolveRecord
+from kace.solver.solution import Solution
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import SolveRecord
 from tests.systems.arena import Solver, ids, solve
 
 KNOWN = Problem("How many pairs of people can be formed?", "2", "known")

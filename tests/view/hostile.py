@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kace.cards import Card, Difficulty, Provenance
-from kace.models.cached import CallRecord
-from kace.store import Edit, TreeStore
-from kace.tiers import TierName
-from kace.trace import ClassRecord, SolveRecord
-from kace.tree import Domain
+from kace.models.cache import CallRecord
+from kace.solver.tiers import TierName
+from kace.solver.trace import ClassRecord, SolveRecord
+from kace.tree.card import Card, Difficulty, Provenance
+from kace.tree.store import Edit, TreeStore
+from kace.tree.tree import Domain
 from tests.view.samples import a_recall, a_solve, an_attempt
 
 CANARY = "canary.test"

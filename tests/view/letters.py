@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards import Card
 from kace.errors import Outstanding
-from kace.fence import fenced
-from kace.learn.admit import judge_system
-from kace.learn.propose import system
+from kace.learner.admit import judge_system
+from kace.learner.propose import system
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.exchange import Exchange, request_name
-from kace.prompt import card_text
+from kace.retrieval.fence import fenced
+from kace.retrieval.prompt import card_text
+from kace.tree.card import Card
 from tests.card_examples import a_card
 
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from kace.attempt import Outcome
-from kace.cards import Card
-from kace.equivalence import Verdict
-from kace.store import TreeStore
-from kace.tiers import ExitPath, TierName
-from kace.trace import AttemptRecord, ClassRecord, RecallRecord, SolveRecord
+from kace.answers.judge import Verdict
+from kace.solver.attempt import Outcome
+from kace.solver.tiers import ExitPath, TierName
+from kace.solver.trace import AttemptRecord, ClassRecord, RecallRecord, SolveRecord
+from kace.tree.card import Card
+from kace.tree.store import TreeStore
 from tests.card_examples import DOMAINS, a_card
 
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 
-from kace.store import TreeStore
+from kace.tree.store import TreeStore
 from kace.view.app import create_app
 from kace.view.routing import all_routes
 from kace.view.shelf import Shelf, open_shelf

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards import Card, Difficulty, Status
-from kace.changes import Batch, Deprecate, Edit, Relocate, SetDomains
-from kace.store import TreeStore
-from kace.trace import SolveRecord
-from kace.tree import Domain, EpistemicTree
+from kace.solver.trace import SolveRecord
+from kace.tree.card import Card, Difficulty, Status
+from kace.tree.changes import Batch, Deprecate, Edit, Relocate, SetDomains
+from kace.tree.store import TreeStore
+from kace.tree.tree import Domain, EpistemicTree
 from kace.view import journal_index as journals
 from kace.view.card_diff import card_diff, diff_html
 from kace.view.journal_index import JournalIndex, latest_entries

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kace.cards import Difficulty, Status
-from kace.evaluate.arm import read_arms
-from kace.evaluate.compare import compare
-from kace.store import TreeStore
-from kace.tree import Domain
+from kace.evaluation.arm import read_arms
+from kace.evaluation.compare import compare
+from kace.tree.card import Difficulty, Status
+from kace.tree.store import TreeStore
+from kace.tree.tree import Domain
 from kace.view import compare_work
 from kace.view.compare_pages import paths
 from kace.view.links import Links, path_of
@@ -291,7 +291,7 @@ def test_a_tree_that_changes_is_compared_as_it_is_now(tmp_path: Path):
     two_trees(tmp_path / "both")
     with opened(tmp_path / "both") as client:
         assert "1 added" in Audit(client.get("/tree/before/diff/after").text).text
-        from kace.changes import Add
+        from kace.tree.changes import Add
 
         TreeStore.open(tmp_path / "both" / "after").apply(Add(a_card("EXACT_CARD_NEWER_STILL")), author="x")
         for _ in range(50):

@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kace.cards import Status
 from kace.config import load_config
-from kace.durable import lock_folder
-from kace.learn import bill as learn_bill
-from kace.learn.loop import learn
-from kace.learn.notebook import Step
-from kace.learn.opening import Plan, open_study
-from kace.learn.settings import Settings
+from kace.io import lock_folder
+from kace.learner import bill as learn_bill
+from kace.learner.loop import learn
+from kace.learner.notebook import Step
+from kace.learner.opening import Plan, open_study
+from kace.learner.settings import Settings
 from kace.models import exchange
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.exchange import Exchange
-from kace.store import TreeStore
+from kace.tree.card import Status
+from kace.tree.store import TreeStore
 from kace.view import call_meter
 from kace.view.inbox import Inbox
 from kace.view.learner import is_held, learner_at, read_learner
@@ -37,7 +37,7 @@ from kace.view.proposals import Verdict
 from kace.view.routing import Router, all_routes
 from kace.view.shelf import open_shelf
 from tests.card_examples import DOMAINS, a_card
-from tests.learn.world import World, problems
+from tests.learner.world import World, problems
 from tests.view.hostile import CORPUS
 from tests.view.opened import opened
 from tests.view.page_audit import Audit, body_of

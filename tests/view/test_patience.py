@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.markup import tag
 from kace.view import patience
 from kace.view.links import Links
 from kace.view.page import Ask, NotHere, Page
 from kace.view.shelf import Shelf
+from kace.web.markup import tag
 from tests.view.samples import a_tree
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.attempt import Outcome
 from kace.datasets.starter import load_split
-from kace.models.cached import CallRecord
-from kace.tiers import ExitPath, TierName
-from kace.trace import ClassRecord, SolveRecord
+from kace.models.cache import CallRecord
+from kace.solver.attempt import Outcome
+from kace.solver.tiers import ExitPath, TierName
+from kace.solver.trace import ClassRecord, SolveRecord
 from kace.view.links import Links
 from kace.view.marks import Mark
 from kace.view.page import Ask, NotHere, Page

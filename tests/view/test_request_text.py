@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.learn import admit, partition, propose, revise
-from kace.learn.blocks import Grammar
+from kace.learner import admit, partition, propose, revise
+from kace.learner.blocks import Grammar
 from kace.models.base import Message, Request, Role
 from kace.models.exchange import _page, request_name
-from kace.prompt import template
+from kace.retrieval.prompt import template
 from kace.systems.ace import curate, reflect
 from kace.view import reply_form
 from kace.view.reply_form import FORMS, check, draft, form_of, skeleton

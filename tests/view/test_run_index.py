@@ -12,10 +12,10 @@ import pytest
 
 from benchmarks.bench_evaluate import lines
 from kace.errors import DataError
-from kace.evaluate.arm import read_arm
-from kace.evaluate.metrics import metrics_of
-from kace.models.cached import CallRecord
-from kace.trace import SolveRecord
+from kace.evaluation.arm import read_arm
+from kace.evaluation.metrics import metrics_of
+from kace.models.cache import CallRecord
+from kace.solver.trace import SolveRecord
 from kace.view import background
 from kace.view.page import NotHere
 from kace.view.run_changes import changes_of

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kace.budget import Price
-from kace.tiers import ExitPath
-from kace.trace import SolveRecord
+from kace.models.budget import Price
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import SolveRecord
 from kace.view import run_header
 from kace.view.links import Links
 from kace.view.page import Ask, NotHere, Page

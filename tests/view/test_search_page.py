@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kace.cards import Card
-from kace.tree import EpistemicTree
+from kace.tree.card import Card
+from kace.tree.tree import EpistemicTree
 from kace.view import card_rows, search_page
 from kace.view.card_index import MAX_WORDS, CardIndex, Query
 from kace.view.card_rows import PER_PAGE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kace.errors import UsageError
-from kace.store import Add, TreeStore
+from kace.tree.store import Add, TreeStore
 from kace.view import shelf as shelf_module
 from kace.view.page import NotHere
 from kace.view.shelf import open_shelf

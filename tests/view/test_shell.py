@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kace.markup import Html, join, tag
 from kace.view.links import Links
 from kace.view.page import Crumb, Page
 from kace.view.prose import maths
 from kace.view.shelf import open_shelf
 from kace.view.shell import FILE_POLICY, asset, assets, assets_mark, document, nav_of
+from kace.web.markup import Html, join, tag
 from tests.view.samples import a_run, a_shelf_of_all
 
 PAGE = Page(

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.card_text import Example
-from kace.cards import UNIVERSAL, Card, Difficulty, Status
-from kace.knowledge import estimate
-from kace.store import TreeStore
-from kace.tree import Domain, EpistemicTree
+from kace.retrieval.retriever import estimate
+from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from kace.tree.card_text import Example
+from kace.tree.store import TreeStore
+from kace.tree.tree import Domain, EpistemicTree
 from kace.view import card_rows, tree_pages
 from kace.view.atlas import atlas_of, figures_of
 from kace.view.card_rows import IN_A_FILE, PER_PAGE

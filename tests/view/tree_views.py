@@ -7,8 +7,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from kace.cards import Card, Provenance, Status
-from kace.tree import EpistemicTree
+from kace.tree.card import Card, Provenance, Status
+from kace.tree.tree import EpistemicTree
 from kace.view.links import Links
 from kace.view.page import Page
 from kace.view.routing import Router, all_routes

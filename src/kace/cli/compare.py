@@ -14,8 +14,8 @@ from kace.cli.streams import note, print_lines
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
-    from kace.evaluate.compare import Change, Comparison
-    from kace.evaluate.metrics import Metrics
+    from kace.evaluation.compare import Change, Comparison
+    from kace.evaluation.metrics import Metrics
 
 HEAD = ("arm", "problems", "accuracy", "95 % interval", "calls", "against base", "95 % interval")
 LISTED = 12
@@ -28,10 +28,10 @@ def compare(
     as_json: bool = typer.Option(False, "--json", help="The comparisons as JSON on standard output."),
 ) -> None:
     """Say which run is better, or that it cannot be told: kace compare RUN RUN."""
-    from kace.evaluate.arm import read_arms
-    from kace.evaluate.compare import compare_all
-    from kace.evaluate.metrics import metrics_of
-    from kace.evaluate.report import base_of
+    from kace.evaluation.arm import read_arms
+    from kace.evaluation.compare import compare_all
+    from kace.evaluation.metrics import metrics_of
+    from kace.evaluation.report import base_of
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs", fix="kace compare RUN RUN")
@@ -66,7 +66,7 @@ def comparison_lines(figures: Sequence[Metrics], comparisons: Sequence[Compariso
 
 
 def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
-    from kace.evaluate.compare import p_text
+    from kace.evaluation.compare import p_text
     from kace.words import points
 
     seeds = f" x {len(arm.seeds)}" if len(arm.seeds) > 1 else ""

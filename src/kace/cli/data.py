@@ -76,7 +76,7 @@ def fetch(
 ) -> None:
     """Fetch published data sets and check them: number of problems and hash of every split."""
     from kace.datasets.registry import NAMES, canonical
-    from kace.durable import write_atomic
+    from kace.io import write_atomic
     from kace.problem import problem_rows
 
     for name in names:
@@ -122,7 +122,7 @@ def starter(
 ) -> None:
     """Write the starter set as JSONL: technique families with exact answers computed by code."""
     from kace.datasets.starter import SPLITS, generate_set, load_split
-    from kace.durable import write_atomic
+    from kace.io import write_atomic
     from kace.problem import problem_rows
 
     if split not in SPLITS:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kace.models.base import ChatModel
     from kace.models.replay import Replay
     from kace.problem import Problem
-    from kace.run import Run
-    from kace.trace import SolveRecord
+    from kace.solver.run import Run
+    from kace.solver.trace import SolveRecord
 
 PROBLEMS = 12
 RECORDING = Path(__file__).parent.parent / "datasets" / "starter" / "bundled" / "demo.calls.jsonl"
@@ -75,8 +75,8 @@ def recording() -> Replay:
 
 def _show(problems: tuple[Problem, ...], config: Config, recorded: ChatModel | None, folder: Path) -> None:
     from kace.cli.show import summary_lines
-    from kace.run import Run, manifest_of
-    from kace.summary import Summary
+    from kace.solver.run import Run, manifest_of
+    from kace.solver.summary import Summary
 
     summary = Summary()
     began = time.monotonic()
@@ -103,9 +103,9 @@ def _solve(
     from kace.cli.live import LiveTable, solve_table, terminal
     from kace.cli.running import run_async
     from kace.cli.show import audit_line
-    from kace.run import solve_all
-    from kace.session import open_session
-    from kace.solution import Solution
+    from kace.solver.run import solve_all
+    from kace.solver.session import open_session
+    from kace.solver.solution import Solution
 
     console = Console()
     table = LiveTable(len(problems), rows=len(problems), console=console) if terminal() else None

@@ -16,8 +16,8 @@ from kace.errors import UsageError
 if TYPE_CHECKING:
     from kace.config import Config
     from kace.datasets.registry import Dataset
-    from kace.evaluate.trial import Trial
-    from kace.run import Run
+    from kace.evaluation.trial import Trial
+    from kace.solver.run import Run
 
 BENCHMARK_PRESETS = {"aime25": "aime25", "math_hard": "math-hard", "olymmath": "olymmath", "gsm8k": "math-hard"}
 
@@ -57,8 +57,8 @@ def evaluate(
 ) -> None:
     """Evaluate a system on a data set and write a run: kace eval --system kace --tree TREE --data starter."""
     from kace.config import load_config
-    from kace.evaluate.trial import Trial
-    from kace.store import open_tree
+    from kace.evaluation.trial import Trial
+    from kace.tree.store import open_tree
 
     if system == "list":
         return _list()
@@ -142,8 +142,8 @@ def go_on(trial: Trial, run: Run) -> None:
     """Finish a trial's run, with a live table where there is a terminal."""
     from kace.cli.live import LiveTable, terminal
     from kace.cli.running import run_async
-    from kace.evaluate.trial import run_trial
-    from kace.trace import SolveRecord
+    from kace.evaluation.trial import run_trial
+    from kace.solver.trace import SolveRecord
 
     table = LiveTable(len(trial.data.problems) * trial.seeds) if terminal() else None
 
@@ -162,8 +162,8 @@ def show_metrics(trial: Trial, folder: Path, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from kace.cli.metrics_show import metrics_lines
-    from kace.evaluate.arm import read_arm
-    from kace.evaluate.metrics import metrics_of
+    from kace.evaluation.arm import read_arm
+    from kace.evaluation.metrics import metrics_of
 
     arm = read_arm(folder)
     found = metrics_of(arm, trial.config.price_table().get(trial.config.model))

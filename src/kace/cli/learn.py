@@ -14,8 +14,8 @@ from kace.errors import UsageError
 
 if TYPE_CHECKING:
     from kace.config import Config
-    from kace.learn.opening import Plan
-    from kace.learn.settings import Settings
+    from kace.learner.opening import Plan
+    from kace.learner.settings import Settings
     from kace.problem import Problem
 
 learn_app = typer.Typer(help="Learn a tree from labelled problems.", rich_markup_mode=None)
@@ -72,8 +72,8 @@ def learn(
         missing = "--train" if train is None else "--out"
         raise UsageError(f"{missing} is missing", fix="kace learn --train train.jsonl --teacher MODEL --out TREE")
     from kace.config import load_config
-    from kace.learn.guarded import Guarded
-    from kace.learn.opening import Plan
+    from kace.learner.guarded import Guarded
+    from kace.learner.opening import Plan
 
     flags = {
         "model": model,
@@ -134,7 +134,7 @@ def report(
 def _settings(values: dict[str, object]) -> Settings:
     from pydantic import ValidationError
 
-    from kace.learn.settings import Settings
+    from kace.learner.settings import Settings
 
     try:
         return Settings.model_validate(values)
@@ -147,8 +147,8 @@ def _learn(plan: Plan, train: Path, *, as_json: bool) -> None:
     from kace.cli.live import terminal
     from kace.cli.running import run_async
     from kace.cli.weights import ensure_weights
-    from kace.learn.loop import learn as learn_tree
-    from kace.learn.opening import open_study
+    from kace.learner.loop import learn as learn_tree
+    from kace.learner.opening import open_study
 
     ensure_weights(plan.config)
     wall_in(plan.config, train, plan.out)
@@ -166,9 +166,9 @@ def _learn(plan: Plan, train: Path, *, as_json: bool) -> None:
 
 def _report(tree: Path, html: Path | None, *, as_json: bool) -> None:
     from kace.cli.learn_show import report_lines
-    from kace.durable import write_atomic
-    from kace.learn.page import page
-    from kace.learn.report import report_json, report_of
+    from kace.io import write_atomic
+    from kace.learner.page import page
+    from kace.learner.report import report_json, report_of
 
     found = report_of(tree)
     place = html or tree / "learn" / "report.html"
@@ -184,7 +184,7 @@ def _print_forecast(problems: tuple[Problem, ...], config: Config, settings: Set
     from dataclasses import asdict
 
     from kace.cli.learn_forecast import forecast_lines
-    from kace.learn.forecast import forecast
+    from kace.learner.forecast import forecast
 
     rows = forecast(problems, config, settings)
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kace.learn.forecast import RoleForecast
+from kace.learner.forecast import RoleForecast
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kace.attempt import Attempt
-from kace.budget import Ledger
 from kace.cli.show import plain
 from kace.cli.streams import note
-from kace.learn.commit import Look
-from kace.learn.growth import Grown
-from kace.learn.illustrate import Illustrated
-from kace.learn.lift import Impact
-from kace.learn.notebook import Step
-from kace.learn.placements import Placements
-from kace.learn.practice import Exercised
-from kace.learn.verdicts import Kept, Proposals, Rulings
+from kace.learner.commit import Look
+from kace.learner.growth import Grown
+from kace.learner.illustrate import Illustrated
+from kace.learner.lift import Impact
+from kace.learner.notebook import Step
+from kace.learner.placements import Placements
+from kace.learner.practice import Exercised
+from kace.learner.verdicts import Kept, Proposals, Rulings
+from kace.models.budget import Ledger
 from kace.problem import Problem
-from kace.solution import Solution
+from kace.solver.attempt import Attempt
+from kace.solver.solution import Solution
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -6,12 +6,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator
 
-from kace.cards import Status
 from kace.cli.show import plain
 from kace.cli.streams import columns
-from kace.learn.epoch import Epoch
-from kace.learn.findings import CardStory
-from kace.learn.report import Report, progress, summary
+from kace.learner.epoch import Epoch
+from kace.learner.findings import CardStory
+from kace.learner.report import Report, progress, summary
+from kace.tree.card import Status
 from kace.words import counted
 
 PLOT = 25

@@ -8,11 +8,11 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from kace.attempt import Attempt
 from kace.cli.show import path_of, plain, verdict_of, votes_of
 from kace.problem import Problem
-from kace.solution import Solution
-from kace.trace import SolveRecord
+from kace.solver.attempt import Attempt
+from kace.solver.solution import Solution
+from kace.solver.trace import SolveRecord
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kace.evaluate.metrics import Metrics
-    from kace.stats import Interval
+    from kace.evaluation.metrics import Metrics
+    from kace.evaluation.stats import Interval
 
 
 def metrics_lines(found: Metrics) -> list[str]:

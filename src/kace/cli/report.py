@@ -11,8 +11,8 @@ import typer
 from kace.cli.streams import choice, note, write_output
 
 if TYPE_CHECKING:
-    from kace.evaluate.report import Evaluation
-    from kace.tree import EpistemicTree
+    from kace.evaluation.report import Evaluation
+    from kace.tree.tree import EpistemicTree
 
 
 class Format(StrEnum):
@@ -38,8 +38,8 @@ def report(
 ) -> None:
     """Report on recorded runs, side by side: kace report RUN RUN --out report."""
     from kace.config import load_config
-    from kace.evaluate.arm import read_arms
-    from kace.evaluate.report import evaluation_json, evaluation_of
+    from kace.evaluation.arm import read_arms
+    from kace.evaluation.report import evaluation_json, evaluation_of
     from kace.plots.pdf import require_pdf
 
     chosen = choice(form, Format, "--format")
@@ -56,15 +56,15 @@ def report(
 
 
 def _tree(path: Path | None) -> EpistemicTree | None:
-    from kace.store import open_tree
+    from kace.tree.store import open_tree
 
     return None if path is None else open_tree(path)
 
 
 def _write_plots(found: Evaluation, folder: Path, *, pdfs: bool) -> dict[str, Path]:
     """Every plot as files; the SVG of each by its title."""
-    from kace.durable import write_atomic
-    from kace.evaluate.plots import PRINT, plots_of
+    from kace.evaluation.plots import PRINT, plots_of
+    from kace.io import write_atomic
     from kace.plots.panels import framed
     from kace.plots.pdf import pdf
     from kace.plots.picture import svg
@@ -81,9 +81,9 @@ def _write_plots(found: Evaluation, folder: Path, *, pdfs: bool) -> dict[str, Pa
 
 
 def _write_report(found: Evaluation, place: Path, drawn: dict[str, Path]) -> None:
-    from kace.durable import write_atomic
-    from kace.evaluate.markdown import markdown
-    from kace.evaluate.page import page
+    from kace.evaluation.markdown import markdown
+    from kace.evaluation.page import page
+    from kace.io import write_atomic
 
     if place.suffix == ".md":
         links = {title: _link(path, place.parent) for title, path in drawn.items()}
@@ -101,7 +101,7 @@ def _link(path: Path, folder: Path) -> str:
 
 
 def _say(found: Evaluation) -> None:
-    from kace.evaluate.report import lead
+    from kace.evaluation.report import lead
 
     note(lead(found))
     for warning in found.warnings:

@@ -14,7 +14,7 @@ from kace.cli.streams import note, print_lines
 from kace.errors import KaceError, UsageError
 
 if TYPE_CHECKING:
-    from kace.evaluate.reproduce import Benchmark, Order, Work
+    from kace.evaluation.reproduce import Benchmark, Order, Work
 
 
 def reproduce(
@@ -34,7 +34,7 @@ def reproduce(
     config_file: Path = typer.Option(None, "--config", help="A TOML file; kace.toml is read when it is there."),
 ) -> None:
     """Run the paper's table for a benchmark: shows every command and what it takes first, then runs them with --yes."""
-    from kace.evaluate.reproduce import BENCHMARKS, Order, default_arms, work
+    from kace.evaluation.reproduce import BENCHMARKS, Order, default_arms, work
 
     if benchmark not in BENCHMARKS:
         raise UsageError(f"unknown benchmark '{benchmark[:40]}'", fix=f"choose one of {', '.join(BENCHMARKS)}")
@@ -64,7 +64,7 @@ def _write_splits(
     """Every split as a file of its own, which the commands are given."""
     from kace.cli.eval import load_data
     from kace.config import load_config
-    from kace.durable import write_atomic
+    from kace.io import write_atomic
     from kace.problem import problem_rows
 
     config = load_config({}, file=config_file)
@@ -81,7 +81,7 @@ def _options(values: dict[str, object]) -> tuple[str, ...]:
 
 
 def _shown(todo: tuple[Work, ...], order: Order, capped: tuple[str, ...]) -> list[str]:
-    from kace.evaluate.reproduce import total
+    from kace.evaluation.reproduce import total
 
     lines = []
     for each in todo:

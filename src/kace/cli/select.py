@@ -13,14 +13,14 @@ from kace.cli.streams import note, print_lines
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
-    from kace.attempt import Attempt
     from kace.cli.live import LiveTable
     from kace.config import Config
-    from kace.learn.select import Candidate, Contest, Learned, Trial
-    from kace.learn.selection import Against, Row, Selection
+    from kace.learner.select import Candidate, Contest, Learned, Trial
+    from kace.learner.selection import Against, Row, Selection
     from kace.problem import Problem
-    from kace.solution import Solution
-    from kace.trace import SolveRecord
+    from kace.solver.attempt import Attempt
+    from kace.solver.solution import Solution
+    from kace.solver.trace import SolveRecord
 
 WIDTHS = (5, 5, 18, 16, 9, 12, 5, 11)
 
@@ -42,7 +42,7 @@ def select(
     config_file: Path = typer.Option(None, "--config", help="A TOML file; kace.toml is read when it is there."),
 ) -> None:
     """Choose an epoch of a learned tree on a validation set: kace select --val val.jsonl TREE."""
-    from kace.learn.select import Contest, candidates, check_validation, read_learned
+    from kace.learner.select import Contest, candidates, check_validation, read_learned
 
     learned = read_learned(tree)
     entered = candidates(tree)
@@ -165,7 +165,7 @@ def _problems(path: Path, field: list[str], limit: int | None) -> tuple[Problem,
 def _config(learned: Learned, flags: dict[str, object], file: Path | None) -> Config:
     from kace.cli.weights import ensure_weights
     from kace.config import load_config
-    from kace.learn.select import solver_settings
+    from kace.learner.select import solver_settings
 
     config = load_config(solver_settings(learned, flags, load_config(file=file)), file=file)
     for named in (config.for_teacher(), config) if config.synthesis else (config,):
@@ -175,7 +175,7 @@ def _config(learned: Learned, flags: dict[str, object], file: Path | None) -> Co
 
 def _check_out(out: Path | None, entered: Sequence[Candidate]) -> None:
     """Refuse before anything is paid what would be refused in the end."""
-    from kace.store import TreeStore
+    from kace.tree.store import TreeStore
 
     if out is not None and TreeStore(out).cards_path.exists():
         found = TreeStore.open(out).load()
@@ -185,8 +185,8 @@ def _check_out(out: Path | None, entered: Sequence[Candidate]) -> None:
 
 def _selected(contest: Contest, entered: Sequence[Candidate], tree: Path) -> Selection:
     from kace.cli.running import run_async
-    from kace.durable import write_atomic
-    from kace.learn.select import hold, selection_of
+    from kace.io import write_atomic
+    from kace.learner.select import hold, selection_of
 
     progress = Progress()
     try:
@@ -199,7 +199,7 @@ def _selected(contest: Contest, entered: Sequence[Candidate], tree: Path) -> Sel
 
 
 def _copy(selection: Selection, entered: Sequence[Candidate], tree: Path, out: Path) -> None:
-    from kace.learn.select import keep_tree
+    from kace.learner.select import keep_tree
 
     chosen = next(candidate for candidate in entered if candidate.epoch == selection.epoch)
     digest = keep_tree(out, chosen.tree, f"epoch {chosen.epoch} of {tree}")
@@ -208,7 +208,7 @@ def _copy(selection: Selection, entered: Sequence[Candidate], tree: Path, out: P
 
 
 def _say_what_was_checked(tree: Path, problems: Sequence[Problem]) -> None:
-    from kace.store import frozen_hash_of
+    from kace.tree.store import frozen_hash_of
 
     if frozen_hash_of(tree) is None:
         note(f"kace: {tree} is not frozen, so the learner has not finished; the epochs there are so far are tried")

@@ -45,7 +45,7 @@ def serve(
     from kace.config import load_config
     from kace.serve.allowance import Allowance
     from kace.serve.desk import Offer
-    from kace.store import open_tree
+    from kace.tree.store import open_tree
     from kace.web.server import Bind, Closing, listening
 
     flags = {

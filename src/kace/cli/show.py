@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from kace.attempt import Outcome
-from kace.summary import Summary
-from kace.tiers import LOCKED, ExitPath
-from kace.trace import AttemptRecord, SolveRecord
+from kace.solver.attempt import Outcome
+from kace.solver.summary import Summary
+from kace.solver.tiers import LOCKED, ExitPath
+from kace.solver.trace import AttemptRecord, SolveRecord
 
 ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")

@@ -19,10 +19,10 @@ from kace.errors import KaceError, UsageError
 if TYPE_CHECKING:
     from kace.config import Config
     from kace.problem import Problem
-    from kace.run import Run
-    from kace.summary import Summary
-    from kace.trace import AttemptRecord, SolveRecord
-    from kace.tree import EpistemicTree
+    from kace.solver.run import Run
+    from kace.solver.summary import Summary
+    from kace.solver.trace import AttemptRecord, SolveRecord
+    from kace.tree.tree import EpistemicTree
 
     TextOf = Callable[[AttemptRecord], str]
 
@@ -141,7 +141,7 @@ def _solve_one(text: str, config: Config, output: Output) -> None:
     from kace.cli.running import run_async
     from kace.cli.show import audit_line, plain
     from kace.problem import Problem, check_problem_text
-    from kace.trace import SolveRecord
+    from kace.solver.trace import SolveRecord
 
     check_problem_text(text)
     with LiveTable(1) if terminal() else nullcontext() as table:
@@ -168,8 +168,8 @@ def _solve_file(
     name: str, fields: dict[str, str], limit: int | None, out: Path | None, config: Config, output: Output
 ) -> None:
     from kace.problem import load_problems
-    from kace.run import Run, default_folder, manifest_of
-    from kace.store import open_tree
+    from kace.solver.run import Run, default_folder, manifest_of
+    from kace.tree.store import open_tree
 
     path = Path("/dev/stdin") if name == "-" else Path(name)
     problems = load_problems(path, fields)[:limit]
@@ -188,10 +188,10 @@ def _run_problems(
 ) -> tuple[Summary, float]:
     from kace.cli.live import LiveTable, terminal
     from kace.cli.running import run_async
-    from kace.run import solve_all
-    from kace.session import open_session
-    from kace.solution import Solution
-    from kace.summary import Summary
+    from kace.solver.run import solve_all
+    from kace.solver.session import open_session
+    from kace.solver.solution import Solution
+    from kace.solver.summary import Summary
 
     table = LiveTable(len(problems)) if terminal() else None
     summary = Summary()

@@ -60,7 +60,7 @@ def decoded(data: bytes, name: str) -> str:
 
 def write_output(text: str, out: Path | None) -> None:
     """Results to a file, replaced whole, or to standard output."""
-    from kace.durable import write_atomic
+    from kace.io import write_atomic
 
     if out is None and sys.stdout is not None:
         # Exported text is data: the same bytes on every terminal and locale.

@@ -12,12 +12,12 @@ from kace.cli.training import bad_option, training_problems, wall_in
 from kace.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from kace.budget import Ledger
-    from kace.learn.notebook import Step
-    from kace.learn.verdicts import Kept
+    from kace.learner.notebook import Step
+    from kace.learner.verdicts import Kept
+    from kace.models.budget import Ledger
     from kace.problem import Problem
     from kace.systems.training import Dials, Ground, Plan
-    from kace.tree import Domain
+    from kace.tree.tree import Domain
 
 KINDS = ("ace", "domain-ace", "gepa", "reflections")
 
@@ -131,7 +131,7 @@ def _validation(what: str, path: Path | None, field: list[str]) -> tuple[Problem
 
 
 def _domains(what: str, tree: Path | None) -> tuple[Domain, ...]:
-    from kace.store import open_tree
+    from kace.tree.store import open_tree
 
     if tree is None:
         return ()

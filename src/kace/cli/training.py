@@ -23,7 +23,7 @@ def training_data(
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """The problems to learn from, and all those of the evaluation splits that are named, which hold none of them."""
     from kace.cli.solve import field_map
-    from kace.learn.opening import check_training, refuse_overlap
+    from kace.learner.opening import check_training, refuse_overlap
     from kace.problem import load_problems
 
     problems = load_problems(path, field_map(field))[:limit]
@@ -38,7 +38,7 @@ def training_data(
 
 def wall_in(config: Config, train: Path, out: Path) -> None:
     """Let this process open the training file, its own folder, weights and calls, a teacher's folder, and no more."""
-    from kace.learn.wall import raise_wall
+    from kace.learner.wall import raise_wall
 
     models = (config.model, config.teacher or "")
     folders = [Path(name.partition("/")[2]) for name in models if name.startswith(("exchange/", "replay/", "local/"))]

@@ -12,7 +12,7 @@ from kace.cli.streams import note, print_lines, write_output
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
-    from kace.evaluate.transfer import Journey
+    from kace.evaluation.transfer import Journey
 
 
 def transfer(
@@ -36,8 +36,8 @@ def transfer(
     from kace.cli.eval import benchmark_preset, go_on, load_data
     from kace.cli.weights import ensure_weights
     from kace.config import load_config
-    from kace.evaluate.transfer import journeys, passages
-    from kace.store import open_tree
+    from kace.evaluation.transfer import journeys, passages
+    from kace.tree.store import open_tree
 
     named = [(tree.name, open_tree(tree)) for tree in trees]
     if len({name for name, _ in named}) < len(named):

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kace.cards import UNIVERSAL, Card, Difficulty, Status
 from kace.cli.show import plain
-from kace.knowledge import estimate
-from kace.tiers import TierName
-from kace.tree import EpistemicTree
+from kace.retrieval.retriever import estimate
+from kace.solver.tiers import TierName
+from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from kace.tree.tree import EpistemicTree
 
 
 @dataclass(frozen=True, slots=True)

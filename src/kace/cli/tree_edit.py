@@ -18,10 +18,10 @@ from kace.errors import KaceError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kace.bundle import Bundle, Refused
-    from kace.cards import Card
-    from kace.store import Change
-    from kace.tree import Domain, EpistemicTree
+    from kace.tree.bundle import Bundle, Refused
+    from kace.tree.card import Card
+    from kace.tree.store import Change
+    from kace.tree.tree import Domain, EpistemicTree
 
 MAX_ADD_BYTES = 4 << 20
 MAX_IMPORT_BYTES = 256 << 20
@@ -35,7 +35,7 @@ def init(
     starter: bool = typer.Option(False, "--starter", help="The five domains of the starter set."),
 ) -> None:
     """Begin an empty tree with its domains."""
-    from kace.store import TreeStore
+    from kace.tree.store import TreeStore
 
     if (domains is None) == (not starter):
         raise UsageError("init needs the domains", fix="give --domains FILE.json, or --starter")
@@ -71,8 +71,8 @@ def edit(
     why: str = NOTE,
 ) -> None:
     """Replace a card, or its text. In a terminal and without a file, the text opens in your editor."""
-    from kace.cards import read_card
-    from kace.store import Edit
+    from kace.tree.card import read_card
+    from kace.tree.store import Edit
 
     store = store_at(tree)
     before = store.load().card(card_id)
@@ -101,8 +101,8 @@ def relocate(
     why: str = NOTE,
 ) -> None:
     """Move a card to another difficulty or other domains."""
-    from kace.cards import Difficulty
-    from kace.store import Relocate
+    from kace.tree.card import Difficulty
+    from kace.tree.store import Relocate
 
     if difficulty is None and domains is None:
         raise UsageError("relocate needs a place", fix="give --difficulty, --domains or both")
@@ -118,14 +118,14 @@ def deprecate(
     why: str = typer.Option(..., "--note", help="Why, for the log.", show_default=False),
 ) -> None:
     """Keep a card in the tree but never show it again."""
-    from kace.store import Deprecate
+    from kace.tree.store import Deprecate
 
     _change(tree, Deprecate(card_id), why)
 
 
 def _domains(name: str | None) -> tuple[Domain, ...]:
-    from kace.bundle import read_domains
     from kace.datasets.starter.domains import starter_domains
+    from kace.tree.bundle import read_domains
 
     if name is None:
         return starter_domains()
@@ -137,7 +137,7 @@ def _domains(name: str | None) -> tuple[Domain, ...]:
 def _change(tree: Path, change: Change, why: str) -> None:
     """Make one change and show it as a diff."""
     from kace.cli.tree_history import print_diff
-    from kace.tree_diff import diff
+    from kace.tree.diff import diff
 
     store = store_at(tree)
     before = store.load()
@@ -146,10 +146,10 @@ def _change(tree: Path, change: Change, why: str) -> None:
 
 def _bring(tree: Path, file: str, limit: int, why: str, *, experimental: bool = False) -> None:
     """Add what fits of a file in one change; list the rest and exit 1."""
-    from kace.bundle import Bundle
-    from kace.export import read_exchange
-    from kace.merge import as_import
-    from kace.store import Add, Batch, SetDomains
+    from kace.tree.bundle import Bundle
+    from kace.tree.export import read_exchange
+    from kace.tree.merge import as_import
+    from kace.tree.store import Add, Batch, SetDomains
 
     store = store_at(tree)
     before = store.load()
@@ -180,8 +180,8 @@ def _bring(tree: Path, file: str, limit: int, why: str, *, experimental: bool = 
 
 def _sorted_out(tree: EpistemicTree, bundle: Bundle) -> tuple[list[Card], Sequence[Refused]]:
     """The cards that can be added, and those that cannot, with reasons. A card the tree has already is in neither."""
-    from kace.bundle import Refused
-    from kace.tree import EpistemicTree, TreeError
+    from kace.tree.bundle import Refused
+    from kace.tree.tree import EpistemicTree, TreeError
 
     fitting: dict[str, Card] = {}
     refused = list(bundle.refused)

@@ -14,10 +14,10 @@ from kace.cli.tree_show import TREE, opened
 from kace.errors import KaceError, UsageError
 
 if TYPE_CHECKING:
-    from kace.journal import Entry
-    from kace.merge import Merged
-    from kace.store import Change, TreeStore
-    from kace.tree_diff import TreeDiff
+    from kace.tree.diff import TreeDiff
+    from kace.tree.journal import Entry
+    from kace.tree.merge import Merged
+    from kace.tree.store import Change, TreeStore
 
 STORE = typer.Argument(metavar="TREE", help="A tree's directory.", show_default=False)
 COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
@@ -48,7 +48,7 @@ def diff(
     as_json: bool = typer.Option(False, "--json", help="Ids by what happened to them, as one JSON object."),
 ) -> None:
     """Show what changed between trees or since a generation."""
-    from kace.tree_diff import diff as compared
+    from kace.tree.diff import diff as compared
 
     if (other is None) == (since is None):
         raise UsageError("diff needs a second tree or --since", fix="kace tree diff A B, or kace tree diff A --since 3")
@@ -69,7 +69,7 @@ def revert(
     why: str = typer.Option("", "--note", help="Why, for the log."),
 ) -> None:
     """Make the tree what it was at a generation, as a new change."""
-    from kace.tree_diff import diff as compared
+    from kace.tree.diff import diff as compared
 
     store = store_at(tree)
     before = store.load()
@@ -84,8 +84,8 @@ def merge(
     prefer: str = typer.Option(None, help="Who wins a conflict: ours or theirs."),
 ) -> None:
     """Bring another tree's cards into this one. They arrive as experimental; a conflict stops it and is listed."""
-    from kace.merge import Prefer
-    from kace.merge import merge as merged
+    from kace.tree.merge import Prefer
+    from kace.tree.merge import merge as merged
 
     side = choice(prefer, Prefer, "--prefer") if prefer is not None else None
     store = store_at(tree)
@@ -159,7 +159,7 @@ def _conflict_lines(found: Merged) -> Iterator[str]:
 
 
 def _apply(store: TreeStore, found: Merged, mark: str) -> None:
-    from kace.store import Add, Batch, Edit, SetDomains
+    from kace.tree.store import Add, Batch, Edit, SetDomains
 
     changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
     changes += [Add(found.tree.card(name)) for name in found.added]
@@ -169,7 +169,7 @@ def _apply(store: TreeStore, found: Merged, mark: str) -> None:
 
 def _merged_at(store: TreeStore, mark: str) -> int | None:
     """The generation that a merge of the same content made, unless the tree has gone back since."""
-    from kace.journal import Kind
+    from kace.tree.journal import Kind
 
     for entry in reversed(store.log()):
         if entry.kind is Kind.REVERT:
@@ -181,7 +181,7 @@ def _merged_at(store: TreeStore, mark: str) -> int | None:
 
 def store_at(path: Path) -> TreeStore:
     """The store in a directory; a JSON file is refused, since it can only be read."""
-    from kace.store import TreeStore
+    from kace.tree.store import TreeStore
 
     if path.is_file():
         raise UsageError(f"{path} is a file, which can only be read", fix="kace tree init DIR, then kace tree import")

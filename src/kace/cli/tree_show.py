@@ -13,10 +13,10 @@ from kace.cli.streams import choice, columns, note, on_terminal, print_lines, wr
 from kace.errors import KaceError, UsageError
 
 if TYPE_CHECKING:
-    from kace.cards import Card
     from kace.cli.tree_draw import Facts
-    from kace.store import TreeStore
-    from kace.tree import EpistemicTree
+    from kace.tree.card import Card
+    from kace.tree.store import TreeStore
+    from kace.tree.tree import EpistemicTree
 
 TREE = typer.Argument(help="A tree's directory, or a JSON file of cards (read only).", show_default=False)
 
@@ -51,8 +51,8 @@ def cards(
     as_json: bool = typer.Option(False, "--json", help="One card a line, in the form that `import` reads."),
 ) -> None:
     """List cards, one a line."""
-    from kace.cards import UNIVERSAL, Difficulty, Status, card_line
     from kace.cli.tree_draw import card_row
+    from kace.tree.card import UNIVERSAL, Difficulty, Status, card_line
 
     found, _ = opened(tree)
     if domain is not None and domain not in (*found.domain_names, UNIVERSAL):
@@ -80,9 +80,9 @@ def card(
     as_json: bool = typer.Option(False, "--json", help="The card as one line of JSON."),
 ) -> None:
     """Show a whole card with its provenance and history."""
-    from kace.cards import card_line
     from kace.cli.tree_draw import card_lines
     from kace.cli.tree_history import entry_row
+    from kace.tree.card import card_line
 
     found, store = opened(tree)
     chosen = found.card(card_id)
@@ -103,7 +103,7 @@ def verify(
 ) -> None:
     """Check cards, journal and frozen hash. Exit 1 with the list of problems."""
     from kace.cli.show import plain
-    from kace.store import TreeStore, open_tree
+    from kace.tree.store import TreeStore, open_tree
 
     if tree.is_dir():
         problems = TreeStore.open(tree).verify()
@@ -133,8 +133,8 @@ def export(
     name: str = typer.Option(None, help="What a skill calls itself; the tree's name without it."),
 ) -> None:
     """Write the tree for another tool."""
-    from kace.export import Format
-    from kace.export import export as exported
+    from kace.tree.export import Format
+    from kace.tree.export import export as exported
 
     form = choice(to, Format, "--to")
     found, _ = opened(tree)
@@ -145,7 +145,7 @@ def export(
 
 def opened(path: Path) -> tuple[EpistemicTree, TreeStore | None]:
     """The tree at a path; with its store where the path is a directory."""
-    from kace.store import TreeStore, open_tree
+    from kace.tree.store import TreeStore, open_tree
 
     if not path.is_dir():
         return open_tree(path), None
@@ -155,7 +155,7 @@ def opened(path: Path) -> tuple[EpistemicTree, TreeStore | None]:
 
 def _facts(path: Path, tree: EpistemicTree, store: TreeStore | None) -> Facts:
     from kace.cli.tree_draw import Facts
-    from kace.store import frozen_hash_of
+    from kace.tree.store import frozen_hash_of
 
     return Facts(
         name=_name(path),

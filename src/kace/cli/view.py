@@ -81,7 +81,7 @@ def _require_server() -> None:
     from importlib.util import find_spec
 
     if not (find_spec("starlette") and find_spec("uvicorn")):
-        raise UsageError("kace view needs two more libraries", fix="pip install 'kace[serve]', or give --export DIR")
+        raise UsageError("kace view needs two more libraries", fix="pip install 'kace[web]', or give --export DIR")
 
 
 def _say(url: str, token: str | None, *, browser: bool) -> None:

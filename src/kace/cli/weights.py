@@ -23,9 +23,9 @@ def _pull(name: str, config: Config) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from kace.models.download import Progress as Pulled
+    from kace.models.download import pull
     from kace.models.provider import weights_folder
-    from kace.models.pull import Progress as Pulled
-    from kace.models.pull import pull
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=False) as bar:

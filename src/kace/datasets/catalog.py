@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from kace.answer import last_boxed
+from kace.answers.extract import last_boxed
 from kace.datasets.hub import HubFile
 from kace.datasets.listing import listing_path
 from kace.datasets.reading import Columns, Tidy

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from kace.overlap import overlaps
+from kace.datasets.overlap import overlaps
 from kace.problem import Problem
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kace.datasets.fingerprint import fingerprint
 from kace.datasets.listing import Entry, Listing, listing_path, listing_text
-from kace.durable import write_atomic
+from kace.io import write_atomic
 
 SEED = "kace-1"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kace.durable import cannot_write
 from kace.errors import KaceError
+from kace.io import cannot_write
 from kace.redact import one_line, public_url
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ class AnthropicModel(Remote["AsyncAnthropic"]):
         return AsyncAnthropic(
             api_key=self._key,  # always given: without one, the SDK goes looking for credentials of its own
             base_url=self._server.url,
-            max_retries=0,  # `kace.limits` holds the only retry policy
+            max_retries=0,  # `kace.models.limits` holds the only retry policy
             timeout=CONNECT_TIMEOUT,
             http_client=http,
             open_telemetry=False,

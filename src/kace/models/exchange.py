@@ -12,8 +12,8 @@ import logging
 import re
 from pathlib import Path
 
-from kace.durable import write_atomic
 from kace.errors import DataError, Outstanding
+from kace.io import write_atomic
 from kace.models.base import Finish, Reply, Request, Usage
 from kace.redact import one_line
 

@@ -39,7 +39,7 @@ class OpenAIModel(Remote["AsyncOpenAI"]):
         return AsyncOpenAI(
             api_key=self._key,
             base_url=self._server.url,
-            max_retries=0,  # `kace.limits` holds the only retry policy
+            max_retries=0,  # `kace.models.limits` holds the only retry policy
             timeout=CONNECT_TIMEOUT,
             http_client=http,
         )

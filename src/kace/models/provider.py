@@ -76,7 +76,7 @@ def _scripted(name: str, config: Config) -> ChatModel:
 
 def _limited(model: ChatModel, config: Config, connections: int | None) -> ChatModel:
     """Behind the one retry policy, with so many calls under way, or as many as the provider turns out to bear."""
-    from kace.limits import AdaptiveLimiter, Limited, RetryPolicy
+    from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 
     limiter = AdaptiveLimiter.fixed(connections) if connections else AdaptiveLimiter()
     return Limited(model, limiter, RetryPolicy(deadline=config.timeout))

@@ -1,6 +1,6 @@
 """What every model behind an HTTP API has in common: one try, bounded in time and size, with a failure that has a name.
 
-One `complete` is one try: it never waits and tries again, `kace.limits` does. What a failure means is decided in
+One `complete` is one try: it never waits and tries again, `kace.models.limits` does. What a failure means is decided in
 `kace.models.server`; a call that as a whole takes too long is a `ModelError(TIMEOUT)`.
 """
 

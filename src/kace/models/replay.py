@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kace.errors import DataError, KaceError
 from kace.models.base import Reply, Request
-from kace.models.cached import CallRecord, read_calls
+from kace.models.cache import CallRecord, read_calls
 
 TEACHER = "TEACHER"
 """The tier under which a teacher's calls are kept beside the solver's."""

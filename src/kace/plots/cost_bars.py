@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kace.plots.key import depth, key
 from kace.plots.picture import Box, Label, Line, Mark, Paint, Picture, breadth, fitted
-from kace.scale import Scale, scale_over
+from kace.web.scale import Scale, scale_over
 
 PAINTS = (Paint.ONE, Paint.THREE, Paint.FOUR, Paint.TWO, Paint.FIVE)
 

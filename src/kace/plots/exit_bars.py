@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kace.plots.key import depth, key
 from kace.plots.panels import Grid, columns, moved
 from kace.plots.picture import Box, Label, Line, Mark, Paint, Picture, breadth, fitted
-from kace.tiers import ExitPath
+from kace.solver.tiers import ExitPath
 from kace.words import counted
 
 PAINTS = dict(zip(ExitPath, (Paint.ONE, Paint.TWO, Paint.THREE, Paint.FOUR, Paint.FIVE), strict=True))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kace.plots.picture import Dot, Label, Line, Mark, Paint, Picture, breadth, fitted
-from kace.scale import Scale
+from kace.web.scale import Scale
 
 NARROW = 500
 """A picture less wide than this has the names of its rows above the marks, not beside them."""

@@ -7,8 +7,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 from kace.errors import UsageError
-from kace.markup import seen
 from kace.plots.picture import COLOURS, Box, Dot, Label, Line, Mark, Paint, Picture
+from kace.web.markup import seen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from kace.markup import Html, join, seen, tag
+from kace.web.markup import Html, join, seen, tag
 
 SIZE = 12.0
 """Of letters, in pixels on a page and points on paper."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kace.plots.picture import Dot, Label, Line, Mark, Paint, Picture, breadth, fitted
-from kace.scale import Scale, scale_over
+from kace.web.scale import Scale, scale_over
 
 TOP, FOOT, LEFT, RIGHT = 14.0, 46.0, 44.0, 18.0
 RINGS = (9, 16, 26, 38, 52, 68, 86, 106)

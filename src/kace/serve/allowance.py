@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kace.budget import Caps
+from kace.models.budget import Caps
 from kace.serve.fault import Fault, bad_request
 
 N = TypeVar("N", int, float)

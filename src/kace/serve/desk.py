@@ -9,12 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kace.attempt import Outcome
-from kace.budget import Ledger, Metered
 from kace.config import Config
 from kace.errors import BudgetExceeded, KaceError
-from kace.ladder import Kit, climb
-from kace.preset import TierSampling
+from kace.models.budget import Ledger, Metered
 from kace.redact import redact
 from kace.serve.allowance import NO_CAPS, Allowance
 from kace.serve.asked import Asked
@@ -22,12 +19,15 @@ from kace.serve.fault import Fault, bad_request
 from kace.serve.metrics import Metrics
 from kace.serve.progress import Announcing, Progress
 from kace.serve.reply import Solved, paid_for
-from kace.session import Session, open_library
-from kace.solution import Solution
-from kace.tiers import TierName
+from kace.solver.attempt import Outcome
+from kace.solver.ladder import Kit, climb
+from kace.solver.preset import TierSampling
+from kace.solver.session import Session, open_library
+from kace.solver.solution import Solution
+from kace.solver.tiers import TierName
 
 if TYPE_CHECKING:
-    from kace.tree import EpistemicTree
+    from kace.tree.tree import EpistemicTree
 
 log = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from kace.attempt import Attempt
 from kace.redact import one_line
-from kace.tiers import LOCKED, TierName
+from kace.solver.attempt import Attempt
+from kace.solver.tiers import LOCKED, TierName
 
 if TYPE_CHECKING:
-    from kace.knowledge import Recall, Shelf
     from kace.problem import Problem
-    from kace.solution import Solution
+    from kace.retrieval.retriever import Recall, Shelf
+    from kace.solver.solution import Solution
 
 MAX_ANSWER = 60
 _ATTEMPTS = {tier.name: tier.attempts for tier in LOCKED}

@@ -13,10 +13,10 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from kace.budget import Ledger, Spent
 from kace.config import Config
 from kace.errors import KaceError
 from kace.models.base import AttemptKey, ChatModel, Finish, ModelError, Request, Sampling
+from kace.models.budget import Ledger, Spent
 from kace.models.completion import read_reply
 from kace.redact import one_line, redact
 from kace.serve.chat import read_chat

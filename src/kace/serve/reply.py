@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kace.attempt import Attempt
-from kace.budget import Ledger
 from kace.models.base import Usage, total
+from kace.models.budget import Ledger
 from kace.serve.asked import Asked
 from kace.serve.progress import Progress, Step
-from kace.solution import Solution
+from kace.solver.attempt import Attempt
+from kace.solver.solution import Solution
 
 DONE = b"data: [DONE]\n\n"
 CHUNK = "chat.completion.chunk"

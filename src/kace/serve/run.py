@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kace.budget import Ledger
+from kace.models.budget import Ledger
 from kace.models.provider import open_model
 from kace.serve.app import create_app
 from kace.serve.desk import Desk, Offer
 from kace.serve.mending import Mending
 from kace.serve.relay import ROLE, open_relay
-from kace.session import open_session
+from kace.solver.session import open_session
 from kace.web.guard import Hosts
 from kace.web.server import Closing, Port, Ready, serve
 

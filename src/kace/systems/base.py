@@ -17,16 +17,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from kace.errors import UsageError
-from kace.prompt import template_hashes
-from kace.rank import SPEAKS
+from kace.retrieval.prompt import template_hashes
+from kace.retrieval.selector import SPEAKS
 
 if TYPE_CHECKING:
     from kace.config import Config
-    from kace.ladder import Kit
     from kace.models.base import ChatModel
     from kace.problem import Problem
-    from kace.solution import Solution
-    from kace.tree import EpistemicTree
+    from kace.solver.ladder import Kit
+    from kace.solver.solution import Solution
+    from kace.tree.tree import EpistemicTree
 
 DEFAULT_K = 8
 CANDIDATES = 20

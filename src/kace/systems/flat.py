@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kace.errors import UsageError
-from kace.knowledge import Shelf
-from kace.ladder import Kit, classes_of, grade, right_positions, sample
-from kace.preset import TierSampling
 from kace.problem import Problem
-from kace.prompt import NOTHING
-from kace.solution import Solution
+from kace.retrieval.prompt import NOTHING
+from kace.retrieval.retriever import Shelf
+from kace.solver.ladder import Kit, classes_of, grade, right_positions, sample
+from kace.solver.preset import TierSampling
+from kace.solver.solution import Solution
+from kace.solver.tiers import ExitPath, Gate, Tier, TierName
+from kace.solver.vote import count
 from kace.systems.base import SYSTEMS, Bench, Spec
-from kace.tiers import ExitPath, Gate, Tier, TierName
-from kace.vote import count
 
 LEAST, MOST = 2, 100
 """Attempts of best-of-N."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.attempt import Attempt
-from kace.knowledge import Recall
 from kace.problem import Problem
+from kace.retrieval.retriever import Recall
+from kace.solver.attempt import Attempt
+from kace.solver.tiers import TierName
 from kace.systems.base import Bench
 from kace.systems.measure import Measure
-from kace.tiers import TierName
 
 
 @dataclass(frozen=True, slots=True)

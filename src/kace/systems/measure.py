@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kace.knowledge import CHARS_PER_TOKEN
 from kace.models.base import ChatModel, Tokenizer
+from kace.retrieval.retriever import CHARS_PER_TOKEN
 
 
 class Size(NamedTuple):

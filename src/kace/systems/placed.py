@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
-from kace.attempt import Attempt
-from kace.domain import Placement
 from kace.errors import DataError, UsageError
-from kace.knowledge import Library, Recall
 from kace.problem import Problem
+from kace.retrieval.retriever import Library, Recall
+from kace.retrieval.router import Placement
+from kace.solver.attempt import Attempt
 from kace.systems.base import Bench
 from kace.systems.tiered import Tiered, library_of
-from kace.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree
 
 Rule = Callable[[Problem], tuple[str, ...]]
 """The domains whose cards a problem is shown."""

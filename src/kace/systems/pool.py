@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from kace.attempt import Attempt
-from kace.cards import Card, Status
-from kace.embed import rank_by_meaning, require_embeddings
-from kace.knowledge import Library, Recall
 from kace.models.base import Usage
 from kace.problem import Problem
+from kace.retrieval.embed import rank_by_meaning, require_embeddings
+from kace.retrieval.retriever import Library, Recall
+from kace.solver.attempt import Attempt
+from kace.solver.tiers import TierName
 from kace.systems.base import Bench, candidates
 from kace.systems.route import NO_PICK, Pick, Router
 from kace.systems.tiered import Tiered, library_of
-from kace.tiers import TierName
-from kace.tree import EpistemicTree
+from kace.tree.card import Card, Status
+from kace.tree.tree import EpistemicTree
 
 UNBOUNDED = 1 << 40
 """More tokens than any tree has."""

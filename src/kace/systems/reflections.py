@@ -12,25 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from kace.card_text import BULLET, TRIGGER_WORDS, USEFUL
-from kace.cards import BODY_CAPS, Card, CardError, Difficulty, card_of
-from kace.changes import Add
-from kace.fence import fenced, quoted_line, shortened
-from kace.learn.cell import Cell
-from kace.learn.failure import Failure, failures
-from kace.learn.growth import Growth
-from kace.learn.notebook import Step
-from kace.learn.practice import Exercise, Practice
-from kace.learn.teacher import side_by_side
-from kace.learn.verdicts import Kept
+from kace.learner.cell import Cell
+from kace.learner.failure import Failure, failures
+from kace.learner.growth import Growth
+from kace.learner.notebook import Step
+from kace.learner.practice import Exercise, Practice
+from kace.learner.teacher import side_by_side
+from kace.learner.verdicts import Kept
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
-from kace.prompt import template
 from kace.redact import one_line
+from kace.retrieval.fence import fenced, quoted_line, shortened
+from kace.retrieval.prompt import template
+from kace.solver.tiers import TierName
 from kace.systems.base import Bench
 from kace.systems.tiered import Tiered, library_of
 from kace.systems.training import Dials, Ground, registry
-from kace.tiers import TierName
-from kace.tree import EpistemicTree
+from kace.tree.card import BODY_CAPS, Card, CardError, Difficulty, card_of
+from kace.tree.card_text import BULLET, TRIGGER_WORDS, USEFUL
+from kace.tree.changes import Add
+from kace.tree.tree import EpistemicTree
 
 AUTHOR = "kace train reflections"
 TIER = "REFLECT"

@@ -9,12 +9,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from kace.asking import Question, ask
-from kace.cards import Card
-from kace.fence import fenced, shortened
+from kace.models.ask import Question, ask
 from kace.models.base import ChatModel, Message, Role, Usage, chat
 from kace.problem import Problem
-from kace.prompt import template
+from kace.retrieval.fence import fenced, shortened
+from kace.retrieval.prompt import template
+from kace.tree.card import Card
 
 TIER = "ROUTE"
 """Where the calls stand among a problem's attempts."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kace.attempt import Attempt
-from kace.cards import Card
-from kace.knowledge import Library, Recall
 from kace.problem import Problem
-from kace.prompt import Position
+from kace.retrieval.prompt import Position
+from kace.retrieval.retriever import Library, Recall
+from kace.solver.attempt import Attempt
+from kace.solver.tiers import TierName
 from kace.systems.base import Bench
 from kace.systems.placed import several_domains
 from kace.systems.tiered import Tiered, library_of
-from kace.tiers import TierName
+from kace.tree.card import Card
 
 
 class Placebo(Library):

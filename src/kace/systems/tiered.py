@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from kace.attempt import Attempt
-from kace.knowledge import Library, Recall, Shelf
-from kace.ladder import Kit, Rungs, climb, locked
 from kace.problem import Problem
-from kace.session import open_library
-from kace.solution import Solution
+from kace.retrieval.retriever import Library, Recall, Shelf
+from kace.solver.attempt import Attempt
+from kace.solver.ladder import Kit, Rungs, climb, locked
+from kace.solver.session import open_library
+from kace.solver.solution import Solution
+from kace.solver.tiers import TierName
 from kace.systems.base import Bench
-from kace.tiers import TierName
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,18 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from kace.config import Config
-from kace.learn.notebook import Notebook, Step, Tell
-from kace.learn.opening import check_training
-from kace.learn.partition import Partition, partition
-from kace.learn.teacher import Teacher
-from kace.learn.verdicts import Kept
-from kace.learn.workshop import Hired, Workshop, open_workshop
+from kace.learner.notebook import Notebook, Step, Tell
+from kace.learner.opening import check_training
+from kace.learner.partition import Partition, partition
+from kace.learner.teacher import Teacher
+from kace.learner.verdicts import Kept
+from kace.learner.workshop import Hired, Workshop, open_workshop
 from kace.models.base import ChatModel
 from kace.problem import Problem
-from kace.prompt import template_hashes
-from kace.run import manifest_of
-from kace.session import Session
-from kace.tree import Domain
+from kace.retrieval.prompt import template_hashes
+from kace.solver.run import manifest_of
+from kace.solver.session import Session
+from kace.tree.tree import Domain
 
 SEEDS_PER_EPOCH = 100
 

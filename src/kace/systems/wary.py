@@ -6,7 +6,7 @@ climbing gained.
 
 from __future__ import annotations
 
-from kace.doubt import from_ms, past_es
+from kace.retrieval.skip_es import from_ms, past_es
 from kace.systems.base import Bench
 from kace.systems.sham import placebo_of
 from kace.systems.tiered import Tiered, library_of

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from heapq import nlargest, nsmallest
 from typing import NamedTuple
 
-from kace.cards import UNIVERSAL, Card, Difficulty, Status
-from kace.knowledge import estimate
-from kace.tree import EpistemicTree
+from kace.retrieval.retriever import estimate
+from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from kace.tree.tree import EpistemicTree
 from kace.view.once import Once
 
 COUNTED_TREES = 4

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kace.attempt import Outcome
-from kace.markup import Html, join, tag
 from kace.redact import redact
-from kace.tiers import TierName
-from kace.trace import AttemptRecord, SolveRecord
+from kace.solver.attempt import Outcome
+from kace.solver.tiers import TierName
+from kace.solver.trace import AttemptRecord, SolveRecord
 from kace.view.climb import FINISHING_ID, Cards, attempt_id
 from kace.view.facts import facts
 from kace.view.marks import OUTCOMES, mark_of, marked
 from kace.view.prose import prose
 from kace.view.run_index import RunIndex
 from kace.view.run_table import short_answer
+from kace.web.markup import Html, join, tag
 from kace.words import counted
 
 

@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from kace.budget import free_price
-from kace.domain import FIRST, REFINED
-from kace.learn.findings import Cost
+from kace.learner.findings import Cost
+from kace.models.budget import free_price
 from kace.models.replay import TEACHER
-from kace.synthesis import TEACHER_TIER
+from kace.retrieval.router import FIRST, REFINED
+from kace.solver.synthesis import TEACHER_TIER
 
 ROLES = {TEACHER: "teacher", TEACHER_TIER: "synthesis", FIRST: "classifier", REFINED: "classifier"}
 """Who made the calls of a tier; those of any other are the solver's."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kace.models.cached import KEY_AT, KEY_LENGTH, CallRecord
+from kace.models.cache import KEY_AT, KEY_LENGTH, CallRecord
 from kace.view.background import Background
 from kace.view.line_source import LineSource, line_source
 

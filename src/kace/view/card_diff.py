@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 
-from kace.cards import Card
-from kace.markup import Html, join, tag, text
-from kace.tree import EpistemicTree
-from kace.tree_diff import TreeDiff, diff
-from kace.tree_file import domains_named
+from kace.tree.card import Card
+from kace.tree.diff import TreeDiff, diff
+from kace.tree.files import domains_named
+from kace.tree.tree import EpistemicTree
+from kace.web.markup import Html, join, tag, text
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 FIELDS = {

@@ -13,8 +13,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kace.cards import Card
-from kace.tree import EpistemicTree
+from kace.tree.card import Card
+from kace.tree.tree import EpistemicTree
 from kace.view.once import Once
 
 MAX_QUERY = 200

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kace.card_text import Example, TextError, read_payload
-from kace.cards import Card, Status
-from kace.evaluate.card_lifts import CardLift, card_lifts
-from kace.knowledge import estimate
-from kace.markup import Html, join, tag
-from kace.prompt import card_text
-from kace.stats import wilson
+from kace.evaluation.card_lifts import CardLift, card_lifts
+from kace.evaluation.stats import wilson
+from kace.retrieval.prompt import card_text
+from kace.retrieval.retriever import estimate
+from kace.tree.card import Card, Status
+from kace.tree.card_text import Example, TextError, read_payload
 from kace.view.atlas import Figures
 from kace.view.card_rows import card_name, status_badge
 from kace.view.change_list import card_history
@@ -21,6 +20,7 @@ from kace.view.patience import patient
 from kace.view.prose import inline, prose
 from kace.view.shown import shown_section
 from kace.view.tree_map import place_name
+from kace.web.markup import Html, join, tag
 from kace.words import counted, points
 
 VERDICTS = {

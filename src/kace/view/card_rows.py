@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kace.cards import Card, Status
-from kace.knowledge import estimate
-from kace.markup import Html, join, tag, text
-from kace.parts import badge
+from kace.retrieval.retriever import estimate
+from kace.tree.card import Card, Status
 from kace.view.atlas import SORTS, Figures, figures_of
 from kace.view.lift_mark import lift_mark, lift_scale, lift_words
 from kace.view.links import Links, path_of
 from kace.view.page import Ask
 from kace.view.paging import Part, part_of
+from kace.web.markup import Html, join, tag, text
+from kace.web.parts import badge
 
 PER_PAGE = 50
 IN_A_FILE = 2_000

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from kace.evaluate.arm import Row
+from kace.evaluation.arm import Row
 
 if TYPE_CHECKING:
     from kace.view.run_index import RunIndex

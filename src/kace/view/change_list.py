@@ -5,21 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kace.cards import Card
-from kace.journal import Entry
-from kace.markup import Html, join, tag, text
-from kace.tree_diff import TreeDiff
+from kace.tree.card import Card
+from kace.tree.diff import TreeDiff
+from kace.tree.journal import Entry
 from kace.view.card_diff import card_diff, diff_html
 from kace.view.card_rows import card_name, card_path
 from kace.view.journal_index import Step, journal_index, latest_entries
 from kace.view.links import Links
 from kace.view.page import Ask
 from kace.view.when import when
+from kace.web.markup import Html, join, tag, text
 from kace.words import counted
 
 if TYPE_CHECKING:
-    from kace.store import TreeStore
-    from kace.tree import EpistemicTree
+    from kace.tree.store import TreeStore
+    from kace.tree.tree import EpistemicTree
 
 LATEST = 6
 """Changes named on a tree's page."""

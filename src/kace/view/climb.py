@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kace.markup import Html, tag
-from kace.tiers import LOCKED, ExitPath, TierName
-from kace.trace import AttemptRecord, RecallRecord, SolveRecord
+from kace.solver.tiers import LOCKED, ExitPath, TierName
+from kace.solver.trace import AttemptRecord, RecallRecord, SolveRecord
 from kace.view.marks import OUTCOMES, Mark, key_of, mark_class, mark_of, shape
 from kace.view.run_table import short_answer
 from kace.view.rungs import Climb, Group, Rung, Tried, climb_of, failures
+from kace.web.markup import Html, tag
 from kace.words import counted
 
 Cards = Callable[[Sequence[str]], Html]

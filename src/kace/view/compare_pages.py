@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from kace.evaluate.compare import Comparison, p_text
-from kace.evaluate.metrics import Metrics
-from kace.evaluate.plots import NARROW, WIDE, Plot
-from kace.markup import Html, join, tag
-from kace.parts import badge, folded, table, tile
+from kace.evaluation.compare import Comparison, p_text
+from kace.evaluation.metrics import Metrics
+from kace.evaluation.plots import NARROW, WIDE, Plot
 from kace.plots.picture import inline
 from kace.view.compare_table import side_by_side
 from kace.view.compare_work import LISTED, Changed, Pair, pair_of
@@ -18,6 +16,8 @@ from kace.view.links import path_of
 from kace.view.page import Ask, Crumb, NotHere, Page, Route
 from kace.view.run_index import RunIndex
 from kace.view.shelf import Item, Kind, Shelf
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge, folded, table, tile
 from kace.words import counted, points
 
 PATIENCE = 0.4

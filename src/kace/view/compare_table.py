@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kace.evaluate.metrics import Metrics
-from kace.markup import Html, join, tag
+from kace.evaluation.metrics import Metrics
 from kace.view.compare_work import Pair
+from kace.web.markup import Html, join, tag
 from kace.words import points
 
 

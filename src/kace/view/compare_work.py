@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kace.evaluate.arm import Arm
-from kace.evaluate.compare import Change, Comparison
-from kace.evaluate.metrics import Metrics
-from kace.evaluate.plots import Plot, plots_of
-from kace.evaluate.report import Evaluation, evaluation_of
+from kace.evaluation.arm import Arm
+from kace.evaluation.compare import Change, Comparison
+from kace.evaluation.metrics import Metrics
+from kace.evaluation.plots import Plot, plots_of
+from kace.evaluation.report import Evaluation, evaluation_of
 from kace.redact import redact
 from kace.view.later import Found, Later, Tell
 from kace.view.run_index import RunIndex

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kace.cards import Card
-from kace.markup import Html, join, tag
-from kace.parts import badge, tile
-from kace.tree import EpistemicTree
-from kace.tree_diff import Pair, TreeDiff, diff, place
+from kace.tree.card import Card
+from kace.tree.diff import Pair, TreeDiff, diff, place
+from kace.tree.tree import EpistemicTree
 from kace.view.atlas import Same
 from kace.view.card_diff import card_diff, diff_html
 from kace.view.card_rows import card_name, card_path
@@ -17,6 +15,8 @@ from kace.view.later import Found, Later
 from kace.view.links import path_of
 from kace.view.page import Ask, Crumb, NotHere, Page
 from kace.view.paging import pager, part_of
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge, tile
 
 PER_PAGE = 25
 KINDS: Mapping[str, tuple[str, str]] = {

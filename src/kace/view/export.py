@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from kace.durable import cannot_write
 from kace.errors import KaceError, UsageError
-from kace.markup import Html, join, tag
+from kace.io import cannot_write
 from kace.redact import redact
 from kace.view.links import Links, file_name, path_of
 from kace.view.page import Crumb, Page
 from kace.view.routing import Router, all_routes, areas
 from kace.view.shelf import KINDS, Item, Shelf
 from kace.view.shell import assets, document, nav_of
+from kace.web.markup import Html, join, tag
 
 PAGES_OF_ITEM = 2_500
 PAGES = 20_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kace.markup import Html, tag
+from kace.web.markup import Html, tag
 
 
 def facts(found: Mapping[str, str]) -> Html:

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from collections.abc import Mapping
 
-from kace.markup import Html, tag
+from kace.web.markup import Html, tag
 
 FIELD = "token"
 _TOKEN = secrets.token_urlsafe(32)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kace.errors import KaceError
-from kace.manifest import read_manifest
-from kace.stats import Interval
+from kace.evaluation.stats import Interval
+from kace.solver.manifest import read_manifest
 from kace.view.run_manifest import MAX_BYTES, setup_of
 from kace.view.shelf import Item, Shelf
 

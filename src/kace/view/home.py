@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kace.markup import Html, join, tag
-from kace.parts import badge
 from kace.view.glance import Glance, Score, glance
 from kace.view.marks import percent, spread
 from kace.view.page import Ask, Page, Route
 from kace.view.shelf import KINDS, Item, Kind
 from kace.view.shell import NAMES
 from kace.view.when import when
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge
 from kace.words import counted
 
 SAYS: dict[Kind, str] = {

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.durable import cannot_write
 from kace.errors import DataError, KaceError
+from kace.io import cannot_write
 from kace.view.page import NotHere
 
 REQUEST, REPLY = ".request.md", ".reply.md"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kace.errors import DataError, KaceError
-from kace.markup import Html, join, tag
-from kace.parts import badge, table
 from kace.view.form_token import has_token
 from kace.view.inbox import Entry, Inbox, Reply, Taken
 from kace.view.links import path_of
@@ -17,6 +15,8 @@ from kace.view.reply_page import Desk, answer, material, reply_form, rules
 from kace.view.request_text import RequestText, read_request
 from kace.view.shelf import Item, Shelf
 from kace.view.when import when
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge, table
 
 PER_PAGE = 50
 REFRESH = 5.0

@@ -15,11 +15,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.cards import MAX_CARD_BYTES, TRUSTED
-from kace.journal import CardChange, Entry, read_journal
-from kace.store_state import Stamp, stamp_of
-from kace.tree import TreeError
-from kace.tree_file import cannot_read
+from kace.tree.card import MAX_CARD_BYTES, TRUSTED
+from kace.tree.files import cannot_read
+from kace.tree.journal import CardChange, Entry, read_journal
+from kace.tree.state import Stamp, stamp_of
+from kace.tree.tree import TreeError
 from kace.view.once import Once
 
 KEPT_JOURNALS = 4

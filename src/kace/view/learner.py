@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from kace.learn.epoch import Steps
-from kace.learn.findings import Cost
-from kace.learn.notebook import Line, read_steps
-from kace.learn.report import EMPTY, Report, report_of
-from kace.store import TreeStore
+from kace.learner.epoch import Steps
+from kace.learner.findings import Cost
+from kace.learner.notebook import Line, read_steps
+from kace.learner.report import EMPTY, Report, report_of
+from kace.tree.store import TreeStore
 from kace.view.call_meter import CallMeter
 from kace.view.later import Found, Later, Tell
 from kace.view.proposals import Proposal, proposals_of

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kace.learn.epoch import Epoch
-from kace.learn.findings import Score
-from kace.learn.notebook import Line, Step
-from kace.learn.report import Report
-from kace.learn.settings import Settings
+from kace.learner.epoch import Epoch
+from kace.learner.findings import Score
+from kace.learner.notebook import Line, Step
+from kace.learner.report import Report
+from kace.learner.settings import Settings
 from kace.words import counted
 
 

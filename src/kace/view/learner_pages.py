@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kace.learn.report import summary
-from kace.markup import Html, join, tag
-from kace.parts import badge
+from kace.learner.report import summary
 from kace.view.inbox import Inbox
 from kace.view.learner import Learner, Pulse, at_work, last_sign, learner_at, pulse
 from kace.view.learner_course import Mark, course, solving, whole
@@ -18,6 +16,8 @@ from kace.view.page import Ask, Crumb, NotHere, Page, Route
 from kace.view.proposal_page import proposal_page
 from kace.view.shelf import Item, Shelf
 from kace.view.when import when
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge
 from kace.words import counted
 
 REFRESH = 3.0

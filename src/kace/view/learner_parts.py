@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kace.evaluate.plots import NARROW, WIDE
-from kace.learn.findings import DROPOUT, Cost, Score
-from kace.learn.report import Report
-from kace.markup import Html, join, tag
-from kace.parts import folded, legend, table, tile
+from kace.evaluation.plots import NARROW, WIDE
+from kace.learner.findings import DROPOUT, Cost, Score
+from kace.learner.report import Report
 from kace.plots.forest import Axis, ForestRow, forest
 from kace.plots.picture import Paint, inline
-from kace.scale import scale_over
 from kace.view.card_rows import card_name, card_path
 from kace.view.learner import Learner
 from kace.view.learner_course import Lap, Mark, Stage, course
 from kace.view.links import Links, path_of
+from kace.web.markup import Html, join, tag
+from kace.web.parts import folded, legend, table, tile
+from kace.web.scale import scale_over
 from kace.words import counted
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kace.learn.epoch import Epoch
-from kace.learn.findings import CardStory, Cost, is_shown
-from kace.learn.report import Report
-from kace.markup import Html, join, tag
-from kace.parts import badge, folded, table
-from kace.scale import Scale
+from kace.learner.epoch import Epoch
+from kace.learner.findings import CardStory, Cost, is_shown
+from kace.learner.report import Report
 from kace.view.atlas import Figures
 from kace.view.card_rows import status_badge
 from kace.view.learner import Learner
 from kace.view.learner_parts import Ways, total
 from kace.view.lift_mark import lift_mark, lift_scale, lift_words
 from kace.view.links import path_of
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge, folded, table
+from kace.web.scale import Scale
 from kace.words import counted, points
 
 LISTED = 12

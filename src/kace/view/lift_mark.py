@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kace.markup import Html, tag
-from kace.scale import Scale
 from kace.view.atlas import Figures
+from kace.web.markup import Html, tag
+from kace.web.scale import Scale
 from kace.words import points
 
 BANDS = (

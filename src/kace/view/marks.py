@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cache
 
-from kace.attempt import Outcome
-from kace.markup import Html, tag
-from kace.tiers import ExitPath
+from kace.solver.attempt import Outcome
+from kace.solver.tiers import ExitPath
+from kace.web.markup import Html, tag
 
 
 class Mark(StrEnum):

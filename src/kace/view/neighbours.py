@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kace.errors import KaceError
-from kace.evaluate.arm import TRACES
-from kace.manifest import read_manifest
+from kace.evaluation.arm import TRACES
+from kace.solver.manifest import read_manifest
 from kace.view.run_manifest import MAX_BYTES, Setup, setup_of
 
 if TYPE_CHECKING:
-    from kace.tree import EpistemicTree
+    from kace.tree.tree import EpistemicTree
     from kace.view.run_index import RunIndex
     from kace.view.shelf import Item, Shelf
 

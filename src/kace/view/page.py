@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kace.errors import KaceError
-from kace.markup import Html
+from kace.web.markup import Html
 
 if TYPE_CHECKING:
     from kace.view.links import Links

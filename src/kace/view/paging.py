@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kace.markup import Html, tag
 from kace.view.page import Ask
+from kace.web.markup import Html, tag
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING
 
-from kace.markup import tag
 from kace.view.page import Ask, Crumb, Page, View
+from kace.web.markup import tag
 
 if TYPE_CHECKING:
     from kace.view.shelf import Item

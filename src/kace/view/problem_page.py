@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kace.evaluate.arm import Row
-from kace.markup import Html, join, tag
-from kace.trace import SolveRecord
+from kace.evaluation.arm import Row
+from kace.solver.trace import SolveRecord
 from kace.view.attempt_texts import attempt_texts
 from kace.view.climb import Cards, climb_section, outcome, said_nothing
 from kace.view.facts import facts
@@ -21,6 +20,7 @@ from kace.view.run_index import NotYet, RunIndex
 from kace.view.run_pages import IN_FILES, static_rows, wait_for
 from kace.view.run_query import Choice, selected
 from kace.view.run_table import short_answer, solve_path
+from kace.web.markup import Html, join, tag
 from kace.words import counted
 
 if TYPE_CHECKING:

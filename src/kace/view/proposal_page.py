@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kace.markup import Html, join, tag
-from kace.parts import badge
 from kace.view.card_rows import card_name, card_path
 from kace.view.learner import learner_at
 from kace.view.learner_parts import unread
@@ -15,6 +13,8 @@ from kace.view.links import path_of
 from kace.view.page import Ask, Crumb, Page
 from kace.view.paging import pager, part_of
 from kace.view.proposals import Proposal, Verdict
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge
 from kace.words import counted
 
 PER_PAGE = 40

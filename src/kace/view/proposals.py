@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kace.cards import Card, Status
-from kace.learn.consolidate import Merge, Merges
-from kace.learn.epoch import Steps
-from kace.learn.notebook import Step
-from kace.learn.verdicts import Proposals, Refused, Rulings
-from kace.tree import EpistemicTree
+from kace.learner.consolidate import Merge, Merges
+from kace.learner.epoch import Steps
+from kace.learner.notebook import Step
+from kace.learner.verdicts import Proposals, Refused, Rulings
+from kace.tree.card import Card, Status
+from kace.tree.tree import EpistemicTree
 
 
 class Verdict(StrEnum):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kace.markup import Html, join, tag, text
+from kace.web.markup import Html, join, tag, text
 
 MAX_CHARS = 200_000
 """A longer text is shown as it is, without being read for structure."""

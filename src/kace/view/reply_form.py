@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kace.learn.admit import RULING, read_rulings
-from kace.learn.blocks import BadBlock, Grammar, read_blocks
-from kace.learn.illustrate import EXAMPLES
-from kace.learn.partition import DOMAIN, read_partition
-from kace.learn.propose import CARD
-from kace.learn.revise import GAP, REVISION
+from kace.learner.admit import RULING, read_rulings
+from kace.learner.blocks import BadBlock, Grammar, read_blocks
+from kace.learner.illustrate import EXAMPLES
+from kace.learner.partition import DOMAIN, read_partition
+from kace.learner.propose import CARD
+from kace.learner.revise import GAP, REVISION
 from kace.systems.ace.curate import REVISION as PLAYBOOK
 from kace.systems.ace.reflect import NOTES
 from kace.view.request_text import RequestText

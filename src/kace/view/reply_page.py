@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kace.learn.blocks import BadBlock
-from kace.markup import Html, join, tag
+from kace.learner.blocks import BadBlock
 from kace.view.form_token import token_field
 from kace.view.inbox import MAX_REPLY, Reply
 from kace.view.prose import prose
 from kace.view.reply_form import Checked, check, draft, form_of, skeleton
 from kace.view.request_text import Message, Quote, RequestText
+from kace.web.markup import Html, join, tag
 from kace.words import counted
 
 SHOWN_FAULTS = 40

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kace.fence import TAGS
+from kace.retrieval.fence import TAGS
 from kace.words import counted
 
 GIST = 90
@@ -37,7 +37,7 @@ class Message:
 
     @property
     def parts(self) -> tuple[str | Quote, ...]:
-        """Its own words and its quotations, in order. A quotation cannot end itself early: see `kace.fence`."""
+        """Its own words and its quotations, in order. A quotation cannot end itself early: see `fence.py`."""
         return tuple(_parts(self.text.split("\n")))
 
     @property

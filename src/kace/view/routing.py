@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from kace.errors import KaceError
-from kace.markup import tag
 from kace.redact import redact
 from kace.view.home import ROUTES as HOME
 from kace.view.links import Links
 from kace.view.page import Ask, Crumb, NotHere, Page, Route, View
+from kace.web.markup import tag
 
 if TYPE_CHECKING:
     from kace.view.shelf import Shelf

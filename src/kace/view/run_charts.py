@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from kace.evaluate.metrics import Metrics
-from kace.evaluate.plots import NARROW, Plot, plots_of
-from kace.evaluate.report import Evaluation
-from kace.markup import Html, join, tag
-from kace.parts import table
+from kace.evaluation.metrics import Metrics
+from kace.evaluation.plots import NARROW, Plot, plots_of
+from kace.evaluation.report import Evaluation
+from kace.evaluation.stats import wilson
 from kace.plots.picture import inline
 from kace.plots.tradeoff import Spot, front
-from kace.stats import wilson
-from kace.tiers import ExitPath
+from kace.solver.tiers import ExitPath
 from kace.view.marks import EXITS, percent, spread
 from kace.view.neighbours import Neighbour, same_data
 from kace.view.run_table import Sheet
 from kace.view.run_tally import Share
+from kace.web.markup import Html, join, tag
+from kace.web.parts import table
 
 BESIDE = 7
 """Runs in one plot: more could not be told apart, and placing their names takes long."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from kace.budget import Price
 from kace.errors import KaceError
-from kace.markup import Html, join, tag
-from kace.tiers import ExitPath
+from kace.models.budget import Price
+from kace.solver.tiers import ExitPath
 from kace.view.facts import facts
 from kace.view.links import path_of
 from kace.view.marks import percent, spread
@@ -16,6 +15,7 @@ from kace.view.neighbours import tree_of
 from kace.view.page import Ask
 from kace.view.run_index import RunIndex
 from kace.view.run_tally import Tally
+from kace.web.markup import Html, join, tag
 from kace.words import counted
 
 

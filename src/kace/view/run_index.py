@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kace.errors import KaceError
-from kace.evaluate.arm import TRACES, Arm, Row, row_of
-from kace.manifest import read_manifest
-from kace.trace import Damage, SolveRecord
+from kace.evaluation.arm import TRACES, Arm, Row, row_of
+from kace.solver.manifest import read_manifest
+from kace.solver.trace import Damage, SolveRecord
 from kace.view.background import Background, page_asked
 from kace.view.call_texts import CallTexts
 from kace.view.line_source import FoundLine, LineSource, line_source

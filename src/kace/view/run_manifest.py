@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kace.manifest import manifest_part, manifest_text
+from kace.solver.manifest import manifest_part, manifest_text
 
 MAX_BYTES = 8_000_000
 """What is read of a manifest for a page."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kace.evaluate.arm import Row
-from kace.markup import Html, join, tag
+from kace.evaluation.arm import Row
 from kace.view.links import path_of
 from kace.view.neighbours import Neighbour, neighbours
 from kace.view.page import Ask, Crumb, Page, Route
@@ -16,6 +15,7 @@ from kace.view.run_header import header
 from kace.view.run_index import RunIndex
 from kace.view.run_query import Choice, chosen, selected
 from kace.view.run_table import Sheet, filters, solves_table
+from kace.web.markup import Html, join, tag
 
 if TYPE_CHECKING:
     from kace.view.shelf import Item, Shelf

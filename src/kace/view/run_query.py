@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from kace.evaluate.arm import Row
-from kace.tiers import ExitPath
+from kace.evaluation.arm import Row
+from kace.solver.tiers import ExitPath
 from kace.view.run_changes import Changes, changes_of
 from kace.view.run_index import Key, RunIndex
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from kace.evaluate.arm import Row
-from kace.markup import Html, join, tag
-from kace.parts import badge
-from kace.tiers import ExitPath
-from kace.trace import SolveRecord
+from kace.evaluation.arm import Row
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import SolveRecord
 from kace.view.links import Links, path_of
 from kace.view.marks import EXITS, NO_EXIT, exit_words, mark_of, marked
 from kace.view.prose import maths
@@ -18,6 +16,8 @@ from kace.view.run_changes import Changes
 from kace.view.run_index import RunIndex
 from kace.view.run_query import CHANGES, NO_LADDER, PER_PAGE, Choice
 from kace.view.run_tally import Tally
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge
 from kace.words import counted
 
 LONGEST = 60

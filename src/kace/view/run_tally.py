@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from kace.budget import Price, free_price
-from kace.evaluate.arm import Row
-from kace.evaluate.concordance import Bucket, BucketRow, raw_rate
-from kace.evaluate.cost import Cost, role_cost
-from kace.evaluate.metrics import CardTokens, Metrics, SeedScore
+from kace.evaluation.arm import Row
+from kace.evaluation.concordance import Bucket, BucketRow, raw_rate
+from kace.evaluation.cost import Cost, role_cost
+from kace.evaluation.metrics import CardTokens, Metrics, SeedScore
+from kace.evaluation.stats import Interval, wilson_of_share
 from kace.models.base import Usage
-from kace.stats import Interval, wilson_of_share
-from kace.tiers import ExitPath
+from kace.models.budget import Price, free_price
+from kace.solver.tiers import ExitPath
 
 SUMS = (
     *("paper_calls", "real_calls", "input", "cached", "output", "seconds", "failed"),

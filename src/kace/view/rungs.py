@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kace.attempt import Outcome
-from kace.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
-from kace.trace import AttemptRecord, RecallRecord, SolveRecord
+from kace.solver.attempt import Outcome
+from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
+from kace.solver.trace import AttemptRecord, RecallRecord, SolveRecord
 from kace.view.marks import Mark, mark_of
 
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kace.cards import Card
-from kace.markup import Html, join, tag
-from kace.tree import EpistemicTree
+from kace.tree.card import Card
+from kace.tree.tree import EpistemicTree
 from kace.view.card_index import MAX_QUERY, MAX_WORDS, Query, card_index
 from kace.view.card_rows import PER_PAGE, Listing, Told, breakable, card_table
 from kace.view.links import Links, path_of
 from kace.view.page import Ask, Crumb, Page, Route
 from kace.view.paging import pager, part_of
 from kace.view.patience import patient
+from kace.web.markup import Html, join, tag
 from kace.words import counted
 
 QUOTED_LINES = 2

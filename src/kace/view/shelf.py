@@ -20,8 +20,8 @@ from kace.view.page import NotHere
 from kace.view.shelf_scan import Found, Kind, Roots, found_in
 
 if TYPE_CHECKING:
-    from kace.store import TreeStore
-    from kace.tree import EpistemicTree
+    from kace.tree.store import TreeStore
+    from kace.tree.tree import EpistemicTree
     from kace.view.run_index import RunIndex
 
 __all__ = ["KINDS", "Item", "Kind", "Shelf", "open_shelf"]
@@ -157,7 +157,7 @@ class Shelf:
         return self._names[key]
 
     def _store(self, item: Item) -> TreeStore | None:
-        from kace.store import TreeStore
+        from kace.tree.store import TreeStore
 
         if not item.path.is_dir():
             return None
@@ -165,7 +165,7 @@ class Shelf:
             return self._stores.setdefault(item.path, TreeStore(item.path))
 
     def _file(self, path: Path) -> EpistemicTree:
-        from kace.store import open_tree
+        from kace.tree.store import open_tree
 
         try:
             now = path.stat()

@@ -10,9 +10,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
-from kace.markup import Html, join, tag
 from kace.view.links import Links
 from kace.view.page import Page
+from kace.web.markup import Html, join, tag
 
 if TYPE_CHECKING:
     from kace.view.shelf import Kind, Shelf

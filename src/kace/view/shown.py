@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kace.evaluate.arm import Row
-from kace.markup import Html, join, tag
-from kace.parts import badge, table
-from kace.stats import wilson
+from kace.evaluation.arm import Row
+from kace.evaluation.stats import wilson
 from kace.view.atlas import known_hash
 from kace.view.card_uses import Swing, Use, swings_of, uses_of
 from kace.view.links import Links, path_of
 from kace.view.page import Ask
+from kace.web.markup import Html, join, tag
+from kace.web.parts import badge, table
 from kace.words import counted
 
 if TYPE_CHECKING:
-    from kace.tree import EpistemicTree
+    from kace.tree.tree import EpistemicTree
 
 NAMED = 12
 """Problems that are named; the run's own page lists them all."""

@@ -7,7 +7,7 @@ import json
 from pydantic import ValidationError
 
 from kace.errors import DataError, KaceError
-from kace.trace import TRACE_VERSION, SolveRecord
+from kace.solver.trace import TRACE_VERSION, SolveRecord
 
 
 def solve_in(line: bytes) -> SolveRecord | str | KaceError:

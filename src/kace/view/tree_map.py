@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kace.cards import UNIVERSAL, Difficulty, Status
-from kace.markup import Html, join, tag
-from kace.tree import EpistemicTree
+from kace.tree.card import UNIVERSAL, Difficulty, Status
+from kace.tree.tree import EpistemicTree
 from kace.view.atlas import Atlas, Cell
 from kace.view.lift_mark import BANDS, UNMEASURED, band
 from kace.view.links import Links, path_of
+from kace.web.markup import Html, join, tag
 from kace.words import counted, points
 
 READ_AT = {

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kace.cards import UNIVERSAL, Difficulty, Status
 from kace.errors import KaceError
-from kace.markup import Html, join, tag
-from kace.parts import tile
+from kace.tree.card import UNIVERSAL, Difficulty, Status
 from kace.view import card_page, search_page
 from kace.view.atlas import Atlas, Cell, atlas_of, known_hash
 from kace.view.card_rows import Listing, card_path, card_table, chosen_sort, mini_list, part_of_cards
@@ -21,11 +19,13 @@ from kace.view.paging import pager
 from kace.view.patience import large, patient
 from kace.view.search_page import search_form
 from kace.view.tree_map import cell_path, map_legend, place_name, short, status_words, tree_map
+from kace.web.markup import Html, join, tag
+from kace.web.parts import tile
 from kace.words import counted, points
 
 if TYPE_CHECKING:
-    from kace.store import TreeStore
-    from kace.tree import EpistemicTree
+    from kace.tree.store import TreeStore
+    from kace.tree.tree import EpistemicTree
     from kace.view.shelf import Item, Shelf
 
 OTHERS = 12

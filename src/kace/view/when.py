@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from kace.markup import Html, tag
 from kace.view.links import Links
+from kace.web.markup import Html, tag
 from kace.words import counted
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))

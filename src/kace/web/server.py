@@ -108,7 +108,7 @@ async def serve(app: ASGIApp, port: Port, *, ready: Ready, closing: Closing | No
 
 def _require_uvicorn() -> None:
     if importlib.util.find_spec("uvicorn") is None or importlib.util.find_spec("starlette") is None:
-        raise UsageError("serving needs an extra that is not installed", fix="pip install 'kace[serve]'")
+        raise UsageError("serving needs an extra that is not installed", fix="pip install 'kace[web]'")
 
 
 def _resolved(bind: Bind) -> tuple[socket.AddressFamily, tuple[str, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kace.tree import Domain
+    from kace.tree.tree import Domain
 
 
 class _Entry(NamedTuple):
@@ -87,6 +87,6 @@ _ENTRIES = (
 
 def starter_domains() -> tuple[Domain, ...]:
     """The registry a tree of the starter set begins with."""
-    from kace.tree import Domain
+    from kace.tree.tree import Domain
 
     return tuple(Domain(**entry._asdict()) for entry in _ENTRIES)

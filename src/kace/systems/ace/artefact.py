@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from kace.durable import write_atomic
 from kace.errors import DataError
-from kace.learn.verdicts import Kept
+from kace.io import write_atomic
+from kace.learner.verdicts import Kept
 from kace.systems.ace.playbook import SECTIONS, Bullet, Playbook
-from kace.tree import Domain
+from kace.tree.tree import Domain
 
 FILE = "playbook.json"
 PAGE = "playbook.md"

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from kace.fence import fenced, neutral
-from kace.learn.blocks import BadBlock, Block, Grammar, read_blocks
-from kace.learn.teacher import Reading, Teacher
-from kace.prompt import template
+from kace.learner.blocks import BadBlock, Block, Grammar, read_blocks
+from kace.learner.teacher import Reading, Teacher
 from kace.redact import one_line
+from kace.retrieval.fence import fenced, neutral
+from kace.retrieval.prompt import template
 from kace.systems.ace.playbook import MAX_BULLET_CHARS, SECTIONS, Action, Operation, Playbook
 from kace.systems.ace.reflect import Reflection
 from kace.systems.measure import Measure

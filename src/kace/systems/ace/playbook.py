@@ -7,9 +7,9 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field, StringConstraints
 
-from kace.card_text import LINE
-from kace.learn.verdicts import Kept
+from kace.learner.verdicts import Kept
 from kace.redact import one_line
+from kace.tree.card_text import LINE
 
 Section = Literal["strategies", "formulas", "pitfalls", "checks", "other"]
 SECTIONS: tuple[Section, ...] = get_args(Section)

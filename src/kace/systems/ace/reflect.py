@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kace.fence import fenced, quoted_line, shortened
-from kace.learn.blocks import Block, Grammar, read_blocks
-from kace.learn.teacher import Reading, Teacher
+from kace.learner.blocks import Block, Grammar, read_blocks
+from kace.learner.teacher import Reading, Teacher
 from kace.problem import Problem
-from kace.prompt import template
 from kace.redact import one_line
+from kace.retrieval.fence import fenced, quoted_line, shortened
+from kace.retrieval.prompt import template
 from kace.systems.ace.playbook import Playbook, Tag
 
 MAX_PROBLEM_CHARS, MAX_LINE_CHARS, MAX_LESSON_CHARS = 6_000, 400, 1_500

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kace.attempt import Attempt
-from kace.domain import PlaceBy, place
-from kace.knowledge import Recall
 from kace.models.base import ChatModel
 from kace.problem import Problem
+from kace.retrieval.retriever import Recall
+from kace.retrieval.router import PlaceBy, place
+from kace.solver.attempt import Attempt
+from kace.solver.tiers import TierName
 from kace.systems.ace.artefact import ALL, read_playbooks
 from kace.systems.ace.playbook import Playbook
 from kace.systems.base import Bench
@@ -17,8 +18,7 @@ from kace.systems.flat import Flat
 from kace.systems.learned import Learned, made
 from kace.systems.measure import Measure
 from kace.systems.tiered import Tiered
-from kace.tiers import TierName
-from kace.tree import Domain
+from kace.tree.tree import Domain
 
 
 @dataclass(frozen=True, slots=True)

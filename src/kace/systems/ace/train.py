@@ -14,12 +14,13 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kace.learn.notebook import Step
-from kace.learn.placements import Placements, place_all
-from kace.learn.teacher import side_by_side
-from kace.learn.verdicts import Kept
+from kace.learner.notebook import Step
+from kace.learner.placements import Placements, place_all
+from kace.learner.teacher import side_by_side
+from kace.learner.verdicts import Kept
 from kace.problem import Problem
-from kace.solution import Solution
+from kace.solver.solution import Solution
+from kace.solver.tiers import TierName
 from kace.systems.ace.artefact import ALL, Playbooks, write_playbooks
 from kace.systems.ace.curate import Desk, curate, trimmed
 from kace.systems.ace.playbook import Operation, Playbook, applied
@@ -28,7 +29,6 @@ from kace.systems.flat import Flat
 from kace.systems.learned import Learned
 from kace.systems.measure import Measure
 from kace.systems.training import Dials, Ground, registry
-from kace.tiers import TierName
 
 
 class AceDials(Dials):

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from kace.fence import shortened
 from kace.problem import Problem
+from kace.retrieval.fence import shortened
 from kace.systems.gepa.bridge import Bridge
 from kace.systems.gepa.rollout import Rollout, Rollouts
 

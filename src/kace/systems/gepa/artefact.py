@@ -7,17 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from kace.durable import write_atomic
 from kace.errors import DataError
-from kace.fence import neutral
-from kace.learn.verdicts import Kept
+from kace.io import write_atomic
+from kace.learner.verdicts import Kept
 from kace.models.base import ChatModel
+from kace.retrieval.fence import neutral
+from kace.solver.tiers import TierName
 from kace.systems.base import Bench
 from kace.systems.flat import Flat
 from kace.systems.learned import Learned, made
 from kace.systems.measure import Measure
 from kace.systems.tiered import Tiered
-from kace.tiers import TierName
 
 FILE = "prompt.json"
 MAX_BYTES = 4_000_000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kace.learn.verdicts import Kept
-from kace.solution import Solution
+from kace.learner.verdicts import Kept
+from kace.solver.solution import Solution
 
 
 class Rollout(Kept):

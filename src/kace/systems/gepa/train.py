@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from kace.errors import UsageError
-from kace.learn.notebook import Step
-from kace.learn.teacher import TIER, side_by_side, unanswered
+from kace.learner.notebook import Step
+from kace.learner.teacher import TIER, side_by_side, unanswered
 from kace.models.base import AttemptKey, Message, ModelError, Request, Role, Sampling
 from kace.problem import Problem
-from kace.prompt import template
-from kace.solution import Solution
+from kace.retrieval.prompt import template
+from kace.solver.solution import Solution
+from kace.solver.tiers import TierName
 from kace.systems.flat import Flat
 from kace.systems.gepa.adapter import COMPONENT, Adapter, FileLogger, Limit
 from kace.systems.gepa.artefact import Candidate, GepaPrompt, shelf_of, write_prompt
 from kace.systems.gepa.bridge import Bridge
 from kace.systems.gepa.rollout import Rollout, Rollouts
 from kace.systems.training import Dials, Ground
-from kace.tiers import TierName
 
 if TYPE_CHECKING:
     from gepa.core.result import GEPAResult

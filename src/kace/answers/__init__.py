@@ -1,0 +1,1 @@
+"""Answers: read from replies, normalised, valued exactly, and compared."""

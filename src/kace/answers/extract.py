@@ -1,0 +1,90 @@
+r"""A final answer: what was boxed, its normal form, and its exact value where it has one.
+
+The policies on notation are in `kace.answers.normalize`, those on meaning in `kace.answers.parse`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kace.answers.exact import Value
+from kace.answers.normalize import normal_form
+from kace.answers.parse import exact_value
+
+MAX_ANSWER_CHARS = 2_000
+
+_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL)
+_THINK_END = "</think>"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer. Two answers with the same `key` are the same answer."""
+
+    text: str
+    """What was boxed, stripped, as the model wrote it."""
+    form: str
+    """The normal form of the text."""
+    value: Value | None
+    """The exact value, where the text has one."""
+
+    @classmethod
+    def of(cls, text: str) -> Answer:
+        """Read an answer. Any text is one; a text over `MAX_ANSWER_CHARS` equals only itself."""
+        form = normal_form(text)
+        return cls(text.strip(), form, exact_value(form))
+
+    @property
+    def exact(self) -> bool:
+        """Whether the answer has an exact value."""
+        return self.value is not None
+
+    @property
+    def canonical(self) -> str:
+        """One LaTeX spelling for all answers with the same key."""
+        return self.form if self.value is None else str(self.value)
+
+    @property
+    def key(self) -> str:
+        """The bucket of the answer: the same for equal values, or for equal forms where there is no value."""
+        return ("~" if self.value is None else "=") + self.canonical
+
+
+def last_boxed(reply: str) -> str | None:
+    r"""The content of the last closed `\boxed{...}` or `\fbox{...}` of a reply, also of `\boxed 5`.
+
+    What stands in `<think>...</think>` counts only when no box follows it. None when there is no box or it is empty.
+    """
+    thought, end, said = reply.rpartition(_THINK_END)
+    content = _last_box(said)
+    if content is None and end:
+        content = _last_box(thought)
+    return content or None
+
+
+def read_answer(reply: str) -> Answer | None:
+    """The answer of a reply; None when nothing is boxed, or more than an answer can be long."""
+    content = last_boxed(reply)
+    if content is None or len(content) > MAX_ANSWER_CHARS:
+        return None
+    return Answer.of(content)
+
+
+def _last_box(text: str) -> str | None:
+    """One pass with a stack of open braces, so that a reply full of unclosed boxes costs no more than another."""
+    found: tuple[int, str] | None = None
+    stack: list[int | None] = []
+    for match in _BOX.finditer(text):
+        token = match[0]
+        if token == "{":
+            stack.append(None)
+        elif token == "}":
+            opened = stack.pop() if stack else None
+            if opened is not None and (found is None or opened > found[0]):
+                found = opened, text[opened : match.start()]
+        elif match[1] == "{":
+            stack.append(match.end())
+        elif match[1]:
+            found = match.end(), match[1].rstrip(".,;:!?*" if "(" in match[1] else ".,;:!?*)")
+    return None if found is None else found[1].strip()

@@ -1,0 +1,180 @@
+r"""The child process of `kace.answers.judge`: reads pairs of LaTeX as JSON lines and says whether they are the same.
+
+Run as a file, so that nothing of the parent's program is imported. It bounds itself (memory, processor time) and ends
+with its parent: a thread waits on standard input and leaves at its end, whatever the main thread is doing.
+
+Only the LaTeX grammar is used. math-verify's plain-expression reader, which evaluates text as Python, and its unit
+remover, which takes `2h` for `2`, are switched off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import re
+import resource
+import signal
+import sys
+import threading
+from functools import lru_cache
+from typing import Any
+
+DIGITS = 100
+"""Numbers that agree to so many places after the point are one to math-verify; `_far` looks at the leading ones."""
+
+
+def serve(memory_mb: int, cpu_seconds: int) -> None:
+    """Answer requests until standard input ends."""
+    channel = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library that prints must not break the protocol
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable(logging.CRITICAL)
+    _limit(resource.RLIMIT_AS, memory_mb * 1024 * 1024)
+    _limit(resource.RLIMIT_CORE, 0)
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    equal = _comparison()
+    _send(channel, {"ready": True})
+    while True:
+        request = json.loads(requests.get())
+        _limit_processor_time(cpu_seconds)
+        try:
+            same = equal(request["left"], request["right"]) and equal(request["right"], request["left"])
+            reply: dict[str, object] = {"same": same}
+        except (Exception, _timeout_exception()) as error:
+            reply = {"error": type(error).__name__}
+        _send(channel, reply)
+
+
+def _listen(requests: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        requests.put(line)
+    os._exit(0)
+
+
+def _send(channel: Any, message: dict[str, object]) -> None:
+    channel.write(json.dumps(message) + "\n")
+    channel.flush()
+
+
+def _limit(kind: int, value: int) -> None:
+    with contextlib.suppress(ValueError, OSError):  # a system without this limit still has the parent's clock
+        resource.setrlimit(kind, (value, value))
+
+
+def _limit_processor_time(seconds: int) -> None:
+    """Should the parent be gone, the kernel ends a computation that never comes back to Python."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    used = int(usage.ru_utime + usage.ru_stime)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, resource.RLIM_INFINITY))
+
+
+def _timeout_exception() -> type[BaseException]:
+    from math_verify.errors import TimeoutException
+
+    return TimeoutException  # type: ignore[no-any-return]
+
+
+def _comparison() -> Any:
+    """Import the heavy libraries once and return the one-directional comparison."""
+    from latex2sympy2_extended import NormalizationConfig  # type: ignore[import-untyped]
+    from math_verify import LatexExtractionConfig, parse, verify
+    from sympy import Rational  # type: ignore[import-untyped]
+
+    notation = NormalizationConfig(basic_latex=True, units=False, malformed_operators=False, nits=True, boxed="last")
+    latex = LatexExtractionConfig(boxed_match_priority=0, normalization_config=notation)
+
+    @lru_cache(maxsize=256)
+    def read(text: str) -> Any:
+        if rational := re.fullmatch(r"(-?)(?:(\d+)|\\frac\{(\d+)\}\{(\d+)\})", text):
+            sign, whole, above, below = rational.groups()
+            return Rational(int(sign + (whole or above)), int(below or 1))
+        radians = re.sub(r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text)
+        found = parse(
+            rf"\boxed{{{radians}}}",
+            extraction_config=[latex],
+            fallback_mode="no_fallback",
+            extraction_mode="first_match",
+            parsing_timeout=None,
+        )
+        return found[0] if found else None
+
+    def equal(gold: str, target: str) -> bool:
+        left, right = read(gold), read(target)
+        if left is None or right is None:
+            return False
+        own = _own_verdict(left, right)
+        if own is not None:
+            return own
+        return bool(
+            verify(left, right, float_rounding=DIGITS, numeric_precision=DIGITS, strict=True, timeout_seconds=None)
+        )
+
+    return equal
+
+
+def _own_verdict(left: Any, right: Any) -> bool | None:
+    """What is decided here, where math-verify would be slow or would say yes for a wrong reason.
+
+    It compares numbers after the decimal point, where all very small ones are zero; and it equates relations by their
+    real solutions, of which two impossible ones have equally none.
+    """
+    from sympy import Expr
+    from sympy.core.relational import Relational  # type: ignore[import-untyped]
+    from sympy.logic.boolalg import BooleanAtom  # type: ignore[import-untyped]
+
+    if isinstance(left, BooleanAtom) or isinstance(right, BooleanAtom):
+        return False
+    if isinstance(left, Relational) and isinstance(right, Relational):
+        return _same_relation(left, right)
+    if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right):
+        return False
+    return None
+
+
+def _same_relation(left: Any, right: Any) -> bool:
+    """Equations are the same if multiples of one another, denominators cleared; inequalities if turned alike, too."""
+    from sympy import Eq, fraction, simplify, together
+
+    if not left.free_symbols or left.free_symbols != right.free_symbols:
+        return False
+    equations = isinstance(left, Eq) and isinstance(right, Eq)
+    a, b = left.lhs - left.rhs, right.lhs - right.rhs
+    if equations:
+        a, b = fraction(together(a.doit()))[0], fraction(together(b.doit()))[0]
+    if _far(a * _moved(b), b * _moved(a)):
+        return False
+    ratio = simplify(a / b)
+    if not (ratio.is_number and ratio.is_finite) or ratio.is_zero:
+        return False
+    turned = right if ratio.is_positive else right.reversed
+    return equations or left.rel_op == turned.rel_op
+
+
+def _moved(expression: Any) -> Any:
+    """The value of an expression at a second point."""
+    return expression.subs({symbol: index + 3 for index, symbol in enumerate(_unknowns(expression))})
+
+
+def _far(left: Any, right: Any) -> bool:
+    """Whether two expressions differ in their leading digits, at one arbitrary point where they have unknowns."""
+    from sympy import Rational
+
+    unknowns = _unknowns(left) + [symbol for symbol in _unknowns(right) if symbol not in left.free_symbols]
+    point = {symbol: Rational(2 * index + 7, 2 * index + 5) for index, symbol in enumerate(unknowns)}
+    a, b = left.doit().subs(point).evalf(30), right.doit().subs(point).evalf(30)
+    if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
+        return False
+    return bool(abs(a - b) > Rational(1, 10**20) * max(abs(a), abs(b)))
+
+
+def _unknowns(expression: Any) -> list[Any]:
+    return sorted(expression.free_symbols, key=str)
+
+
+if __name__ == "__main__":
+    serve(memory_mb=int(sys.argv[1]), cpu_seconds=int(sys.argv[2]))

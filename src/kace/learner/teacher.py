@@ -1,0 +1,152 @@
+"""The teacher: a strong model that is asked for tagged blocks, and once more for those that could not be used."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from kace.errors import KaceError, Outstanding
+from kace.learner.blocks import EXCERPT_CHARS, BadBlock
+from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request, Role, Sampling, chat
+from kace.models.server import lacks_room
+from kace.redact import one_line
+from kace.retrieval.fence import BARRED, neutral
+from kace.retrieval.prompt import template
+
+T = TypeVar("T")
+
+TIER = "TEACHER"
+"""Where a teacher's calls stand among the attempts in a cache."""
+MAX_LISTED = 40
+MAX_REPEATED_CHARS = 100_000
+"""What a repair round shows of the reply before."""
+_NO_BLOCK = "the reply holds no block of the form asked for"
+_TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """What a reply was read as: the things it held by name, in order, and what could not be used."""
+
+    found: Mapping[str, T]
+    bad: tuple[BadBlock, ...] = ()
+
+
+class Teacher:
+    """Asks one model, at temperature 0, for replies that a reader understands."""
+
+    def __init__(self, model: ChatModel, *, seed: int = 0, max_tokens: int = 16_000) -> None:
+        self.model = model
+        self.seed = seed
+        self.max_tokens = max_tokens
+
+    @property
+    def source(self) -> str:
+        """Which teacher it is, for a card's provenance."""
+        return one_line(self.model.identity)
+
+    async def ask(self, name: str, system: str, user: str, read: Callable[[str], Reading[T]]) -> Reading[T]:
+        """One request, and one repair round where something could not be used.
+
+        What was good in the first reply stays as it was; what is still bad after the second is listed. `name` says
+        which request it is, for caches, files and errors. Raises `KaceError` where a call fails.
+        """
+        messages = chat(system, user)
+        reply = await self._complete(AttemptKey(name, self.seed, TIER, 0), messages)
+        first = _filled(read(reply), reply)
+        if first.found and not any(bad.mendable for bad in first.bad):
+            return first
+        again = await self._complete(AttemptKey(name, self.seed, TIER, 1), _repair(messages, reply, first))
+        return merged(first, _filled(read(again), again))
+
+    async def _complete(self, key: AttemptKey, messages: tuple[Message, ...]) -> str:
+        sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens, seed=key.sampling_seed())
+        try:
+            return (await self.model.complete(Request(messages, sampling, key))).text
+        except ModelError as error:
+            raise unanswered(key, error) from None
+
+
+def unanswered(key: AttemptKey, error: ModelError) -> KaceError:
+    """What the operator is told of a request that the teacher failed."""
+    shorter = " with a smaller --teacher-max-tokens" if lacks_room(error.message) else ""
+    return KaceError(
+        f"the teacher did not answer the request '{key.problem}': {one_line(error.message)}",
+        fix=f"run the same command again{shorter}, it goes on from here",
+    )
+
+
+def merged(first: Reading[T], second: Reading[T]) -> Reading[T]:
+    """A reading and the reading of its repair.
+
+    A thing that is new mends the bad block of its name, else the first one left: a fault may have been the name.
+    """
+    new = {name: thing for name, thing in second.found.items() if name not in first.found}
+    left = list(first.bad)
+    for name in new:
+        same = [bad for bad in left if bad.name == name]
+        for bad in same or [bad for bad in left if bad.mendable and bad.name not in new][:1]:
+            left.remove(bad)
+    still = [bad for bad in second.bad if bad.name not in first.found]
+    again = {bad.name for bad in still}
+    return Reading({**first.found, **new}, (*(bad for bad in left if bad.name not in again), *still))
+
+
+async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
+    """The results of all works, in order, each run to its end whatever becomes of the others.
+
+    Then the first error is raised, if there was one. Replies that are outstanding are no fault: they are raised
+    together, as one, when nothing else went wrong.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_ended(work)) for work in works]
+    ends = [task.result() for task in tasks]
+    for end in ends:
+        if isinstance(end, KaceError) and not isinstance(end, Outstanding):
+            raise end
+    if waiting := [path for end in ends if isinstance(end, Outstanding) for path in end.requests]:
+        raise Outstanding(tuple(dict.fromkeys(waiting)))
+    return [end for end in ends if not isinstance(end, KaceError)]
+
+
+async def _ended(work: Awaitable[T]) -> T | KaceError:
+    try:
+        return await work
+    except KaceError as error:
+        return error
+
+
+def _filled(reading: Reading[T], reply: str) -> Reading[T]:
+    """The reading; one that holds nothing at all says so, with the words that came instead."""
+    if reading.found or reading.bad:
+        return reading
+    return replace(reading, bad=(BadBlock("", 0, "", _NO_BLOCK, one_line(reply, EXCERPT_CHARS)),))
+
+
+def _repair(messages: tuple[Message, ...], reply: str, reading: Reading[T]) -> tuple[Message, ...]:
+    """The conversation so far, and what was wrong with the reply."""
+    note = _note(reading)
+    if not reply.strip():  # providers refuse an empty turn
+        asked = messages[-1]
+        return (*messages[:-1], Message(asked.role, f"{asked.content}\n\n{note}"))
+    # Its own blocks stay readable to the teacher; only what an engine could take for the end of a turn is broken.
+    said = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS])
+    return (*messages, Message(Role.ASSISTANT, said), Message(Role.USER, note))
+
+
+def _note(reading: Reading[T]) -> str:
+    mendable = [bad for bad in reading.bad if bad.mendable]
+    lines = [f"- {_place(bad)}{neutral(bad.reason)}" for bad in mendable[:MAX_LISTED]]
+    if len(mendable) > MAX_LISTED:
+        lines.append(f"- and {len(mendable) - MAX_LISTED} more of the same kind")
+    accepted = ", ".join(reading.found) or "nothing"
+    return "\n".join((template("teacher/repair"), "", f"Accepted: {neutral(accepted)}", "Refused:", *lines))
+
+
+def _place(bad: BadBlock) -> str:
+    where = f"line {bad.line}" if bad.line else ""
+    named = f"{where} ({neutral(bad.name)})" if bad.name and where else where or neutral(bad.name)
+    return f"{named}: " if named else ""

@@ -1,0 +1,1 @@
+"""Which cards an attempt reads, and the prompt they stand in."""

@@ -1,0 +1,144 @@
+"""Prompts: text files, filled in one place, known by their hash.
+
+What all attempts share comes first (the instructions, then the cards of a block, or their examples as turns of the
+conversation), then what a problem's attempts share (its text), then what differs between them (the lens), so that
+provider and server prefix caches hit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Literal
+
+from kace.models.base import Message, Role
+from kace.retrieval.fence import fenced, neutral
+from kace.solver.tiers import Lens
+
+if TYPE_CHECKING:
+    from kace.tree.card import Card
+    from kace.tree.card_text import Example
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered prompt and the hash of the templates it came from."""
+
+    messages: tuple[Message, ...]
+    hash: str
+
+
+Position = Literal["instructions", "problem", "turns"]
+"""Where cards stand: after the instructions, before the problem, or as earlier turns of the conversation, in which the
+problem of a card's example was asked and solved. A card without an example then stands after the instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an attempt reads besides its problem."""
+
+    cards: tuple[Card, ...] = ()
+    notes: str = ""
+    """Learned text without the form of cards, such as a playbook."""
+    instructions: str = ""
+    """Learned text that takes the place of the solver's instructions."""
+    scaffold: bool = False
+    """Show the place where cards would stand, also where there are none."""
+    at: Position = "instructions"
+
+    @property
+    def told(self) -> tuple[Card, ...]:
+        """The cards that are shown as text."""
+        return tuple(card for card in self.cards if not card.examples) if self.at == "turns" else self.cards
+
+    @property
+    def demonstrated(self) -> tuple[Example, ...]:
+        """The examples that are shown as turns."""
+        return tuple(example for card in self.cards for example in card.examples) if self.at == "turns" else ()
+
+    @property
+    def learned_hash(self) -> str:
+        """Which notes and instructions these are; empty where there are none."""
+        return _digest(self.notes, self.instructions) if self.notes or self.instructions else ""
+
+
+NOTHING = Context()
+
+
+def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -> Prompt:
+    """The prompt of one attempt, with what its tier reads."""
+    instructions, finish = context.instructions or template("solve"), template("finish")
+    turns, bare = context.demonstrated, context.scaffold and context.at == "turns"
+    # An example says how to work; after a lens a small model follows the lens instead.
+    steer = template(f"lens_{lens.value}") if lens and not turns and not bare else ""
+    knowledge = template("knowledge") if context.told or (context.scaffold and not bare) else ""
+    learned = template("notes") if context.notes else ""
+    block = [knowledge, card_block(context.told)] if knowledge else []
+    near = context.at == "problem"
+    parts = [instructions, *([] if near else block)]
+    if learned:
+        parts += [learned, fenced("notes", context.notes)]
+    system = "\n\n".join(parts)
+    # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
+    asked = (*(block if near else ()), neutral(problem.strip()), steer, finish)
+    user = "\n\n".join(part for part in asked if part)
+    return Prompt(
+        messages=(Message(Role.SYSTEM, system), *_conversation(turns, finish), Message(Role.USER, user)),
+        hash=_digest(
+            instructions,
+            knowledge,
+            *(["near"] if near else ()),
+            *(["turns"] if turns else ()),
+            *([learned] if learned else ()),
+            steer,
+            finish,
+        ),
+    )
+
+
+def _conversation(examples: Sequence[Example], finish: str) -> Iterator[Message]:
+    for example in examples:
+        yield Message(Role.USER, f"{neutral(example.problem)}\n\n{finish}")
+        yield Message(Role.ASSISTANT, neutral(example.worked))
+
+
+def shown_text(cards: Sequence[Card], at: Position) -> str:
+    """What an attempt reads of cards, for counting."""
+    context = Context(tuple(cards), at=at)
+    turns = (message.content for message in _conversation(context.demonstrated, template("finish")))
+    return "\n".join((*([card_block(context.told)] if context.told else ()), *turns))
+
+
+def card_block(cards: Sequence[Card]) -> str:
+    """Cards between our markers, in the order given. Nothing inside a card can close the block."""
+    return fenced("cards", "\n\n".join(map(card_text, cards)))
+
+
+def card_text(card: Card) -> str:
+    """One card as the solver reads it: the rule and when it applies."""
+    lines = [f"[{card.card_id}]", card.rule]
+    if card.routing_conditions:
+        lines.append("Choose by: " + "; ".join(card.routing_conditions))
+    return neutral("\n".join(lines))
+
+
+@cache
+def template(name: str) -> str:
+    """The text of `prompts/NAME.md`."""
+    return files("kace").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def template_hashes(part: str = "") -> dict[str, str]:
+    """Every template of a part of the folder and its hash, for a run's manifest; the solver's without a part."""
+    folder = files("kace").joinpath("prompts", part)
+    found = sorted(path.name.removesuffix(".md") for path in folder.iterdir() if path.name.endswith(".md"))
+    names = [f"{part}/{name}" if part else name for name in found]
+    return {name: _digest(template(name)) for name in names}
+
+
+@cache
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

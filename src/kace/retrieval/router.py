@@ -1,0 +1,165 @@
+"""The coarse classifier: which domain of the registry a problem belongs to.
+
+What all problems share comes first (instructions, registry, examples), the problem last, so that prefix caches hit.
+The examples are the registry's own signals: given descriptions only, a model of 0.5B calls every problem mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, zip_longest
+from typing import TYPE_CHECKING, Literal
+
+from kace.models.ask import Question, ask
+from kace.models.base import ChatModel, Message, Role, Usage
+from kace.problem import Problem
+from kace.retrieval.fence import fenced, neutral, shortened
+from kace.retrieval.prompt import template
+from kace.retrieval.selector import Index, words
+
+if TYPE_CHECKING:
+    from kace.tree.tree import Domain
+
+FIRST, REFINED = "DOMAIN", "DOMAIN2"
+"""Where the calls stand among a problem's attempts."""
+MAX_EXAMPLES = 30
+"""Signals shown in all, the same number of each domain. They are read once and then come from the prefix cache."""
+MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
+"""What is read of each: at most 3,700 tokens or so with seven domains, where a small local model has room for 4,096."""
+
+PlaceBy = Literal["model", "words", "cards"]
+"""Who says where a problem belongs: the model in a call, the words of the registry, or those of the tree's cards."""
+NO_USAGE = Usage()
+
+_WRAPPING = " \t\r\n`'\""
+_MIXED = "mixed:"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a problem belongs, and what it cost to find out."""
+
+    domains: tuple[str, ...]
+    """One name; two where both are primary; none where the model could not say, and only universal cards apply."""
+    calls: int = 0
+    """Calls made, failed ones too. They are not solver calls."""
+    usage: Usage = NO_USAGE
+    raw: tuple[str, ...] = ()
+    """What the model said, word for word."""
+
+
+async def place(
+    problem: Problem, domains: Sequence[Domain], model: ChatModel, *, by: PlaceBy, seed: int, seen: Sequence[str] = ()
+) -> Placement:
+    """The problem's place, from whoever is to say it. Only the model can make use of attempts that were `seen`.
+
+    Without cards at hand the registry's words speak for them.
+    """
+    if by == "model":
+        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen)
+    return place_by_words(problem, domains)
+
+
+def place_by_words(problem: Problem, domains: Sequence[Domain]) -> Placement:
+    """The domain whose name, description and signals share most with the problem, without a call; none if none does."""
+    registry = sorted(domains, key=lambda domain: domain.name)
+    if len(registry) < 2:
+        return Placement(tuple(domain.name for domain in registry))
+    scores = _word_index(tuple(registry)).scores(problem.text)
+    best = max(scores)
+    return Placement((registry[scores.index(best)].name,) if best > 0 else ())
+
+
+@lru_cache(maxsize=16)
+def _word_index(registry: tuple[Domain, ...]) -> Index:
+    texts = ((domain.name.replace("_", " "), domain.description, *domain.signals) for domain in registry)
+    return Index(words("\n".join(text)) for text in texts)
+
+
+async def classify(
+    problem: Problem,
+    domains: Sequence[Domain],
+    model: ChatModel,
+    *,
+    seed: int,
+    attempts_in_view: Sequence[str] = (),
+) -> Placement:
+    """Ask the model for the problem's domain; an unusable reply is asked for once more, with the reason.
+
+    With attempts in view it is the refinement after a tier failed. A call that fails leaves the domain unknown.
+    """
+    registry = sorted(domains, key=lambda domain: domain.name)
+    names = tuple(domain.name for domain in registry)
+    if len(names) < 2:
+        return Placement(names)  # nothing to ask
+    question = Question(
+        messages=classifier_prompt(problem.text, registry, attempts_in_view),
+        problem=problem.id,
+        seed=seed,
+        tier=REFINED if attempts_in_view else FIRST,
+        read=lambda reply: read_names(reply, names) or None,
+        again=_asked_again,
+        choices=choices_of(names),
+    )
+    heard = await ask(model, question)
+    return Placement(heard.said or (), heard.calls, heard.usage, heard.raw)
+
+
+def choices_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Every reply there is: a name, or a pair of names, each pair in one order only to keep the list short."""
+    return (*names, *(f"{_MIXED} {first}, {second}" for first, second in combinations(names, 2)))
+
+
+def read_names(reply: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The domains a reply names, a pair in the registry's order; empty for anything but the two forms asked for."""
+    known = {name.casefold(): name for name in names}
+    text = _bare(reply).casefold()
+    if text in known:
+        return (known[text],)
+    if not text.startswith(_MIXED):
+        return ()
+    parts = [_bare(part) for part in text.removeprefix(_MIXED).split(",")]
+    pair = {known[part] for part in parts if part in known}
+    return tuple(name for name in names if name in pair) if len(parts) == len(pair) == 2 else ()
+
+
+def _bare(text: str) -> str:
+    return text.strip(_WRAPPING).removesuffix(".").rstrip(_WRAPPING)
+
+
+def classifier_prompt(problem: str, registry: Sequence[Domain], attempts: Sequence[str] = ()) -> tuple[Message, ...]:
+    """Instructions and registry, an example for every signal, then the problem and the attempts made at it."""
+    lines = [f"- {domain.name}: {neutral(domain.description)}" for domain in registry]
+    instructions = "\n".join((template("classify"), "", "Domains:", *lines))
+    asked = [fenced("problem", shortened(problem, MAX_PROBLEM_CHARS))]
+    if attempts:
+        asked += [fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS)) for attempt in attempts]
+        asked.append(template("reclassify"))
+    return (
+        Message(Role.SYSTEM, instructions),
+        *_examples(registry),
+        Message(Role.USER, "\n\n".join(asked)),
+    )
+
+
+def _examples(registry: Sequence[Domain]) -> list[Message]:
+    """One exchange for each signal, the domains by turns, always in the same order: a small model did best so."""
+    each = max(1, MAX_EXAMPLES // len(registry))
+    turns: list[Message] = []
+    for signals in zip_longest(*(domain.signals[:each] for domain in registry)):
+        for domain, signal in zip(registry, signals, strict=True):
+            if signal:
+                shown = fenced("problem", shortened(signal, MAX_SIGNAL_CHARS))
+                turns += (Message(Role.USER, shown), Message(Role.ASSISTANT, domain.name))
+    return turns
+
+
+def _asked_again(messages: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
+    # The reason is ours and fixed; the reply itself is not shown again, since a problem may have dictated it.
+    mixed = _bare(reply).casefold().startswith("mixed")
+    reason = "mixed needs two different names of the list" if mixed else "it was not a name of the list"
+    last = messages[-1]
+    said = template("classify_retry").format(reason=reason)
+    return (*messages[:-1], Message(last.role, f"{last.content}\n\n{said}"))

@@ -1,0 +1,1 @@
+"""The ladder: attempts, votes, gates, and the run that records them."""

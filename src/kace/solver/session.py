@@ -1,0 +1,135 @@
+"""Everything a solve needs, opened from a configuration and closed again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kace.answers.judge import Judge
+from kace.config import Config
+from kace.models.base import ChatModel
+from kace.models.budget import Ledger, Metered
+from kace.models.cache import Cached, CallStore
+from kace.models.provider import open_model
+from kace.solver.ladder import Kit, Observer, Rungs, locked
+
+if TYPE_CHECKING:
+    from kace.retrieval.retriever import Library
+    from kace.solver.synthesis import Synthesis
+    from kace.tree.tree import EpistemicTree
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open model with its judge, its ledger and the number of problems worth climbing at once."""
+
+    kit: Kit
+    role: Callable[[str], ChatModel]
+    """The same model under another name in the ledger."""
+    ledger: Ledger
+    window: int
+
+    @property
+    def classifier(self) -> ChatModel:
+        """The model that places problems."""
+        return self.role("classifier")
+
+
+@asynccontextmanager
+async def open_session(
+    config: Config,
+    *,
+    calls: CallStore | None = None,
+    model: ChatModel | None = None,
+    tree: EpistemicTree | None = None,
+    observer: Observer | None = None,
+) -> AsyncIterator[Session]:
+    """Open the model (or use the one given, which stays the caller's to close) behind the ledger and the cache.
+
+    With a tree, MS and HS read from it. With synthesis, the teacher is opened too.
+    """
+    ledger = Ledger(config.caps(), config.price_table())
+    async with AsyncExitStack() as opened_here:
+        opened = model or _open(config, opened_here)
+        ledger.require_price(opened.name)
+        role = partial(in_role, model=opened, ledger=ledger, calls=calls)
+        synthesis = None
+        if config.synthesis:
+            teacher = _open(config.for_teacher(), opened_here)
+            ledger.require_price(teacher.name)
+            synthesis = open_synthesis(in_role("synthesis", teacher, ledger, calls), config)
+        library = None if tree is None else open_library(tree, role("classifier"), config)
+        kit = Kit(
+            model=role("solver"),
+            judge=await opened_here.enter_async_context(Judge()),
+            sampling=config.tier_sampling(),
+            seed=config.seed,
+            early_stop=config.early_stop,
+            library=library,
+            rungs=direct_rungs(library) if library and config.direct else locked,
+            synthesis=synthesis,
+            observer=observer,
+        )
+        yield Session(kit, role, ledger, window(config))
+
+
+def in_role(role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None) -> ChatModel:
+    """The model as one role of a run uses it: entered in the ledger, and never paid twice where calls are kept."""
+    metered = Metered(model, ledger, role)
+    return metered if calls is None else Cached(metered, calls)
+
+
+def open_synthesis(teacher: ChatModel, config: Config) -> Synthesis:
+    """The teacher, opened for gathering facts."""
+    from kace.solver.synthesis import Synthesis
+
+    return Synthesis(teacher, config.teacher_max_tokens)
+
+
+def open_library(tree: EpistemicTree, model: ChatModel, config: Config) -> Library:
+    """The tree, opened for solving with the configured budget."""
+    from kace.retrieval.retriever import Appetite, Library
+    from kace.retrieval.selector import rank
+
+    ranking = rank
+    if config.rank_by == "meaning":
+        from kace.retrieval.embed import rank_by_meaning, require_embeddings
+
+        require_embeddings()
+        ranking = rank_by_meaning
+    appetite = Appetite(
+        max_tokens=config.max_card_tokens,
+        max_cards=config.max_cards,
+        min_relevance=config.min_relevance,
+        ranking=ranking,
+        place_by=config.place_by,
+        refine=config.refine_domain,
+        at=config.cards_at,
+    )
+    return Library(tree, model, seed=config.seed, appetite=appetite)
+
+
+def direct_rungs(library: Library) -> Rungs:
+    """The ladder that begins at MS where a card of the library speaks of the problem."""
+    from kace.retrieval.skip_es import from_ms
+
+    return from_ms(library)
+
+
+def window(config: Config) -> int:
+    """Enough problems to keep every connection busy, and no more: what is open at once is what memory holds."""
+    if config.model.startswith("local/"):
+        from kace.models.local import SLOTS
+
+        return config.slots or SLOTS
+    return config.max_connections or 100
+
+
+def _open(config: Config, stack: AsyncExitStack) -> ChatModel:
+    """The model a configuration names, closed with the stack."""
+    model = open_model(config)
+    stack.push_async_callback(model.aclose)
+    return model

@@ -1,0 +1,69 @@
+"""What a set of solves adds up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kace.evaluation.stats import Interval, wilson
+from kace.models.base import Usage
+from kace.solver.attempt import Outcome
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import SolveRecord
+
+
+@dataclass(slots=True)
+class Summary:
+    """Running totals; add records one at a time and read the figures at any moment."""
+
+    problems: int = 0
+    labelled: int = 0
+    correct: int = 0
+    exits: Counter[ExitPath] = field(default_factory=Counter)
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    paper_calls: int = 0
+    real_calls: int = 0
+    cached_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    fresh_output: int = 0
+    """Output tokens of calls really made now, which is what a speed may be computed from."""
+    finished: int = 0
+    """Problems whose answer is that of an attempt from common facts."""
+    finished_right: int = 0
+
+    @classmethod
+    def of(cls, records: Iterable[SolveRecord]) -> Summary:
+        """The totals of many records."""
+        summary = cls()
+        for record in records:
+            summary.add(record)
+        return summary
+
+    def add(self, record: SolveRecord) -> None:
+        """Count one solve."""
+        self.problems += 1
+        self.labelled += record.correct is not None
+        self.correct += bool(record.correct)
+        if record.exit:
+            self.exits[record.exit] += 1
+        self.paper_calls += record.paper_calls
+        self.real_calls += record.real_calls
+        if record.synthesis and record.synthesis.answer is not None:
+            self.finished += 1
+            self.finished_right += bool(record.synthesis.correct)
+        for attempt in record.made:
+            self.outcomes[attempt.outcome] += 1
+            self.cached_calls += attempt.from_cache
+            self.usage += Usage(attempt.input, attempt.cached, attempt.output)
+            self.fresh_output += 0 if attempt.from_cache else attempt.output
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of labelled problems answered correctly; failures count as wrong."""
+        return self.correct / self.labelled if self.labelled else None
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % Wilson interval of the accuracy."""
+        return wilson(self.correct, self.labelled)

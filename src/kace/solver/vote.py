@@ -1,0 +1,109 @@
+"""Votes over classes of equivalent answers.
+
+Classes are a function of the attempts in their fixed order, never of the order in which replies arrive. Answers with
+the same canonical key are one class outright. Answers without an exact value may join a class whose representative
+they match; two exact classes never merge, so a loose match cannot chain them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from kace.answers.extract import Answer
+
+Same = Callable[[Answer, Answer], Awaitable[bool]]
+"""Decides whether two answers, at least one of them without an exact value, are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerClass:
+    """Equivalent answers, by the positions of the attempts that gave them."""
+
+    answer: Answer
+    """The representative: the member with the lowest position."""
+    positions: tuple[int, ...]
+    exact: bool
+    """True when every member has an exact value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one class stands in a vote."""
+
+    answer: Answer
+    votes: int
+    """Attempts of this vote that gave the answer."""
+    support: int
+    """Attempts so far, in this and earlier tiers, that gave it."""
+    first: int
+    """The lowest position among them."""
+
+    def beats(self, other: Standing) -> bool:
+        """More votes wins; then more support over all attempts so far; then the lowest attempt index."""
+        return (self.votes, self.support, -self.first) > (other.votes, other.support, -other.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """All classes known so far, best first, as one vote sees them."""
+
+    standings: tuple[Standing, ...]
+    exact: bool
+    """True when every answer so far has an exact value: no later answer can then regroup the classes."""
+
+    @property
+    def leader(self) -> Standing | None:
+        """The class that wins the vote, if any attempt voted."""
+        return self.standings[0] if self.standings and self.standings[0].votes else None
+
+
+async def group(answers: Sequence[Answer | None], same: Same) -> tuple[AnswerClass, ...]:
+    """Partition answers, by position, into classes in order of first appearance. `None` votes for nothing."""
+    buckets: dict[str, list[int]] = {}
+    for position, answer in enumerate(answers):
+        if answer is not None:
+            buckets.setdefault(answer.key, []).append(position)
+    classes: list[tuple[Answer, list[int]]] = []
+    # Exact buckets first: what they are does not depend on which loose answers came before them.
+    for positions in sorted(buckets.values(), key=lambda p: (not _at(answers, p[0]).exact, p[0])):
+        answer = _at(answers, positions[0])
+        home = None if answer.exact else await _home(answer, classes, same)
+        if home is None:
+            classes.append((answer, list(positions)))
+        else:
+            home.extend(positions)
+    return tuple(sorted((_class(answers, members) for _, members in classes), key=lambda c: c.positions[0]))
+
+
+def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
+    """The vote of the attempts at positions `start` to `stop - 1`, with all attempts before `stop` as support."""
+    standings = [
+        Standing(
+            answer=c.answer,
+            votes=sum(start <= p < stop for p in c.positions),
+            support=sum(p < stop for p in c.positions),
+            first=c.positions[0],
+        )
+        for c in classes
+        if c.positions[0] < stop
+    ]
+    standings.sort(key=lambda s: (-s.votes, -s.support, s.first))
+    return Vote(tuple(standings), exact=all(c.exact for c in classes))
+
+
+def _class(answers: Sequence[Answer | None], members: list[int]) -> AnswerClass:
+    return AnswerClass(_at(answers, min(members)), tuple(sorted(members)), all(_at(answers, m).exact for m in members))
+
+
+async def _home(answer: Answer, classes: Sequence[tuple[Answer, list[int]]], same: Same) -> list[int] | None:
+    for representative, members in classes:
+        if await same(representative, answer):
+            return members
+    return None
+
+
+def _at(answers: Sequence[Answer | None], position: int) -> Answer:
+    answer = answers[position]
+    assert answer is not None, "only answered positions are grouped"
+    return answer

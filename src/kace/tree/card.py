@@ -1,0 +1,281 @@
+"""A card: one piece of knowledge, where it lives, and where it came from. Strict at the border, trusted inside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, NoReturn, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, model_validator
+
+from kace.errors import DataError
+from kace.solver.tiers import TierName
+from kace.tree.card_text import (
+    LINE,
+    TEXT,
+    Example,
+    TextError,
+    broken_tex,
+    read_payload,
+    split_examples,
+    split_payload,
+    triggers_of,
+    with_examples,
+)
+from kace.tree.refusal import refusal
+
+MAX_CARD_BYTES = 16_384
+MAX_PAYLOAD = 8_000
+UNIVERSAL = "universal"
+"""The domain tag that passes any domain."""
+PREFIXES = ("EXACT_", "RUBRIC_", "ALGO_RUBRIC_", "MICRO_", "READING_", "CASE_SPLIT_", "ANTI_")
+LEGACY = ("scope", "tier_eligibility", "tag")
+TRUSTED: Mapping[str, bool] = MappingProxyType({"trusted": True})
+"""Validation context for text whose hash says that it passed every rule already."""
+
+SNAKE = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
+_ID = r"^[A-Z0-9]+(_[A-Z0-9]+){2,5}$"
+_ALIASES = {"general": UNIVERSAL, "global": UNIVERSAL, "all": UNIVERSAL, "any": UNIVERSAL}
+
+
+class Difficulty(StrEnum):
+    """The difficulty coordinate of a card."""
+
+    MEDIUM = "medium"
+    HARD = "hard"
+    UNIVERSAL = "universal"
+
+
+class Status(StrEnum):
+    """How far a card has come. A deprecated card stays in the tree and is never shown."""
+
+    EXPERIMENTAL = "experimental"
+    VALIDATED = "validated"
+    DEPRECATED = "deprecated"
+
+
+BODY_CAPS: Mapping[Difficulty, int] = MappingProxyType(
+    {Difficulty.MEDIUM: 6, Difficulty.HARD: 12, Difficulty.UNIVERSAL: 4}
+)
+"""Non-blank lines that a body may have."""
+
+VISIBLE: Mapping[TierName, frozenset[Difficulty]] = MappingProxyType(
+    {
+        TierName.ES: frozenset(),
+        TierName.FLAT: frozenset(),
+        TierName.MS: frozenset({Difficulty.MEDIUM, Difficulty.UNIVERSAL}),
+        TierName.HS: frozenset({Difficulty.HARD, Difficulty.UNIVERSAL}),
+    }
+)
+"""What each tier may read. Strict: a tier never reads what another tier's difficulty holds."""
+
+
+class CardError(DataError):
+    """A card that breaks a rule; the message names the card where its id is known."""
+
+
+Line = Annotated[str, StringConstraints(pattern=LINE, max_length=300)]
+Name = Annotated[str, StringConstraints(pattern=SNAKE, max_length=64)]
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+
+
+class Provenance(BaseModel):
+    """Where a card came from and how it has fared."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    source: Line
+    supporting_problems: tuple[Line, ...] = ()
+    validated_lift: Line = ""
+    promotion_status: Status = Status.EXPERIMENTAL
+    n_uses: Count = 0
+    n_wins: Count = 0
+    n_losses: Count = 0
+    epoch_introduced: Count = 0
+
+
+class Card(BaseModel):
+    """One card. Build it in Python with the constructor, from outside with `read_card`."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    card_id: Annotated[str, StringConstraints(pattern=_ID, max_length=64)]
+    payload: Annotated[str, StringConstraints(pattern=TEXT, max_length=MAX_PAYLOAD)]
+    routing_conditions: Annotated[tuple[Line, ...], Field(max_length=12)]
+    difficulty_tag: Difficulty
+    domain_tags: Annotated[tuple[Name, ...], Field(min_length=1, max_length=16)]
+    helpfulness_score: Annotated[float, Field(allow_inf_nan=False)]
+    provenance: Provenance
+
+    @model_validator(mode="after")
+    def _rules(self, info: ValidationInfo) -> Self:
+        if info.context is TRUSTED:
+            return self
+        _check(self)
+        return self
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """The `Useful when:` bullets."""
+        return triggers_of(self.payload)
+
+    @property
+    def header(self) -> str:
+        """The payload before its first blank line."""
+        return split_payload(self.payload)[0]
+
+    @property
+    def body(self) -> str:
+        """The payload after its first blank line, up to its examples."""
+        return split_payload(self.payload)[1]
+
+    @property
+    def rule(self) -> str:
+        """The payload without its examples."""
+        return split_examples(self.payload)[0].strip()
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Problems of the card's kind, worked."""
+        return split_examples(self.payload)[1]
+
+    @property
+    def status(self) -> Status:
+        """How far the card has come."""
+        return self.provenance.promotion_status
+
+    def at(self, difficulty: Difficulty, domains: Sequence[str]) -> Card:
+        """The card at another place. Its body must respect the cap there."""
+        return self._with({"difficulty_tag": difficulty, "domain_tags": tuple(domains)})
+
+    def with_status(self, status: Status) -> Card:
+        """The card with another promotion status."""
+        provenance = {**dict(self.provenance), "promotion_status": status}
+        return self._with({"provenance": provenance})
+
+    def with_payload(self, payload: str) -> Card:
+        """The card saying something else."""
+        return self._with({"payload": payload})
+
+    def illustrated(self, examples: Sequence[Example]) -> Card:
+        """The card with these examples instead of its own."""
+        return self.with_payload(with_examples(self.payload, tuple(examples)))
+
+    def _with(self, fields: Mapping[str, object]) -> Card:
+        try:
+            return Card.model_validate({**dict(self), **fields})
+        except ValidationError as error:
+            raise _card_error(error, self.card_id) from None
+
+
+def read_card(raw: str | bytes) -> Card:
+    """Read one card from JSON given by anyone: at most 16 KiB, every rule checked, old stores' fields migrated."""
+    size = len(raw) if isinstance(raw, bytes) else len(raw.encode("utf-8", "surrogatepass"))
+    if size > MAX_CARD_BYTES:
+        raise CardError(
+            f"the card is {size:,} bytes, more than {MAX_CARD_BYTES:,}", fix="give one card, and keep it short"
+        )
+    return card_of(read_json(raw))
+
+
+def card_of(value: object) -> Card:
+    """The card that a decoded JSON value describes, under the rules of `read_card`."""
+    if not isinstance(value, dict):
+        raise CardError("a card must be a JSON object", fix="give the fields card_id, payload and so on")
+    name = value.get("card_id")
+    card_id = name if isinstance(name, str) else ""
+    try:
+        text = json.dumps(_migrated(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        if len(text) > MAX_CARD_BYTES * 2:
+            raise _error(card_id, f"is larger than {MAX_CARD_BYTES:,} bytes", "keep it short")
+        return Card.model_validate_json(text)
+    except ValidationError as error:
+        raise _card_error(error, card_id) from None
+
+
+def card_line(card: Card) -> str:
+    """The card as canonical JSON on one line: the fields in fixed order, no spaces, no newline at the end."""
+    return card.model_dump_json()
+
+
+def trusted_card(line: bytes) -> Card:
+    """Read a canonical line that passed every rule when it was written. Types, ids and characters are still checked."""
+    return Card.model_validate_json(line, context=TRUSTED)
+
+
+def read_json(raw: str | bytes) -> object:
+    """Decode JSON, refusing repeated keys, numbers that are none, and nesting no card needs."""
+    try:
+        text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise CardError(f"not UTF-8 text (byte {error.start})", fix="save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        escape = "escape" in error.msg.lower()
+        fix = "double every backslash of LaTeX in JSON" if escape else "check commas, quotes and brackets there"
+        raise CardError(f"not valid JSON: {error.msg.lower()} ({where})", fix=fix) from None
+    except RecursionError:
+        raise CardError("the JSON is nested too deeply", fix="a card holds lists of text and one object") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise CardError(f"not valid JSON: {str(error).split(';')[0].lower()}", fix="use an ordinary number") from None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise CardError(f"the key {twice[:64]!r} stands twice in one JSON object", fix="keep one of the two")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise CardError(f"{name} is no number", fix="use a finite number")
+
+
+def _migrated(value: Mapping[str, object]) -> dict[str, object]:
+    """The record without the fields of old stores; what `scope` named becomes domain tags."""
+    record = {name: content for name, content in value.items() if name not in LEGACY}
+    scope = value.get("scope")
+    named = [scope] if isinstance(scope, str) else scope
+    tags = record.get("domain_tags", [])
+    if isinstance(named, list) and all(isinstance(name, str) for name in named) and isinstance(tags, list):
+        snake = ("_".join(name.lower().replace("-", " ").split()) for name in named)
+        record["domain_tags"] = [*tags, *dict.fromkeys(tag for tag in map(_tag, snake) if tag and tag not in tags)]
+    return record
+
+
+def _tag(name: str) -> str:
+    return _ALIASES.get(name, name)
+
+
+def _check(card: Card) -> None:
+    """The rules that take more than one field, or more than one look. Raises `TextError`."""
+    if not card.card_id.startswith(PREFIXES):
+        raise TextError("has an id without a known prefix", f"begin the id with one of {' '.join(PREFIXES)}")
+    if broken := broken_tex("\x1f".join((card.payload, *card.routing_conditions))):
+        raise broken
+    text = read_payload(card.payload)
+    cap = BODY_CAPS[card.difficulty_tag]
+    if text.body_lines > cap:
+        raise TextError(
+            f"has a body of {text.body_lines} non-blank lines, {card.difficulty_tag.value} allows {cap}",
+            "shorten the body, or split the card",
+        )
+    if len(set(card.domain_tags)) < len(card.domain_tags):
+        raise TextError("repeats a domain tag", "name each domain once")
+    if len(card.model_dump_json().encode()) > MAX_CARD_BYTES:
+        raise TextError(f"is larger than {MAX_CARD_BYTES:,} bytes as JSON", "keep it short")
+
+
+def _card_error(error: ValidationError, card_id: str) -> CardError:
+    what, fix = refusal(error)
+    return _error(card_id, what, fix)
+
+
+def _error(card_id: str, what: str, fix: str) -> CardError:
+    known = f"card {card_id[:64]!r}" if card_id else "a card without an id"
+    return CardError(f"{known}: {what}", fix=fix)

@@ -1,0 +1,190 @@
+"""Exact numbers: one form for one value, closed operations, bounded sizes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import comb
+from math import factorial as plain_factorial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kace.answers.estimate import apart, estimate
+from kace.answers.exact import (
+    IMAGINARY_UNIT,
+    MAX_BITS,
+    PI,
+    Collection,
+    NoExactValue,
+    Number,
+    Word,
+    binomial,
+    factorial,
+    unknown,
+)
+from kace.evaluation.intervals import union
+
+
+def number(value: int | str) -> Number:
+    return Number.of(Fraction(value))
+
+
+def sqrt(value: int | str) -> Number:
+    return number(value).root(2)
+
+
+rationals = st.fractions(min_value=-50, max_value=50, max_denominator=30)
+radicands = st.sampled_from([1, 2, 3, 5, 6, 8, 12, 15, -1, -2])
+
+
+@st.composite
+def numbers(draw: st.DrawFn) -> Number:
+    total = Number.of(draw(rationals))
+    for _ in range(draw(st.integers(0, 2))):
+        total = total + Number.of(draw(rationals)) * sqrt(draw(radicands))
+    return total
+
+
+@given(numbers(), numbers(), numbers())
+def test_numbers_form_a_ring(a: Number, b: Number, c: Number) -> None:
+    assert a + b == b + a
+    assert a * b == b * a
+    assert (a + b) * c == a * c + b * c
+    assert a - a == number(0)
+    assert hash(a + b) == hash(b + a)
+
+
+@given(numbers())
+def test_what_is_not_zero_has_an_inverse(a: Number) -> None:
+    if a == number(0):
+        with pytest.raises(NoExactValue):
+            a.inverse()
+    else:
+        assert a * a.inverse() == number(1)
+
+
+@given(st.integers(0, 10**9), st.integers(2, 5))
+def test_a_root_raised_again_is_the_number(value: int, degree: int) -> None:
+    assert number(value).root(degree) ** degree == number(value)
+
+
+@given(st.integers(1, 10**5 - 1), st.integers(1, 10**5 - 1))
+def test_roots_multiply(a: int, b: int) -> None:
+    assert sqrt(a) * sqrt(b) == sqrt(a * b)
+
+
+def test_roots_of_negative_numbers_are_the_usual_ones() -> None:
+    assert sqrt(-4) == number(2) * IMAGINARY_UNIT
+    assert number(-8).root(3) == number(-2)
+    with pytest.raises(NoExactValue):
+        number(-16).root(4)
+
+
+def test_pi_has_powers_and_roots_but_no_value() -> None:
+    assert (PI * PI).root(2) == PI
+    assert PI.root(2) * PI.root(2) == PI
+    assert number("355/113") != PI
+    with pytest.raises(NoExactValue):
+        (PI + number(1)).inverse()
+
+
+def test_polynomials_are_expanded() -> None:
+    x = unknown("x")
+    assert (x - number(1)) * (x + number(1)) == x**2 - number(1)
+    assert str((x + number(2)) / (number(2) * x)) == r"\frac{1}{2}+x^{-1}"
+    assert not x.constant
+    assert (x - x).constant
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 100])
+def test_small_factorials_and_binomials_are_exact(n: int) -> None:
+    assert factorial(number(n)).rational == plain_factorial(n)
+    assert binomial(number(n), number(n // 3)).rational == comb(n, n // 3)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda: number(2) ** (MAX_BITS + 1),
+        lambda: number(10) ** (10**30),
+        lambda: factorial(number(2_004)),
+        lambda: factorial(number("1/2")),
+        lambda: binomial(number(10**7), number(5)),
+        lambda: Number.of(10**MAX_BITS),
+        lambda: number(2**127 - 1).root(2),
+        lambda: number(2).root(13),
+        lambda: (sqrt(2) + sqrt(3)).root(2),
+        lambda: number(2).power(sqrt(2)),
+        lambda: number(0) ** 0,
+        lambda: (unknown("x") + number(1)) ** 5_000,
+        lambda: (unknown("x") + number(1)).inverse(),
+    ],
+)
+def test_what_is_too_large_or_outside_is_refused_at_once(attempt: object) -> None:
+    with pytest.raises(NoExactValue):
+        attempt()  # type: ignore[operator]
+
+
+def test_a_big_square_needs_no_factoring() -> None:
+    assert sqrt((2**127 - 1) ** 2) == number(2**127 - 1)
+
+
+def test_collections_have_one_form() -> None:
+    one, two = number(1), number(2)
+    assert Collection.of("{}", [two, one, two]) == Collection.of("{}", [one, two])
+    assert Collection.of("()", [two, one]) != Collection.of("()", [one, two])
+    assert str(Collection.of("{}", [Word("a b"), one])) == r"\{1, \text{a b}\}"
+
+
+def interval(delimiters: str, low: Number, high: Number) -> Collection:
+    return Collection.of(delimiters, [low, high])
+
+
+def test_unions_are_ordered_and_merged_by_exact_comparison() -> None:
+    merged = union([interval("[]", sqrt(2), PI), interval("[)", number(1), number("142/100"))])
+    assert merged == interval("[]", number(1), PI)
+    gap = union([interval("[)", number(1), sqrt(2)), interval("(]", sqrt(2), number(2))])
+    assert str(gap) == r"[1, \sqrt{2})\cup (\sqrt{2}, 2]"
+    assert union([interval("()", number(1), number(2)), interval("()", number(3), number(2))]) == interval(
+        "()", number(1), number(2)
+    )
+
+
+def test_a_union_of_what_has_no_order_has_no_value() -> None:
+    with pytest.raises(NoExactValue):
+        union([interval("()", unknown("a"), unknown("b"))])
+    with pytest.raises(NoExactValue):
+        union([interval("()", IMAGINARY_UNIT, number(1))])
+
+
+@pytest.mark.parametrize(
+    ("form", "digits"),
+    [
+        (r"\ln2", "0.69314718055994530941723212145817656807550013436025525"),
+        (r"\sqrt{3+2\sqrt{2}}", "2.41421356237309504880168872420969807856967187537694807"),
+        (r"\tan\frac{\pi}{24}", "0.13165249758739585347152645740971710359281410222323757"),
+        (r"e^{-1}", "0.36787944117144232159552377016146086744581113103176783"),
+        (r"\sin^{2}2+\cos^{2}2", "1"),
+        (r"\infty-3", "Infinity"),
+    ],
+)
+def test_estimates_are_good_to_fifty_digits(form: str, digits: str) -> None:
+    value = estimate(form)
+    assert value is not None
+    assert value == Decimal(digits) or abs(value - Decimal(digits)) < Decimal(10) ** -50
+
+
+@pytest.mark.parametrize(
+    "form", [r"\log2", r"\sin x^{2}y", r"\sin(x)^{2}", "i", "(1, 2)", r"\frac{1}{0}", r"9^{9^{9^{9}}}"]
+)
+def test_what_has_two_readings_or_no_real_value_has_no_estimate(form: str) -> None:
+    assert estimate(form) is None
+
+
+def test_estimates_only_ever_tell_apart() -> None:
+    assert apart(r"\ln2", "0.693147")
+    assert apart(r"\cos x", r"\sin x")
+    assert not apart(r"\cos^{2}x", r"1-\sin^{2}x")
+    assert not apart("e^{-100}", "e^{-200}")  # too small to say

@@ -1,0 +1,34 @@
+"""Problems that stand in two sets are found, also when they were told again; relatives with other numbers are not."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from kace.datasets.overlap import overlaps
+from kace.datasets.starter import load_split
+from kace.problem import Problem
+
+TOLD = "A farmer has 17 hens and 23 ducks, and sells 9 of the hens at the market. How many birds are left?"
+
+
+def test_the_same_problem_told_with_other_spacing_case_or_signs_is_found():
+    again = Problem(
+        "a farmer has 17 hens   and 23 ducks -- and sells 9 of the hens, at the market; how many birds are left"
+    )
+    ((ours, theirs),) = overlaps([Problem("unrelated 5"), again], [Problem(TOLD)])
+    assert ours is again and theirs.text == TOLD
+
+
+def test_a_word_changed_is_still_the_same_problem():
+    assert overlaps([Problem(TOLD.replace("market", "fair"))], [Problem(TOLD)])
+
+
+def test_other_numbers_make_another_problem():
+    assert not overlaps([Problem(TOLD.replace("17", "18"))], [Problem(TOLD)])
+
+
+def test_the_bundled_splits_do_not_overlap():
+    splits = {name: load_split(name) for name in ("train", "validation", "test")}
+    for one, other in combinations(splits, 2):
+        assert overlaps(splits[one], splits[other]) == []
+    assert len(overlaps(splits["train"], splits["train"])) == len(splits["train"])

@@ -1,0 +1,88 @@
+"""Worked examples: asked for once a cell, read strictly, and never at the price of a card."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from kace.learner.admit import screen
+from kace.learner.cell import Cell
+from kace.learner.illustrate import Illustrated, illustrate, read_examples, system
+from kace.learner.leak import Leaks
+from kace.learner.propose import EXAMPLE_ID, Lesson
+from kace.learner.teacher import Teacher
+from kace.problem import Problem
+from kace.retrieval.fence import TAGS
+from kace.solver.tiers import TierName
+from kace.tree.card import Card
+from tests.learner.said import Said
+from tests.learner.sound_cards import PAYLOADS, sound_card
+
+FIRST, SECOND = (sound_card(name) for name in list(PAYLOADS)[:2])
+TRAIN = Problem("A floor of 7 by 12 feet is laid with square tiles. How many tiles are there?", "84", "tiles")
+
+
+def block(card: Card, *parts: str) -> str:
+    return f"<example>\nid: {card.card_id}\ntext:\n" + "\n\nExample:\n".join(parts) + "\n</example>\n"
+
+
+def part(a: int = 11, b: int = 13) -> str:
+    return f"A wall has {a} rows of {b} bricks. How many?\nWorked:\nRule: multiply.\n\\boxed{{{a * b}}}"
+
+
+def ask(model: Said, count: int = 1) -> Illustrated:
+    leaks = Leaks.of((TRAIN,))
+    cell = Cell(TierName.MS, FIRST.domain_tags[0])
+    lesson = Lesson(
+        Teacher(model), "epoch 1 illustrate", 1, screen=lambda card: screen(card, cell, leaks, (cell.domain,))
+    )
+    return asyncio.run(illustrate((FIRST, SECOND), count, {"tiles": TRAIN}, lesson))
+
+
+def test_every_card_gets_its_examples_and_keeps_its_rule():
+    model = Said(block(FIRST, part(11, 13), part(15, 17)) + block(SECOND, part(19, 21), part(23, 27)))
+    found = ask(model, count=2)
+    assert model.calls == 1
+    assert [len(card.examples) for card in found.cards] == [2, 2]
+    assert [card.rule for card in found.cards] == [FIRST.rule, SECOND.rule]
+    assert found.cards[0].examples[1].worked.endswith("\\boxed{255}")
+    assert "2 examples, each with a story of its own," in model.requests[0].messages[1].content
+
+
+def test_what_is_refused_is_asked_for_once_more_and_then_the_card_stays_without():
+    retold = part(7, 12)
+    model = Said(block(FIRST, retold) + block(SECOND, part()), block(FIRST, retold))
+    found = ask(model)
+    assert model.calls == 2
+    assert "has the numbers and the answer of a problem" in model.requests[1].messages[-1].content
+    assert found.cards == (FIRST, SECOND.illustrated(found.cards[1].examples))
+    assert [refused.card_id for refused in found.refused] == [FIRST.card_id]
+
+
+def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason():
+    known = {FIRST.card_id: FIRST}
+    lesson = Lesson(Teacher(Said()), "x", 1)
+    cases = {
+        block(SECOND, part()): "no card of that id",
+        block(FIRST, part(), part()): "2 examples, and 1 are asked for",
+        block(FIRST, "Only a problem?"): "a line `Worked:`",
+        block(FIRST, "What is 2 + 2?\nWorked:\nIt is 4."): "does not end with its answer",
+        "": "there is no example for this card",
+    }
+    for reply, reason in cases.items():
+        reading = read_examples(reply, known, 1, lesson)
+        assert not reading.found
+        assert any(reason in bad.reason for bad in reading.bad), (reply, reading.bad)
+
+
+def test_without_cards_nothing_is_asked():
+    model = Said()
+    lesson = Lesson(Teacher(model), "x", 1)
+    assert asyncio.run(illustrate((), 1, {}, lesson)) == Illustrated()
+    assert model.calls == 0
+
+
+def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
+    assert set(re.findall(r"</?(\w+)>", system())) <= set(TAGS)
+    lesson = Lesson(Teacher(Said()), "x", 1)
+    assert [bad.name for bad in read_examples(system(), {EXAMPLE_ID: FIRST}, 1, lesson).bad] == [EXAMPLE_ID]

@@ -1,0 +1,384 @@
+"""The epoch is chosen on problems that the learner never saw, against the ladder alone, and without false claims."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kace.cli.select import selection_lines
+from kace.config import PAPER, Config, load_config
+from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.evaluation.stats import mcnemar
+from kace.learner.select import (
+    Candidate,
+    Contest,
+    Learned,
+    Train,
+    Trial,
+    candidates,
+    check_validation,
+    hold,
+    keep_tree,
+    read_learned,
+    selection_of,
+    solver_settings,
+)
+from kace.learner.selection import Outing, Selection, against, decide, rows_of
+from kace.models.base import Failure, ModelError, Reply, Request
+from kace.models.scripted import Scripted
+from kace.problem import Problem, problem_rows
+from kace.retrieval.prompt import template
+from kace.solver.run import manifest_of
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import RecallRecord, SolveRecord
+from kace.tree.card import Difficulty, Status
+from kace.tree.store import Add, TreeStore, open_tree
+from kace.tree.tree import Domain, EpistemicTree
+from tests.card_examples import a_card
+from tests.command import run_kace
+from tests.models.chat_server import Answer, ChatServer, Seen, says
+
+DOMAINS = (Domain(name="algebra", description="All of it.", share=1.0),)
+TRAIN = tuple(Problem(f"Train on {n}", str(n), f"t{n}") for n in range(10))
+VAL = tuple(Problem(f"Problem number {n} asks for {n}.", str(n), f"v{n}") for n in range(12))
+GOOD, BAD = "EXACT_GOOD_CARD", "EXACT_BAD_CARD"
+
+
+def reply_to(text: str, seed: int) -> str:
+    """Right above 9 without help, below 8 with one card, and not on 11 with another; one lens is always alone."""
+    if template("lens_computation_chain") in text:
+        return f"\\boxed{{-{seed + 2}}}"
+    number = int(text.split("Problem number ")[1].split()[0])
+    right = (number >= 10 or (number < 8 and GOOD in text)) and not (number == 11 and BAD in text)
+    return f"\\boxed{{{number if right else -1}}}"
+
+
+class Solver(Scripted):
+    """Leaves every problem at MS, two of three agreeing."""
+
+    def __init__(self) -> None:
+        def script(request: Request) -> str:
+            return reply_to("".join(message.content for message in request.messages), request.sampling.seed)
+
+        super().__init__(script, name="solver")
+
+
+def learned_tree(folder: Path, config: Config, train: Sequence[Problem] = TRAIN) -> Path:
+    """What `kace learn` leaves: a good epoch, and one that spoiled it."""
+    store = TreeStore.create(folder, DOMAINS)
+    store.apply(Add(a_card(GOOD, difficulty_tag=Difficulty.UNIVERSAL)), author="test")
+    store.apply(Add(a_card("EXACT_GONE_CARD", status=Status.DEPRECATED)), author="test")
+    store.snapshot("epoch-1")
+    store.apply(Add(a_card(BAD, difficulty_tag=Difficulty.UNIVERSAL)), author="test")
+    store.snapshot("epoch-2")
+    store.freeze()
+    (folder / "learn").mkdir()
+    manifest = {
+        **manifest_of(config),
+        "train": {"problems": len(train), "hash": "0" * 64, "ids": [problem.id for problem in train]},
+    }
+    (folder / "learn" / "learn.json").write_text(json.dumps(manifest))
+    return folder
+
+
+CONFIG = load_config({"model": "scripted/solver", **PAPER}, env={})
+
+
+def contest(folder: Path, seeds: int = 1, **flags: object) -> Contest:
+    config = CONFIG.model_copy(update=flags)
+    return Contest(folder / "learn" / "select", VAL, config, tuple(range(config.seed, config.seed + seeds)))
+
+
+def held(folder: Path, model: Scripted | None = None, **settings: object) -> Selection:
+    asked = contest(folder, **settings)  # type: ignore[arg-type]
+    return selection_of(asked, asyncio.run(hold(asked, candidates(folder), model=model or Solver())))
+
+
+def test_the_best_epoch_is_chosen_and_every_row_says_what_it_cost(tmp_path: Path):
+    selection = held(learned_tree(tmp_path / "tree", CONFIG))
+    assert (selection.epoch, selection.tree) == (1, "snapshots/epoch-1.jsonl")
+    assert [(row.epoch, row.cards, row.right, row.n) for row in selection.rows] == [
+        (0, 0, 2, 12),
+        (1, 1, 10, 12),
+        (2, 2, 9, 12),
+    ]
+    ladder, first, second = selection.rows
+    assert ladder.ladder is None
+    assert first.ladder is not None
+    assert (first.ladder.gained, first.ladder.lost, first.ladder.p) == (8, 0, mcnemar(8, 0))
+    assert second.ladder is not None
+    assert second.previous is not None
+    assert (second.ladder.gained, second.ladder.lost) == (8, 1)
+    assert (second.previous.gained, second.previous.lost) == (0, 1)
+    assert (ladder.card_tokens, ladder.calls) == (0, 5)
+    assert 0 < first.card_tokens < second.card_tokens
+    assert first.low < first.accuracy < first.high
+    assert "Epoch 1 is better than no tree" in selection.said
+    assert selection.p == pytest.approx(2 * mcnemar(8, 0)), "adjusted for two epochs"
+
+
+def test_what_the_epochs_share_is_paid_for_once_and_a_repeat_costs_nothing(tmp_path: Path):
+    tree = learned_tree(tmp_path / "tree", CONFIG)
+    model = Solver()
+    first = held(tree, model)
+    assert model.calls == len(VAL) * (2 + 3 * 3), "ES once, MS for each of three"
+    again = Solver()
+    assert held(tree, again) == first
+    assert again.calls == 0
+    assert {path.name for path in (tree / "learn" / "select").iterdir() if path.is_dir()} == {
+        "calls",
+        "epoch-0",
+        "epoch-1",
+        "epoch-2",
+    }
+
+
+def test_more_seeds_go_on_from_the_first(tmp_path: Path):
+    tree = learned_tree(tmp_path / "tree", CONFIG)
+    held(tree)
+    model = Solver()
+    selection = held(tree, model, seeds=2)
+    assert model.calls == len(VAL) * 11
+    assert (tree / "learn" / "select" / "epoch-2-seed-1").is_dir()
+    chosen = selection.chosen
+    assert (chosen.n, chosen.right, selection.seeds) == (24, 20, (0, 1))
+    assert chosen.ladder is not None
+    assert (chosen.ladder.gained, chosen.ladder.p) == (16, mcnemar(8, 0)), "two seeds are no second problem"
+    assert (chosen.low, chosen.high) == (held(tree).chosen.low, held(tree).chosen.high)
+
+
+def test_a_cap_stops_it_and_the_same_command_goes_on(tmp_path: Path):
+    tree = learned_tree(tmp_path / "tree", CONFIG)
+    model = Solver()
+    with pytest.raises(BudgetExceeded):
+        held(tree, model, max_calls=50)
+    assert model.calls == 50
+    rest = Solver()
+    held(tree, rest, max_calls=1_000)
+    assert model.calls + rest.calls == len(VAL) * 11
+
+
+def test_other_settings_are_refused_with_a_fix_that_fits(tmp_path: Path):
+    tree = learned_tree(tmp_path / "tree", CONFIG)
+    held(tree)
+    with pytest.raises(UsageError, match=r"another config 'early_stop'.*remove .*learn/select"):
+        held(tree, early_stop=True)
+
+
+def test_a_lost_call_counts_as_wrong_and_is_tried_again(tmp_path: Path):
+    class Down(Solver):
+        async def complete(self, request: Request) -> Reply:
+            if request.attempt.problem == VAL[0].id:
+                raise ModelError(Failure.PROVIDER_ERROR, "503")
+            return await super().complete(request)
+
+    tree = learned_tree(tmp_path / "tree", CONFIG)
+    selection = held(tree, Down())
+    assert (selection.chosen.right, selection.chosen.failed) == (9, 1)
+    assert "tries them again" in selection_lines(selection)[-1]
+    assert held(tree).chosen.right == 10
+
+
+def record(problem: int, seed: int, correct: bool, tokens: int = 0) -> SolveRecord:
+    recall = RecallRecord(
+        tier="MS",  # type: ignore[arg-type]
+        domains=(),
+        cards=(),
+        eligible=0,
+        tokens=tokens,
+        estimated=True,
+        classifier_calls=0,
+        classifier_input=0,
+        classifier_output=0,
+    )
+    return SolveRecord(
+        problem=str(problem),
+        label="",
+        family=None,
+        domain=None,
+        seed=seed,
+        exit=ExitPath.MS_MAJORITY,
+        answer=None,
+        expected="1",
+        verdict=None,
+        correct=correct,
+        paper_calls=5,
+        real_calls=5,
+        seconds=0,
+        failed=False,
+        recalls=(recall,) if tokens else (),
+        classes=(),
+        attempts=(),
+    )
+
+
+def outing(epoch: int, right: str) -> Outing:
+    tree = EpistemicTree.of(DOMAINS, ()) if epoch else None
+    return Outing(epoch, tree, tuple(record(n, 0, sign == "1") for n, sign in enumerate(right)))
+
+
+def test_equal_epochs_go_to_the_smaller_and_equal_to_no_tree_means_no_tree():
+    assert decide(rows_of([outing(0, "1000"), outing(1, "0110"), outing(2, "1100")]), 4).epoch == 1
+    verdict = decide(rows_of([outing(0, "1100"), outing(1, "0110"), outing(2, "1000")]), 4)
+    assert (verdict.epoch, verdict.p) == (0, None)
+    assert "epoch 1, gained 1 and lost 1" in verdict.said
+    assert "without a tree" in verdict.said
+
+
+def test_a_small_difference_is_not_called_one():
+    verdict = decide(rows_of([outing(0, "1000"), outing(1, "1110")]), 4)
+    assert verdict.epoch == 1
+    assert verdict.said == (
+        "Epoch 1 did best, but 4 problems cannot tell it from no tree: 2 gained, 0 lost, exact McNemar p = 0.50."
+    )
+
+
+def test_the_choice_among_epochs_is_paid_for():
+    none, six = "0" * 6, "1" * 6
+    alone = decide(rows_of([outing(0, none), outing(1, six)]), 6)
+    among = decide(rows_of([outing(0, none), outing(1, six), outing(2, none), outing(3, none)]), 6)
+    assert alone.p == mcnemar(6, 0)
+    assert among.p == pytest.approx(3 * mcnemar(6, 0))
+    assert "is better than no tree" in alone.said
+    assert "cannot tell it" in among.said
+    assert "after the choice among 3 epochs" in among.said
+
+
+def test_the_paired_test_is_mcnemars_with_one_seed_in_both_directions():
+    for gained, lost in [(0, 0), (3, 1), (1, 3), (7, 0)]:
+        ours = [record(n, 0, n < gained) for n in range(10)]
+        theirs = [record(n, 0, gained <= n < gained + lost) for n in range(10)]
+        found = against(ours, theirs)
+        assert (found.gained, found.lost) == (gained, lost)
+        assert found.p == pytest.approx(mcnemar(gained, lost))
+
+
+def test_problems_of_the_training_set_and_unlabelled_ones_are_refused():
+    learned = Learned(config={}, train=Train(problems=10, ids=tuple(problem.id for problem in TRAIN)))
+    check_validation(VAL, learned)
+    with pytest.raises(DataError, match="1 of 13 validation problems stand in the training set, such as 't3'"):
+        check_validation((*VAL, TRAIN[3]), learned)
+    with pytest.raises(DataError, match="has no answer"):
+        check_validation((Problem("What?"),), learned)
+
+
+def test_a_folder_that_was_not_learned_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="no tree that kace learn made"):
+        read_learned(tmp_path)
+    with pytest.raises(UsageError, match="no snapshot"):
+        candidates(tmp_path)
+    (tmp_path / "learn").mkdir()
+    (tmp_path / "learn" / "learn.json").write_text('{"config": {}, "train": {"problems": 3}}')
+    with pytest.raises(DataError, match=r"learn\.json: train\.ids"):
+        read_learned(tmp_path)
+
+
+def test_epochs_are_in_the_order_of_their_numbers(tmp_path: Path):
+    store = TreeStore.create(tmp_path, DOMAINS)
+    for name in ("epoch-10", "epoch-2", "epoch-x", "epoch-2b"):
+        store.snapshot(name)
+    assert [candidate.epoch for candidate in candidates(tmp_path)] == [0, 2, 10]
+
+
+def test_a_runs_folder_depends_on_epoch_and_seed_alone():
+    assert Trial(Candidate(2, None), 0).name == "epoch-2"
+    assert Trial(Candidate(2, None), 7).name == "epoch-2-seed-7"
+
+
+def test_the_solver_is_the_learners_unless_flags_say_otherwise():
+    first = load_config({"model": "openai/a", "base_url": "http://u:p@host/v1", "temperature": 0.3, "seed": 4}, env={})
+    manifest = json.loads(json.dumps(manifest_of(first)))
+    learned = Learned(config=manifest["config"], train=Train(problems=0, ids=()))
+    elsewhere = load_config(env={"KACE_TEMPERATURE": "1.5", "KACE_MODEL": "openai/z"})
+    same = load_config(solver_settings(learned, {"seed": None}, elsewhere), env={"KACE_TEMPERATURE": "1.5"})
+    assert (same.model, same.temperature, same.seed) == ("openai/a", 0.3, 4)
+    assert same.base_url == "http://host/v1"
+    assert same.tier_sampling() == first.tier_sampling()
+    at_hand = load_config(env={"OPENAI_BASE_URL": "http://u:p@host/v1"})
+    assert "base_url" not in solver_settings(learned, {}, at_hand), "the one with credentials is kept"
+    other = solver_settings(learned, {"model": "openai/b"}, elsewhere)
+    assert (other["model"], "base_url" in other) == ("openai/b", False)
+    older = Learned(config={"model": "openai/a"}, train=learned.train)
+    assert solver_settings(older, {}, elsewhere).items() >= PAPER.items(), "as trees were read then"
+    with pytest.raises(DataError, match="'colour'"):
+        solver_settings(Learned(config={"colour": 1}, train=learned.train), {}, elsewhere)
+
+
+def test_the_chosen_tree_is_copied_once_and_frozen(tmp_path: Path):
+    tree = open_tree(learned_tree(tmp_path / "tree", CONFIG) / "snapshots" / "epoch-1.jsonl")
+    digest = keep_tree(tmp_path / "best", tree, "epoch 1")
+    assert keep_tree(tmp_path / "best", tree, "epoch 1") == digest == tree.content_hash()
+    store = TreeStore.open(tmp_path / "best")
+    assert store.frozen_hash == digest
+    assert store.verify() == []
+    with pytest.raises(UsageError, match="another tree"):
+        keep_tree(tmp_path / "best", None, "epoch 0")
+    keep_tree(tmp_path / "none", None, "epoch 0")
+    assert len(open_tree(tmp_path / "none")) == 0
+
+
+def chat(seen: Seen) -> Answer:
+    text = "\n".join(message["content"] for message in seen.body["messages"])
+    return says(reply_to(text, seen.body["seed"]))
+
+
+def write(path: Path, problems: Sequence[Problem]) -> None:
+    path.write_text("".join(line + "\n" for line in problem_rows(problems)))
+
+
+def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
+    write(tmp_path / "val.jsonl", VAL)
+    with ChatServer(chat) as server:
+        config = load_config({"model": "openai/m", "base_url": server.url, **PAPER}, env={})
+        learned_tree(tmp_path / "tree", config)
+        done = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best")
+        asked = len(server.requests)
+        again = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best", "--json")
+        assert len(server.requests) == asked
+    assert done.returncode == 0, done.stderr
+    assert "*     1      1    10 of 12 = 83.3%" in done.stdout
+    assert "Epoch 1 is better than no tree on these 12 problems: 8 gained, 0 lost" in done.stdout
+    assert "kace: epoch 0 (no tree): 12 problems" in done.stderr
+    assert "use          kace solve --tree tree/snapshots/epoch-1.jsonl" in done.stderr
+    assert "keeps no training texts" in done.stderr
+    assert again.returncode == 0, again.stderr
+    selection = Selection.model_validate_json(again.stdout)
+    assert selection == Selection.model_validate_json((tmp_path / "tree" / "learn" / "selection.json").read_text())
+    assert selection.epoch == 1
+    assert TreeStore.open(tmp_path / "best").frozen_hash == selection.chosen.tree
+
+
+def test_where_no_epoch_helps_the_command_says_to_use_none(tmp_path: Path):
+    config = load_config({"model": "scripted/dice?sides=9"}, env={})
+    tree = learned_tree(tmp_path / "tree", config)
+    write(tmp_path / "val.jsonl", VAL)
+    done = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2", "--out", "best")
+    assert done.returncode == 0, done.stderr
+    assert "solve without a tree" in done.stdout
+    assert "without --tree" in done.stderr
+    assert len(open_tree(tmp_path / "best")) == 0
+    assert json.loads((tree / "learn" / "selection.json").read_text())["epoch"] == 0
+    TreeStore.open(tree).thaw()
+    assert "is not frozen" in run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2").stderr
+
+
+def test_bad_input_is_one_clear_line(tmp_path: Path):
+    learned_tree(tmp_path / "tree", CONFIG)
+    write(tmp_path / "train.jsonl", TRAIN)
+    write(tmp_path / "val.jsonl", VAL)
+    keep_tree(tmp_path / "other", EpistemicTree.of(DOMAINS, [a_card()]), "")
+    for arguments, complaint in (
+        (["tree", "--val", "train.jsonl"], "stand in the training set"),
+        (["tree", "--val", "absent.jsonl"], "no such file"),
+        (["nowhere", "--val", "val.jsonl"], "no tree that kace learn made"),
+        (["tree", "--val", "val.jsonl", "--out", "other"], "already holds another tree"),
+        (["tree", "--val", "val.jsonl", "--model", "nonsense"], "unknown model"),
+    ):
+        done = run_kace(tmp_path, "select", *arguments)
+        assert done.returncode == 2, done.stderr
+        assert complaint in done.stderr
+        assert "Traceback" not in done.stderr
