@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := $(if $(REPLAY),--replay,)
 
-.PHONY: demo test check browser bench experiments lock clean
+.PHONY: demo test test-slow check browser bench experiments lock clean
 
 demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
 
 test: .venv/installed check browser
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not (model and slow)"
+
+# Long runs of the real embedded model.
+test-slow: .venv/installed
+	@$(BIN)/python -m pytest -m "model and slow"
 
 # The viewer is tested in a real browser. Where it cannot be had, those tests are skipped and say so.
 browser:

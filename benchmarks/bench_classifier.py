@@ -16,15 +16,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
 
-from kace.datasets.starter import Split, load_split
-from kace.datasets.starter.domains import starter_domains
+from kace.datasets.starter import Split, load_split, starter_domains
 from kace.evaluation.stats import wilson
 from kace.models.base import ChatModel, Reply, Request, Wrapper, total
 from kace.models.catalog import default_cache
-from kace.models.local import Room, open_local
+from kace.models.engine import EngineSettings
+from kace.models.local import open_local
 from kace.problem import Problem
-from kace.retrieval.router import Placement, classify
-from kace.retrieval.selector import Index, words
+from kace.retrieval.gate import words
+from kace.retrieval.router import Route, classify
+from kace.retrieval.selector import Index
 from kace.tree.tree import Domain
 
 SLOTS = 2
@@ -38,10 +39,10 @@ class Free(Wrapper):
         return await self.model.complete(replace(request, choices=()))
 
 
-async def placements(problems: Sequence[Problem], registry: Sequence[Domain], model: ChatModel) -> list[Placement]:
+async def placements(problems: Sequence[Problem], registry: Sequence[Domain], model: ChatModel) -> list[Route]:
     turns = asyncio.Semaphore(SLOTS)
 
-    async def place(problem: Problem) -> Placement:
+    async def place(problem: Problem) -> Route:
         async with turns:
             return await classify(problem, registry, model, seed=0)
 
@@ -55,7 +56,7 @@ def share(hits: int, n: int) -> str:
     return f"{hits}/{n} = {hits / n:.1%} [{low:.1%}, {high:.1%}]"
 
 
-def report(title: str, problems: Sequence[Problem], found: Sequence[Placement], seconds: float) -> None:
+def report(title: str, problems: Sequence[Problem], found: Sequence[Route], seconds: float) -> None:
     n = len(problems)
     pairs = list(zip(problems, found, strict=True))
     usage = total([placement.usage for placement in found])
@@ -73,10 +74,10 @@ def report(title: str, problems: Sequence[Problem], found: Sequence[Placement], 
         print(f"    {times} x {gold} taken for {said}")
 
 
-def words_only(problems: Sequence[Problem], registry: Sequence[Domain]) -> list[Placement]:
+def words_only(problems: Sequence[Problem], registry: Sequence[Domain]) -> list[Route]:
     index = Index(words(" ".join((d.name.replace("_", " "), d.description, *d.signals))) for d in registry)
     scores = [index.scores(problem.text) for problem in problems]
-    return [Placement((registry[row.index(max(row))].name,) if any(row) else ()) for row in scores]
+    return [Route((registry[row.index(max(row))].name,) if any(row) else ()) for row in scores]
 
 
 async def run(options: argparse.Namespace) -> None:
@@ -86,9 +87,11 @@ async def run(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     found = words_only(problems, registry)
     report("words only (BM25, no model)", problems, found, time.perf_counter() - started)
-    local = open_local(options.model.removeprefix("local/"), cache=default_cache(), room=Room(slots=SLOTS))
+    local = open_local(
+        options.model.removeprefix("local/"), cache=default_cache(), settings=EngineSettings(slots=SLOTS)
+    )
     try:
-        await local.load()
+        await local.count_tokens("warm")
         arms: list[tuple[str, ChatModel]] = []
         if not options.free:
             arms.append(("held to the names (grammar)", local))

@@ -20,10 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kace.answers.judge import Verdict
-from kace.solver.attempt import Outcome
-from kace.solver.run import manifest_of
+from kace.solver.manifest import manifest_of
+from kace.solver.records import Attempt, ClassRecord, Outcome, RetrievedContext, Solution
 from kace.solver.tiers import LOCKED, PAPER_CALLS, ExitPath, TierName
-from kace.solver.trace import AttemptRecord, ClassRecord, RecallRecord, SolveRecord
 
 SEEDS = 3
 DOMAINS = ("algebra", "combinatorics", "geometry", "number_theory", "analysis")
@@ -57,10 +56,10 @@ note = f"a page of {len(html) / 1e6:.1f} MB"
 """
 
 
-def tried(chance: random.Random, tier: TierName, index: int, rate: float) -> AttemptRecord:
+def tried(chance: random.Random, tier: TierName, index: int, rate: float) -> Attempt:
     """An attempt that is right as often as the problem allows."""
     right = chance.random() < rate
-    return AttemptRecord(
+    return Attempt(
         tier=tier,
         index=index,
         lens="domain_patterns",
@@ -78,9 +77,9 @@ def tried(chance: random.Random, tier: TierName, index: int, rate: float) -> Att
     )
 
 
-def climbed(chance: random.Random, rate: float) -> tuple[list[AttemptRecord], ExitPath]:
+def climbed(chance: random.Random, rate: float) -> tuple[list[Attempt], ExitPath]:
     """Attempts until some gate opens."""
-    attempts: list[AttemptRecord] = []
+    attempts: list[Attempt] = []
     for tier in LOCKED:
         here = [tried(chance, tier.name, index, rate) for index in range(tier.attempts)]
         attempts += here
@@ -90,14 +89,14 @@ def climbed(chance: random.Random, rate: float) -> tuple[list[AttemptRecord], Ex
     return attempts, ExitPath.FALLBACK_PLURALITY
 
 
-def solved(chance: random.Random, number: int, seed: int, rate: float) -> SolveRecord:
+def solved(chance: random.Random, number: int, seed: int, rate: float) -> Solution:
     """One solve of a made-up problem."""
     attempts, path = climbed(chance, rate)
     said = [attempt.answer or "" for attempt in attempts]
     answer = max(dict.fromkeys(said), key=said.count)
     tiers = list(dict.fromkeys(attempt.tier for attempt in attempts if attempt.tier is not TierName.ES))
     domain = DOMAINS[number % len(DOMAINS)]
-    return SolveRecord(
+    return Solution(
         problem=hashlib.sha256(str(number).encode()).hexdigest()[:16],
         label=f"made-up-{number:06}",
         family=None,
@@ -121,9 +120,9 @@ def solved(chance: random.Random, number: int, seed: int, rate: float) -> SolveR
     )
 
 
-def recalled(tier: TierName, domain: str, place: int) -> RecallRecord:
+def recalled(tier: TierName, domain: str, place: int) -> RetrievedContext:
     """A block of twelve cards."""
-    return RecallRecord(
+    return RetrievedContext(
         tier=tier,
         domains=(domain,),
         cards=tuple(f"RUBRIC_{domain.upper()}_{tier}_{number}" for number in range(12)),

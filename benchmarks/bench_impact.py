@@ -22,12 +22,10 @@ from itertools import pairwise
 from statistics import fmean, stdev
 
 from kace.evaluation.stats import Table, wilson
-from kace.learner.commit import CommitRule, look
-from kace.learner.credit import credit
-from kace.learner.effects import Comparison, effect_of, lift_of
-from kace.learner.lift import Impact
+from kace.learner.commit import CommitRule, analyse, credit
+from kace.learner.effects import Impact, Stratum, effect_of, lift_of
+from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import SolveRecord
 from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.changes import Batch, applied
 from kace.tree.tree import EpistemicTree
@@ -42,7 +40,7 @@ CARDS = 8
 DOMAINS = 5
 LOOKS = 2
 
-Strata = list[list[Comparison]]
+Strata = list[list[Stratum]]
 """Comparisons by card."""
 
 
@@ -86,7 +84,7 @@ def by_dropout(world: World, seeds: int, chance: random.Random) -> Strata:
                 count[arm] += right
                 count[arm + 1] += 1
         for card, count in enumerate(counts):
-            found[card].append(Comparison(str(problem), Table(*count)))
+            found[card].append(Stratum(str(problem), Table(*count)))
     return [[c for c in comparisons if c.table.weight] for comparisons in found]
 
 
@@ -98,7 +96,7 @@ def by_leaving_out(world: World, seeds: int, chance: random.Random) -> Strata:
         base = sum(world.throw(problem, whole, chance) for _ in range(n))
         for card, comparisons in enumerate(found):
             again = sum(world.throw(problem, whole & ~(1 << card), chance) for _ in range(n))
-            comparisons.append(Comparison(str(problem), Table(base, n, again, n)))
+            comparisons.append(Stratum(str(problem), Table(base, n, again, n)))
     return found
 
 
@@ -256,7 +254,7 @@ def cards_called(runs: int) -> None:
             print(f"   {problems:8}  {name:20}  {rates[0]:23}  {rates[1]}")
 
 
-BLANK = SolveRecord(
+BLANK = Solution(
     problem="",
     label="",
     family=None,
@@ -276,7 +274,7 @@ BLANK = SolveRecord(
 )
 
 
-def solved(rights: Sequence[bool]) -> list[SolveRecord]:
+def solved(rights: Sequence[bool]) -> list[Solution]:
     """Records that say only whether each problem was solved."""
     return [BLANK.model_copy(update={"problem": str(n), "correct": right}) for n, right in enumerate(rights)]
 
@@ -293,11 +291,11 @@ def wrong_only(before: bool, rate: float, chance: random.Random) -> bool:
 
 
 def committed(rates: Sequence[float], rule: CommitRule, redraw: Redraw, chance: random.Random) -> bool:
-    """Whether one of the looks at a domain, all against the same base run, commits a candidate like the base."""
+    """Whether one interim analysis of a domain, all against the same base run, commits a candidate like the base."""
     base = [chance.random() < rate for rate in rates]
     for number in range(1, LOOKS + 1):
         again = [redraw(before, rate, chance) for before, rate in zip(base, rates, strict=True)]
-        seen = look(solved(base), solved(again), domain="d", number=number, rule=rule, removes_only=False)
+        seen = analyse(solved(base), solved(again), domain="d", number=number, rule=rule, removes_only=False)
         if seen.accepted:
             return True
     return False
@@ -305,7 +303,7 @@ def committed(rates: Sequence[float], rule: CommitRule, redraw: Redraw, chance: 
 
 def commits(runs: int) -> None:
     family = LOOKS * DOMAINS * EPOCHS
-    print(f"\n3. Candidates that change nothing: up to {LOOKS} looks at each of {DOMAINS} domains in {EPOCHS} epochs")
+    print(f"\n3. Candidates that change nothing: {DOMAINS} domains, {EPOCHS} epochs, {LOOKS} interim analyses at most")
     print(f"   threshold 1 point, alpha = {ALPHA:.0%}; n = {runs} runs of {DOMAINS * EPOCHS} domains a row\n")
     print("   problems  rule                                     a domain commits        some domain of a run commits")
     rules: tuple[tuple[str, CommitRule, Redraw], ...] = (

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from kace.config import load_config
 from kace.problem import Problem
-from kace.solver.run import Run, manifest_of, solve_all
+from kace.solver.manifest import manifest_of
+from kace.solver.records import Solution
+from kace.solver.run import Run, solve_all
 from kace.solver.session import open_session
-from kace.solver.solution import Solution
 
 
 def run(n: int, latency: float, connections: int, watch: Callable[[Solution], None]) -> tuple[float, int]:

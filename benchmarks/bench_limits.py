@@ -103,7 +103,7 @@ def serve(reply_seconds: float) -> None:
 
 
 async def saturate(url: str, connections: int, calls: int) -> float:
-    model = opened(url, AdaptiveLimiter.fixed(connections))
+    model = opened(url, AdaptiveLimiter(connections, fixed=True))
     await model.complete(REQUEST)  # loads the SDK
     started = time.perf_counter()
     async with asyncio.TaskGroup() as group:

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.models.catalog import default_cache
-from kace.models.download import pull
-from kace.models.local import SLOTS, LocalModel, Room, open_local, usable_cores
+from kace.models.catalog import default_cache, pull
+from kace.models.engine import SLOTS, EngineSettings
+from kace.models.local import LocalModel, open_local, usable_cores
 
 SYSTEM = "You solve problems step by step and put the final answer in a box."
 QUESTION = "A train goes {} km at 60 km/h and returns at 40 km/h. Explain the average speed of the journey at length."
@@ -77,7 +77,9 @@ def question(number: int, tokens: int) -> Request:
 
 def measure_ours(arm: Arm, job: Job) -> float:
     async def run() -> float:
-        model = open_local(job.model, cache=job.path.parent, room=Room(slots=arm.slots, threads=arm.threads))
+        model = open_local(
+            job.model, cache=job.path.parent, settings=EngineSettings(slots=arm.slots, threads=arm.threads)
+        )
         try:
             await batch(model, arm.slots, 4)
             return await batch(model, arm.slots, job.tokens)

@@ -18,7 +18,7 @@ from kace.datasets.starter import load_split
 from kace.models.base import AttemptKey, ChatModel, Message, Request, Sampling, Usage, total
 from kace.models.provider import open_model
 from kace.problem import Problem
-from kace.retrieval.prompt import Context, solver_prompt
+from kace.retrieval.prompt import PromptContext, solver_prompt
 from kace.solver.tiers import LOCKED, Tier
 from kace.tree.card import Card, Difficulty, Provenance
 
@@ -53,7 +53,9 @@ class Arm:
 
 
 def messages(problem: Problem, tier: Tier, index: int, cards: list[Card], lens_first: bool) -> tuple[Message, ...]:
-    rendered = solver_prompt(problem.text, None if lens_first else tier.lenses[index], Context(tuple(cards))).messages
+    rendered = solver_prompt(
+        problem.text, None if lens_first else tier.lenses[index], PromptContext(tuple(cards))
+    ).messages
     if not lens_first:
         return rendered
     mark = Message(

@@ -28,8 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kace.config import load_config
-from kace.serve.desk import Offer
-from kace.serve.run import Door, run, spare_collector
+from kace.serve.app import ServerOptions, run, spare_collector
 from kace.web.server import Bind, listening
 
 TIERS = {"es_unanimous": 1, "ms_majority": 2}
@@ -107,7 +106,7 @@ def serve_here(latency: float) -> None:
 
     spare_collector()  # as the verb does
     with listening(Bind()) as port:
-        asyncio.run(run(Offer(config), port, Door(), ready=ready))
+        asyncio.run(run(ServerOptions(config), port, ready=ready))
 
 
 class Client:

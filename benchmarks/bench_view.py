@@ -11,6 +11,7 @@ Chromium, everything but the paint.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -28,7 +29,7 @@ from bench_evaluate import write_run
 from bench_tree import grown
 
 from kace.io import write_atomic
-from kace.tree.files import Image, image_text
+from kace.tree.state import TreeState, state_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -63,8 +64,8 @@ def make(folder: Path, size: int) -> Made:
     """A tree of so many cards and two runs of so many solves, unless they are there already."""
     tree = grown(size)
     if not (folder / "tree").exists():
-        image = Image(tree, generation=0, journal=0, frozen=None, trusted=True)
-        write_atomic(folder / "tree" / "cards.jsonl", image_text(image))
+        state = TreeState(tree, generation=0, journal=0, frozen=None, trusted=True)
+        write_atomic(folder / "tree" / "cards.jsonl", state_text(state))
         write_run(folder / "one", "one", size, 0.0)
         write_run(folder / "two", "two", size, 0.05)
     with (folder / "one" / "traces.jsonl").open(encoding="utf-8") as file:
@@ -74,15 +75,17 @@ def make(folder: Path, size: int) -> Made:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """`kace view` on the folder; its address."""
+    """`kace view` on the folder, which it has never read before; its address."""
     command = [sys.executable, "-m", "kace", "view", str(folder), "--port", "0", "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[0].rstrip("/")
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "KACE_CACHE_DIR": cache}  # noqa: TID251 - the environment of the other process
+        process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[0].rstrip("/")
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def fetched(url: str) -> tuple[float, bytes]:

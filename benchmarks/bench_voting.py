@@ -18,8 +18,8 @@ from itertools import combinations
 from pathlib import Path
 
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge
-from kace.solver.ladder import classes_of
+from kace.answers.judge import Judge, Verdict
+from kace.solver.vote import group
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 ATTEMPTS = DATA / "attempts_qwen2.5-coder-1.5b_math_l45_train200.jsonl.gz"
@@ -40,8 +40,12 @@ def recorded() -> list[list[str]]:
 async def ours(problems: list[list[str]]) -> float:
     start = time.perf_counter()
     async with Judge() as judge, asyncio.TaskGroup() as votes:
+
+        async def same(left: Answer, right: Answer) -> bool:
+            return await judge(left, right) is Verdict.SAME
+
         for texts in problems:
-            votes.create_task(classes_of([Answer.of(text) for text in texts], judge))
+            votes.create_task(group([Answer.of(text) for text in texts], same))
     return time.perf_counter() - start
 
 

@@ -21,8 +21,8 @@ from kace.models.base import AttemptKey
 from kace.models.cache import CallStore
 from kace.problem import Problem, load_problems
 from kace.retrieval.prompt import NOTHING
-from kace.solver.attempt import Attempt
 from kace.solver.ladder import Kit, attempt, grade
+from kace.solver.records import Attempt
 from kace.solver.session import open_session
 from kace.solver.tiers import LOCKED
 
@@ -52,8 +52,8 @@ async def measure(problem: Problem, kit: Kit) -> Rate:
             result = task.result()
             if not isinstance(result, Attempt):
                 raise result
-            answers.append(result.answer.text if result.answer else None)
-            right.append(await grade(problem, result.answer, kit.judge) is Verdict.SAME)
+            answers.append(result.answer)
+            right.append(await grade(problem, result.parsed, kit.judge) is Verdict.SAME)
     return Rate(problem, tuple(answers), tuple(right))
 
 

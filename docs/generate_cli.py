@@ -10,9 +10,19 @@ from pathlib import Path
 TREE = ("init", "show", "cards", "card", "add", "edit", "relocate", "deprecate", "log", "diff", "revert", "merge")
 TREE += ("freeze", "thaw", "verify", "import", "export")
 VERBS = (
-    *("", "solve", "learn", "learn report", "select", "train", "eval", "compare", "report", "reproduce", "transfer"),
-    *("view", "serve", "demo", "doctor", "models", "models list", "models pull", "models where"),
-    *("data", "data list", "data fetch", "data check", "data starter", "tree", *(f"tree {verb}" for verb in TREE)),
+    *(
+        "",
+        "demo",
+        "solve",
+        "serve",
+        "learn",
+        "learn report",
+        "learn select",
+        "tree",
+        *(f"tree {verb}" for verb in TREE),
+    ),
+    *("eval", "report", "reproduce", "view", "data", "data list", "data fetch", "data check", "data starter"),
+    *("models", "models list", "models pull", "models where", "doctor"),
 )
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from kace.io import write_atomic
 from kace.solver.tiers import ExitPath, TierName
-from kace.solver.trace import AttemptRecord, Damage, SolveRecord, read_trace
+from kace.solver.records import Attempt, Solution
+from kace.solver.trace import Damage, read_trace
 
 HERE = Path(__file__).resolve().parent
 STUDIES = ("starter/gate-0.5b", "starter/gate-1.5b", "math-hard/validation")
 ARMS = ("text-1", "turns-1", "turns-all", "placebo-turns-1")
 
-Solves = dict[tuple[str, int], SolveRecord]
+Solves = dict[tuple[str, int], Solution]
 
 
 def main(out: Path) -> None:
@@ -57,15 +58,15 @@ def _solves(study: str, arm: str) -> Solves:
     return found
 
 
-def _medium(solves: Sequence[SolveRecord]) -> list[AttemptRecord]:
+def _medium(solves: Sequence[Solution]) -> list[Attempt]:
     return [attempt for solve in solves for attempt in solve.attempts if attempt.tier == TierName.MS]
 
 
-def _right(attempts: Sequence[AttemptRecord]) -> str:
+def _right(attempts: Sequence[Attempt]) -> str:
     return f"{100 * sum(bool(attempt.correct) for attempt in attempts) / len(attempts):.1f} %"
 
 
-def _length(attempts: Sequence[AttemptRecord]) -> str:
+def _length(attempts: Sequence[Attempt]) -> str:
     return f"{sum(attempt.output for attempt in attempts) / len(attempts):.0f}"
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from kace.config import PAPER, load_config, user_cache
+from kace.config import PROFILES, load_config, profile_text, user_cache
 from kace.errors import UsageError
+from kace.learner.study import Settings
 from kace.models.budget import Price
-from kace.retrieval.selector import SPEAKS
+from kace.solver.manifest import modern_config
 from kace.solver.tiers import TierName
 
 
@@ -26,11 +28,49 @@ def test_the_default_is_the_embedded_model():
     assert config.source("seed") == "default"
 
 
-def test_what_fits_is_shown_worked_by_default_and_the_papers_way_is_one_setting_each():
-    config = load_config(env={})
-    assert (config.cards_at, config.min_relevance) == ("turns", SPEAKS)
-    paper = load_config(env={"KACE_CARDS_AT": "instructions", "KACE_MIN_RELEVANCE": "0"})
-    assert {name: getattr(paper, name) for name in PAPER} == PAPER
+ROOT = Path(__file__).resolve().parents[1]
+HEADLINE = ROOT / "experiments" / "starter"
+
+
+@pytest.mark.parametrize(("solver", "more"), [("1.5b", {}), ("0.5b", {"max_cards": 1})])
+def test_the_default_profile_is_what_the_published_gains_were_measured_with(solver: str, more: dict[str, object]):
+    manifest = json.loads((HEADLINE / f"test-{solver}" / "runs" / "kace" / "run.json").read_text(encoding="utf-8"))
+    ours = load_config(more, env={}).retrieval.model_dump(mode="json", exclude_none=True)
+    assert modern_config(manifest["config"])["retrieval"] == ours
+    remembered = load_config({"tree": HEADLINE / f"test-{solver}" / "tree"}, env={}).retrieval
+    assert remembered.model_dump(mode="json", exclude_none=True) == ours
+    learned = json.loads((HEADLINE / f"gate-{solver}" / "trees" / "learned" / "learn" / "learn.json").read_text())
+    settings = Settings.model_validate(PROFILES["default"]["learning"]).model_dump(mode="json")
+    assert learned["settings"] == settings
+
+
+def test_the_papers_way_is_one_profile():
+    paper = load_config({"profile": "paper"}, env={}).retrieval
+    assert (paper.router, paper.relevance_threshold, paper.placement) == ("model", 0.0, "instructions")
+    assert Settings.model_validate(PROFILES["paper"]["learning"]).examples == 0
+
+
+def test_a_tree_is_read_by_the_profile_it_remembers_unless_told_otherwise(tmp_path: Path):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    kept = load_config({"max_cards": 2, "router": "words"}, env={}).retrieval
+    (tree / "profile.toml").write_text(profile_text(kept.model_dump(mode="json"), {"epochs": 3}))
+    assert load_config({"tree": tree}, env={}).retrieval == kept
+    assert load_config({"tree": tree / "snapshots" / "epoch-1.jsonl"}, env={}).retrieval == kept
+    assert load_config({"tree": tree, "max_cards": 5}, env={}).retrieval.max_cards == 5
+    assert load_config({"tree": tree, "profile": "paper"}, env={}).retrieval.router == "model"
+    assert load_config({"tree": tree}, env={}).source("retrieval.router") == "profile"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("[reading]\n", "'reading'"), ("[retrieval]\nmax_card = 1\n", "max_card"), ("x = 1\n", "'x'")]
+)
+def test_a_profile_that_cannot_be_read_is_one_error(tmp_path: Path, text: str, said: str):
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        load_config({"profile": str(tmp_path / "mine.toml")}, env={})
+    with pytest.raises(UsageError, match="unknown profile 'papper'; did you mean 'paper'"):
+        load_config({"profile": "papper"}, env={})
 
 
 def test_another_model_gets_the_papers_caps():

@@ -36,8 +36,19 @@ def test_every_file_a_page_names_exists(page: Path):
         assert (ROOT / name).exists(), name
 
 
-def test_the_card_of_the_page_on_cards_is_a_card():
-    (example,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "cards.md").read_text(encoding="utf-8"), re.DOTALL)
+def test_every_file_of_the_walks_exists_and_no_walk_is_longer_than_twenty():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walks = re.findall(r"## One \w[^\n]* file by file\n(.*?)(?=\n## )", text, re.DOTALL)
+    assert len(walks) == 3
+    for walk in walks:
+        files = set(re.findall(r"`([\w/]+\.(?:py|html))`", walk))
+        assert len(files) <= 20
+        assert not [name for name in files if not (ROOT / "src" / "kace" / name).exists()]
+
+
+def test_the_card_of_the_page_on_concepts_is_a_card():
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     assert read_card(example).triggers == ("two stamp values", "largest impossible amount")
 
 

@@ -10,19 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import PAPER, load_config
+from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.learner.loop import learn
-from kace.learner.opening import Plan, open_study
-from kace.learner.settings import Settings
+from kace.learner.study import LearnPlan, Settings, open_study
 from kace.models.replay import Replay
+from kace.solver.records import Solution
 from kace.solver.run import solve_all
 from kace.solver.session import open_session
-from kace.solver.solution import Solution
 from kace.solver.summary import Summary
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import SolveRecord, read_trace
-from kace.systems.base import SYSTEMS
+from kace.solver.trace import read_trace
+from kace.systems.registry import spec_of
 from kace.tree.store import TreeStore, open_tree
 from tests.command import run_kace
 
@@ -38,10 +37,10 @@ def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
     summary = Summary()
 
     def keep(solution: Solution) -> None:
-        summary.add(SolveRecord.of(solution))
+        summary.add(solution)
 
     async def work() -> None:
-        config = load_config({"preset": "starter", "seed": 0, **PAPER}, env={})
+        config = load_config({"preset": "starter", "seed": 0, "profile": "paper"}, env={})
         async with open_session(config, model=Replay.open(RATES)) as session:
             await solve_all(load_split("test"), session.kit, 8, keep)
 
@@ -52,8 +51,8 @@ def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
 
 
 def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path):
-    config = load_config({"preset": "starter", "teacher": "exchange/unused", **PAPER}, env={})
-    plan = Plan(load_split("train")[:16], config, Settings(impact_runs=1, refine=1, examples=0), tmp_path / "tree")
+    config = load_config({"preset": "starter", "teacher": "exchange/unused", "profile": "paper"}, env={})
+    plan = LearnPlan(load_split("train")[:16], config, Settings(impact_runs=1, refine=1, examples=0), tmp_path / "tree")
 
     async def work() -> str:
         solver, teacher = Replay.open(LEARNED), Replay.open(LEARNED, teacher=True)
@@ -70,7 +69,7 @@ def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path
 def test_the_published_table_of_all_systems_comes_out_of_its_votes(tmp_path: Path):
     here = SYSTEMS_RUN.relative_to(ROOT)
     arms = (SYSTEMS_RUN / "arms.txt").read_text().split()
-    assert set(arms) <= set(SYSTEMS)
+    assert all(spec_of(arm) for arm in arms), "old names are known, too"
     runs = [str(here / "runs" / name) for name in arms]
     drawn = ["--tree", str(here / "tree"), "--format", "md", "--out", str(tmp_path), "--plots", str(tmp_path / "plots")]
     done = run_kace(ROOT, "report", *runs, *drawn, KACE_CACHE_DIR=str(tmp_path / "cache"))
@@ -109,7 +108,7 @@ def test_no_published_vote_of_outside_data_has_an_expected_answer():
     assert len(runs) > 20
     for run in runs:
         for line in read_trace(run / "traces.jsonl.gz"):
-            assert isinstance(line.content, SolveRecord)
+            assert isinstance(line.content, Solution)
             assert line.content.expected is None
 
 

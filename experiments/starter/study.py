@@ -20,15 +20,17 @@ from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import compare
 from kace.solver.ladder import fallback
 from kace.problem import Problem
-from kace.retrieval.selector import SPEAKS, Telling
+from kace.retrieval.gate import RelevanceGate
 from kace.tree.store import open_tree
 from kace.solver.tiers import LOCKED
-from kace.solver.trace import Damage, SolveRecord, read_trace
+from kace.solver.records import Solution
+from kace.solver.trace import Damage, read_trace
 from kace.solver.vote import AnswerClass, count
 
 HERE = Path(__file__).resolve().parent
 SOLVERS = ("0.5b", "1.5b")
 HOUSE = "house_conventions"
+THRESHOLD = 2.0
 GATES = (2, 3, 4)
 SEEN = {problem.family for problem in generate_set(200, 1, "train")}
 TEST = {problem.id: problem for problem in generate_set(1000, 1, "test")}
@@ -54,8 +56,8 @@ def _page() -> Iterator[str]:
         folder = HERE / f"test-{solver}"
         arms = [_named(folder, name) for name in (folder / "arms.txt").read_text().split()]
         tiered, kace, wary = arms[:3]
-        told = telling_words(folder / "tree")
-        known = {problem for problem, most in told.items() if most >= SPEAKS}
+        told = best_scores(folder / "tree")
+        known = {problem for problem, most in told.items() if most >= THRESHOLD}
         yield ""
         yield f"## Qwen2.5-Coder {solver.upper()}"
         yield ""
@@ -96,12 +98,13 @@ def _cell(base: Arm, arm: Arm, belongs: Callable[[Problem], bool]) -> str:
     return f"{100 * right:.1f}, {100 * found.difference:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
-def telling_words(tree: Path) -> Mapping[str, float]:
-    """For every test problem the telling words that it shares with the card of MS that knows it best."""
-    cards = open_tree(tree).cards.values()
-    telling = Telling(cards)
-    medium = [card for card in cards if card.difficulty_tag is Difficulty.MEDIUM]
-    return {id: max(telling.shared(problem.text, card) for card in medium) for id, problem in TEST.items()}
+def best_scores(folder: Path) -> Mapping[str, float]:
+    """For every test problem the highest relevance score of a card of MS."""
+    tree = open_tree(folder)
+    gate = RelevanceGate(tree, THRESHOLD)
+    medium = [card.card_id for card in tree if card.difficulty_tag is Difficulty.MEDIUM]
+    scores = {id: gate.scores(problem.text) for id, problem in TEST.items()}
+    return {id: max(found.get(card, 0.0) for card in medium) for id, found in scores.items()}
 
 
 def _behind(arm: Arm, tiered: Arm, told: Mapping[str, float], gate: float) -> Arm:
@@ -128,7 +131,7 @@ def direct(wary: Arm, known: Set[str]) -> Arm:
     return replace(wary, name="kace-direct (recounted)", rows=rows)
 
 
-def without_es(solve: SolveRecord) -> tuple[bool, int]:
+def without_es(solve: Solution) -> tuple[bool, int]:
     """Whether the solve is right without its ES attempts, and the calls it then takes."""
     skipped, stop = LOCKED[0].attempts, 0
     classes = [

@@ -2,7 +2,7 @@
 
 >>> import kace
 >>> solution = kace.solve("What is 6 times 7?", model="scripted/steady")
->>> solution.answer.text, solution.exit.value
+>>> solution.answer, solution.exit.value
 ('42', 'es_unanimous')
 """
 
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from kace.errors import BudgetExceeded, DataError, KaceError, UsageError
     from kace.models.base import ChatModel, Reply, Request
     from kace.problem import Problem, load_problems
-    from kace.solver.attempt import Attempt, Outcome
-    from kace.solver.solution import Solution
+    from kace.solver.records import Attempt, Outcome, Solution
     from kace.solver.tiers import LOCKED, ExitPath
 
 _HOME = {
     "asolve": "api",
     "solve": "api",
-    "Attempt": "solver.attempt",
-    "Outcome": "solver.attempt",
+    "Attempt": "solver.records",
+    "Outcome": "solver.records",
     "Config": "config",
     "load_config": "config",
     "BudgetExceeded": "errors",
@@ -37,7 +36,7 @@ _HOME = {
     "Request": "models.base",
     "Problem": "problem",
     "load_problems": "problem",
-    "Solution": "solver.solution",
+    "Solution": "solver.records",
     "LOCKED": "solver.tiers",
     "ExitPath": "solver.tiers",
 }

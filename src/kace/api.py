@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
 
 from kace.config import Config, load_config
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problem import Problem, check_problem_text
 from kace.solver.ladder import Observer, climb
+from kace.solver.records import Solution
 from kace.solver.session import open_session
-from kace.solver.solution import Solution
 from kace.tree.store import open_tree
-
-T = TypeVar("T")
 
 
 async def asolve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
@@ -57,27 +53,10 @@ async def asolve_config(
 
 def solve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
     """Solve one problem, from code that is not async (a notebook, too). See `asolve`."""
-    return _run(asolve(problem, model, **settings))
-
-
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    coroutine = asolve(problem, model, **settings)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    # A notebook already runs a loop in this thread: give the work one of its own.
-    result: list[T] = []
-    failure: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            result.append(asyncio.run(coroutine))
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]
+    with ThreadPoolExecutor(1) as pool:  # a notebook already runs a loop in this thread: give the work one of its own
+        return pool.submit(asyncio.run, coroutine).result()

@@ -1,11 +1,13 @@
-"""One frozen configuration: defaults < preset < file < environment < flags, and each value knows its source.
+"""One frozen configuration: defaults < preset < profile < file < environment < flags. Each value knows its source.
 
-The only module that reads the environment.
+A profile is how a tree is learned and read. A tree remembers the profile it was learned with, and is read by it unless
+another is named. This is the only module that reads the environment.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -18,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, V
 from kace.errors import UsageError
 from kace.models.budget import Caps, Price
 from kace.redact import public_url
-from kace.retrieval.selector import SPEAKS
 from kace.solver.preset import PRESETS, TierSampling, default_preset
 from kace.solver.tiers import TierName
 
@@ -33,11 +34,55 @@ SHARED_ENV = {
 }
 """Variables other tools use too; the same setting under our own prefix wins over them."""
 
-PAPER: Mapping[str, object] = MappingProxyType({"cards_at": "instructions", "min_relevance": 0.0})
-"""How the paper reads a tree: the whole block, as text. Before these were settings, every tree was read so."""
+PROFILE_FILE = "profile.toml"
+"""What a tree remembers of how it was learned, in its directory."""
 
 T = TypeVar("T")
-Source = Literal["default", "preset", "file", "env", "flag"]
+Source = Literal["default", "preset", "profile", "file", "env", "flag"]
+
+
+class RetrievalConfig(BaseModel):
+    """How a tree is read. The defaults are what the published gains were measured with."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    router: Literal["model", "words", "cards"] = "cards"
+    """Who names a problem's domain: the solver's model in a call, the words it shares with the registry, or the most
+    relevant card of the tree (no call either)."""
+    relevance_threshold: Annotated[float, Field(ge=0, le=100)] = 2.0
+    """A card with demonstrations is shown only where its relevance score for the problem reaches this. 0 shows the
+    whole block."""
+    ranking: Literal["words", "meaning"] = "words"
+    """How a block is ranked: BM25, or embeddings (an extra)."""
+    max_cards: Annotated[int, Field(ge=1)] | None = None
+    """Cards an attempt reads at most: the best-ranked of its block."""
+    max_card_tokens: Annotated[int, Field(ge=1)] = 5_000
+    """A larger block is ranked and cut to this."""
+    placement: Literal["instructions", "problem", "demonstrations"] = "demonstrations"
+    """Where cards are placed: after the instructions, before the problem, or as few-shot demonstrations. A card without
+    demonstrations is then placed after the instructions."""
+    es_policy: Literal["locked", "skip", "no-exit"] = "locked"
+    """Beyond the paper: where a card covers a problem, skip ES, or make its attempts and never exit there."""
+    refine_domain: bool = False
+    """Route again after a failed MS, with its attempts in view."""
+
+    @property
+    def threshold(self) -> float:
+        """The relevance threshold."""
+        return self.relevance_threshold
+
+
+PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = MappingProxyType(
+    {
+        "default": {"learning": {"epochs": 1, "add_runs": 1, "confident": True, "refine": 0, "impact_runs": 4}},
+        "paper": {
+            "retrieval": {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"},
+            "learning": {"examples": 0},
+        },
+    }
+)
+"""Named ways to learn and read a tree. What a profile leaves out is at the default of its class. `default` is what the
+published gains were measured with; `paper` is the paper's loop and reading."""
 
 
 class Draw(BaseModel):
@@ -93,26 +138,12 @@ class Config(BaseModel):
     early_stop: bool = False
     tree: Path | None = None
     """The epistemic tree that MS and HS read from; without one, the ladder climbs on the problem alone."""
-    max_card_tokens: Annotated[int, Field(ge=1)] = 5_000
-    """A larger block is ranked and cut to this."""
-    max_cards: Annotated[int, Field(ge=1)] | None = None
-    """Cards an attempt reads at most: the best-ranked of its block."""
-    min_relevance: Annotated[float, Field(ge=0, le=100)] = SPEAKS
-    """Cards with a worked example are left out unless the problem shares so many telling words with them: none may be
-    left. 0 shows the block whatever fits."""
-    rank_by: Literal["words", "meaning"] = "words"
-    """How a block is ranked: BM25, or embeddings (an extra)."""
-    place_by: Literal["model", "words", "cards"] = "model"
-    """Who says which domain a problem is of: the solver's model in a call, the words it shares with the registry, or a
-    card of the tree that speaks of it."""
-    cards_at: Literal["instructions", "problem", "turns"] = "turns"
-    """Where cards stand: after the instructions, where prefix caches reach them, right before the problem, or as turns
-    of the conversation, in which the problems of their examples were asked and solved. A card without an example then
-    stands after the instructions."""
-    direct: bool = False
-    """Beyond the paper: a problem that a card of the tree speaks of begins at MS."""
-    refine_domain: bool = False
-    """Classify again after a failed MS, with its attempts in view."""
+    retrieval: RetrievalConfig = RetrievalConfig()
+    """How the tree is read."""
+    profile: str | None = Field(default=None, exclude=True)
+    """`default`, `paper`, or a TOML file with [retrieval] and [learning]; left out, the tree's own."""
+    problem_texts: bool = Field(default=True, exclude=True)
+    """Keep problem texts in the run directory."""
     synthesis: bool = False
     """Where HS fails its gate, the teacher gathers what its attempts agree on, and the solver finishes from it."""
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -186,15 +217,26 @@ def load_config(
         ("flag", {name: value for name, value in (flags or {}).items() if value is not None}),
     ]
     values: dict[str, object] = {"cache_dir": user_cache(env)}
+    retrieval: dict[str, object] = {}
     sources: dict[str, Source] = {}
     for source, layer in layers:
         for name, value in layer.items():
-            if name not in Config.model_fields or name == "sources":
+            if name in RetrievalConfig.model_fields:
+                retrieval[name], sources[f"retrieval.{name}"] = value, source
+            elif name == "retrieval" and isinstance(value, Mapping):
+                retrieval |= value
+                sources |= {f"retrieval.{key}": source for key in value}
+            elif name in Config.model_fields and name != "sources":
+                values[name], sources[name] = value, source
+            else:
+                known = {**Config.model_fields, **RetrievalConfig.model_fields}
                 raise UsageError(
-                    f"unknown setting '{name}' from {source}{_nearest(name, Config.model_fields)}",
+                    f"unknown setting '{name}' from {source}{_nearest(name, known)}",
                     fix="see docs/quickstart.md for the settings",
                 )
-            values[name], sources[name] = value, source
+    chosen = profile_of(_text_or_none(values.get("profile")), values.get("tree")).get("retrieval", {})
+    sources = {**{f"retrieval.{key}": "profile" for key in chosen}, **sources}
+    values["retrieval"] = {**chosen, **retrieval}
     if "preset" not in values:
         values["preset"] = default_preset(_text_or_none(values.get("model")))
     preset = str(values["preset"])
@@ -206,6 +248,37 @@ def load_config(
         return Config.model_validate({**values, "sources": sources})
     except ValidationError as error:
         raise UsageError(_explain(error, sources), fix="correct the value and run again") from None
+
+
+def profile_of(name: str | None, tree: object = None) -> Mapping[str, Mapping[str, object]]:
+    """The sections of a profile: the one named, else the one a tree remembers, else the default."""
+    if name is not None and name in PROFILES:
+        return PROFILES[name]
+    path = Path(name) if name else _remembered(Path(str(tree))) if tree else None
+    if path is None:
+        return PROFILES["default"]
+    if name and not path.is_file():
+        raise UsageError(f"unknown profile '{name}'{_nearest(name, PROFILES)}", fix="or name a TOML file")
+    found = _from_file(path)
+    for section, values in found.items():
+        if section not in ("retrieval", "learning") or not isinstance(values, dict):
+            raise UsageError(f"{path}: '{section}' is no part of a profile", fix="use [retrieval] and [learning]")
+    return {section: values for section, values in found.items() if isinstance(values, dict)}
+
+
+def _remembered(tree: Path) -> Path | None:
+    """The profile of a tree's directory, also for one of its snapshots."""
+    places = (tree / PROFILE_FILE, tree.parent.parent / PROFILE_FILE if tree.parent.name == "snapshots" else tree)
+    return next((place for place in places if place.name == PROFILE_FILE and place.is_file()), None)
+
+
+def profile_text(retrieval: Mapping[str, object], learning: Mapping[str, object]) -> str:
+    """A profile as TOML, every setting named. What is not set is left out."""
+
+    def lines(values: Mapping[str, object]) -> list[str]:
+        return [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
+
+    return "\n".join(("[retrieval]", *lines(retrieval), "", "[learning]", *lines(learning), ""))
 
 
 def user_cache(env: Mapping[str, str] | None = None) -> Path:

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from kace.answers.extract import Answer
@@ -37,45 +38,51 @@ class Check:
 
 def examine(config: Config) -> Iterator[Check]:
     """Every check, in the order in which a solve would meet the trouble."""
-    yield _python()
-    yield _settings(config)
-    yield from _model(config)
-    yield from _teacher(config)
+    ok = sys.version_info >= (3, 11)
+    yield Check("python", ok, platform.python_version(), "" if ok else "kace needs Python 3.11 or newer")
+    given = ", ".join(f"{name} from {source}" for name, source in sorted(config.sources.items()) if name not in SECRET)
+    yield Check("settings", True, f"preset {config.preset}" + (f"; {given}" if given else ""))
+    yield from _until_refused("model", _model(config))
+    yield from _until_refused("teacher model", _teacher(config))
     yield asyncio.run(_equivalence())
     yield _writable("cache directory", config.cache_dir, "set KACE_CACHE_DIR to a directory you can write")
     yield _writable("run directory", Path("runs"), "run from a directory you can write, or give --out")
 
 
-def _python() -> Check:
-    ok = sys.version_info >= (3, 11)
-    return Check("python", ok, platform.python_version(), "" if ok else "kace needs Python 3.11 or newer")
-
-
-def _settings(config: Config) -> Check:
-    given = ", ".join(f"{name} from {source}" for name, source in sorted(config.sources.items()) if name not in SECRET)
-    return Check("settings", True, f"preset {config.preset}" + (f"; {given}" if given else ""))
+def _until_refused(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """The checks up to the one that raises a user error, which is a failed check of this name."""
+    try:
+        yield from checks
+    except KaceError as error:
+        yield Check(name, False, error.message, error.fix)
 
 
 def _model(config: Config) -> Iterator[Check]:
+    from kace.models.provider import open_model
+
     provider = config.model.partition("/")[0]
     if provider == "local":
-        yield from _local(config)
+        installed = find_spec("xllamacpp") is not None
+        fix = "" if installed else "pip install 'kace[local]'"
+        detail = "llama.cpp through xllamacpp" if installed else "xllamacpp is not installed"
+        yield Check("engine", installed, detail, fix)
+        yield from _until_refused("weights", _weights(config)) if installed else ()
     elif provider == "openai":
         yield _key(config)
         yield _endpoint(config)
     elif provider == "anthropic":
-        yield from _anthropic(config)
+        from kace.models.anthropic import require_sdk
+
+        require_sdk()
+        yield Check("sdk", True, "anthropic is installed")
+        open_model(config)
+        yield Check("key", True, "given" if config.anthropic_api_key else "none; your own gateway may not need one")
     elif provider == "exchange":
         folder = Path(config.model.partition("/")[2]).expanduser()
         yield _writable("exchange", folder, "name a folder you can write, as exchange/FOLDER")
     else:
-        from kace.models.provider import open_model
-
-        try:
-            open_model(config)
-            yield Check("model", True, config.model)
-        except KaceError as error:
-            yield Check("model", False, error.message, error.fix)
+        open_model(config)
+        yield Check("model", True, config.model)
 
 
 def _teacher(config: Config) -> Iterator[Check]:
@@ -86,27 +93,11 @@ def _teacher(config: Config) -> Iterator[Check]:
     if provider == "replay":
         from kace.models.replay import Replay
 
-        try:
-            Replay.open(Path(name), teacher=True)
-            yield Check("teacher model", True, config.teacher)
-        except KaceError as error:
-            yield Check("teacher model", False, error.message, error.fix)
+        Replay.open(Path(name), teacher=True)
+        yield Check("teacher model", True, config.teacher)
     else:
         for check in _model(config.for_teacher()):
             yield replace(check, name=f"teacher {check.name}")
-
-
-def _anthropic(config: Config) -> Iterator[Check]:
-    from kace.models.anthropic import require_sdk
-    from kace.models.provider import open_model
-
-    try:
-        require_sdk()
-        yield Check("sdk", True, "anthropic is installed")
-        open_model(config)
-        yield Check("key", True, "given" if config.anthropic_api_key else "none; your own gateway may not need one")
-    except KaceError as error:
-        yield Check("model", False, error.message, error.fix)
 
 
 def _key(config: Config) -> Check:
@@ -133,9 +124,8 @@ def _endpoint(config: Config) -> Check:
     except (OSError, ValueError, AttributeError) as error:
         return Check("endpoint", False, one_line(f"{base}: {error}"), "is the server up, and the address right?")
     if listed and name not in listed:
-        return Check(
-            "endpoint", False, one_line(f"{base} has no model '{name}'"), f"choose one of {', '.join(listed[:5])}"
-        )
+        fix = f"choose one of {', '.join(listed[:5])}"
+        return Check("endpoint", False, one_line(f"{base} has no model '{name}'"), fix)
     return Check("endpoint", True, one_line(f"{base} answers and has '{name}'"))
 
 
@@ -150,30 +140,17 @@ async def _equivalence() -> Check:
     return Check("equivalence", True, "the worker compares expressions and was ended again")
 
 
-def _local(config: Config) -> Iterator[Check]:
-    from importlib.util import find_spec
-
-    if find_spec("xllamacpp") is None:
-        yield Check("engine", False, "xllamacpp is not installed", "pip install 'kace[local]'")
-        return
-    yield Check("engine", True, "llama.cpp through xllamacpp")
-    yield _weights(config)
-
-
-def _weights(config: Config) -> Check:
+def _weights(config: Config) -> Iterator[Check]:
     from kace.models.catalog import SUFFIX, find, is_present, path_of, weights_at
     from kace.models.provider import weights_folder
 
     name, cache = config.model.partition("/")[2], weights_folder(config)
-    try:
-        if name.endswith(SUFFIX):
-            return Check("weights", True, f"{name}, sha256 {weights_at(Path(name).expanduser(), cache)[:12]}...")
-        weights = find(name)
-    except KaceError as error:
-        return Check("weights", False, error.message, error.fix)
-    if is_present(weights, cache):
-        return Check("weights", True, f"{path_of(weights, cache)}, verified by sha256")
-    return Check("weights", False, f"local/{name} is not in {cache}", f"kace models pull {name}")
+    if name.endswith(SUFFIX):
+        yield Check("weights", True, f"{name}, sha256 {weights_at(Path(name).expanduser(), cache)[:12]}...")
+    elif is_present(weights := find(name), cache):
+        yield Check("weights", True, f"{path_of(weights, cache)}, verified by sha256")
+    else:
+        yield Check("weights", False, f"local/{name} is not in {cache}", f"kace models pull {name}")
 
 
 def _writable(name: str, path: Path, fix: str) -> Check:

@@ -1,4 +1,4 @@
-"""Errors meant for the operator: one line that says what is wrong, where, and the fix.
+"""User errors: one line that says what is wrong, where, and the fix.
 
     KaceError                exit 1, something outside the program refused
     ├── UsageError           exit 2, the command or the configuration is wrong
@@ -6,14 +6,14 @@
     ├── BudgetExceeded       exit 1, a cap was reached; everything paid for is kept
     └── Outstanding          exit 0, requests wait for replies that somebody writes; nothing is wrong
 
-A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.solver.attempt`).
+A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.solver.records`).
 """
 
 from __future__ import annotations
 
 
 class KaceError(Exception):
-    """Something the operator can mend; `fix` says how."""
+    """An error that the user can fix; `fix` says how."""
 
     exit_code = 1
 
@@ -41,16 +41,13 @@ class BudgetExceeded(KaceError):
 
 
 class Outstanding(KaceError):
-    """Requests lie in an exchange folder without a reply. The same command goes on once the replies are there."""
+    """Requests lie in an exchange folder without a reply. The same command resumes once the replies are there."""
 
     exit_code = 0
 
     def __init__(self, requests: tuple[str, ...]) -> None:
         self.requests = requests
         """Paths of the request files, each once and in order."""
-        first = requests[0] if requests else "none"
-        rest = f" and {len(requests) - 1} more" if len(requests) > 1 else ""
-        super().__init__(
-            f"{len(requests)} request{'' if len(requests) == 1 else 's'} without a reply: {first}{rest}",
-            fix="write each reply into the file that its request names, then run the same command",
-        )
+        first, rest = requests[0] if requests else "none", f" and {len(requests) - 1} more" if len(requests) > 1 else ""
+        what = f"{len(requests)} request{'' if len(requests) == 1 else 's'} without a reply: {first}{rest}"
+        super().__init__(what, fix="write each reply into the file that its request names, then run the same command")

@@ -7,9 +7,9 @@ import fcntl
 import gzip
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from kace.errors import KaceError
 
@@ -28,7 +28,11 @@ def write_atomic(path: Path, content: str | bytes) -> None:
         with contextlib.suppress(OSError):
             temp.unlink()
         raise (cannot_write(path, error) if isinstance(error, OSError) else error) from None
-    _sync_directory(path.parent)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 class LineLog:
@@ -45,11 +49,9 @@ class LineLog:
 
     def append(self, line: str) -> int:
         """Add one line and return the offset it begins at. A line that did not fit is taken back."""
-        data = line.encode() + b"\n"
-        start = self._end
+        data, start = line.encode() + b"\n", self._end
         try:
-            written = os.write(self._fd, data)
-            if written != len(data):
+            if os.write(self._fd, data) != len(data):
                 os.ftruncate(self._fd, start)
                 raise OSError(28, "no space left on device")
         except OSError as error:
@@ -71,16 +73,18 @@ class LineLog:
     def __enter__(self) -> LineLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def whole_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Line number, offset and content of each complete line; a torn last line is not one. Reads `.gz` too."""
-    offset = 0
+def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
+    """Line number, offset and content of each complete line from an offset on, numbered from there. Reads `.gz` too.
+
+    A torn last line is not one.
+    """
+    offset = start
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        file.seek(start)
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
@@ -103,32 +107,37 @@ def cut_torn_tail(fd: int) -> int:
     return end
 
 
-def lock_folder(folder: Path) -> int:
-    """Take a folder's lock and return its descriptor; closing it lets go, and so does the kernel at any death."""
+def lock_folder(folder: Path, seconds: float = 0.0) -> int:
+    """Take a folder's lock, waiting so long for it, and return its descriptor.
+
+    Closing the descriptor releases the lock, and so does the kernel however the process dies.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise cannot_write(folder, error) from None
+    deadline = time.monotonic() + seconds
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    held, end = f"has been locked by another process for {seconds:.0f} s", "end it"
+                    if not seconds:
+                        held, end = "is being written by another process", "choose another --out"
+                    raise KaceError(f"{folder} {held}", fix=f"wait for it, or {end}") from None
+                time.sleep(0.002)
+            except OSError as error:  # a file system without locks
+                raise cannot_write(folder / "lock", error) from None
+    except BaseException:
         os.close(lock)
-        raise KaceError(
-            f"{folder} is being written by another process", fix="wait for it, or choose another --out"
-        ) from None
-    return lock
+        raise
 
 
 def cannot_write(path: Path, error: OSError) -> KaceError:
-    """The operator's line for a failed write."""
+    """The error of a failed write."""
     reason = (error.strerror or str(error)).lower()
     return KaceError(f"cannot write {path}: {reason}", fix="check free space and permissions, or choose another place")
-
-
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from kace.errors import DataError
 
@@ -51,14 +52,17 @@ def read_problems(path: Path, fields: Mapping[str, str] | None = None) -> Iterat
     it. The first bad line raises `DataError` with file and line number, and so does a repeated problem.
     """
     seen: dict[str, int] = {}
-    with _open(path) as stream:
+    try:
+        opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(f"{path}: {reason}", fix="give a JSONL file, one problem a line") from None
+    with opened as stream:
         for number, row in _rows(stream, path):
-            problem = _problem(row, fields or {}, f"{path}:{number}")
+            problem = problem_of(row, f"{path}:{number}", fields)
             if problem.id in seen:
-                raise DataError(
-                    f"{path}:{number}: the same problem text as line {seen[problem.id]}",
-                    fix="remove one of the two lines",
-                )
+                what = f"the same problem text as line {seen[problem.id]}"
+                raise DataError(f"{path}:{number}: {what}", fix="remove one of the two lines")
             seen[problem.id] = number
             yield problem
     if not seen:
@@ -73,38 +77,26 @@ def load_problems(path: Path, fields: Mapping[str, str] | None = None) -> tuple[
 def problem_rows(problems: Iterable[Problem]) -> Iterator[str]:
     """Problems as JSONL lines that `read_problems` reads back; empty fields are left out."""
     for problem in problems:
-        row = {
-            "id": problem.label,
-            "problem": problem.text,
-            "answer": problem.answer,
-            "domain": problem.domain,
-            "family": problem.family,
-            "solution": problem.solution,
-        }
+        row = {"id": problem.label, "problem": problem.text, "answer": problem.answer}
+        row |= {"domain": problem.domain, "family": problem.family, "solution": problem.solution}
         yield json.dumps({key: value for key, value in row.items() if value}, ensure_ascii=False)
 
 
-def _open(path: Path) -> IO[bytes]:
-    try:
-        if path.suffix == ".gz":
-            return cast(IO[bytes], gzip.open(path, "rb"))
-        return path.open("rb")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(f"{path}: {reason}", fix="give a JSONL file, one problem a line") from None
+def problems_hash(problems: Sequence[Problem]) -> str:
+    """The content hash of labelled problems in their order, as the manifests of learning and selection hold it."""
+    content = [[problem.id for problem in problems], [problem.answer for problem in problems]]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _rows(stream: IO[bytes], path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    number = 0
-    while True:
-        number += 1
+def _rows(stream: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    for number in count(1):
+        where = f"{path}:{number}"
         try:
             line = stream.readline(MAX_LINE_BYTES + 1)
         except (OSError, EOFError) as error:
-            raise DataError(f"{path}:{number}: cannot read on: {error}", fix="is the file complete?") from None
+            raise DataError(f"{where}: cannot read on: {error}", fix="is the file complete?") from None
         if not line:
             return
-        where = f"{path}:{number}"
         if len(line) > MAX_LINE_BYTES:
             raise DataError(f"{where}: line is longer than {MAX_LINE_BYTES // 1_000_000} MB", fix="one problem a line")
         try:
@@ -115,13 +107,16 @@ def _rows(stream: IO[bytes], path: Path) -> Iterator[tuple[int, dict[str, object
         except UnicodeDecodeError:
             raise DataError(f"{where}: not UTF-8", fix="save the file as UTF-8") from None
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: not JSON ({_short(error)})", fix="one JSON object a line") from None
+            reason = str(error).split("\n")[0][:80] or type(error).__name__
+            raise DataError(f"{where}: not JSON ({reason})", fix="one JSON object a line") from None
         if not isinstance(row, dict):
             raise DataError(f"{where}: a {type(row).__name__}, not an object", fix='write {"problem": "..."}')
         yield number, row
 
 
-def _problem(row: Mapping[str, object], fields: Mapping[str, str], where: str) -> Problem:
+def problem_of(row: Mapping[str, object], where: str, fields: Mapping[str, str] | None = None) -> Problem:
+    """A problem from one row of a file; `DataError` says what is wrong with it."""
+    fields = fields or {}
     text_field = fields.get("problem") or next((name for name in TEXT_FIELDS if name in row), "problem")
     answer_field = fields.get("answer") or next((name for name in ANSWER_FIELDS if name in row), "answer")
     text = _text(row, text_field, where)
@@ -134,17 +129,15 @@ def _problem(row: Mapping[str, object], fields: Mapping[str, str], where: str) -
         label=_text(row, fields.get("id", "id"), where),
         domain=_text(row, fields.get("domain", "domain"), where) or None,
         family=_text(row, "family", where) or None,
-        solution=_text(row, "solution", where) or None,
+        solution=_text(row, fields.get("solution", "solution"), where) or None,
     )
 
 
 def check_problem_text(text: str, where: str = "problem") -> None:
     """Refuse a text that no solver should be sent: too long, or not encodable."""
     if len(text) > MAX_PROBLEM_CHARS:
-        raise DataError(
-            f"{where}: the problem has {len(text):,} characters, over the limit of {MAX_PROBLEM_CHARS:,}",
-            fix="is the field map right? a problem is a text, not a file",
-        )
+        what = f"the problem has {len(text):,} characters, over the limit of {MAX_PROBLEM_CHARS:,}"
+        raise DataError(f"{where}: {what}", fix="is the field map right? a problem is a text, not a file")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -153,12 +146,8 @@ def check_problem_text(text: str, where: str = "problem") -> None:
 
 def _text(row: Mapping[str, object], name: str, where: str) -> str:
     value = row.get(name)
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"{where}: field '{name}' is a {type(value).__name__}, not text", fix="write it as a string")
-    return value if isinstance(value, str) else str(value)
-
-
-def _short(error: Exception) -> str:
-    return str(error).split("\n")[0][:80] or type(error).__name__
+    return str(value)

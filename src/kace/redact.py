@@ -55,7 +55,7 @@ def redact(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Someone else's words, fit to stand inside an error: redacted, one printable line, cut to `limit`."""
+    """Someone else's words, fit for an error: redacted, one printable line, cut to `limit`."""
     text = redact(text[: 64 * limit])  # before cutting to size, or half a key could slip through
     line = " ".join(_UNPRINTABLE.sub(" ", text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""`kace eval`, `kace transfer` and `kace reproduce` by hand: runs that resume, a matrix, and a table of commands."""
+"""`kace eval` and `kace reproduce` by hand: runs that resume, a matrix, and a table of commands."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path)
     settings = ("--data", "p.jsonl", *DICE, "--seeds", "1")
     assert kace("eval", "--system", "tiered", *settings, "--out", "first").returncode == 0
     kept = {path.name: path.read_bytes() for path in (tmp_path / "first" / "calls").iterdir()}
-    scaffold = ("--system", "kace-scaffold", "--cards-at", "instructions")
-    done = kace("eval", *scaffold, *settings, "--reuse", "first", "--out", "second")
+    control = ("--system", "kace-empty-prompt", "--set", "placement=instructions")
+    done = kace("eval", *control, *settings, "--reuse", "first", "--out", "second")
     assert done.returncode == 0, done.stderr
     attempts = [attempt for row in rows(tmp_path / "second") for attempt in row["attempts"]]
     assert all(attempt["from_cache"] is (attempt["tier"] == "ES") for attempt in attempts)
@@ -73,18 +73,18 @@ def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace:
         tmp_path / "tree", [domain], [card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim in weaving")]
     )
     settings = ("--tree", "tree", "--data", "p.jsonl", *DICE, "--seeds", "2")
-    for system in ("kace", "kace-wary", "kace-direct"):
+    for system in ("kace", "kace-no-exit-at-es", "kace-skip-es"):
         done = kace("eval", "--system", system, *settings, "--out", system)
         assert done.returncode == 0, done.stderr
-    solves = rows(tmp_path / "kace-direct")
+    solves = rows(tmp_path / "kace-skip-es")
     begun = {row["label"]: row["attempts"][0]["tier"] for row in solves}
     assert {label for label, tier in begun.items() if tier == "MS"} == {"flim-0", "flim-1"}
     assert all(row["paper_calls"] == len(row["attempts"]) for row in solves)
     calls = sum(len(row["attempts"]) for row in solves) / len(solves)
-    said = kace("eval", "--system", "kace-direct", *settings, "--out", "kace-direct")
+    said = kace("eval", "--system", "kace-skip-es", *settings, "--out", "kace-skip-es")
     assert f"{calls:.2f} a problem by the paper's count, {calls:.2f} really made" in said.stdout
-    runs = ("kace", "kace-wary", "kace-direct")
-    assert f"{calls:.2f}" in kace("compare", *runs).stdout
+    runs = ("kace", "kace-no-exit-at-es", "kace-skip-es")
+    assert f"{calls:.2f}" in kace("report", *runs, "--format", "text").stdout
     reported = kace("report", *runs, "--tree", "tree", "--format", "md", "--out", "report")
     assert reported.returncode == 0, reported.stderr
     assert f"| {calls:.2f} / {calls:.2f} |" in (tmp_path / "report" / "report.md").read_text()
@@ -104,14 +104,15 @@ WRONG = {
     "unknown system": (("--system", "kase"), "did you mean 'kace'"),
     "nothing to reuse": (("--system", "tiered", "--reuse", "nowhere"), "no calls are kept there"),
     "no tree": (("--system", "kace"), "reads a tree"),
-    "no artefact": (("--system", "tiered-ace"), "kace train ace"),
+    "no artefact": (("--system", "tiered-ace"), "kace learn --method ace"),
     "unknown data": (("--data", "nowhere.jsonl"), "nowhere.jsonl"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG.keys())
 def test_bad_input_is_one_clear_line(kace: Kace, arguments: tuple[str, ...], said: str):
-    done = kace("eval", "--data", "p.jsonl", *DICE, "--limit", "2", "--out", "run", *arguments)
+    data = () if "--data" in arguments else ("--data", "p.jsonl")
+    done = kace("eval", *data, *DICE, "--limit", "2", "--out", "run", *arguments)
     assert done.returncode in (1, 2) and said in done.stderr
     assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
@@ -120,7 +121,7 @@ def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):
     for system in ("single", "tiered"):
         arguments = ("--data", "p.jsonl", *DICE, "--seeds", "2", "--out", f"runs/{system}")
         assert kace("eval", "--system", system, *arguments).returncode == 0
-    compared = kace("compare", "runs/single", "runs/tiered")
+    compared = kace("report", "runs/single", "runs/tiered", "--format", "text")
     assert compared.returncode == 0, compared.stderr
     assert "not distinguishable" in compared.stdout or "better" in compared.stdout
     reported = kace("report", "runs/single", "runs/tiered", "--out", "page")
@@ -131,8 +132,8 @@ def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):
 def test_the_transfer_matrix_holds_every_tree_against_the_ladder_alone(kace: Kace, tmp_path: Path):
     for tree in ("one", "two"):
         assert kace("tree", "init", tree, "--starter").returncode == 0
-    arguments = ("transfer", "--trees", "one", "--trees", "two", "--data", "p.jsonl", "--seeds", "1", "--limit", "4")
-    models = ("--models", "scripted/dice?sides=40", "--models", "scripted/steady")
+    arguments = ("eval", "--tree", "one", "--tree", "two", "--data", "p.jsonl", "--seeds", "1", "--limit", "4")
+    models = ("--model", "scripted/dice?sides=40", "--model", "scripted/steady")
     done = kace(*arguments, *models, "--json")
     assert done.returncode == 0, done.stderr
     matrix = json.loads(done.stdout)
@@ -156,13 +157,11 @@ def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: K
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
 def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
-    taught = ("--teacher", "exchange/desk", "--teacher-max-tokens", "4000")
+    taught = ("--teacher", "exchange/desk", "--set", "teacher_max_tokens=4000")
     shown = kace("reproduce", "aime25", *DICE, *taught, "--data-dir", str(SHARED)).stdout
-    assert " ".join(taught) in shown
-    for part in ("kace learn --train", "kace select", "kace train ace", "kace train gepa", "--system kace-router"):
+    methods = ("kace learn select", "kace learn --method ace", "kace learn --method gepa")
+    for part in ("kace learn --train", *methods, "--system kace-router", "kace 62.2"):
         assert part in shown
-    assert "kace 62.2" in shown
-    paper = "--cards-at instructions --min-relevance 0"
-    learn, *evals = (line for line in shown.splitlines() if line.startswith(("kace learn", "kace eval")))
-    assert f"--examples 0 {paper}" in learn
-    assert all(paper in line for line in evals), "the paper's table is read as the paper reads"
+    learn, *evals = (line for line in shown.splitlines() if line.startswith(("kace learn --train", "kace eval")))
+    assert "--teacher exchange/desk" in learn and "--set teacher_max_tokens=4000" in learn
+    assert all("--profile paper" in line for line in (learn, *evals)), "learned and read as the paper does"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.learner.forecast import DOMAINS
+from kace.learner.costs import DOMAINS
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.problem import problem_rows
 from kace.tree.store import TreeStore
@@ -17,7 +17,8 @@ from tests.command import Kace, run_kace
 from tests.learner.world import World, problems
 
 TRAIN = problems(2)
-LEARN = ("learn", "--train", "train.jsonl", "--out", "tree", "--model", "scripted/dice?sides=9", "--impact-runs", "1")
+TUNED = ("learn", "--train", "train.jsonl", "--profile", "paper", "--set", "impact_runs=1")
+LEARN = (*TUNED, "--out", "tree", "--model", "scripted/dice?sides=9")
 BY_FILES = (*LEARN, "--teacher", "exchange/desk", "--no-wait")
 
 
@@ -63,14 +64,13 @@ def test_a_teacher_by_files_a_report_and_a_replay(kace: Kace, tmp_path: Path):
     assert "Content-Security-Policy" in page and "<script" not in page
     told = json.loads(kace("learn", "report", "tree", "--json").stdout)
     assert told["epochs"]
-    again = kace(*LEARN[:4], "again", *LEARN[5:-4], "--model", "replay/tree/learn", "--impact-runs", "1",
-                 "--teacher", "replay/tree/learn")  # fmt: skip
+    again = kace(*TUNED, "--out", "again", "--model", "replay/tree/learn", "--teacher", "replay/tree/learn")
     assert again.returncode == 0, again.stderr
     assert TreeStore.open(tmp_path / "again").frozen_hash == digest
 
 
 def test_a_teachers_replies_are_as_long_as_asked_for(kace: Kace, tmp_path: Path):
-    for option, said in (((), "16,000 tokens at most"), (("--teacher-max-tokens", "4000"), "4,000 tokens at most")):
+    for option, said in (((), "16,000 tokens at most"), (("--set", "teacher_max_tokens=4000"), "4,000 tokens at most")):
         assert kace(*BY_FILES, *option).returncode == 0
         newest = max((tmp_path / "desk").glob("*.request.md"), key=lambda path: path.stat().st_mtime_ns)
         assert said in newest.read_text()
@@ -100,9 +100,10 @@ def test_a_dry_run_spends_and_writes_nothing(kace: Kace, tmp_path: Path):
 
 
 def test_a_dry_run_counts_the_examples_that_are_written_by_default(kace: Kace):
-    dry = (*LEARN, "--teacher", "openai/big", "--dry-run", "--json")
-    worked, plain = (json.loads(kace(*dry, *more).stdout)[-1]["expected"] for more in ((), ("--examples", "0")))
-    two = json.loads(kace(*dry, "--examples", "2").stdout)[-1]["expected"]
+    dry = ("learn", "--train", "train.jsonl", "--out", "tree", "--model", "scripted/dice", "--teacher", "openai/big",
+           "--set", "epochs=2", "--set", "add_runs=2", "--dry-run", "--json")  # fmt: skip
+    options = ((), ("--set", "examples=0"), ("--set", "examples=2"))
+    worked, plain, two = (json.loads(kace(*dry, *more).stdout)[-1]["expected"] for more in options)
     assert worked == two
     assert worked["calls"] - plain["calls"] == 2 * 2 * DOMAINS, "two epochs, two tiers: a request each and domain"
     assert worked["output"] > 2 * plain["output"]
@@ -118,9 +119,12 @@ WRONG = {
     "no file": (("learn", "--out", "tree"), "--train is missing"),
     "no place": (("learn", "--train", "train.jsonl"), "--out is missing"),
     "few problems": ((*BY_FILES, "--limit", "5"), "too few to learn from"),
-    "held out": ((*BY_FILES, "--held-out", "train.jsonl"), "18 training problems stand in train.jsonl too"),
-    "unknown method": ((*BY_FILES, "--impact", "magic"), "--impact magic"),
-    "a sure hiding": ((*BY_FILES, "--dropout-rate", "1"), "--dropout-rate 1"),
+    "held out": ((*BY_FILES, "--held-out", "train.jsonl"), "18 training problems appear in train.jsonl too"),
+    "unknown method": ((*BY_FILES, "--method", "magic"), "unknown method 'magic'"),
+    "unknown measure": ((*BY_FILES, "--set", "impact=magic"), "impact cannot be 'magic'"),
+    "a sure hiding": ((*BY_FILES, "--set", "dropout_rate=1"), "dropout_rate cannot be 1"),
+    "unknown setting": ((*BY_FILES, "--set", "impacts=1"), "unknown setting 'impacts'"),
+    "no setting": ((*BY_FILES, "--set", "impact"), "--set impact is no setting"),
     "money without a price": ((*LEARN, "--teacher", "openai/big", "--max-usd", "1"), "needs a price for 'openai/big'"),
     "no learner's folder": (("learn", "report", "train.jsonl"), "train.jsonl"),
 }

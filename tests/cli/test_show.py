@@ -12,22 +12,24 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from kace.answers.judge import Judge
-from kace.cli.live import solve_table
-from kace.cli.show import audit_line, explanation, path_of, plain, summary_lines, votes_of
+from kace.cli.terminal import audit_line, explanation, path_of, plain, solve_table, summary_lines, votes_of
 from kace.config import load_config
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
 from kace.solver.ladder import Kit, climb
+from kace.solver.records import Solution
 from kace.solver.summary import Summary
 from kace.solver.tiers import LOCKED, Tier
-from kace.solver.trace import SolveRecord
 
 
-def record(script, expected: str | None = "1", label: str = "p1", rungs: Sequence[Tier] = LOCKED) -> SolveRecord:
-    async def work() -> SolveRecord:
+def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequence[Tier] = LOCKED) -> Solution:
+    async def given(problem: Problem) -> Sequence[Tier]:
+        return tiers
+
+    async def work() -> Solution:
         async with Judge() as judge:
-            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), rungs=lambda _: rungs)
-            return SolveRecord.of(await climb(Problem("How much?", expected, label), kit))
+            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), tiers=given)
+            return await climb(Problem("How much?", expected, label), kit)
 
     return asyncio.run(work())
 
@@ -82,7 +84,7 @@ def test_missing_answers_are_in_the_votes():
 
 
 def test_a_climb_that_began_above_es_is_told_as_it_went():
-    above = record(lambda _: "none", rungs=LOCKED[1:])
+    above = record(lambda _: "none", tiers=LOCKED[1:])
     assert path_of(above) == "MS>HS!"
     assert votes_of(above) == "none x8"
     assert "8 calls" in audit_line(above) and "paper" not in audit_line(above)

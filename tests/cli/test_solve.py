@@ -98,7 +98,7 @@ def test_a_file_gives_a_line_each_and_a_summary_and_resumes(kace, tmp_path: Path
 def test_early_stop_is_summed_up_apart_from_failures(kace, tmp_path: Path):
     path = write(tmp_path, 30)
     one_by_one = ["--model", "scripted/dice?sides=3&latency=0.001", "--max-connections", "1"]
-    done = kace("solve", "--file", str(path), *one_by_one, "--early-stop")
+    done = kace("solve", "--file", str(path), *one_by_one, "--set", "early_stop=true")
     assert done.returncode == 0, done.stderr
     assert "attempts cancelled that could not change the outcome" in done.stderr
     assert "no answer" not in done.stderr
@@ -174,7 +174,7 @@ def test_ctrl_c_says_how_to_go_on_and_ends_quickly(tmp_path: Path):
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert time.monotonic() - sent < 5
-    assert "interrupted. Go on with: kace solve --file" in errors
+    assert "interrupted. Resume with: kace solve --file" in errors
     assert "Traceback" not in errors
     (run,) = (tmp_path / "runs").iterdir()
     assert (run / "traces.jsonl").read_text().endswith("}\n")
@@ -195,7 +195,7 @@ def test_sigterm_ends_it_the_same_way(tmp_path: Path):
     process.terminate()
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "Go on with" in errors
+    assert "Resume with" in errors
 
 
 @pytest.mark.parametrize(

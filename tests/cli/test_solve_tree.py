@@ -56,7 +56,7 @@ def test_a_worked_card_that_does_not_fit_is_shown_only_where_the_whole_block_is_
     assert kace("tree", "deprecate", "tree", CARD["card_id"], "--note", "replaced").returncode == 0
     assert kace("tree", "add", "tree", "card.json").returncode == 0
     assert "MS:universal only 0 of 1 cards" in kace(*SOLVE).stdout
-    whole = kace(*SOLVE[:-1], "whole", "--cards-at", "instructions", "--min-relevance", "0").stdout
+    whole = kace(*SOLVE[:-1], "whole", "--set", "placement=instructions", "--set", "relevance_threshold=0").stdout
     assert "MS:universal only 1 cards ~" in whole
 
 
@@ -77,7 +77,7 @@ def test_a_tree_that_is_not_there_is_one_clear_line(kace):
     assert "Traceback" not in done.stderr
 
 
-def test_direct_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path: Path):
+def test_skip_es_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path: Path):
     place = {"difficulty_tag": "medium", "domain_tags": ["combinatorics"]}
     wheel = {**CARD, "card_id": "EXACT_WHEEL_CARD", "payload": "Useful when:\n- a wheel spins\n\nCount.", **place}
     (tmp_path / "card.json").write_text(json.dumps(wheel))
@@ -86,10 +86,10 @@ def test_direct_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path: 
         '{"problem": "A wheel spins twice.", "answer": "3", "id": "known"}\n'
         '{"problem": "A coin is thrown.", "answer": "3", "id": "strange"}\n'
     )
-    done = kace(*SOLVE, "--direct")
+    done = kace(*SOLVE, "--skip-es")
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (tmp_path / "run" / "traces.jsonl").read_text().splitlines()]
     first = {record["label"]: record["attempts"][0]["tier"] for record in records}
     assert first == {"known": "MS", "strange": "ES"}
     again = kace(*SOLVE)
-    assert again.returncode == 2 and "'direct' (True, now False)" in again.stderr
+    assert again.returncode == 2 and "'es_policy' ('skip', now 'locked')" in again.stderr

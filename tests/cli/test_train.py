@@ -1,4 +1,4 @@
-"""`kace train` by hand: progress, resume, caps, and bad input in one line."""
+"""`kace learn --method` by hand: progress, resume, caps, and bad input in one line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from kace.problem import problem_rows
-from kace.systems.ace.artefact import read_playbooks
+from kace.systems.playbook import read_playbooks
 from kace.tree.store import TreeStore
 from tests.command import Kace, run_kace
 from tests.learner.world import problems
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
 from tests.systems.ace_world import REGISTRY
 
+ACE = ("learn", "--method", "ace")
 SCRIPTED = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9", "--teacher", "scripted/silent")
 
 
@@ -29,29 +30,29 @@ def kace(tmp_path: Path) -> Kace:
 
 
 def test_ace_says_how_it_goes_and_a_second_run_costs_nothing(kace: Kace, tmp_path: Path):
-    first = kace("train", "ace", *SCRIPTED, "--out", "book")
+    first = kace(*ACE, *SCRIPTED, "--out", "book")
     assert first.returncode == 0, first.stderr
     assert "epoch 1 ace study 3:" in first.stderr and "bullets" in first.stderr
     assert "solver 18" in first.stdout and "teacher" in first.stdout
     assert read_playbooks(tmp_path / "book", "ace").playbooks["all"].bullets == ()
-    again = kace("train", "ace", *SCRIPTED, "--out", "book")
+    again = kace(*ACE, *SCRIPTED, "--out", "book")
     assert "none: everything was kept" in again.stdout and "study" not in again.stderr
 
 
 def test_reflections_make_a_tree_with_the_domains_of_another(kace: Kace, tmp_path: Path):
     TreeStore.create(tmp_path / "given", REGISTRY, author="test", note="begin")
     solver = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9")
-    done = kace("train", "reflections", *solver, "--tree", "given", "--out", "tree")
+    done = kace("learn", "--method", "reflections", *solver, "--tree", "given", "--out", "tree")
     assert done.returncode == 0, done.stderr
     assert TreeStore.open(tmp_path / "tree").load().domains == REGISTRY
     assert kace("tree", "show", "tree").returncode == 0
 
 
 def test_a_cap_ends_it_in_one_line_and_the_same_command_goes_on(kace: Kace):
-    stopped = kace("train", "ace", *SCRIPTED, "--out", "book", "--max-calls", "10")
+    stopped = kace(*ACE, *SCRIPTED, "--out", "book", "--max-calls", "10")
     assert stopped.returncode == 1 and "the cap of 10 calls is reached" in stopped.stderr
     assert "Traceback" not in stopped.stderr
-    assert kace("train", "ace", *SCRIPTED, "--out", "book").returncode == 0
+    assert kace(*ACE, *SCRIPTED, "--out", "book").returncode == 0
 
 
 def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: Kace):
@@ -62,42 +63,46 @@ def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: K
 
     with ChatServer(short) as server:
         teacher = ("--teacher", "openai/short", "--teacher-base-url", server.url)
-        command = ("train", "ace", *SCRIPTED[:4], *teacher, "--out", "book")
+        command = (*ACE, *SCRIPTED[:4], *teacher, "--out", "book")
         stopped = kace(*command)
-        assert stopped.returncode == 1 and "--teacher-max-tokens" in stopped.stderr
-        assert kace(*command, "--teacher-max-tokens", "4000").returncode == 0, "and it goes on where it stopped"
+        assert stopped.returncode == 1 and "teacher_max_tokens" in stopped.stderr.replace("-", "_")
+        assert kace(*command, "--set", "teacher_max_tokens=4000").returncode == 0, "and it goes on where it stopped"
     assert {seen.body["max_tokens"] for seen in server.requests} == {16_000, 4_000}
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nothing", *SCRIPTED), "choose one of ace, domain-ace, gepa, reflections"),
+        (("nothing", *SCRIPTED), "choose one of kace, ace, domain-ace, gepa, reflections"),
         (("ace", "--train", "train.jsonl", "--model", "scripted/dice"), "a learner needs a teacher"),
         (("ace", *SCRIPTED, "--limit", "3"), "too few to learn from"),
-        (("ace", *SCRIPTED, "--max-metric-calls", "100"), "--max-metric-calls 100: not an option of ace"),
-        (("ace", *SCRIPTED, "--budget-tokens", "5"), "greater than or equal to 100"),
-        (("gepa", *SCRIPTED, "--budget-tokens", "500"), "not an option of gepa"),
+        (("ace", *SCRIPTED, "--set", "max_metric_calls=100"), "unknown setting 'max_metric_calls'"),
+        (
+            ("ace", *SCRIPTED, "--set", "budget_tokens=5"),
+            "budget_tokens cannot be 5: input should be greater",
+        ),
+        (("gepa", *SCRIPTED, "--set", "budget_tokens=500"), "unknown setting 'budget_tokens'"),
         (("ace", *SCRIPTED, "--validation", "train.jsonl"), "--validation is not an option of ace"),
         (("ace", *SCRIPTED, "--tree", "train.jsonl"), "--tree is not an option of ace"),
-        (("ace", *SCRIPTED, "--held-out", "train.jsonl"), "18 training problems stand in train.jsonl too"),
+        (("ace", *SCRIPTED, "--dry-run"), "--dry-run does not know ace"),
+        (("ace", *SCRIPTED, "--held-out", "train.jsonl"), "18 training problems appear in train.jsonl too"),
     ],
 )
 def test_a_wrong_command_is_told_in_one_line(kace: Kace, arguments: tuple[str, ...], said: str):
-    done = kace("train", *arguments, "--out", "out")
+    done = kace("learn", "--method", *arguments, "--out", "out")
     assert done.returncode == 2, done.stderr
     assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
 def test_other_settings_are_refused_in_a_folder_that_was_begun(kace: Kace):
-    assert kace("train", "ace", *SCRIPTED, "--out", "book").returncode == 0
-    other = kace("train", "ace", *SCRIPTED, "--out", "book", "--seed", "7")
+    assert kace(*ACE, *SCRIPTED, "--out", "book").returncode == 0
+    other = kace(*ACE, *SCRIPTED, "--out", "book", "--seed", "7")
     assert other.returncode == 2 and "another" in other.stderr
 
 
 def test_gepa_runs_behind_the_wall(kace: Kace, tmp_path: Path):
     pytest.importorskip("gepa", reason="the extra gepa is not installed")
-    done = kace("train", "gepa", *SCRIPTED, "--out", "prompt", "--epochs", "1")
+    done = kace("learn", "--method", "gepa", *SCRIPTED, "--out", "prompt", "--epochs", "1")
     assert done.returncode == 0, done.stderr
     prompt = json.loads((tmp_path / "prompt" / "prompt.json").read_text())
     assert prompt["instructions"] and prompt["metric_calls"] >= 18

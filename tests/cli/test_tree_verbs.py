@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kace.tree.card import Status, card_line
-from kace.tree.export import to_json
-from kace.tree.store import Add, TreeStore
+from kace.tree.changes import Add
+from kace.tree.formats import to_json
+from kace.tree.store import TreeStore
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
 from tests.command import run_kace
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.draw_splits import draw_all
 from kace.datasets.catalog import PUBLISHED, Published
-from kace.datasets.checks import check
-from kace.datasets.draw import draw_all
 from kace.datasets.hub import HubFile
-from kace.datasets.registry import from_folder, from_hub, load
+from kace.datasets.loader import from_folder, from_hub, load
+from kace.datasets.overlap import check
 from kace.datasets.starter import SPLITS
 from tests.datasets.file_server import FileServer, address, serving
 
@@ -52,7 +52,7 @@ def test_the_lists_are_those_the_documented_draw_makes():
 
 @pytest.mark.parametrize(
     ("names", "twice"),
-    [(("aime25", "math_hard", "olymmath"), []), (("gsm8k",), [{"gsm8k-train-2483", "gsm8k-train-6691"}])],
+    [(("aime25", "math-hard", "olymmath"), []), (("gsm8k",), [{"gsm8k-train-2483", "gsm8k-train-6691"}])],
     ids=["competitions", "gsm8k"],
 )
 def test_no_problem_stands_in_two_splits(names: tuple[str, ...], twice: list[set[str]]):
@@ -64,7 +64,7 @@ def test_no_problem_stands_in_two_splits(names: tuple[str, ...], twice: list[set
 
 
 def test_math_hard_is_spread_over_the_seven_subjects():
-    (known,) = (known for known in PUBLISHED if known.name == "math_hard")
+    (known,) = (known for known in PUBLISHED if known.name == "math-hard")
     levels = {row["id"]: row["level"] for name in ("math500.jsonl", "math_l45_train.jsonl") for row in local(name)}
     for split in SPLITS:
         problems = from_folder(known, split, FOLDER).problems

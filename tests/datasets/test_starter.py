@@ -10,11 +10,18 @@ import pytest
 from slow_answers import SLOW
 
 from kace.datasets.starter import SPLITS, Split, load_split
-from kace.datasets.starter.build import write_splits
-from kace.datasets.starter.catalog import FAMILIES
 from kace.datasets.starter.family import Family, Instance
-from kace.datasets.starter.generate import BUNDLED, BUNDLED_TEST_ONLY, RESERVED, bundle, generate_set, share
-from kace.datasets.starter.splits import split_path
+from kace.datasets.starter.generate import (
+    BUNDLED,
+    BUNDLED_TEST_ONLY,
+    FAMILIES,
+    RESERVED,
+    bundle,
+    generate_set,
+    share,
+    split_path,
+    write_splits,
+)
 from kace.errors import UsageError
 from kace.problem import Problem
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from kace.errors import KaceError
-from kace.models.catalog import default_cache
-from kace.models.download import pull
+from kace.models.catalog import default_cache, pull
 
 NAME = "smollm2-135m"
 

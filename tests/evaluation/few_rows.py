@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from kace.evaluation.arm import Arm, Row
+from kace.evaluation.arm import Arm, SolveRow
 from kace.solver.tiers import PAPER_CALLS, ExitPath
 
 MANIFEST = {"v": 1, "config": {"model": "scripted/made-up"}, "tree": None}
@@ -21,10 +21,10 @@ def a_row(
     right: int | None = None,
     failed: bool = False,
     usage: tuple[int, int, int] = (0, 0, 0),
-) -> Row:
+) -> SolveRow:
     """One solve; its attempts are as right as its answer unless said."""
     calls = PAPER_CALLS[exit] if exit else attempts
-    return Row(
+    return SolveRow(
         problem=problem,
         label=problem.upper(),
         family=None,
@@ -51,7 +51,7 @@ def a_row(
     )
 
 
-def an_arm(name: str, rows: Iterable[Row], manifest: Mapping[str, object] = MANIFEST) -> Arm:
+def an_arm(name: str, rows: Iterable[SolveRow], manifest: Mapping[str, object] = MANIFEST) -> Arm:
     """An arm with its rows in order."""
     return Arm(name, tuple(sorted(rows, key=lambda row: (row.problem, row.seed))), manifest)
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from kace.evaluation.arm import Arm, Row
+from kace.evaluation.arm import Arm, SolveRow
 from kace.solver.tiers import PAPER_CALLS, ExitPath
 
 SIZES = (2, 3, 5)
@@ -49,7 +49,9 @@ def an_arm(
     )
 
 
-def _row(number: int, seed: int, rate: float, draw: random.Random, *, fixed: int, tree: bool, labelled: bool) -> Row:
+def _row(
+    number: int, seed: int, rate: float, draw: random.Random, *, fixed: int, tree: bool, labelled: bool
+) -> SolveRow:
     right = wrong = 0
     exit_ = None
     for size, gate in ((fixed, None),) if fixed else zip(SIZES, GATES, strict=True):
@@ -63,7 +65,7 @@ def _row(number: int, seed: int, rate: float, draw: random.Random, *, fixed: int
     if not fixed and exit_ is None:
         exit_ = ExitPath.FALLBACK_PLURALITY if right >= 2 else ExitPath.FALLBACK_LAST_HS
     reads = tree and exit_ is not ExitPath.ES_UNANIMOUS
-    return Row(
+    return SolveRow(
         problem=f"{number:064x}",
         label=f"P{number}",
         family=None,

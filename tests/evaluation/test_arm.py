@@ -12,14 +12,14 @@ import pytest
 from kace.config import load_config
 from kace.errors import DataError
 from kace.evaluation.arm import read_arm, read_arms, row_of
-from kace.solver.attempt import Outcome
-from kace.solver.run import Run, manifest_of
+from kace.solver.manifest import manifest_of
+from kace.solver.records import Outcome, RetrievedContext, Solution
+from kace.solver.run import Run
 from kace.solver.tiers import ExitPath, TierName
-from kace.solver.trace import RecallRecord, SolveRecord
 from tests.learner.solve_records import HS, MS, a_solve, a_try
 
 
-def a_run(folder: Path, records: list[SolveRecord], system: str | None = None) -> Path:
+def a_run(folder: Path, records: list[Solution], system: str | None = None) -> Path:
     manifest = manifest_of(load_config({"model": "scripted/made-up"}, env={}))
     if system:
         manifest["system"] = {"name": system, "artefact": None}
@@ -140,7 +140,7 @@ def test_a_manifest_with_odd_parts_is_read_without_them(tmp_path: Path):
 
 
 def test_recalls_of_a_real_solve_survive(tmp_path: Path):
-    recall = RecallRecord(
+    recall = RetrievedContext(
         tier=MS,
         domains=("algebra",),
         cards=("EXACT_A",),

@@ -1,4 +1,4 @@
-"""`kace compare` by hand: a table, a sentence, the problems that changed, JSON, and bad input in one line."""
+"""`kace report --format text`: a table, a sentence, the problems that changed, JSON, and bad input in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kace.config import load_config
-from kace.solver.run import manifest_of
+from kace.solver.manifest import manifest_of
 from tests.command import Kace, run_kace
 from tests.learner.solve_records import a_solve, a_try
 
@@ -30,7 +30,7 @@ def a_run(folder: Path, system: str, right: Sequence[Sequence[bool]]) -> None:
 @pytest.fixture
 def kace(tmp_path: Path) -> Kace:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, "compare", *arguments, COLUMNS="200")
+        return run_kace(tmp_path, "report", "--format", "text", *arguments, COLUMNS="200")
 
     a_run(tmp_path / "runs" / "tiered-1", "tiered", [[True, True]] * 10 + [[False, False]] * 20)
     a_run(tmp_path / "runs" / "kace-1", "kace", [[True, False]] + [[True, True]] * 21 + [[False, False]] * 8)

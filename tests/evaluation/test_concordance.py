@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from kace.evaluation.concordance import Bucket, bucket_rows, concordance_of, concordant, pairs, raw_rate, spearman
+from kace.evaluation.metrics import Bucket, bucket_rows, concordance_of, concordant, pairs, raw_rate, spearman
 from kace.solver.tiers import ExitPath
 from tests.evaluation.few_rows import a_row
 

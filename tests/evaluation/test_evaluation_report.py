@@ -12,6 +12,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -21,24 +22,20 @@ from typer.testing import CliRunner
 from kace.cli import app
 from kace.errors import UsageError
 from kace.evaluation.arm import Arm
-from kace.evaluation.card_lifts import card_lifts
+from kace.evaluation.charts import exit_bars, scatter
 from kace.evaluation.markdown import markdown
 from kace.evaluation.page import page
 from kace.evaluation.plots import NARROW, PRINT, WIDE, Plot, plots_of
-from kace.evaluation.report import Evaluation, evaluation_json, evaluation_of, lead
-from kace.learner.credit import lift_text
-from kace.learner.lift import Lift
+from kace.evaluation.report import Evaluation, card_lifts, evaluation_json, evaluation_of, lead
+from kace.evaluation.svg import Mark, Paint, Picture, box, breadth, fitted, framed, inline, label, pdf, svg
+from kace.evaluation.tradeoff import Spot, front, tradeoff
+from kace.learner.commit import lift_text
+from kace.learner.effects import Lift
 from kace.models.budget import Price
-from kace.plots.exit_bars import ExitPanel, ExitRow, exit_bars
-from kace.plots.panels import framed
-from kace.plots.pdf import pdf
-from kace.plots.picture import Box, Dot, Label, Line, Paint, Picture, breadth, fitted, inline, svg
-from kace.plots.scatter import ScatterPanel, scatter
-from kace.plots.tradeoff import Spot, front, tradeoff
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Status
 from kace.tree.tree import Domain, EpistemicTree
-from kace.web.parts import POLICY
+from kace.web.page import REPORT_POLICY as POLICY
 from kace.web.scale import scale_over
 from tests.card_examples import a_card
 from tests.evaluation.sample_arms import an_arm, manifest
@@ -295,7 +292,7 @@ def test_many_cards_are_drawn_only_where_they_say_something():
     cards.append(measured("EXACT_IT_HELPS", 0.3, 0.1, Status.VALIDATED))
     found = evaluation_of(ladders(), tree=a_tree(cards))
     plot = named(found)["card-lift"]
-    assert sum(isinstance(mark, Dot) for mark in plot.draw(WIDE).marks) == 1
+    assert sum(mark.name == "circle" for mark in plot.draw(WIDE).marks) == 1
     assert "60 cards that show less are not drawn" in plot.caption
     assert "EXACT_CARD_N59" in page(found)
 
@@ -327,18 +324,18 @@ def test_every_mark_lies_in_its_picture(found: Evaluation, width: float):
             assert top >= -1 and bottom <= picture.height + 1, (plot.name, mark)
 
 
-def reach(mark: Line | Box | Dot | Label) -> tuple[float, float, float, float]:
-    match mark:
-        case Line():
-            return min(mark.x1, mark.x2), max(mark.x1, mark.x2), min(mark.y1, mark.y2), max(mark.y1, mark.y2)
-        case Box():
-            return mark.x, mark.x + mark.width, mark.y, mark.y + mark.height
-        case Dot():
-            return mark.x - mark.radius, mark.x + mark.radius, mark.y - mark.radius, mark.y + mark.radius
-        case Label():
-            wide = 0.85 * breadth(mark.words, mark.size, bold=mark.bold)  # which rather says too much
-            left = mark.x - {"start": 0.0, "middle": wide / 2, "end": wide}[mark.anchor]
-            return left, left + wide, mark.y - mark.size, mark.y
+def reach(mark: Mark) -> tuple[float, float, float, float]:
+    found = SimpleNamespace(**mark.attributes)
+    match mark.name:
+        case "line":
+            return min(found.x1, found.x2), max(found.x1, found.x2), min(found.y1, found.y2), max(found.y1, found.y2)
+        case "rect":
+            return found.x, found.x + found.width, found.y, found.y + found.height
+        case "circle":
+            return found.cx - found.r, found.cx + found.r, found.cy - found.r, found.cy + found.r
+    wide = 0.85 * breadth(mark.words, found.font_size, bold=bool(found.font_weight))  # which rather says too much
+    left = found.x - {None: 0.0, "middle": wide / 2, "end": wide}[found.text_anchor]
+    return left, left + wide, found.y - found.font_size, found.y
 
 
 def test_a_file_has_literal_colours_and_is_well_formed(found: Evaluation):
@@ -361,8 +358,8 @@ def spots(names: Sequence[str] = NAMES) -> list[Spot]:
 
 @pytest.mark.parametrize("width", [WIDE, PRINT])
 def test_the_names_of_twelve_arms_do_not_cover_each_other(width: float):
-    labels = [mark for mark in tradeoff("t", spots(), width).marks if isinstance(mark, Label) and mark.halo]
-    assert sorted(label.words for label in labels) == sorted(NAMES)
+    labels = [mark for mark in tradeoff("t", spots(), width).marks if "paint_order" in mark.attributes]
+    assert sorted(mark.words for mark in labels) == sorted(NAMES)
     for one, other in combinations(labels, 2):
         left, right, top, bottom = reach(one)
         left_, right_, top_, bottom_ = reach(other)
@@ -378,20 +375,20 @@ def test_the_front_is_what_no_other_arm_beats():
 
 def test_discs_count_every_problem():
     places = tuple((n % 7 / 6, n % 5) for n in range(1_000))
-    dots = [m for m in scatter("t", [ScatterPanel("a", "", places)], WIDE).marks if isinstance(m, Dot) and m.said]
+    dots = [mark for mark in scatter("t", [("a", "", places)], WIDE).marks if mark.said]
     assert sum(int(dot.said.split()[0].replace(",", "")) for dot in dots) == 1_000
     many = tuple((n / 2_000, n % 13 / 3) for n in range(2_000))
-    picture = scatter("t", [ScatterPanel("a", "", many)], WIDE)
-    dots = [mark for mark in picture.marks if isinstance(mark, Dot) and mark.said]
+    picture = scatter("t", [("a", "", many)], WIDE)
+    dots = [mark for mark in picture.marks if mark.said]
     assert len(dots) <= 21 * 25
     assert sum(int(dot.said.split()[0].replace(",", "")) for dot in dots) == 2_000
 
 
 def test_a_bar_is_as_long_as_its_share():
-    row = ExitRow("EASY", 4, {ExitPath.ES_UNANIMOUS: 6, ExitPath.FALLBACK_LAST_HS: 2})
-    picture = exit_bars("t", [ExitPanel("a", (row, ExitRow("HARD", 0, {})))], WIDE)
-    one, five = (mark for mark in picture.marks if isinstance(mark, Box) and mark.said)
-    assert (one.width + 1) / (five.width + 1) == pytest.approx(3)
+    row = ("EASY", 4, {ExitPath.ES_UNANIMOUS: 6, ExitPath.FALLBACK_LAST_HS: 2})
+    picture = exit_bars("t", [("a", [row, ("HARD", 0, {})])], WIDE)
+    one, five = (mark for mark in picture.marks if mark.said)
+    assert (one.attributes["width"] + 1) / (five.attributes["width"] + 1) == pytest.approx(3)
     assert "2 solves of 8 (25%)" in five.said
 
 
@@ -416,10 +413,12 @@ def test_pdf_says_what_to_install_where_matplotlib_is_missing(monkeypatch: pytes
 
 def test_the_same_plot_is_the_same_pdf(found: Evaluation):
     pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
-    picture = framed(named(found)["accuracy-against-calls"].draw(PRINT))
-    marks = (*picture.marks, Box(0, 0, 9, 9, Paint.ONE), Label(5, 5, "$x_1$ 漢 \u202e", halo=True))
-    made = pdf(replace(picture, marks=marks))
-    assert made.startswith(b"%PDF-") and made == pdf(replace(picture, marks=marks))
+    picture = named(found)["accuracy-against-calls"].draw(PRINT)
+    more = (box(0, 0, 9, 9, Paint.ONE), label(5, 5, "$x_1$ 漢 \u202e", halo=True))
+    picture = picture._replace(marks=(*picture.marks, *more))
+    made = pdf(picture)
+    assert made.startswith(b"%PDF-") and made == pdf(picture)
+    assert b"/FontFile2" in made, "publishers want letters embedded, as TrueType"
 
 
 # The verb

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from kace.evaluation.stats import Table, holm, mcnemar, sign_flip, stratified_exact, t_p_value, t_quantile, wilson
+from kace.evaluation.stats import (
+    Interval,
+    Table,
+    cluster_interval,
+    holm,
+    mcnemar,
+    sign_flip,
+    stratified_exact,
+    sum_law,
+    t_p_value,
+    t_quantile,
+    wilson,
+)
 
 DEGREES = (1, 2, 3, 4, 7, 12, 29, 100, 1_000)
 SMALL = st.integers(0, 3)
@@ -19,6 +33,8 @@ TABLES = st.lists(
     max_size=4,
 )
 P_VALUES = st.lists(st.floats(0, 1), max_size=8)
+VALUES = st.lists(st.integers(-4, 6), min_size=1, max_size=4)
+SHARE, CHANGE = Interval(0.0, 1.0), Interval(-1.0, 1.0)
 
 
 @pytest.mark.parametrize("df", DEGREES)
@@ -125,3 +141,144 @@ def test_holm_lies_between_the_raw_and_the_bonferroni_values(p_values: list[floa
         assert raw <= adjusted <= 1
     if p_values:
         assert min(holm(p_values)) == pytest.approx(min(1, min(p_values) * len(p_values)))
+
+
+# Sums, and the bootstrap as their limit
+
+
+@given(st.lists(VALUES, min_size=1, max_size=3))
+def test_a_sum_of_different_terms_is_what_counting_gives(terms: list[list[int]]):
+    law = sum_law([(1, {v: values.count(v) / len(values) for v in values}) for values in terms])
+    sums = [sum(choice) for choice in itertools.product(*terms)]
+    for value in range(min(sums) - 1, max(sums) + 2):
+        assert law.at_most(value) == pytest.approx(sum(s <= value for s in sums) / len(sums), abs=1e-12)
+
+
+def test_many_like_terms_are_what_counting_gives():
+    drawn = [0, 1, 1, 3, 7]
+    law = sum_law([(5, {0: 0.2, 1: 0.4, 3: 0.2, 7: 0.2})])
+    sums = [sum(choice) for choice in itertools.product(drawn, repeat=5)]
+    for value in range(36):
+        assert law.at_most(value) == pytest.approx(sum(s <= value for s in sums) / len(sums), abs=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 30, 1_000, 100_000])
+@pytest.mark.parametrize("p", [0.02, 0.5, 0.9])
+def test_coins_are_binomial_at_any_size(n: int, p: float):
+    law = sum_law([(n, {0: 1 - p, 1: p})])
+    known = reference.binom(n, p)
+    for value in {int(known.ppf(share)) for share in (1e-6, 0.025, 0.3, 0.5, 0.975)}:
+        assert law.at_most(value) == pytest.approx(known.cdf(value), abs=1e-10)
+    for share in (0.0251, 0.5003, 0.9752):
+        assert law.quantile(share) == known.ppf(share)
+
+
+def test_a_large_sum_is_computed_where_its_weight_lies():
+    law = sum_law([(100_000, {0: 0.5, 1: 0.5})])
+    assert len(law.reached) <= 6_000, "of 100,001 values, those within about eighteen standard deviations"
+    assert law.at_most(law.first - 1) == 0.0
+    assert law.at_most(law.first + len(law.reached) - 1) == 1.0
+
+
+def test_even_sums_never_give_weight_to_odd_ones():
+    law = sum_law([(2_000, {0: 0.5, 2: 0.5})])
+    for value in range(1_900, 2_100, 2):
+        assert law.at_most(value) == pytest.approx(law.at_most(value + 1), abs=1e-12)
+
+
+def test_a_resampled_interval_is_what_counting_every_resample_gives():
+    values = [0, 0, 1, 2, 3, 3]
+    means = sorted(sum(choice) / 18 for choice in itertools.product(values, repeat=6))
+    tail = reference.norm.cdf(math.sqrt(6 / 5) * reference.t.ppf(0.025, 5))
+    place = math.ceil(tail * len(means)) - 1
+    found = cluster_interval([(value, 3) for value in values], SHARE)
+    assert found == pytest.approx((means[place], means[-1 - place]))
+
+
+def test_a_resampled_interval_is_what_scipys_resampling_tends_to():
+    chance = random.Random(2)
+    clusters = [(sum(chance.random() < 0.6 for _ in range(3)), 3) for _ in range(400)]
+    drawn = reference.bootstrap(
+        (np.array([total / size for total, size in clusters]),),
+        np.mean,
+        n_resamples=20_000,
+        method="percentile",
+        rng=np.random.default_rng(1),
+    )
+    assert cluster_interval(clusters, SHARE) == pytest.approx(tuple(drawn.confidence_interval), abs=0.002)
+
+
+def test_for_an_interval_order_does_not_matter_and_nothing_is_drawn():
+    clusters = [(number % 4, 3) for number in range(50)]
+    assert cluster_interval(clusters, SHARE) == cluster_interval(reversed(clusters), SHARE)
+
+
+def test_seeds_of_a_problem_are_no_new_problems():
+    one = [(1, 1)] * 18 + [(0, 1)] * 12
+    thrice = [(3 * right, 3) for right, _ in one]
+    assert cluster_interval(thrice, SHARE) == pytest.approx(cluster_interval(one, SHARE))
+
+
+def test_problems_that_are_all_alike_still_leave_room():
+    low, high = cluster_interval([(1, 1)] * 30, SHARE)
+    assert low == pytest.approx(reference.binomtest(30, 30).proportion_ci(0.95, "exact").low)
+    assert high == 1.0
+    low, high = cluster_interval([(0, 3)] * 30, CHANGE)
+    assert -low == high == pytest.approx(0.1157, abs=1e-4)
+
+
+def test_a_side_that_nothing_was_seen_on_is_not_closed():
+    """Two lost of thirty, none gained: resampling alone could never reach above zero."""
+    low, high = cluster_interval([(-1, 1)] * 2 + [(0, 1)] * 28, CHANGE)
+    assert low < -0.06
+    assert high > 0.03
+
+
+def test_mirrored_changes_have_a_mirrored_interval():
+    chance = random.Random(3)
+    clusters = [(chance.randint(-3, 3), 3) for _ in range(40)]
+    low, high = cluster_interval(clusters, CHANGE)
+    assert cluster_interval([(-gain, n) for gain, n in clusters], CHANGE) == pytest.approx((-high, -low))
+
+
+def test_an_interval_of_one_problem_says_nothing():
+    assert cluster_interval([(2, 3)], SHARE) == SHARE
+    assert cluster_interval([], SHARE) == SHARE
+
+
+def test_uneven_seeds_on_a_coarse_grid_stay_close_to_the_normal_limit():
+    chance = random.Random(4)
+    clusters = [(chance.randint(0, size), size) for size in (chance.randint(1, 13) for _ in range(3_000))]
+    means = [total / size for total, size in clusters]
+    low, high = cluster_interval(clusters, SHARE)
+    half = 1.96 * float(np.std(means)) / math.sqrt(len(means))
+    assert (low, high) == pytest.approx((np.mean(means) - half, np.mean(means) + half), abs=0.01 * half)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize("n", [30, 150])
+@pytest.mark.parametrize("lift", [0.0, 0.1])
+def test_a_resampled_interval_holds_the_true_difference_93_to_97_times_in_a_hundred(n: int, seeds: int, lift: float):
+    """Problems of every difficulty; the truth is the mean over the population they come from."""
+    chance, held, times = random.Random(5), 0, 1_000
+    population = [chance.betavariate(0.6, 0.6) for _ in range(20_000)]
+    truth = math.fsum(min(1.0, rate + lift) - rate for rate in population) / len(population)
+    for _ in range(times):
+        clusters = []
+        for rate in chance.choices(population, k=n):
+            base = sum(chance.random() < rate for _ in range(seeds))
+            clusters.append((sum(chance.random() < rate + lift for _ in range(seeds)) - base, seeds))
+        low, high = cluster_interval(clusters, CHANGE)
+        held += low <= truth <= high
+    assert 0.93 <= held / times <= 0.97
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_resampled_interval_holds_the_true_accuracy_93_to_97_times_in_a_hundred(seeds: int):
+    chance, held, times = random.Random(6), 0, 1_000
+    for _ in range(times):
+        rates = [chance.betavariate(0.6, 0.6) for _ in range(50)]
+        clusters = [(sum(chance.random() < rate for _ in range(seeds)), seeds) for rate in rates]
+        low, high = cluster_interval(clusters, SHARE)
+        held += low <= 0.5 <= high
+    assert 0.93 <= held / times <= 0.97

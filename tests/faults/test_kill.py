@@ -15,9 +15,11 @@ import pytest
 from kace.config import load_config
 from kace.models.cache import read_calls
 from kace.problem import Problem
-from kace.solver.run import Run, manifest_of, solve_all
+from kace.solver.manifest import manifest_of
+from kace.solver.records import Solution
+from kace.solver.run import Run, solve_all
 from kace.solver.session import open_session
-from kace.solver.trace import SolveRecord, read_trace
+from kace.solver.trace import read_trace
 
 PROBLEMS = [Problem(f"How much is {n}?", "3", label=f"p{n}") for n in range(60)]
 CONFIG = load_config({"model": "scripted/dice?sides=4&latency=0.004", "max_connections": 8}, env={})
@@ -51,7 +53,7 @@ def run_and_be_killed(folder: Path, after: float) -> bool:
 def votes(folder: Path) -> dict[str, tuple[object, ...]]:
     found: dict[str, tuple[object, ...]] = {}
     for line in read_trace(folder / "traces.jsonl"):
-        assert isinstance(line.content, SolveRecord)
+        assert isinstance(line.content, Solution)
         record = line.content
         assert record.label not in found, "a problem is solved once"
         found[record.label] = (record.exit, record.answer, record.correct, [a.answer for a in record.attempts])

@@ -13,23 +13,21 @@ import pytest
 from kace.config import load_config
 from kace.errors import KaceError
 from kace.learner.loop import learn
-from kace.learner.notebook import Notebook, Step
-from kace.learner.opening import Plan, open_study
-from kace.learner.settings import Settings
-from kace.learner.verdicts import Kept
+from kace.learner.steps import Kept, StepLog, StepName
+from kace.learner.study import LearnPlan, Settings, open_study
 from kace.models.cache import read_calls
 from kace.tree.changes import SetDomains
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree
 from tests.learner.world import World, problems
 
-CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "min_relevance": 0}, env={})
+CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "relevance_threshold": 0}, env={})
 TRAIN = problems(2)
 WORLD = World()
 
 
 def learned(out: Path, *, alpha: float = 1.0) -> EpistemicTree:
-    plan = Plan(TRAIN, CONFIG, Settings(alpha=alpha), out)
+    plan = LearnPlan(TRAIN, CONFIG, Settings(alpha=alpha), out)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=WORLD.solver(), teacher=WORLD.teacher()) as (study, _):
@@ -40,9 +38,9 @@ def learned(out: Path, *, alpha: float = 1.0) -> EpistemicTree:
 
 def die_at(steps: int, *, before: bool) -> None:
     """Kill this process at a step's record: just before it is kept, when all it stands for is done, or just after."""
-    left, write = [steps], Notebook.write
+    left, write = [steps], StepLog.write
 
-    def deadly(notebook: Notebook, step: Step, value: Kept) -> None:
+    def deadly(notebook: StepLog, step: StepName, value: Kept) -> None:
         left[0] -= 1
         if before and not left[0]:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -50,7 +48,7 @@ def die_at(steps: int, *, before: bool) -> None:
         if not left[0]:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    Notebook.write = deadly
+    StepLog.write = deadly
 
 
 def killed(out: Path, steps: int = 1, *, before: bool = False) -> bool:
@@ -104,7 +102,7 @@ def test_a_tree_that_somebody_else_changed_is_not_learned_on(tmp_path: Path):
 
 
 def test_two_learners_in_one_folder_are_refused(tmp_path: Path):
-    plan = Plan(TRAIN, CONFIG, Settings(), tmp_path / "tree")
+    plan = LearnPlan(TRAIN, CONFIG, Settings(), tmp_path / "tree")
 
     async def work() -> None:
         async with open_study(plan, model=WORLD.solver(), teacher=WORLD.teacher()):

@@ -14,7 +14,7 @@ from kace.errors import KaceError
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Usage, chat
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.openai import OpenAIModel
-from kace.solver.attempt import Attempt, Outcome
+from kace.solver.records import Attempt, Outcome
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
 LONG, SHORT = 20.0, 0.5
@@ -29,7 +29,7 @@ HTML = {"content-type": "text/html"}
 def opened(url, *, api_key="sk-canary-11112222", workers=8, deadline=LONG):
     model = OpenAIModel("m", base_url=url, api_key=api_key, timeout=deadline, name="openai/m")
     policy = RetryPolicy(attempts=TRIES, base=0.01, cap=0.02, deadline=deadline)
-    return Limited(model, AdaptiveLimiter.fixed(workers), policy)
+    return Limited(model, AdaptiveLimiter(workers, fixed=True), policy)
 
 
 async def attempt(model):

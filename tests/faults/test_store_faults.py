@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from kace.errors import KaceError
-from kace.tree.store import Add, Deprecate, Edit, TreeStore, open_tree
+from kace.tree.changes import Add, Deprecate, Edit
+from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import EpistemicTree, TreeError
 from tests.card_examples import DOMAINS, a_card
 from tests.disk import no_file_grows_past
@@ -171,7 +172,7 @@ def test_damage_that_the_cards_cannot_make_good_stops_loading(store: TreeStore):
         TreeStore.open(store.folder).load()
     assert "\n" not in str(caught.value)
     store.cards_path.unlink()
-    with pytest.raises(TreeError, match=r"journal\.jsonl:3: .*generation 2 must stand"):
+    with pytest.raises(TreeError, match=r"journal\.jsonl:3: .*generation 2 must be"):
         TreeStore.open(store.folder).load()
     assert store.journal_path.read_bytes() == changed["journal.jsonl"]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kace.solver.attempt import Outcome
+from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
 from kace.solver.tiers import ExitPath, TierName
-from kace.solver.trace import AttemptRecord, RecallRecord, SolveRecord
 
 MS, HS = TierName.MS, TierName.HS
 
@@ -18,9 +17,9 @@ def a_try(
     tier: TierName = MS,
     index: int = 0,
     outcome: Outcome = Outcome.ANSWERED,
-) -> AttemptRecord:
+) -> Attempt:
     """An attempt that is right or wrong, and did not see some cards."""
-    return AttemptRecord(
+    return Attempt(
         tier=tier,
         index=index,
         lens=None,
@@ -40,14 +39,14 @@ def a_try(
 
 def a_solve(
     name: str,
-    tries: Sequence[AttemptRecord] = (),
+    tries: Sequence[Attempt] = (),
     read: Mapping[TierName, Sequence[str]] | None = None,
     *,
     correct: bool | None = True,
     seed: int = 0,
-) -> SolveRecord:
+) -> Solution:
     """A problem solved once, with the cards each tier read."""
-    return SolveRecord(
+    return Solution(
         problem=name,
         label=name.upper(),
         family=None,
@@ -68,8 +67,8 @@ def a_solve(
     )
 
 
-def _recall(tier: TierName, cards: Sequence[str]) -> RecallRecord:
-    return RecallRecord(
+def _recall(tier: TierName, cards: Sequence[str]) -> RetrievedContext:
+    return RetrievedContext(
         tier=tier,
         domains=("algebra",),
         cards=tuple(cards),

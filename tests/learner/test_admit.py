@@ -7,13 +7,12 @@ import asyncio
 import pytest
 
 from kace.datasets.starter import load_split
-from kace.learner.admit import OPEN_RULES, Desk, admit, judge_system, read_rulings, screen
-from kace.learner.cell import Cell
-from kace.learner.leak import Leaks
-from kace.learner.phrases import benchmark_talk, is_vague, orders
-from kace.learner.propose import Lesson
-from kace.learner.teacher import Teacher
-from kace.learner.verdicts import Proposals, Refused, Rulings
+from kace.learner.admit import OPEN_RULES, Rulings, admit, read_rulings, screen
+from kace.learner.blocks import CardRefusal
+from kace.learner.leakage import Leaks
+from kace.learner.propose import AdmissionContext, Proposals, TreeCell
+from kace.learner.teacher import Teacher, instructions
+from kace.learner.text import benchmark_talk, is_vague, orders
 from kace.problem import Problem
 from kace.retrieval.fence import TAGS
 from kace.solver.tiers import TierName
@@ -21,10 +20,10 @@ from kace.tree.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
 from tests.learner.said import Said
 from tests.learner.sound_cards import PAYLOADS, sound_card
 
-MEDIUM = Cell(TierName.MS, "algebra")
-HARD = Cell(TierName.HS, "algebra")
+MEDIUM = TreeCell(TierName.MS, "algebra")
+HARD = TreeCell(TierName.HS, "algebra")
 DOMAINS = ("algebra", "geometry")
-LEAKS = Leaks.of([Problem("A barge carries 7 brades and 2 sacks. How many sacks?", "142", "barge")])
+LEAKS = Leaks([Problem("A barge carries 7 brades and 2 sacks. How many sacks?", "142", "barge")])
 GOOD, OTHER, BAD = "EXACT_HANDSHAKE_PAIRS", "EXACT_PICK_AREA", "EXACT_BARGE_RESULT_KNOWN"
 
 
@@ -41,14 +40,16 @@ def card(card_id: str = GOOD, body: str = "Use $n(n-1)/2$.", **fields: object) -
     return Card.model_validate({"card_id": card_id, **record})
 
 
-def broken_rule(proposed: Card, cell: Cell = MEDIUM) -> str | None:
+def broken_rule(proposed: Card, cell: TreeCell = MEDIUM) -> str | None:
     found = screen(proposed, cell, LEAKS, DOMAINS)
     return found.rule if found else None
 
 
 def ruled(model: Said, *cards: Card) -> Rulings:
-    desk = Desk(LEAKS, DOMAINS, Lesson(Teacher(model), "epoch-1-admit", 1))
-    return asyncio.run(admit(Proposals(cards=cards), MEDIUM, desk))
+    context = AdmissionContext(
+        Teacher(model), "epoch-1-admit", 1, screen=lambda card: screen(card, MEDIUM, LEAKS, DOMAINS)
+    )
+    return asyncio.run(admit(Proposals(cards=cards), MEDIUM, context))
 
 
 def ruling(card_id: str, verdict: str = "admit", rule: str = "", reason: str = "it is true") -> str:
@@ -58,7 +59,7 @@ def ruling(card_id: str, verdict: str = "admit", rule: str = "", reason: str = "
 
 @pytest.mark.parametrize("card_id", PAYLOADS)
 def test_a_sound_card_breaks_no_rule(card_id):
-    assert screen(sound_card(card_id), MEDIUM, Leaks.of(load_split("train")), DOMAINS) is None
+    assert screen(sound_card(card_id), MEDIUM, Leaks(load_split("train")), DOMAINS) is None
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ def test_a_card_without_a_ruling_is_asked_for_once_more_and_then_refused():
     assert len(model.requests) == 2 and OTHER in model.requests[1].messages[-1].content
     assert [each.card_id for each in found.admitted] == [GOOD]
     assert found.refused == (
-        Refused(card_id=OTHER, by="teacher", rule="no_ruling", reason="the teacher gave no usable ruling on it"),
+        CardRefusal(card_id=OTHER, by="teacher", rule="no_ruling", reason="the teacher gave no usable ruling on it"),
     )
 
 
@@ -264,7 +265,7 @@ def test_one_request_holds_all_cards_of_the_cell():
     model = Said(ruling(GOOD) + ruling(OTHER))
     ruled(model, card(GOOD), card(OTHER, "Area = inside points."))
     system, user = (message.content for message in model.requests[0].messages)
-    assert system == judge_system() and model.requests[0].attempt.problem == "epoch-1-admit"
+    assert system == instructions("judge") and model.requests[0].attempt.problem == "epoch-1-admit"
     assert user.startswith("Domain: algebra\nDifficulty: medium") and user.count("<card>") == 2
     assert f"[{GOOD}]" in user and f"[{OTHER}]" in user
 
@@ -304,8 +305,8 @@ def test_a_ruling_that_cannot_be_used_says_why(block, reason):
 
 
 def test_the_prompt_names_every_rule_the_reader_accepts():
-    assert all(f"- `{rule}`:" in judge_system() for rule in OPEN_RULES)
-    shown = judge_system().split("```")[0]
+    assert all(f"- `{rule}`:" in instructions("judge") for rule in OPEN_RULES)
+    shown = instructions("judge").split("```")[0]
     reading = read_rulings(shown, ("RUBRIC_TEA_FOR_GUESTS", "EXACT_POTS_FROM_CUPS"))
     assert len(reading.found) == 2 and not reading.bad
 

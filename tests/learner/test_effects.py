@@ -1,30 +1,26 @@
-"""Lifts are what a card does, no more: unbiased, honest about doubt, and silent where there is nothing to say."""
+"""Fires count what was shown; lifts are what a card does: unbiased, honest about doubt, silent without evidence."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 
 import pytest
 
 from kace.errors import KaceError
-from kace.learner.effects import MIN_PROBLEMS, dropout_lifts, paired_lift
-from kace.learner.lift import Lift
+from kace.learner.effects import MIN_PROBLEMS, Lift, dropout_lifts, fires, lift_of, paired
 from kace.models.base import AttemptKey
-from kace.solver.attempt import Outcome
 from kace.solver.dropout import Dropout
+from kace.solver.records import Outcome, Solution
 from kace.solver.tiers import TierName
-from kace.solver.trace import SolveRecord
 from tests.learner.solve_records import HS, MS, a_solve, a_try
 
 Rate = Callable[[str, frozenset[str]], float]
 """How often attempts at a problem that see these cards are right."""
 
 
-def dropout_run(
-    cards: list[str], problems: int, rate: Rate, chance: random.Random, seeds: int = 1
-) -> list[SolveRecord]:
+def dropout_run(cards: list[str], problems: int, rate: Rate, chance: random.Random, seeds: int = 1) -> list[Solution]:
     """The MS records of a dropout run in a world of coin throws."""
     records = []
     for seed in range(seeds):
@@ -39,7 +35,13 @@ def dropout_run(
     return records
 
 
-def only(records: list[SolveRecord], card_id: str = "A") -> Lift:
+def paired_lift(
+    with_card: Sequence[Sequence[bool]], without: Sequence[Sequence[bool]], problems: Sequence[str] = ()
+) -> Lift | None:
+    return lift_of("A", "leave_one_out", paired(with_card, without, problems))
+
+
+def only(records: list[Solution], card_id: str = "A") -> Lift:
     return next(lift for lift in dropout_lifts(records) if lift.card_id == card_id)
 
 
@@ -69,7 +71,7 @@ def test_pairs_find_a_known_effect_without_bias():
     errors, covered = [], 0
     for _ in range(300):
         rates = [chance.uniform(0.1, 0.6) for _ in range(12)]
-        lift = paired_lift("A", [attempts(rate + 0.3) for rate in rates], [attempts(rate) for rate in rates])
+        lift = paired_lift([attempts(rate + 0.3) for rate in rates], [attempts(rate) for rate in rates])
         assert lift is not None
         errors.append(lift.effect - 0.3)
         covered += lift.low <= 0.3 <= lift.high
@@ -93,7 +95,7 @@ def test_a_card_without_effect_is_called_no_more_often_than_said(world: str, pro
     for _ in range(300):
         rates = [WORLDS[world](chance) for _ in range(problems)]
         arms = [[[chance.random() < rate for _ in range(3)] for rate in rates] for _ in range(2)]
-        lift = paired_lift("A", *arms)
+        lift = paired_lift(*arms)
         assert lift is not None
         called += lift.p <= 0.1
     assert called <= 0.1 * 300 + 2 * (300 * 0.1 * 0.9) ** 0.5
@@ -101,17 +103,17 @@ def test_a_card_without_effect_is_called_no_more_often_than_said(world: str, pro
 
 def test_few_problems_give_an_effect_but_no_claim():
     right, wrong = [[True] * 5] * 4, [[False] * 5] * 4
-    lift = paired_lift("A", right, wrong)
+    lift = paired_lift(right, wrong)
     assert lift is not None
     assert (lift.effect, lift.low, lift.high, lift.p) == (1.0, -1.0, 1.0, 1.0)
-    more = paired_lift("A", [*right, [True] * 5], [*wrong, [False] * 5])
+    more = paired_lift([*right, [True] * 5], [*wrong, [False] * 5])
     assert more is not None
     assert more.p < 0.01
 
 
 def test_one_problem_that_a_card_solves_is_no_evidence_for_others():
     with_card = [[True] * 10] + [[False] * 10] * 9
-    lift = paired_lift("A", with_card, [[False] * 10] * 10)
+    lift = paired_lift(with_card, [[False] * 10] * 10)
     assert lift is not None
     assert lift.effect == pytest.approx(0.1)
     assert lift.p > 0.1
@@ -120,7 +122,7 @@ def test_one_problem_that_a_card_solves_is_no_evidence_for_others():
 
 @pytest.mark.parametrize("right", [True, False])
 def test_attempts_that_all_agree_leave_room_for_doubt(right: bool):
-    lift = paired_lift("A", [[right] * 3] * 10, [[right] * 3] * 10)
+    lift = paired_lift([[right] * 3] * 10, [[right] * 3] * 10)
     assert lift is not None
     assert lift.effect == 0
     assert lift.p == 1
@@ -131,7 +133,7 @@ def test_effects_and_bounds_are_those_of_a_table_worked_by_hand():
     # Differences 1/3, 0, 0, 2/3, 0 of equal weight 3/2: with equal weights the jackknife is the plain standard error.
     with_card = [[True, True, False], [True] * 3, [False] * 3, [True, True, False], [True, False, False]]
     without = [[True, False, False], [True] * 3, [False] * 3, [False] * 3, [True, False, False]]
-    lift = paired_lift("A", with_card, without)
+    lift = paired_lift(with_card, without)
     assert lift is not None
     assert lift.effect == pytest.approx(0.2)
     plain = (1 / 9 + 4 / 9 - 5 * 0.2**2) / 4 / 5
@@ -142,8 +144,8 @@ def test_effects_and_bounds_are_those_of_a_table_worked_by_hand():
 
 def test_pairs_of_one_problem_are_one_piece_of_evidence():
     with_card, without = [[True] * 3] * 10, [[False] * 3] * 10
-    apart = paired_lift("A", with_card, without)
-    together = paired_lift("A", with_card, without, problems=["p", "q"] * 5)
+    apart = paired_lift(with_card, without)
+    together = paired_lift(with_card, without, problems=["p", "q"] * 5)
     assert apart is not None
     assert together is not None
     assert (apart.problems, together.problems) == (10, 2)
@@ -152,7 +154,7 @@ def test_pairs_of_one_problem_are_one_piece_of_evidence():
 
 
 def test_nothing_to_compare_is_no_lift():
-    assert paired_lift("A", [[]], [[True]]) is None
+    assert paired_lift([[]], [[True]]) is None
     assert dropout_lifts([a_solve("p", [a_try(True)] * 3, {MS: ["A"]})]) == ()
 
 
@@ -191,3 +193,44 @@ def test_a_run_that_stopped_early_is_refused():
     cut = a_solve("p", [a_try(True), a_try(True, ["A"]), a_try(False, outcome=Outcome.CANCELLED)], {MS: ["A"]})
     with pytest.raises(KaceError, match=r"early stop cut off attempts at P.* without early stop"):
         dropout_lifts([cut])
+
+
+# How often a card was shown
+
+
+RIGHT, WRONG = a_try(True), a_try(False)
+
+
+def test_each_card_is_counted_once_a_solve_and_once_a_tier():
+    records = [
+        a_solve("p1", [WRONG, a_try(True, tier=HS)], {MS: ["MED", "UNI"], HS: ["UNI", "HARD"]}),
+        a_solve("p2", [WRONG], {MS: ["MED", "UNI"]}, correct=False),
+        a_solve("p1", [RIGHT], {MS: ["UNI"]}, seed=1),
+    ]
+    found = {fire.card_id: fire for fire in fires(records)}
+    assert list(found) == ["HARD", "MED", "UNI"]
+    uni = found["UNI"]
+    assert (uni.n_shown, uni.shown_correct, uni.shown_wrong) == (3, 2, 1)
+    assert uni.tiers == {MS: 3, HS: 1}
+    assert uni.problems == ("P1", "P2")
+    assert found["HARD"].tiers == {HS: 1}
+
+
+def test_a_solve_without_cards_fires_nothing():
+    assert fires([a_solve("p1", [RIGHT])]) == ()
+
+
+def test_a_solve_without_an_expected_answer_is_neither_won_nor_lost():
+    (fire,) = fires([a_solve("p1", [a_try(None)], {MS: ["MED"]}, correct=None)])
+    assert (fire.n_shown, fire.shown_correct, fire.shown_wrong) == (1, 0, 0)
+
+
+def test_a_card_hidden_from_every_attempt_of_a_tier_was_not_shown_there():
+    tries = [a_try(True, ["MED"]), a_try(True, ["MED", "UNI"]), a_try(True, ["MED"])]
+    (fire,) = fires([a_solve("p1", tries, {MS: ["MED", "UNI"]})])
+    assert fire.card_id == "UNI"
+
+
+def test_an_attempt_that_was_cancelled_saw_nothing():
+    tries = [a_try(True, ["MED"]), a_try(False, outcome=Outcome.CANCELLED)]
+    assert fires([a_solve("p1", tries, {MS: ["MED"]})]) == ()

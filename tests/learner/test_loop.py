@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import PAPER, Config, load_config
+from kace.config import Config, load_config
 from kace.learner.loop import learn
-from kace.learner.opening import Plan, open_study
-from kace.learner.settings import Settings
+from kace.learner.study import LearnPlan, Settings, open_study
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
+from kace.solver.records import Solution
 from kace.solver.run import solve_all
 from kace.solver.session import open_session
-from kace.solver.solution import Solution
 from kace.solver.tiers import TierName
 from kace.tree.card import Status
 from kace.tree.store import TreeStore, open_tree
@@ -25,7 +24,7 @@ from kace.tree.tree import EpistemicTree
 from tests.learner.world import IDLE, MISLEADING, RULES, World, problems, solve
 
 DEFAULTS = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
-CONFIG = DEFAULTS.model_copy(update=PAPER)
+CONFIG = load_config({"model": DEFAULTS.model, "profile": "paper"}, env={})
 """The whole block, as text."""
 TRAIN, TEST = problems(8), problems(4, start=50)
 
@@ -33,7 +32,7 @@ TRAIN, TEST = problems(8), problems(4, start=50)
 def learned(
     world: World, out: Path, *, config: Config = CONFIG, train: tuple[Problem, ...] = TRAIN, **settings: object
 ) -> EpistemicTree:
-    plan = Plan(train, config, Settings.model_validate({"impact_runs": 4, "examples": 0, **settings}), out)
+    plan = LearnPlan(train, config, Settings.model_validate({"impact_runs": 4, "examples": 0, **settings}), out)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=world.solver(), teacher=world.teacher()) as (study, _):

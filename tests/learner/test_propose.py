@@ -9,25 +9,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.learner.cell import Cell
-from kace.learner.failure import Failure, WrongAttempt
-from kace.learner.imagine import imagine
-from kace.learner.propose import EXAMPLE_ID, Lesson, Mould, find_knowledge, read_cards, system
-from kace.learner.teacher import Teacher
-from kace.learner.verdicts import Proposals, Refused
+from kace.learner.blocks import CardRefusal
+from kace.learner.propose import (
+    EXAMPLE_ID,
+    AdmissionContext,
+    CardSpec,
+    FailedProblem,
+    Proposals,
+    TreeCell,
+    WrongAttempt,
+    find_knowledge,
+    imagine,
+    read_cards,
+)
+from kace.learner.teacher import Teacher, instructions
 from kace.problem import Problem
 from kace.retrieval.fence import TAGS
 from kace.retrieval.prompt import template
 from kace.solver.tiers import ExitPath, TierName
 from kace.tree.card import BODY_CAPS, PREFIXES, Card, Difficulty, Status
 from tests.card_samples import card
-from tests.learner.said import Said
+from tests.learner.said import Said, passes
 
-CELL = Cell(TierName.MS, "algebra")
+CELL = TreeCell(TierName.MS, "algebra")
 PAYLOAD = "Useful when:\n- two roots\nDo not apply if:\n- one root\n\nSum of roots = -b/a.\nCheck: product = c/a."
 
 
-def failure(n: int, **changes: object) -> Failure:
+def failure(n: int, **changes: object) -> FailedProblem:
     fields = {
         "problem": Problem(f"Find both roots, case {n}.", f"{n}5", f"train-{n}"),
         "exit": ExitPath.HS_PLURALITY,
@@ -35,7 +43,7 @@ def failure(n: int, **changes: object) -> Failure:
         "shown": {TierName.MS: ("EXACT_SUM_OF_ROOTS",), TierName.HS: ()},
         **changes,
     }
-    return Failure(**fields)
+    return FailedProblem(**fields)
 
 
 FAILED = tuple(failure(n) for n in range(1, 4))
@@ -48,9 +56,11 @@ def block(name: str = "EXACT_SUM_OF_ROOTS", payload: str = PAYLOAD, **fields: st
 
 
 def find(
-    model: Said, failed: tuple[Failure, ...] = FAILED, known: tuple[Card, ...] = (), cell: Cell = CELL
+    model: Said, failed: tuple[FailedProblem, ...] = FAILED, known: tuple[Card, ...] = (), cell: TreeCell = CELL
 ) -> Proposals:
-    return asyncio.run(find_knowledge(cell, failed, known, Lesson(Teacher(model), "epoch 2 add", 2)))
+    return asyncio.run(
+        find_knowledge(cell, failed, known, AdmissionContext(Teacher(model), "epoch 2 add", 2, screen=passes))
+    )
 
 
 def reasons(found: Proposals) -> dict[str, str]:
@@ -89,7 +99,7 @@ def test_the_request_in_full():
 
 def test_requests_of_all_cells_share_their_system_text():
     one, other = Said(block()), Said(block(difficulty="hard"))
-    find(one), find(other, FAILED[:1], cell=Cell(TierName.HS, "geometry"))
+    find(one), find(other, FAILED[:1], cell=TreeCell(TierName.HS, "geometry"))
     assert one.requests[0].messages[0] == other.requests[0].messages[0]
     assert "Difficulty: hard, or universal" in other.requests[0].messages[1].content
 
@@ -213,15 +223,15 @@ def test_a_mended_card_is_no_longer_listed():
 
 
 def test_what_code_holds_against_a_card_is_sent_back_once_and_may_be_mended():
-    def screened(card: Card) -> Refused | None:
+    def screened(card: Card) -> CardRefusal | None:
         leaky = "15" in card.payload
-        return Refused(card_id=card.card_id, by="code", rule="answer_leak", reason="it holds 15") if leaky else None
+        return CardRefusal(card_id=card.card_id, by="code", rule="answer_leak", reason="it holds 15") if leaky else None
 
     leak = PAYLOAD + "\nHere it is 15."
     names = ("EXACT_FIRST_LEAK_CARD", "EXACT_OTHER_LEAK_CARD")
     model = Said("\n".join(block(name, leak) for name in names), block(names[0]))
-    lesson = Lesson(Teacher(model), "epoch 2 add", 2, screen=screened)
-    found = asyncio.run(find_knowledge(CELL, FAILED, (), lesson))
+    context = AdmissionContext(Teacher(model), "epoch 2 add", 2, screen=screened)
+    found = asyncio.run(find_knowledge(CELL, FAILED, (), context))
     assert "it holds 15" in model.requests[1].messages[-1].content
     assert [card.card_id for card in found.cards] == ["EXACT_FIRST_LEAK_CARD"]
     assert [(r.card_id, r.by, r.rule) for r in found.refused] == [("EXACT_OTHER_LEAK_CARD", "code", "answer_leak")]
@@ -249,8 +259,8 @@ def test_a_card_that_quotes_our_tags_is_kept_as_it_is():
     )
 )
 def test_no_reply_breaks_the_reader_and_every_card_can_be_stored(parts: list[str]):
-    mould = Mould(CELL, Lesson(Teacher(Said()), "x", 1), ("both roots",), ("train-1",))
-    for made in read_cards("\n".join(parts), mould).found.values():
+    spec = CardSpec(CELL, AdmissionContext(Teacher(Said()), "x", 1, screen=passes), ("both roots",), ("train-1",))
+    for made in read_cards("\n".join(parts), spec).found.values():
         assert Card.model_validate_json(made.model_dump_json()) == made
 
 
@@ -258,7 +268,9 @@ def test_no_reply_breaks_the_reader_and_every_card_can_be_stored(parts: list[str
 
 
 def dream(model: Said, cards: tuple[Card, ...]) -> Proposals:
-    return asyncio.run(imagine(CELL, cards, Lesson(Teacher(model), "epoch 1 imagine", 1, cards_per_problem=1)))
+    return asyncio.run(
+        imagine(CELL, cards, AdmissionContext(Teacher(model), "epoch 1 imagine", 1, cards_per_problem=1, screen=passes))
+    )
 
 
 def test_imagined_cards_rest_on_no_problem_and_keep_to_their_quota():
@@ -282,12 +294,12 @@ def test_without_cards_nothing_is_imagined():
 
 
 def test_the_prompt_shows_a_block_that_the_reader_takes_and_the_product_refuses():
-    prompt = system("propose")
+    prompt = instructions("cards", "propose")
     assert prompt.count("\n<card>\n") == 1
-    mould = Mould(CELL, Lesson(Teacher(Said()), "x", 1), ("tea",), tuple("12345"))
-    (bad,) = read_cards(prompt, mould).bad
+    spec = CardSpec(CELL, AdmissionContext(Teacher(Said()), "x", 1, screen=passes), ("tea",), tuple("12345"))
+    (bad,) = read_cards(prompt, spec).bad
     assert (bad.name, bad.reason) == (EXAMPLE_ID, "it is the example of the form, not a card")
-    (made,) = read_cards(prompt.replace(EXAMPLE_ID, "RUBRIC_COFFEE_FOR_GUESTS"), mould).found.values()
+    (made,) = read_cards(prompt.replace(EXAMPLE_ID, "RUBRIC_COFFEE_FOR_GUESTS"), spec).found.values()
     assert made.provenance.supporting_problems == ("2", "5")
 
 

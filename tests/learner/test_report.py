@@ -15,24 +15,24 @@ from kace.cli.learn_show import report_lines
 from kace.errors import DataError
 from kace.evaluation.stats import wilson
 from kace.io import write_atomic
-from kace.learner.commit import Look
+from kace.learner.admit import Rulings
+from kace.learner.blocks import CardRefusal
+from kace.learner.commit import InterimAnalysis
 from kace.learner.consolidate import Merges, consolidate
-from kace.learner.growth import Growth
-from kace.learner.lift import Fire, Impact, Lift
-from kace.learner.notebook import Notebook, Step
-from kace.learner.page import page
+from kace.learner.effects import Fire, Impact, Lift
 from kace.learner.partition import Partition
-from kace.learner.practice import Exercised
+from kace.learner.propose import Proposals
 from kace.learner.report import Report, report_json, report_of
+from kace.learner.resources import RunTotals
 from kace.learner.revise import Action, Revision, Revisions
-from kace.learner.verdicts import Kept, Proposals, Refused, Rulings
+from kace.learner.steps import Kept, StepLog, StepName, TreeWriter
+from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath, TierName
-from kace.solver.trace import SolveRecord
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.tree.changes import Change, Edit
 from kace.tree.tree import Domain
-from kace.web.markup import Html, tag
-from kace.web.parts import POLICY
+from kace.web.learner_report import page
+from kace.web.page import REPORT_POLICY
 from tests.card_examples import a_card
 
 XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' </style></pre>&lt;"
@@ -55,8 +55,8 @@ class Learner:
     def __init__(self, folder: Path, evil: str = "") -> None:
         self.folder = folder
         self.evil = evil
-        self.notebook = Notebook(folder / "learn", self.manifest())
-        self.growth = Growth(folder, self.notebook, author="kace learn")
+        self.notebook = StepLog(folder / "learn", self.manifest())
+        self.growth = TreeWriter(folder, self.notebook, author="kace learn")
 
     def manifest(self) -> dict[str, object]:
         settings = {"epochs": 2, "impact": f"dropout{self.evil}", f"dial{self.evil}": self.evil}
@@ -78,28 +78,28 @@ class Learner:
         )
 
     def keep(self, phase: str, what: str, value: Kept, *, epoch: int = 1, place: str = "", number: int = 0) -> None:
-        self.notebook.write(Step(phase, what, epoch, place, number), value)
+        self.notebook.write(StepName(phase, what, epoch, place, number), value)
 
     def plant(self) -> None:
         domains = tuple(
             Domain(name=name, description=f"about {name}{self.evil}", share=0.5) for name in ("algebra", "geometry")
         )
-        self.notebook.write(Step("plan", "partition"), Partition(domains=domains))
+        self.notebook.write(StepName("plan", "partition"), Partition(domains=domains))
         self.growth.plant(domains)
 
     def run(
         self, what: str, right: int, *, epoch: int = 1, phase: str = "refine", place: str = "", number: int = 0
     ) -> None:
-        step = Step(phase, what, epoch, place, number)
+        step = StepName(phase, what, epoch, place, number)
         folder = str(step).replace(" ", "-")
         self.trace(folder, 10)
-        run = Exercised(folder=folder, problems=10, correct=right, escalated=4, paper_calls=35)
+        run = RunTotals(folder=folder, problems=10, correct=right, escalated=4, paper_calls=35)
         self.notebook.write(step, run)
 
     def trace(self, folder: str, problems: int) -> None:
         """Problems 0 and 1 leave ES wrong, 2 leaves it right, the others fail later."""
         records = [
-            SolveRecord(
+            Solution(
                 problem=f"{n:064x}",
                 label=f"P{n}{self.evil}",
                 family=None,
@@ -122,8 +122,8 @@ class Learner:
         lines = "".join(f"{record.model_dump_json()}\n" for record in records)
         write_atomic(self.folder / "learn" / folder / "traces.jsonl", lines)
 
-    def refused(self, name: str, by: str, rule: str) -> Refused:
-        return Refused.model_validate(
+    def refused(self, name: str, by: str, rule: str) -> CardRefusal:
+        return CardRefusal.model_validate(
             {"card_id": f"{name}{self.evil}", "by": by, "rule": f"{rule}{self.evil}", "reason": f"why{self.evil}"}
         )
 
@@ -157,7 +157,7 @@ class Learner:
         self.commit("add", "commit", consolidate(self.growth.tree, cards).changes, "HS")
 
     def commit(self, phase: str, what: str, changes: tuple[Change, ...], place: str = "") -> None:
-        self.growth.commit(Step(phase, what, 1, place), changes)
+        self.growth.commit(StepName(phase, what, 1, place), changes)
 
     def measure(self) -> None:
         self.run("base", 6)
@@ -202,7 +202,7 @@ class Learner:
         )
         self.keep("refine", "revise", revisions, place="algebra", number=1)
         self.run("verify", 4, place="algebra", number=1)
-        look = Look(
+        look = InterimAnalysis(
             domain="algebra",
             number=1,
             n=5,
@@ -302,7 +302,7 @@ def test_an_edit_that_was_kept_makes_an_earlier_lift_outdated(tmp_path: Path):
         revision = Revision(action=Action.EDIT, card_id=HELPS, reason="clearer")
         learner.keep("refine", "revise", Revisions(revisions=(revision,)), place="algebra", number=2)
         kept = {"domain": "algebra", "number": 2, "n": 5, "lift": 0.2, "p": 0.01}
-        look = Look.model_validate({**kept, "gained": [], "lost": [], "accepted": True, "reason": "yes"})
+        look = InterimAnalysis.model_validate({**kept, "gained": [], "lost": [], "accepted": True, "reason": "yes"})
         learner.keep("refine", "look", look, place="algebra", number=2)
     found = report_of(tmp_path / "tree")
     assert found.cards[0].outdated
@@ -458,22 +458,23 @@ def test_every_text_field_is_on_the_page(attacked: Report):
 
 def test_the_page_may_load_and_run_nothing(report: Report):
     html = page(report)
-    assert POLICY.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
-    assert ("content", POLICY) in parsed(html).attributes
+    assert REPORT_POLICY.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+    assert ("content", REPORT_POLICY) in parsed(html).attributes
     assert html.index("Content-Security-Policy") < html.index("<style>")
     assert not re.search(r"https?://|url\(|@import|javascript:", html)
     assert {value for key, value in parsed(html).attributes if key in ("src", "href")} == {"data:,"}
 
 
-def test_marks_that_hide_or_reorder_text_are_dropped():
-    assert tag("p", "a\u202eb\x00c\u200bd\ud800e\n", title="x\u2066y\x1b") == '<p title="xy">abcde\n</p>'
-    assert tag("p", title=Html('"><b>')) == '<p title="&quot;&gt;&lt;b&gt;"></p>'
+def test_marks_that_hide_or_reorder_text_are_dropped(tmp_path: Path):
+    html = page(replace(learned(tmp_path / "tree"), solver="a\u202eb\x00c\u200bd\ud800e", teacher='x\u2066y\x1b"><b>'))
+    assert "solver <b>abcde</b>" in html and "teacher <b>xy&#34;&gt;&lt;b&gt;</b>" in html
 
 
 def test_the_charts_hold_every_run_and_every_measured_card(report: Report):
     html = page(report)
-    assert html.count('r="5.5"') == len(report.scores)
-    assert html.count('class="forest good"') == html.count('class="forest bad"') == 1
+    runs, lifts = html.split("What each card is worth")
+    assert runs.count("<circle") == len(report.scores)
+    assert lifts.count('class="lift-mark good"') == lifts.count('class="lift-mark bad"') == 1
     assert "3 of 10, 30.0% (10.8% to 60.3%)" in html
     assert "‹" in html  # the interval that goes on beyond the scale
 

@@ -5,38 +5,40 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kace.cli.select import selection_lines
-from kace.config import PAPER, Config, load_config
+from kace.cli.learn_select import selection_lines
+from kace.config import PROFILES, Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.evaluation.arm import Arm, read_arm, row_of
 from kace.evaluation.stats import mcnemar
 from kace.learner.select import (
-    Candidate,
-    Contest,
-    Learned,
-    Train,
-    Trial,
-    candidates,
+    EpochRow,
+    EpochTree,
+    Selection,
+    Validation,
     check_validation,
-    hold,
+    epochs_of,
     keep_tree,
     read_learned,
     selection_of,
     solver_settings,
+    try_epochs,
 )
-from kace.learner.selection import Outing, Selection, against, decide, rows_of
+from kace.learner.steps import LearnManifest, TrainingSet
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem, problem_rows
 from kace.retrieval.prompt import template
-from kace.solver.run import manifest_of
+from kace.solver.manifest import manifest_of
+from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import RecallRecord, SolveRecord
 from kace.tree.card import Difficulty, Status
-from kace.tree.store import Add, TreeStore, open_tree
+from kace.tree.changes import Add
+from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import Domain, EpistemicTree
 from tests.card_examples import a_card
 from tests.command import run_kace
@@ -45,6 +47,7 @@ from tests.models.chat_server import Answer, ChatServer, Seen, says
 DOMAINS = (Domain(name="algebra", description="All of it.", share=1.0),)
 TRAIN = tuple(Problem(f"Train on {n}", str(n), f"t{n}") for n in range(10))
 VAL = tuple(Problem(f"Problem number {n} asks for {n}.", str(n), f"v{n}") for n in range(12))
+SELECT = ("learn", "select")
 GOOD, BAD = "EXACT_GOOD_CARD", "EXACT_BAD_CARD"
 
 
@@ -85,17 +88,20 @@ def learned_tree(folder: Path, config: Config, train: Sequence[Problem] = TRAIN)
     return folder
 
 
-CONFIG = load_config({"model": "scripted/solver", **PAPER}, env={})
+CONFIG = load_config({"model": "scripted/solver", "profile": "paper"}, env={})
 
 
-def contest(folder: Path, seeds: int = 1, **flags: object) -> Contest:
-    config = CONFIG.model_copy(update=flags)
-    return Contest(folder / "learn" / "select", VAL, config, tuple(range(config.seed, config.seed + seeds)))
+def validation(folder: Path, seeds: int = 1, **flags: object) -> Validation:
+    return Validation(folder / "learn" / "select", VAL, CONFIG.model_copy(update=flags), seeds)
 
 
 def held(folder: Path, model: Scripted | None = None, **settings: object) -> Selection:
-    asked = contest(folder, **settings)  # type: ignore[arg-type]
-    return selection_of(asked, asyncio.run(hold(asked, candidates(folder), model=model or Solver())))
+    asked, epochs = validation(folder, **settings), epochs_of(folder)  # type: ignore[arg-type]
+    return selection_of(asked, epochs, asyncio.run(try_epochs(asked, epochs, model=model or Solver())))
+
+
+def best_row(selection: Selection) -> EpochRow:
+    return next(row for row in selection.rows if row.epoch == selection.epoch)
 
 
 def test_the_best_epoch_is_chosen_and_every_row_says_what_it_cost(tmp_path: Path):
@@ -143,12 +149,13 @@ def test_more_seeds_go_on_from_the_first(tmp_path: Path):
     model = Solver()
     selection = held(tree, model, seeds=2)
     assert model.calls == len(VAL) * 11
-    assert (tree / "learn" / "select" / "epoch-2-seed-1").is_dir()
-    chosen = selection.chosen
+    kept = read_arm(tree / "learn" / "select" / "epoch-2").rows
+    assert {(row.problem, row.seed) for row in kept} == {(problem.id, seed) for problem in VAL for seed in (0, 1)}
+    chosen = best_row(selection)
     assert (chosen.n, chosen.right, selection.seeds) == (24, 20, (0, 1))
     assert chosen.ladder is not None
     assert (chosen.ladder.gained, chosen.ladder.p) == (16, mcnemar(8, 0)), "two seeds are no second problem"
-    assert (chosen.low, chosen.high) == (held(tree).chosen.low, held(tree).chosen.high)
+    assert (chosen.low, chosen.high) == (best_row(held(tree)).low, best_row(held(tree)).high)
 
 
 def test_a_cap_stops_it_and_the_same_command_goes_on(tmp_path: Path):
@@ -178,69 +185,64 @@ def test_a_lost_call_counts_as_wrong_and_is_tried_again(tmp_path: Path):
 
     tree = learned_tree(tmp_path / "tree", CONFIG)
     selection = held(tree, Down())
-    assert (selection.chosen.right, selection.chosen.failed) == (9, 1)
+    assert (best_row(selection).right, best_row(selection).failed) == (9, 1)
     assert "tries them again" in selection_lines(selection)[-1]
-    assert held(tree).chosen.right == 10
+    assert best_row(held(tree)).right == 10
 
 
-def record(problem: int, seed: int, correct: bool, tokens: int = 0) -> SolveRecord:
-    recall = RecallRecord(
-        tier="MS",  # type: ignore[arg-type]
-        domains=(),
-        cards=(),
-        eligible=0,
-        tokens=tokens,
-        estimated=True,
-        classifier_calls=0,
-        classifier_input=0,
-        classifier_output=0,
-    )
-    return SolveRecord(
-        problem=str(problem),
+def arm(right: str) -> Arm:
+    """One solve a mark: 1 is right."""
+    blank = Solution(
+        problem="",
         label="",
         family=None,
         domain=None,
-        seed=seed,
+        seed=0,
         exit=ExitPath.MS_MAJORITY,
         answer=None,
         expected="1",
         verdict=None,
-        correct=correct,
+        correct=None,
         paper_calls=5,
         real_calls=5,
         seconds=0,
         failed=False,
-        recalls=(recall,) if tokens else (),
+        recalls=(),
         classes=(),
         attempts=(),
     )
+    marks = enumerate(right)
+    return Arm(
+        "", tuple(row_of(blank.model_copy(update={"problem": str(n), "correct": m == "1"})) for n, m in marks), {}
+    )
 
 
-def outing(epoch: int, right: str) -> Outing:
-    tree = EpistemicTree.of(DOMAINS, ()) if epoch else None
-    return Outing(epoch, tree, tuple(record(n, 0, sign == "1") for n, sign in enumerate(right)))
+def chosen(*rights: str) -> Selection:
+    """The choice among the ladder alone and the epochs with these marks."""
+    solved = tuple(Problem(str(n), "1") for n in range(len(rights[0])))
+    epochs = [EpochTree(number, EpistemicTree.of(DOMAINS, ()) if number else None) for number in range(len(rights))]
+    return selection_of(Validation(Path(), solved, CONFIG), epochs, [arm(right) for right in rights])
 
 
 def test_equal_epochs_go_to_the_smaller_and_equal_to_no_tree_means_no_tree():
-    assert decide(rows_of([outing(0, "1000"), outing(1, "0110"), outing(2, "1100")]), 4).epoch == 1
-    verdict = decide(rows_of([outing(0, "1100"), outing(1, "0110"), outing(2, "1000")]), 4)
-    assert (verdict.epoch, verdict.p) == (0, None)
-    assert "epoch 1, gained 1 and lost 1" in verdict.said
-    assert "without a tree" in verdict.said
+    assert chosen("1000", "0110", "1100").epoch == 1
+    found = chosen("1100", "0110", "1000")
+    assert (found.epoch, found.p) == (0, None)
+    assert "epoch 1, gained 1 and lost 1" in found.said
+    assert "without a tree" in found.said
 
 
 def test_a_small_difference_is_not_called_one():
-    verdict = decide(rows_of([outing(0, "1000"), outing(1, "1110")]), 4)
-    assert verdict.epoch == 1
-    assert verdict.said == (
+    found = chosen("1000", "1110")
+    assert found.epoch == 1
+    assert found.said == (
         "Epoch 1 did best, but 4 problems cannot tell it from no tree: 2 gained, 0 lost, exact McNemar p = 0.50."
     )
 
 
 def test_the_choice_among_epochs_is_paid_for():
     none, six = "0" * 6, "1" * 6
-    alone = decide(rows_of([outing(0, none), outing(1, six)]), 6)
-    among = decide(rows_of([outing(0, none), outing(1, six), outing(2, none), outing(3, none)]), 6)
+    alone, among = chosen(none, six), chosen(none, six, none, none)
     assert alone.p == mcnemar(6, 0)
     assert among.p == pytest.approx(3 * mcnemar(6, 0))
     assert "is better than no tree" in alone.said
@@ -248,19 +250,19 @@ def test_the_choice_among_epochs_is_paid_for():
     assert "after the choice among 3 epochs" in among.said
 
 
-def test_the_paired_test_is_mcnemars_with_one_seed_in_both_directions():
-    for gained, lost in [(0, 0), (3, 1), (1, 3), (7, 0)]:
-        ours = [record(n, 0, n < gained) for n in range(10)]
-        theirs = [record(n, 0, gained <= n < gained + lost) for n in range(10)]
-        found = against(ours, theirs)
-        assert (found.gained, found.lost) == (gained, lost)
-        assert found.p == pytest.approx(mcnemar(gained, lost))
+@pytest.mark.parametrize(("gained", "lost"), [(0, 0), (3, 1), (1, 3), (7, 0)])
+def test_the_paired_test_is_mcnemars_with_one_seed_in_both_directions(gained: int, lost: int):
+    ours, theirs = "1" * gained + "0" * (10 - gained), "0" * gained + "1" * lost + "0" * (10 - gained - lost)
+    found = chosen(theirs, ours).rows[1].ladder
+    assert found is not None
+    assert (found.gained, found.lost) == (gained, lost)
+    assert found.p == pytest.approx(mcnemar(gained, lost))
 
 
 def test_problems_of_the_training_set_and_unlabelled_ones_are_refused():
-    learned = Learned(config={}, train=Train(problems=10, ids=tuple(problem.id for problem in TRAIN)))
+    learned = LearnManifest(config={}, train=TrainingSet(problems=10, ids=tuple(problem.id for problem in TRAIN)))
     check_validation(VAL, learned)
-    with pytest.raises(DataError, match="1 of 13 validation problems stand in the training set, such as 't3'"):
+    with pytest.raises(DataError, match="1 of 13 validation problems appear in the training set, such as 't3'"):
         check_validation((*VAL, TRAIN[3]), learned)
     with pytest.raises(DataError, match="has no answer"):
         check_validation((Problem("What?"),), learned)
@@ -270,7 +272,7 @@ def test_a_folder_that_was_not_learned_is_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="no tree that kace learn made"):
         read_learned(tmp_path)
     with pytest.raises(UsageError, match="no snapshot"):
-        candidates(tmp_path)
+        epochs_of(tmp_path)
     (tmp_path / "learn").mkdir()
     (tmp_path / "learn" / "learn.json").write_text('{"config": {}, "train": {"problems": 3}}')
     with pytest.raises(DataError, match=r"learn\.json: train\.ids"):
@@ -281,18 +283,35 @@ def test_epochs_are_in_the_order_of_their_numbers(tmp_path: Path):
     store = TreeStore.create(tmp_path, DOMAINS)
     for name in ("epoch-10", "epoch-2", "epoch-x", "epoch-2b"):
         store.snapshot(name)
-    assert [candidate.epoch for candidate in candidates(tmp_path)] == [0, 2, 10]
+    assert [epoch.epoch for epoch in epochs_of(tmp_path)] == [0, 2, 10]
 
 
-def test_a_runs_folder_depends_on_epoch_and_seed_alone():
-    assert Trial(Candidate(2, None), 0).name == "epoch-2"
-    assert Trial(Candidate(2, None), 7).name == "epoch-2-seed-7"
+def test_a_runs_folder_depends_on_epoch_and_first_seed_alone(tmp_path: Path):
+    second = EpochTree(2, None)
+    assert validation(tmp_path, seeds=3).run_folder(second).name == "epoch-2"
+    assert validation(tmp_path, seed=7).run_folder(second).name == "epoch-2-seed-7"
+
+
+def test_other_problems_may_be_tried_in_the_same_folder(tmp_path: Path):
+    tree = learned_tree(tmp_path / "tree", CONFIG)
+    held(tree)
+    fewer = replace(validation(tree), problems=VAL[:5])
+    model = Solver()
+    found = selection_of(fewer, epochs_of(tree), asyncio.run(try_epochs(fewer, epochs_of(tree), model=model)))
+    assert (found.validation.problems, [row.n for row in found.rows], model.calls) == (5, [5, 5, 5], 0)
+
+
+def test_one_budget_holds_for_all_epochs(tmp_path: Path):
+    model = Solver()
+    with pytest.raises(BudgetExceeded):
+        held(learned_tree(tmp_path / "tree", CONFIG), model, max_calls=len(VAL) * 5 + 10)
+    assert model.calls == len(VAL) * 5 + 10, "the second epoch was stopped"
 
 
 def test_the_solver_is_the_learners_unless_flags_say_otherwise():
     first = load_config({"model": "openai/a", "base_url": "http://u:p@host/v1", "temperature": 0.3, "seed": 4}, env={})
     manifest = json.loads(json.dumps(manifest_of(first)))
-    learned = Learned(config=manifest["config"], train=Train(problems=0, ids=()))
+    learned = LearnManifest(config=manifest["config"], train=TrainingSet(problems=0, ids=()))
     elsewhere = load_config(env={"KACE_TEMPERATURE": "1.5", "KACE_MODEL": "openai/z"})
     same = load_config(solver_settings(learned, {"seed": None}, elsewhere), env={"KACE_TEMPERATURE": "1.5"})
     assert (same.model, same.temperature, same.seed) == ("openai/a", 0.3, 4)
@@ -302,10 +321,11 @@ def test_the_solver_is_the_learners_unless_flags_say_otherwise():
     assert "base_url" not in solver_settings(learned, {}, at_hand), "the one with credentials is kept"
     other = solver_settings(learned, {"model": "openai/b"}, elsewhere)
     assert (other["model"], "base_url" in other) == ("openai/b", False)
-    older = Learned(config={"model": "openai/a"}, train=learned.train)
-    assert solver_settings(older, {}, elsewhere).items() >= PAPER.items(), "as trees were read then"
+    older = LearnManifest(config={"model": "openai/a"}, train=learned.train)
+    reading = solver_settings(older, {}, elsewhere)["retrieval"]
+    assert reading.items() >= PROFILES["paper"]["retrieval"].items(), "as trees were read then"
     with pytest.raises(DataError, match="'colour'"):
-        solver_settings(Learned(config={"colour": 1}, train=learned.train), {}, elsewhere)
+        solver_settings(LearnManifest(config={"colour": 1}, train=learned.train), {}, elsewhere)
 
 
 def test_the_chosen_tree_is_copied_once_and_frozen(tmp_path: Path):
@@ -333,11 +353,11 @@ def write(path: Path, problems: Sequence[Problem]) -> None:
 def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
     write(tmp_path / "val.jsonl", VAL)
     with ChatServer(chat) as server:
-        config = load_config({"model": "openai/m", "base_url": server.url, **PAPER}, env={})
+        config = load_config({"model": "openai/m", "base_url": server.url, "profile": "paper"}, env={})
         learned_tree(tmp_path / "tree", config)
-        done = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best")
+        done = run_kace(tmp_path, *SELECT, "--validation", "val.jsonl", "tree", "--out", "best")
         asked = len(server.requests)
-        again = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--out", "best", "--json")
+        again = run_kace(tmp_path, *SELECT, "--validation", "val.jsonl", "tree", "--out", "best", "--json")
         assert len(server.requests) == asked
     assert done.returncode == 0, done.stderr
     assert "*     1      1    10 of 12 = 83.3%" in done.stdout
@@ -349,21 +369,21 @@ def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
     selection = Selection.model_validate_json(again.stdout)
     assert selection == Selection.model_validate_json((tmp_path / "tree" / "learn" / "selection.json").read_text())
     assert selection.epoch == 1
-    assert TreeStore.open(tmp_path / "best").frozen_hash == selection.chosen.tree
+    assert TreeStore.open(tmp_path / "best").frozen_hash == best_row(selection).tree
 
 
 def test_where_no_epoch_helps_the_command_says_to_use_none(tmp_path: Path):
     config = load_config({"model": "scripted/dice?sides=9"}, env={})
     tree = learned_tree(tmp_path / "tree", config)
     write(tmp_path / "val.jsonl", VAL)
-    done = run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2", "--out", "best")
+    done = run_kace(tmp_path, *SELECT, "--validation", "val.jsonl", "tree", "--seeds", "2", "--out", "best")
     assert done.returncode == 0, done.stderr
     assert "solve without a tree" in done.stdout
     assert "without --tree" in done.stderr
     assert len(open_tree(tmp_path / "best")) == 0
     assert json.loads((tree / "learn" / "selection.json").read_text())["epoch"] == 0
     TreeStore.open(tree).thaw()
-    assert "is not frozen" in run_kace(tmp_path, "select", "--val", "val.jsonl", "tree", "--seeds", "2").stderr
+    assert "is not frozen" in run_kace(tmp_path, *SELECT, "--validation", "val.jsonl", "tree", "--seeds", "2").stderr
 
 
 def test_bad_input_is_one_clear_line(tmp_path: Path):
@@ -372,13 +392,13 @@ def test_bad_input_is_one_clear_line(tmp_path: Path):
     write(tmp_path / "val.jsonl", VAL)
     keep_tree(tmp_path / "other", EpistemicTree.of(DOMAINS, [a_card()]), "")
     for arguments, complaint in (
-        (["tree", "--val", "train.jsonl"], "stand in the training set"),
-        (["tree", "--val", "absent.jsonl"], "no such file"),
-        (["nowhere", "--val", "val.jsonl"], "no tree that kace learn made"),
-        (["tree", "--val", "val.jsonl", "--out", "other"], "already holds another tree"),
-        (["tree", "--val", "val.jsonl", "--model", "nonsense"], "unknown model"),
+        (["tree", "--validation", "train.jsonl"], "appear in the training set"),
+        (["tree", "--validation", "absent.jsonl"], "no such file"),
+        (["nowhere", "--validation", "val.jsonl"], "no tree that kace learn made"),
+        (["tree", "--validation", "val.jsonl", "--out", "other"], "already holds another tree"),
+        (["tree", "--validation", "val.jsonl", "--model", "nonsense"], "unknown model"),
     ):
-        done = run_kace(tmp_path, "select", *arguments)
+        done = run_kace(tmp_path, *SELECT, *arguments)
         assert done.returncode == 2, done.stderr
         assert complaint in done.stderr
         assert "Traceback" not in done.stderr

@@ -157,22 +157,22 @@ def test_a_second_block_of_a_good_name_stays_listed():
 
 
 @pytest.mark.parametrize("before", [(), ("nothing of use",)])
-def test_a_call_that_fails_says_which_request_and_that_the_command_goes_on(before: tuple[str, ...]):
+def test_a_call_that_fails_says_which_request_and_that_the_command_resumes(before: tuple[str, ...]):
     model = Said(*before, ModelError(Failure.TIMEOUT, "no reply\nin 60 s"))
     with pytest.raises(KaceError, match="'epoch 1 propose': no reply in 60 s") as caught:
         ask(model)
     assert "same command" in caught.value.fix
-    assert "--teacher-max-tokens" not in caught.value.fix
+    assert "teacher_max_tokens" not in caught.value.fix
 
 
 def test_a_request_that_does_not_fit_says_which_option_makes_room():
     model = Said(ModelError(Failure.PROVIDER_ERROR, "400: this model's maximum context length is 8192 tokens"))
     with pytest.raises(KaceError) as caught:
         ask(model)
-    assert "again with a smaller --teacher-max-tokens" in caught.value.fix
+    assert "again with a smaller --set teacher_max_tokens=N" in caught.value.fix
 
 
-def test_what_the_operator_must_mend_passes_through():
+def test_user_errors_pass_through():
     with pytest.raises(BudgetExceeded):
         ask(Said(BudgetExceeded("enough")))
 

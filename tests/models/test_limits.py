@@ -186,7 +186,7 @@ def test_the_deadline_bounds_a_call_that_never_answers():
 
 def test_time_spent_in_the_queue_is_not_held_against_a_request():
     async def scenario():
-        model = limited(Server(REPLY, seconds=9.0), AdaptiveLimiter.fixed(1), deadline=10.0)
+        model = limited(Server(REPLY, seconds=9.0), AdaptiveLimiter(1, fixed=True), deadline=10.0)
         async with asyncio.TaskGroup() as group:
             replies = [group.create_task(model.complete(REQUEST)) for _ in range(5)]
         return [task.result() for task in replies], now()
@@ -208,7 +208,7 @@ def test_a_wait_longer_than_any_call_may_take_stops_the_run():
 
 def test_an_operator_error_stops_everything_within_one_request_per_worker():
     server = Server(KaceError("401", fix="set OPENAI_API_KEY"), seconds=1.0)
-    model = limited(server, AdaptiveLimiter.fixed(4))
+    model = limited(server, AdaptiveLimiter(4, fixed=True))
 
     async def scenario():
         tasks = [asyncio.create_task(model.complete(REQUEST)) for _ in range(100)]
@@ -228,7 +228,7 @@ def test_an_operator_error_stops_everything_within_one_request_per_worker():
 
 def test_a_fixed_limiter_keeps_exactly_that_many_under_way_whatever_happens():
     server = Server(RateLimited("429"), REPLY, seconds=1.0)
-    run(drive(limited(server, AdaptiveLimiter.fixed(7)), workers=50, seconds=20.0))
+    run(drive(limited(server, AdaptiveLimiter(7, fixed=True)), workers=50, seconds=20.0))
     assert server.peak == 7
     assert len(server.calls) == pytest.approx(7 * 20, abs=7)
 
@@ -253,7 +253,7 @@ def test_places_are_given_in_the_order_of_asking():
     order = []
 
     async def scenario():
-        limiter = AdaptiveLimiter.fixed(2)
+        limiter = AdaptiveLimiter(2, fixed=True)
 
         async def call(number):
             async with limiter.slot():
@@ -272,7 +272,7 @@ def test_a_second_try_goes_before_those_that_have_not_begun():
     order = []
 
     async def scenario():
-        limiter = AdaptiveLimiter.fixed(1)
+        limiter = AdaptiveLimiter(1, fixed=True)
 
         async def call(number, again):
             async with limiter.slot(again=again):
@@ -361,7 +361,7 @@ def test_idle_time_does_not_earn_a_faster_pace():
 
 def test_cancelling_waiters_and_holders_loses_no_place():
     draws = random.Random(3)
-    limiter = AdaptiveLimiter.fixed(3)
+    limiter = AdaptiveLimiter(3, fixed=True)
     server = Server(REPLY, seconds=1.0)
     model = limited(server, limiter)
 

@@ -16,9 +16,9 @@ import pytest
 
 from kace.errors import DataError, KaceError, UsageError
 from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling, Transient, chat
-from kace.models.catalog import default_cache, find
-from kace.models.download import pull
-from kace.models.local import MAX_THREADS, LocalModel, Room, default_threads, open_local, usable_cores
+from kace.models.catalog import default_cache, find, pull
+from kace.models.engine import EngineSettings
+from kace.models.local import MAX_THREADS, LocalModel, default_threads, open_local, usable_cores
 
 T = TypeVar("T")
 NAME = "smollm2-135m"
@@ -52,9 +52,9 @@ def endless(text: str, index: int = 0) -> Request:
     return ask(f"{text} Write the numbers from 1 to 10000 in words, one a line.", index, max_tokens=3000, temperature=0)
 
 
-def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], room: Room | None = None) -> T:
+def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], settings: EngineSettings | None = None) -> T:
     async def run() -> T:
-        model = open_local(NAME, cache=cache, room=room or Room(slots=2))
+        model = open_local(NAME, cache=cache, settings=settings or EngineSettings(slots=2))
         try:
             return await work(model)
         finally:
@@ -127,7 +127,7 @@ def test_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
         other = await model.complete(ask("Tell me a story.", 4))
         assert other.text != again[2].text
 
-    using(cache, work, Room(slots=1))
+    using(cache, work, EngineSettings(slots=1))
 
 
 @model_test
@@ -186,7 +186,7 @@ def test_cancelling_an_attempt_frees_its_slot_while_it_reads_and_while_it_writes
                     await asyncio.sleep(0.02)
         assert (await model.complete(ask("Say hello."))).text
 
-    using(cache, work, Room(slots=1))
+    using(cache, work, EngineSettings(slots=1))
 
 
 @model_test
@@ -201,7 +201,7 @@ def test_the_event_loop_runs_on_while_the_model_loads_and_decodes(cache: Path):
                 turns += 1
 
         spinner = asyncio.create_task(spin())
-        await model.load()
+        await model.count_tokens("dogs")
         while_loading = turns
         await model.complete(ask("Tell me about dogs.", max_tokens=60))
         spinner.cancel()
@@ -220,7 +220,7 @@ def test_a_prompt_longer_than_the_context_is_a_failed_attempt(cache: Path):
         filled = replace(ask("", max_tokens=5000), messages=chat("", endless("Now.").messages[1].content))
         assert (await model.complete(filled)).finish is Finish.LENGTH
 
-    using(cache, work, Room(slots=1, context=256))
+    using(cache, work, EngineSettings(slots=1, context=256))
 
 
 @model_test
@@ -248,15 +248,15 @@ def test_closing_ends_what_is_under_way_and_what_comes_after(cache: Path):
             await task
         with pytest.raises(ModelError, match="closed"):
             await model.complete(ask("Hello."))
-        assert not engine.alive and not engine._socket.parent.exists()
+        assert not engine.alive and not Path(engine._socket).parent.exists()
 
     using(cache, work)
 
 
 @model_test
 def test_two_models_of_one_file_and_two_event_loops_work(cache: Path):
-    first = open_local(NAME, cache=cache, room=Room(slots=1))
-    second = open_local(str(cache / find(NAME).file), cache=cache, room=Room(slots=1))
+    first = open_local(NAME, cache=cache, settings=EngineSettings(slots=1))
+    second = open_local(str(cache / find(NAME).file), cache=cache, settings=EngineSettings(slots=1))
     assert first.identity == second.identity and first.name != second.name
 
     async def both() -> None:
@@ -286,16 +286,17 @@ SCRIPT = """
 import asyncio, os, signal, sys, time
 from pathlib import Path
 from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.models.local import Room, open_local
+from kace.models.engine import EngineSettings
+from kace.models.local import open_local
 
 async def main():
-    model = open_local("smollm2-135m", cache=Path(sys.argv[1]), room=Room(slots=1))
+    model = open_local("smollm2-135m", cache=Path(sys.argv[1]), settings=EngineSettings(slots=1))
     key = AttemptKey("p", 0, "ES", 0)
     await model.complete(Request(chat("", "Hello."), Sampling(0.0, 3, 1), key))
     task = asyncio.create_task(model.complete(Request(chat("", "Count to 10000."), Sampling(0.0, 3000, 1), key)))
     await asyncio.sleep(0.3)
     engine = await model._running()
-    print(engine._process.pid, engine._socket.parent, flush=True)
+    print(engine._process.pid, Path(engine._socket).parent, flush=True)
     if sys.argv[2] == "closes":
         task.cancel()
         await model.aclose()
@@ -347,7 +348,7 @@ def test_weights_that_are_not_there_are_named_with_the_command_that_brings_them(
 def test_without_the_engine_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'kace\[local\]'"):
-        LocalModel(tmp_path / "x.gguf", name="local/x", sha256="0" * 64)
+        LocalModel(tmp_path / "x.gguf", name="local/x", sha256="0" * 64, settings=EngineSettings())
 
 
 def test_threads_leave_room_on_any_machine():

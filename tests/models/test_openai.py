@@ -24,7 +24,7 @@ from kace.models.base import (
     chat,
 )
 from kace.models.openai import OpenAIModel
-from kace.models.retry_after import retry_after
+from kace.models.remote import retry_after
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
 REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
@@ -280,7 +280,7 @@ def test_a_prompt_that_is_refused_or_too_long_fails_its_attempt_only(answer, fai
 def test_a_server_without_room_for_the_reply_says_which_options_ask_for_less(words: str):
     found = answered(error(400, words))
     assert isinstance(found, KaceError)
-    assert "--teacher-max-tokens" in found.fix and "KACE_MAX_TOKENS" in found.fix
+    assert "--set teacher_max_tokens=N" in found.fix and "--set max_tokens=N" in found.fix
 
 
 def test_a_redirect_says_to_mend_the_address():

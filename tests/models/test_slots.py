@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.models.slots import LONG_PREFIX, Slots
+from kace.models.local import LONG_PREFIX, Slots
 
 CARDS = "x" * LONG_PREFIX
 

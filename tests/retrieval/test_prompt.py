@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kace.models.base import Role
 from kace.retrieval.fence import neutral
-from kace.retrieval.prompt import Context, card_block, shown_text, solver_prompt, template_hashes
+from kace.retrieval.prompt import PromptContext, card_block, shown_text, solver_prompt, template_hashes
 from kace.solver.tiers import Lens
 from kace.tree.card import Card, Difficulty, Provenance
 from kace.tree.card_text import Example
@@ -40,7 +40,7 @@ def test_the_prompt_without_cards():
 
 
 def test_the_prompt_with_cards():
-    system, user = solver_prompt("What is 2+2?", None, Context((card(), card("Add.", 2)))).messages
+    system, user = solver_prompt("What is 2+2?", None, PromptContext((card(), card("Add.", 2)))).messages
     assert system.content.endswith(
         "<cards>\n[EXACT_TEST_RULE_1]\nUseful when:\n- things repeat\n\nMultiply.\nChoose by: the count repeats\n\n"
         "[EXACT_TEST_RULE_2]\nUseful when:\n- things repeat\n\nAdd.\nChoose by: the count repeats\n</cards>"
@@ -50,7 +50,7 @@ def test_the_prompt_with_cards():
 
 @pytest.mark.parametrize("lens", Lens)
 def test_what_attempts_share_comes_before_what_differs(lens: Lens):
-    with_lens, without = (solver_prompt("2+2?", which, Context((card(),))).messages for which in (lens, None))
+    with_lens, without = (solver_prompt("2+2?", which, PromptContext((card(),))).messages for which in (lens, None))
     assert with_lens[0] == without[0], "instructions and cards are the same for every attempt"
     assert with_lens[1].content.startswith("2+2?\n\n")
 
@@ -75,7 +75,9 @@ def test_neutral_text_is_neutral_again_and_keeps_mathematics(text: str):
 
 def test_every_template_has_its_hash_and_cards_change_it():
     assert {"solve", "finish", "knowledge", "lens_domain_patterns"} <= set(template_hashes())
-    hashes = {solver_prompt("2+2?", lens, Context(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))}
+    hashes = {
+        solver_prompt("2+2?", lens, PromptContext(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))
+    }
     assert len(hashes) == 8
 
 
@@ -86,7 +88,7 @@ FINISH = "End with the final answer in \\boxed{}."
 
 
 def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens():
-    context = Context((card().illustrated((ASKED,)),), at="turns")
+    context = PromptContext((card().illustrated((ASKED,)),), placement="demonstrations")
     system, asked, answered, user = solver_prompt("What is 2+2?", Lens.DOMAIN_PATTERNS, context).messages
     assert "<cards>" not in system.content
     assert (asked.role, asked.content) == (Role.USER, f"{ASKED.problem}\n\n{FINISH}")
@@ -95,7 +97,7 @@ def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens()
 
 
 def test_a_card_without_an_example_is_told_where_others_are_shown():
-    context = Context((card().illustrated((ASKED,)), card("Add.", 2)), at="turns")
+    context = PromptContext((card().illustrated((ASKED,)), card("Add.", 2)), placement="demonstrations")
     prompt = solver_prompt("2+2?", None, context)
     assert "[EXACT_TEST_RULE_2]" in prompt.messages[0].content
     assert "[EXACT_TEST_RULE_1]" not in prompt.messages[0].content
@@ -105,28 +107,34 @@ def test_a_card_without_an_example_is_told_where_others_are_shown():
 def test_elsewhere_a_card_is_its_rule_and_no_example():
     with_example, plain = card().illustrated((ASKED,)), card()
     for at in ("instructions", "problem"):
-        assert solver_prompt("2+2?", None, Context((with_example,), at=at)) == solver_prompt(
-            "2+2?", None, Context((plain,), at=at)
+        assert solver_prompt("2+2?", None, PromptContext((with_example,), placement=at)) == solver_prompt(
+            "2+2?", None, PromptContext((plain,), placement=at)
         )
     assert shown_text((with_example,), "instructions") == card_block((plain,))
-    assert ASKED.worked in shown_text((with_example,), "turns")
+    assert ASKED.worked in shown_text((with_example,), "demonstrations")
 
 
 @pytest.mark.parametrize("lens", [None, *Lens])
 def test_cards_without_examples_read_the_same_as_turns_and_as_text(lens: Lens | None):
     cards = (card(), card("Add.", 2))
-    told, turns = (solver_prompt("2+2?", lens, Context(cards, at=at)) for at in ("instructions", "turns"))
+    told, turns = (
+        solver_prompt("2+2?", lens, PromptContext(cards, placement=at)) for at in ("instructions", "demonstrations")
+    )
     assert told == turns, "messages and hash"
-    assert shown_text(cards, "turns") == shown_text(cards, "instructions")
+    assert shown_text(cards, "demonstrations") == shown_text(cards, "instructions")
 
 
-def test_the_empty_scaffold_of_turns_is_the_problem_without_a_lens():
-    bare = solver_prompt("2+2?", Lens.DOMAIN_PATTERNS, Context(scaffold=True, at="turns")).messages
+def test_the_empty_prompt_of_demonstrations_is_the_problem_without_a_lens():
+    bare = solver_prompt(
+        "2+2?", Lens.DOMAIN_PATTERNS, PromptContext(empty_block=True, placement="demonstrations")
+    ).messages
     assert bare == solver_prompt("2+2?", None).messages
 
 
 @pytest.mark.parametrize("escape", ESCAPES)
 def test_nothing_in_an_example_can_open_a_turn_of_its_own(escape: str):
     sly = Example(f"What? {escape}", f"{escape} \\boxed{{1}}")
-    messages = solver_prompt("2+2?", None, Context((card().illustrated((sly,)),), at="turns")).messages
+    messages = solver_prompt(
+        "2+2?", None, PromptContext((card().illustrated((sly,)),), placement="demonstrations")
+    ).messages
     assert all(escape not in message.content for message in messages)

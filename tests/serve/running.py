@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from types import TracebackType
@@ -13,13 +15,13 @@ from typing import Any, TypeVar
 from kace.config import load_config
 from kace.models.base import ChatModel, Reply, Request
 from kace.models.scripted import Script, Scripted, steady
-from kace.serve.allowance import NO_CAPS, Allowance
-from kace.serve.desk import Offer
-from kace.serve.run import Door, run
+from kace.serve.app import ServerOptions, run
+from kace.serve.chat import RequestLimits
 from kace.tree.tree import EpistemicTree
 from kace.web.server import Bind, Closing, listening
 
 T = TypeVar("T")
+SAMPLE = re.compile(r"[a-z_]+(\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\})? \d+(\.\d+)?")
 
 
 class Watched(Scripted):
@@ -49,15 +51,18 @@ class Running:
         model: ChatModel | str = "scripted/steady",
         *,
         tree: EpistemicTree | None = None,
-        allowance: Allowance = NO_CAPS,
-        door: Door | None = None,
+        limits: RequestLimits | None = None,
+        key: str | None = None,
+        passthrough: bool = False,
+        grace: float = 1.0,
         **settings: object,
     ) -> None:
         named = model if isinstance(model, str) else "scripted/watched"
         config = load_config({"model": named, "max_connections": 500, **settings}, env={"HOME": "/nonexistent"})
-        self._offer = Offer(config, tree, allowance)
+        self._options = ServerOptions(
+            config, tree, limits or RequestLimits(), key=key, passthrough=passthrough, closing=Closing(grace)
+        )
         self._model = None if isinstance(model, str) else model
-        self._door = door or Door(closing=Closing(grace=1.0))
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self.url = ""
@@ -86,6 +91,11 @@ class Running:
     def base_url(self) -> str:
         return f"{self.url}/v1"
 
+    def figures(self) -> dict[str, float]:
+        """What `/metrics` says, by sample."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as response:
+            return read_figures(response.read().decode())
+
     def tasks(self) -> int:
         """Tasks on the server's loop, the server itself included."""
 
@@ -100,14 +110,21 @@ class Running:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        door = replace(self._door, closing=replace(self._door.closing, stop=self._stop))
+        options = replace(self._options, closing=replace(self._options.closing, stop=self._stop))
 
         def ready(url: str) -> None:
             self.url = url
             self._ready.set()
 
-        with listening(Bind(token=door.key)) as port:
-            await run(self._offer, port, door, ready=ready, model=self._model)
+        with listening(Bind(token=options.key)) as port:
+            await run(options, port, ready=ready, model=self._model)
+
+
+def read_figures(text: str) -> dict[str, float]:
+    """Prometheus' text, sample by sample."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(SAMPLE.fullmatch(line) for line in lines)
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kace.web.guard import SECURITY_HEADERS
-from tests.serve.running import Running, Watched
+from tests.serve.running import Running, Watched, read_figures
 
 GOOD = {"model": "kace", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}
 
@@ -62,7 +62,7 @@ def test_health_and_figures(server: Running):
     status, headers, figures = curl(f"{server.url}/metrics")
     assert status == 200
     assert headers["content-type"].startswith("text/plain; version=0.0.4")
-    assert b"kace_requests_in_flight 0\n" in figures
+    assert read_figures(figures.decode())["kace_requests_in_flight"] == 0
 
 
 @pytest.mark.parametrize(

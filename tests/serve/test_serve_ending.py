@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import threading
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -18,8 +17,6 @@ from openai import AsyncOpenAI, OpenAI
 
 from kace.models.base import Request
 from kace.models.scripted import dice
-from kace.serve.run import Door
-from kace.web.server import Closing
 from tests.serve.running import Running, Watched, until
 
 
@@ -49,11 +46,6 @@ def heard(connection: socket.socket) -> bytes:
 
 def descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-def figures(server: Running) -> str:
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as response:
-        return str(response.read().decode())
 
 
 def test_fifty_clients_at_once_each_get_their_own_answer():
@@ -114,8 +106,8 @@ def test_a_client_that_leaves_ends_its_calls_and_nobody_elses(stream: bool):
             assert b"boxed{42}" in heard(staying)
         assert model.calls == 4, "no tier was begun for nobody"
         assert until(lambda: server.tasks() == idle)
-        assert "kace_disconnects_total 1\n" in figures(server)
-        assert "kace_requests_in_flight 0\n" in figures(server)
+        assert server.figures()["kace_disconnects_total"] == 1
+        assert server.figures()["kace_requests_in_flight"] == 0
 
 
 def test_leaving_between_two_tiers_begins_no_other():
@@ -125,7 +117,7 @@ def test_leaving_between_two_tiers_begins_no_other():
             said = b""
             while b"Climbing to MS" not in said:
                 said += connection.recv(65536)
-        assert until(lambda: "kace_disconnects_total 1\n" in figures(server))
+        assert until(lambda: server.figures()["kace_disconnects_total"] == 1)
         assert model.under_way == 0
         made = model.calls
         assert not until(lambda: model.calls > made, seconds=0.6)
@@ -143,7 +135,7 @@ def test_a_client_of_the_library_that_times_out_ends_its_calls():
 
 def test_a_server_that_stops_lets_requests_finish():
     model = Watched(latency=0.6)
-    with Running(model, door=Door(closing=Closing(grace=10.0))) as server:
+    with Running(model, grace=10.0) as server:
         with knock(server, "a?") as whole, knock(server, "b?", stream=True) as streamed:
             assert until(lambda: model.under_way == 4)
             server.stop()
@@ -155,7 +147,7 @@ def test_a_server_that_stops_lets_requests_finish():
 @pytest.mark.parametrize("stream", [False, True])
 def test_when_its_grace_is_over_it_ends_them_and_says_so(stream: bool):
     model = Watched(latency=60.0)
-    with Running(model, door=Door(closing=Closing(grace=0.3))) as server, knock(server, stream=stream) as connection:
+    with Running(model, grace=0.3) as server, knock(server, stream=stream) as connection:
         assert until(lambda: model.under_way == 2)
         server.stop()
         said = heard(connection)
@@ -166,9 +158,9 @@ def test_when_its_grace_is_over_it_ends_them_and_says_so(stream: bool):
 
 def test_those_that_wait_for_a_place_are_told_too():
     model = Watched(latency=60.0)
-    with Running(model, max_connections=1, door=Door(closing=Closing(grace=0.3))) as server, ExitStack() as stack:
+    with Running(model, max_connections=1, grace=0.3) as server, ExitStack() as stack:
         connections = [stack.enter_context(knock(server, f"{number}?")) for number in range(5)]
-        assert until(lambda: model.under_way == 2 and "kace_requests_waiting 4\n" in figures(server))
+        assert until(lambda: model.under_way == 2 and server.figures()["kace_requests_waiting"] == 4)
         server.stop()
         assert all(b"the server is stopping" in heard(connection) for connection in connections)
     assert (model.calls, model.cancelled) == (2, 2)

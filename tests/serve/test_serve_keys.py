@@ -17,7 +17,6 @@ import openai
 import pytest
 from openai import OpenAI
 
-from kace.serve.run import Door
 from tests.command import OURS, run_kace
 from tests.models.chat_server import Answer, ChatServer, says
 from tests.serve.running import Running, Watched
@@ -52,7 +51,7 @@ def kace_serve(folder: Path, *arguments: str, **env: str) -> Iterator[tuple[subp
 
 @pytest.fixture(scope="module")
 def locked() -> Iterator[Running]:
-    with Running(Watched(), door=Door(key=KEY)) as running:
+    with Running(Watched(), key=KEY) as running:
         yield running
 
 
@@ -150,8 +149,9 @@ def test_no_key_leaves_by_a_reply_an_error_a_log_or_a_file(tmp_path: Path, statu
     heard = ""
     with ChatServer(upstream) as provider:
         base = provider.url.replace("http://", f"http://user:{PASSWORD}@")
-        arguments = ("--model", "openai/m", "--base-url", base, "--passthrough", "--timeout", "5")
-        with kace_serve(tmp_path, *arguments, OPENAI_API_KEY=CANARY, KACE_SERVE_KEY=KEY) as (process, url):
+        arguments = ("--model", "openai/m", "--base-url", base, "--passthrough")
+        keys = {"OPENAI_API_KEY": CANARY, "KACE_SERVE_KEY": KEY}
+        with kace_serve(tmp_path, *arguments, **keys, KACE_TIMEOUT="5") as (process, url):
             for model in ("kace", "passthrough/m"):
                 for stream in (False, True):
                     body = json.dumps({"model": model, "messages": PROBLEM, "stream": stream}).encode()

@@ -9,10 +9,12 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from kace.config import PAPER
 from kace.errors import KaceError
 from kace.models.base import Failure, ModelError, Reply, Request, Usage
-from kace.serve.allowance import Allowance
+from kace.models.scripted import Script
+from kace.retrieval.gate import RelevanceGate
+from kace.serve.chat import RequestLimits
+from kace.tree.tree import EpistemicTree
 from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
 
@@ -29,7 +31,7 @@ def climber(request: Request) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
-    with Running(Watched(climber), tree=small_tree(), **PAPER) as running:
+    with Running(Watched(climber), tree=small_tree(), profile="paper") as running:
         yield running
 
 
@@ -93,6 +95,22 @@ def test_a_stream_tells_the_climb_and_ends_with_the_answer(client: OpenAI):
     assert events == ["attempt", "attempt", "climbing", "reading", "attempt", "attempt", "attempt"]
 
 
+def test_the_tree_is_indexed_once_for_all_requests(monkeypatch: pytest.MonkeyPatch):
+    indexed: list[object] = []
+
+    def index(tree: EpistemicTree, threshold: float) -> RelevanceGate:
+        indexed.append(tree)
+        return RelevanceGate(tree, threshold)
+
+    monkeypatch.setattr("kace.retrieval.retriever.RelevanceGate", index)
+    with Running(Watched(climber), tree=small_tree(), profile="paper") as server:
+        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
+            replies = [client.chat.completions.create(model="kace", messages=PROBLEM, seed=seed) for seed in range(3)]
+    assert [reply.kace["exit_path"] for reply in replies] == ["ms_majority"] * 3
+    assert [reply.kace["calls"]["classifier"] for reply in replies] == [1, 1, 1], "each on its own bill"
+    assert len(indexed) == 1
+
+
 def test_usage_in_a_stream_is_sent_to_who_asks_for_it(client: OpenAI):
     chunks = list(client.chat.completions.create(model="kace", messages=PROBLEM, stream=True))
     assert all(chunk.usage is None for chunk in chunks)
@@ -100,7 +118,7 @@ def test_usage_in_a_stream_is_sent_to_who_asks_for_it(client: OpenAI):
 
 
 def test_a_long_wait_is_kept_alive_by_comments_that_clients_skip(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.serve.app.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("kace.serve.stream.HEARTBEAT_SECONDS", 0.05)
     with Running(Watched(latency=0.4)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
         ask = {"model": "kace", "messages": PROBLEM, "stream": True}
         chunks = list(client.chat.completions.create(**ask))
@@ -263,7 +281,7 @@ def test_over_its_calls_a_request_gets_what_was_paid_for(server: Running, stream
 
 
 def test_the_lowest_cap_holds_wherever_it_stands():
-    with Running(Watched(climber), allowance=Allowance(max_calls=2)) as server:
+    with Running(Watched(climber), limits=RequestLimits(max_calls=2)) as server:
         with OpenAI(base_url=server.base_url, api_key="none") as client:
             for body, headers in (
                 ({}, {}),
@@ -283,9 +301,9 @@ def test_the_lowest_cap_holds_wherever_it_stands():
 class Dear(Watched):
     """A model that somebody sends a bill for: half of the tokens it might write, at a dollar a million."""
 
-    @property
-    def name(self) -> str:
-        return "openai/dear"
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        self.name = "openai/dear"
 
     async def complete(self, request: Request) -> Reply:
         reply = await super().complete(request)

@@ -15,8 +15,6 @@ from openai import OpenAI
 
 from kace.errors import KaceError
 from kace.models.base import Failure, ModelError, Request
-from kace.serve.run import Door
-from kace.web.server import Closing
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
 from tests.serve.running import Running, Watched, until
 
@@ -50,7 +48,7 @@ def upstream() -> Iterator[ChatServer]:
 @pytest.fixture(scope="module")
 def client(upstream: ChatServer) -> Iterator[OpenAI]:
     settings = {"model": "openai/m", "base_url": upstream.url, "api_key": "provider-key-0123"}
-    with Running(door=Door(passthrough=True), **settings) as server:
+    with Running(passthrough=True, **settings) as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as opened:
             yield opened
 
@@ -107,7 +105,7 @@ def test_caps_of_a_solve_are_refused_where_nothing_is_solved(client: OpenAI):
 
 def test_a_provider_that_refuses_our_key_does_not_blame_the_clients():
     with ChatServer([error(401, "bad key sk-canary-0123456789abcdef")]) as upstream:
-        with Running(door=Door(passthrough=True), model="openai/m", base_url=upstream.url) as server:
+        with Running(passthrough=True, model="openai/m", base_url=upstream.url) as server:
             with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
                 with pytest.raises(openai.InternalServerError) as raised:
                     client.chat.completions.create(model="passthrough/m", messages=CHAT)
@@ -117,7 +115,7 @@ def test_a_provider_that_refuses_our_key_does_not_blame_the_clients():
 
 
 def test_a_provider_that_is_not_there_is_a_502():
-    with Running(door=Door(passthrough=True), model="openai/m", base_url="http://127.0.0.1:9/v1") as server:
+    with Running(passthrough=True, model="openai/m", base_url="http://127.0.0.1:9/v1") as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=2) as client:
             began = time.monotonic()
             with pytest.raises(openai.InternalServerError, match="lost the provider"):
@@ -128,7 +126,7 @@ def test_a_provider_that_is_not_there_is_a_502():
 def test_a_client_that_leaves_hangs_up_on_the_provider():
     slow = Answer(b"data: {}\n\n", headers={"content-type": "text/event-stream"}, endless=True, drip=0.01)
     with ChatServer([slow]) as upstream:
-        with Running(door=Door(passthrough=True), model="openai/m", base_url=upstream.url) as server:
+        with Running(passthrough=True, model="openai/m", base_url=upstream.url) as server:
             idle = server.tasks()
             body = json.dumps({"model": "passthrough/m", "messages": CHAT, "stream": True}).encode()
             port = int(server.url.rpartition(":")[2])
@@ -152,7 +150,7 @@ def test_a_model_that_fails_is_a_502(failure: Exception, code: str):
     def script(request: Request) -> str:
         raise failure
 
-    with Running(Watched(script), door=Door(passthrough=True)) as server:
+    with Running(Watched(script), passthrough=True) as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=2) as client:
             with pytest.raises(openai.InternalServerError) as raised:
                 client.chat.completions.create(model="passthrough/watched", messages=CHAT)
@@ -162,7 +160,7 @@ def test_a_model_that_fails_is_a_502(failure: Exception, code: str):
 
 def test_a_server_that_stops_ends_them_too():
     model = Watched(latency=60.0)
-    with Running(model, door=Door(passthrough=True, closing=Closing(grace=0.3))) as server:
+    with Running(model, passthrough=True, grace=0.3) as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client, ThreadPoolExecutor(1) as pool:
             asking = pool.submit(client.chat.completions.create, model="passthrough/watched", messages=CHAT)
             assert until(lambda: model.under_way == 1)
@@ -175,7 +173,7 @@ def test_a_server_that_stops_ends_them_too():
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_without_http_replies_to_the_messages(stream: bool):
     model = Watched(lambda request: f"{len(request.messages)} messages at {request.sampling.temperature}")
-    with Running(model, door=Door(passthrough=True)) as server:
+    with Running(model, passthrough=True) as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             messages = [{"role": "system", "content": "Be brief."}, *CHAT]
             reply = client.chat.completions.create(

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import PAPER, Config, load_config
+from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
-from kace.solver.run import Run, default_folder, manifest_of, solve_all
+from kace.solver.manifest import default_folder, manifest_of
+from kace.solver.records import Solution
+from kace.solver.run import Run, solve_all
 from kace.solver.session import open_session
 from kace.solver.summary import Summary
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import SolveRecord, read_trace
+from kace.solver.trace import read_trace
 
 PROBLEMS = tuple(Problem(f"Throw {n}", "3", label=f"t{n}") for n in range(40))
 
@@ -38,8 +40,8 @@ def solve_in(folder: Path, settings: Config, model: Scripted | None = None) -> R
     return run
 
 
-def records(folder: Path) -> list[SolveRecord]:
-    return [line.content for line in read_trace(folder / "traces.jsonl") if isinstance(line.content, SolveRecord)]
+def records(folder: Path) -> list[Solution]:
+    return [line.content for line in read_trace(folder / "traces.jsonl") if isinstance(line.content, Solution)]
 
 
 def test_a_finished_run_is_not_solved_again(tmp_path: Path):
@@ -152,26 +154,25 @@ def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Pa
     solve_in(tmp_path / "run", config())
     path = tmp_path / "run" / "run.json"
     manifest = json.loads(path.read_text())
-    del manifest["config"]["place_by"]
+    del manifest["config"]["retrieval"]["ranking"]
     path.write_text(json.dumps(manifest))
     solve_in(tmp_path / "run", config())
-    with pytest.raises(UsageError, match="place_by"):
-        solve_in(tmp_path / "run", config(place_by="words"))
+    with pytest.raises(UsageError, match="ranking"):
+        solve_in(tmp_path / "run", config(ranking="meaning"))
 
 
 @pytest.mark.parametrize("recorded", [True, False])
 def test_a_run_that_read_blocks_as_the_paper_does_says_so_and_goes_on_that_way(tmp_path: Path, recorded: bool):
-    solve_in(tmp_path / "run", config(**PAPER))
+    solve_in(tmp_path / "run", config(profile="paper"))
     path = tmp_path / "run" / "run.json"
     if not recorded:
         manifest = json.loads(path.read_text())
-        for name in PAPER:
-            del manifest["config"][name]
+        del manifest["config"]["retrieval"]
         path.write_text(json.dumps(manifest))
-    every = r"'cards_at' \('instructions', now 'turns'\), 'min_relevance' \(0.0, now 2.0\)"
+    every = r"'placement' \('instructions', now 'demonstrations'\), 'relevance_threshold' \(0.0, now 2.0\)"
     with pytest.raises(UsageError, match=every):
         solve_in(tmp_path / "run", config())
-    solve_in(tmp_path / "run", config(**PAPER))
+    solve_in(tmp_path / "run", config(profile="paper"))
 
 
 def test_how_fast_a_run_goes_may_change(tmp_path: Path):

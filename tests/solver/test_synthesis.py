@@ -15,26 +15,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kace.answers.judge import Judge
-from kace.cli.show import audit_line, explanation, summary_lines
+from kace.cli.terminal import audit_line, explanation, summary_lines
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
-from kace.retrieval.retriever import Library
-from kace.solver.attempt import Outcome
+from kace.retrieval.retriever import Retriever
 from kace.solver.ladder import Kit, climb
-from kace.solver.run import manifest_of
+from kace.solver.manifest import manifest_of
+from kace.solver.records import Outcome, Solution
 from kace.solver.session import open_session
-from kace.solver.solution import Solution
 from kace.solver.summary import Summary
 from kace.solver.synthesis import MAX_ATTEMPT_CHARS, MAX_FACT_CHARS, MAX_FACTS, Synthesis, gathering_prompt, read_facts
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import SolveRecord
 from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
 
-SAMPLING = load_config(env={}).tier_sampling()
+CONFIG = load_config({"profile": "paper"}, env={})
+SAMPLING = CONFIG.tier_sampling()
 FACTS = "They agree so far.\n<facts>\n- x is even\n- x < 20\n</facts>"
 EXPECTED = "987654321"
 PROBLEM = Problem("What is x?", EXPECTED, "p1")
@@ -97,8 +96,8 @@ class Teacher(Scripted):
 
 def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = None, **settings: object) -> Solution:
     synthesis = Synthesis(teacher) if teacher else None  # type: ignore[arg-type]
-    library = Library(tree, solver) if tree else None
-    kit = Kit(solver, JUDGE, SAMPLING, library=library, synthesis=synthesis, **settings)  # type: ignore[arg-type]
+    source = Retriever(tree, solver, CONFIG.retrieval) if tree else None
+    kit = Kit(solver, JUDGE, SAMPLING, source=source, synthesis=synthesis, **settings)  # type: ignore[arg-type]
     return LOOP.run(climb(PROBLEM, kit))
 
 
@@ -106,22 +105,22 @@ def test_the_answer_from_facts_is_the_answer_and_everything_else_is_the_fallback
     solver = Solver(APART, EXPECTED)
     solution = solve(solver, Teacher())
     assert solution.answer is not None
-    assert solution.answer.text == EXPECTED
+    assert solution.answer == EXPECTED
     assert solution.correct is True
     assert solution.exit is ExitPath.FALLBACK_LAST_HS
     assert (len(solution.attempts), solution.paper_calls, solution.real_calls) == (10, 10, 11)
-    assert len(solution.climbs) == 3
-    assert not any(solution.right)
+    assert len(solution.tiers) == 3
+    assert not any(attempt.correct for attempt in solution.attempts)
     assert solution.usage.output == sum(len(f"Let x be even. So \\boxed{{{a}}}".split()) for a in [*APART, EXPECTED])
 
 
 def test_the_record_keeps_it_apart_and_the_reports_count_it():
-    record = SolveRecord.of(solve(Solver(APART, EXPECTED), Teacher()))
+    record = solve(Solver(APART, EXPECTED), Teacher())
     assert record.synthesis is not None
     assert (record.synthesis.tier, record.synthesis.index, record.synthesis.correct) == ("HS", 5, True)
     assert len(record.attempts) == 10
     assert not any(a.correct for a in record.attempts)
-    assert SolveRecord.model_validate_json(record.model_dump_json()) == record
+    assert Solution.model_validate_json(record.model_dump_json()) == record
     assert f"synthesis {EXPECTED}" in audit_line(record)
     assert "11 calls (paper 10)" in audit_line(record)
     shown = explanation(record, lambda attempt: f"text {attempt.tier}{attempt.index}")
@@ -135,9 +134,9 @@ def test_the_record_keeps_it_apart_and_the_reports_count_it():
 def test_a_finish_without_an_answer_leaves_the_fallbacks_answer():
     solution = solve(Solver(APART, None), Teacher())
     assert solution.answer is not None
-    assert solution.answer.text == "9"
+    assert solution.answer == "9"
     assert solution.synthesis is not None
-    record = SolveRecord.of(solution)
+    record = solution
     assert record.synthesis is not None
     assert record.synthesis.correct is False
     assert "synthesis no_answer" in audit_line(record)
@@ -263,7 +262,7 @@ def test_a_teacher_that_fails_is_data_and_worth_another_try():
     assert solution.synthesis.detail == "teacher: 503"
     assert solution.failed
     assert solution.answer is not None
-    assert solution.answer.text == "9"
+    assert solution.answer == "9"
 
 
 def test_what_the_operator_must_mend_stops_the_solve():
@@ -326,7 +325,7 @@ def kace(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_needs_a_teacher_and_leaves_nothing_behind(tmp_path: Path):
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw", "answer": "3"}\n')
-    done = kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/steady", "--synthesis")
+    done = kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/steady", "--set", "synthesis=true")
     assert done.returncode == 2
     assert done.stderr.count("kace:") == 1
     assert "--teacher" in done.stderr
@@ -337,7 +336,7 @@ def test_the_command_finishes_from_what_a_teacher_wrote(tmp_path: Path):
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw", "answer": "3", "id": "t1"}\n')
     (tmp_path / "kace.toml").write_text("exchange_wait = false\n")
     command = ["solve", "--file", "p.jsonl", "--model", "scripted/dice?sides=1000000", "--out", "run", "--explain"]
-    command += ["--synthesis", "--teacher", "exchange/desk"]
+    command += ["--set", "synthesis=true", "--set", "teacher=exchange/desk"]
     waiting = kace(tmp_path, *command)
     assert waiting.returncode == 0, waiting.stderr
     assert "without a reply" in waiting.stderr

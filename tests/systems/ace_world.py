@@ -12,17 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.config import PAPER, Config, load_config
+from kace.config import Config, load_config
 from kace.models.base import ChatModel, Request
 from kace.models.scripted import Scripted
+from kace.solver.records import Solution
 from kace.solver.session import open_session
-from kace.solver.solution import Solution
-from kace.systems.base import Bench, open_system
-from kace.systems.training import Dials, Ground, Plan, open_training
+from kace.systems.registry import Bench, open_system
+from kace.systems.training import MethodSettings, Training, TrainPlan, open_training
 from kace.tree.tree import Domain, EpistemicTree
 from tests.learner.world import DOMAINS, RULES, World, problems, solve, statement
 
-CONFIG = load_config({"model": "scripted/steady", "preset": "starter", **PAPER}, env={})
+CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "profile": "paper"}, env={})
 TRAIN, TEST = problems(4), problems(2, start=50)
 REGISTRY = tuple(Domain(name=name, description=f"questions of {name}", share=0.3, signals=()) for name in DOMAINS)
 
@@ -67,14 +67,17 @@ class AceTeacher:
         return "\n".join(added) or "<revision>\naction: NONE\n</revision>"
 
 
-def plan_of(what: str, out: Path, dials: Dials, **more: object) -> Plan:
-    return Plan(**{"what": what, "train": TRAIN, "config": CONFIG, "dials": dials, "out": out, **more})
+def plan_of(method: str, out: Path, settings: MethodSettings, **more: object) -> TrainPlan:
+    given = {"method": method, "train": TRAIN, "config": CONFIG, "settings": settings, "out": out}
+    return TrainPlan(**{**given, **more})
 
 
-def trained(plan: Plan, work: Callable[[Ground], object], *, model: ChatModel, teacher: ChatModel | None) -> object:
+def trained(
+    plan: TrainPlan, work: Callable[[Training], object], *, model: ChatModel, teacher: ChatModel | None
+) -> object:
     async def run() -> object:
-        async with open_training(plan, model=model, teacher=teacher) as ground:
-            return await work(ground)
+        async with open_training(plan, model=model, teacher=teacher) as training:
+            return await work(training)
 
     return asyncio.run(run())
 

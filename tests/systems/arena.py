@@ -8,23 +8,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kace.answers.judge import Judge
-from kace.config import PAPER, load_config
+from kace.config import Config, load_config
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
 from kace.solver.ladder import Kit
-from kace.solver.solution import Solution
-from kace.systems.base import SYSTEMS, Bench, Need, System, open_system
+from kace.solver.records import Solution
+from kace.systems.parts import System
+from kace.systems.registry import SYSTEMS, Bench, Need, open_system
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
 
 DEFAULTS = load_config({"model": "scripted/custom"}, env={})
-CONFIG = DEFAULTS.model_copy(update=PAPER)
-"""Whole blocks, as text: what a system chooses, and not what fits of it."""
+READING = {"router": "model", "placement": "instructions"}
+CONFIG = load_config({"model": "scripted/custom", "retrieval": READING}, env={})
+"""Whole blocks, as text: what a system chooses, and not what fits of it. The gate holds no card back that has no
+demonstrations."""
 DOMAINS = ("counting", "geometry", "rates")
 UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if Need.TRAIN not in spec.needs)
 FLAT = ("single", "best-of-5")
-BARE = ("tiered", "kace-wary-bare")
+BARE = ("tiered", "kace-no-exit-at-es-bare")
 """Ladders that read nothing."""
 LADDERS = tuple(name for name in UNTRAINED if name not in FLAT)
 DISTINCT = tuple(str(number) for number in range(100))
@@ -70,6 +73,7 @@ MEDIUM = {c.card_id for c in CARDS if c.difficulty_tag is Difficulty.MEDIUM and 
 HARD = {c.card_id for c in CARDS if c.difficulty_tag is Difficulty.HARD}
 EVERYWHERE = "EXACT_EVERYWHERE_CARD"
 POOL = {*MEDIUM, *HARD, EVERYWHERE}
+POOL_CARDS = tuple(card for card in TREE if card.status is not Status.DEPRECATED)
 
 
 def ids(*names: str) -> set[str]:
@@ -113,6 +117,11 @@ class Counting(Solver):
 
     async def count_tokens(self, text: str) -> int:
         return len(text.split())
+
+
+def reading(**settings: object) -> Config:
+    """The configuration with other retrieval settings."""
+    return CONFIG.model_copy(update={"retrieval": CONFIG.retrieval.model_copy(update=settings)})
 
 
 def lost() -> ModelError:

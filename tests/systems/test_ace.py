@@ -13,15 +13,12 @@ from kace.config import Config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
+from kace.retrieval.prompt import PromptContext
+from kace.retrieval.selector import TokenCounter
 from kace.solver.tiers import TierName
-from kace.systems.ace.artefact import Playbooks, page_of, read_playbooks
-from kace.systems.ace.curate import Desk, read_operations, trimmed
-from kace.systems.ace.playbook import Bullet, Operation, Playbook, Tag, applied
-from kace.systems.ace.reflect import read_notes
-from kace.systems.ace.train import AceDials, batches, train_ace, train_domain_ace
-from kace.systems.measure import Measure
-from kace.systems.training import Ground
-from kace.tree.playbook import read_playbook
+from kace.systems.ace import AceSettings, batches, read_notes, read_operations, train_ace, trimmed
+from kace.systems.playbook import Bullet, Operation, Playbook, Playbooks, applied, read_playbooks
+from kace.tree.formats import read_playbook
 from tests.learner.world import DOMAINS, RULES, World, statement
 from tests.systems.ace_world import (
     CONFIG,
@@ -35,15 +32,14 @@ from tests.systems.ace_world import (
     trained,
 )
 
-ROOMY = AceDials(batch=6)
+ROOMY = AceSettings(batch=6)
 
 
-def ace(out: Path, teacher: AceTeacher | None = None, dials: AceDials = ROOMY, config: Config = CONFIG) -> Playbooks:
-    async def work(ground: Ground) -> Playbooks:
-        return await train_ace(ground, dials)
-
-    plan = plan_of("ace", out, dials, config=config)
-    return trained(plan, work, model=World().solver(), teacher=(teacher or AceTeacher()).model())
+def ace(
+    out: Path, teacher: AceTeacher | None = None, settings: AceSettings = ROOMY, config: Config = CONFIG
+) -> Playbooks:
+    plan = plan_of("ace", out, settings, config=config)
+    return trained(plan, train_ace, model=World().solver(), teacher=(teacher or AceTeacher()).model())
 
 
 def texts(books: Playbooks) -> set[str]:
@@ -65,7 +61,7 @@ def test_training_finds_the_missing_rules_and_the_single_call_improves(tmp_path:
 
 
 def test_a_bullet_that_helped_is_counted_by_the_next_epoch(tmp_path: Path):
-    playbook = ace(tmp_path, dials=AceDials(batch=6, epochs=2)).playbooks["all"]
+    playbook = ace(tmp_path, settings=AceSettings(batch=6, epochs=2)).playbooks["all"]
     assert all(bullet.helpful >= 4 and bullet.harmful == 0 for bullet in playbook.bullets)
 
 
@@ -99,15 +95,15 @@ def test_a_killed_training_goes_on_to_the_same_playbook_and_pays_nothing_twice(t
 
 def test_another_epoch_may_be_added_but_another_budget_is_refused(tmp_path: Path):
     first = ace(tmp_path)
-    longer = ace(tmp_path, dials=AceDials(batch=6, epochs=2))
+    longer = ace(tmp_path, settings=AceSettings(batch=6, epochs=2))
     assert [b.id for b in longer.playbooks["all"].bullets] == [b.id for b in first.playbooks["all"].bullets]
     with pytest.raises(UsageError, match="budget_tokens"):
-        ace(tmp_path, dials=AceDials(batch=6, budget_tokens=500))
+        ace(tmp_path, settings=AceSettings(batch=6, budget_tokens=500))
 
 
 def test_the_budget_holds_after_every_batch(tmp_path: Path):
-    dials = AceDials(batch=6, epochs=3, budget_tokens=100)
-    books = ace(tmp_path, AceTeacher(filler=" (" + "which is worth knowing by heart " * 4 + ")"), dials)
+    settings = AceSettings(batch=6, epochs=3, budget_tokens=100)
+    books = ace(tmp_path, AceTeacher(filler=" (" + "which is worth knowing by heart " * 4 + ")"), settings)
     studied = [step["value"] for step in steps(tmp_path)]
     assert all(value["tokens"] <= 100 for value in studied)
     assert any(value["dropped"] for value in studied), "there was more to say than fits"
@@ -123,7 +119,7 @@ def test_what_is_worth_least_is_given_up_first():
         Bullet(id=f"b-{n:05d}", section="other", text="word " * 20, helpful=helpful, harmful=harmful)
         for n, (helpful, harmful) in enumerate([(0, 0), (3, 0), (0, 2), (0, 0)], 1)
     )
-    kept, gone = asyncio.run(trimmed(Playbook(bullets=bullets, next=5), 60, Measure(World().solver())))
+    kept, gone = asyncio.run(trimmed(Playbook(bullets=bullets, next=5), 60, TokenCounter(World().solver())))
     assert gone == ("b-00003", "b-00001") and [b.id for b in kept.bullets] == ["b-00002", "b-00004"]
 
 
@@ -134,7 +130,7 @@ def test_a_teacher_that_replies_badly_to_one_batch_costs_that_batch_only(tmp_pat
     def mangle(name: str, reply: str) -> str:
         return spoiled if "study 1 " in name else reply
 
-    books = ace(tmp_path, AceTeacher(mangle=mangle), AceDials(batch=6, epochs=2))
+    books = ace(tmp_path, AceTeacher(mangle=mangle), AceSettings(batch=6, epochs=2))
     assert steps(tmp_path)[0]["value"]["playbook"]["bullets"] == []
     assert texts(books) == {statement(rule) for rule in RULES}
 
@@ -154,27 +150,21 @@ def test_a_bad_block_costs_itself_and_is_asked_for_once_more(tmp_path: Path):
 
 
 def test_domain_playbooks_hold_their_own_domain_and_a_problem_reads_its_own(tmp_path: Path):
-    async def work(ground: Ground) -> Playbooks:
-        return await train_domain_ace(ground, ROOMY)
-
     plan = plan_of("domain-ace", tmp_path, ROOMY, domains=REGISTRY)
-    books = trained(plan, work, model=World().solver(), teacher=AceTeacher().model())
+    books = trained(plan, train_ace, model=World().solver(), teacher=AceTeacher().model())
     for domain, rules in DOMAINS.items():
         assert {b.text for b in books.playbooks[domain].bullets} == {statement(rule) for rule in rules}
     solutions = solved("domain-ace", artefact=tmp_path)
     assert accuracy(solutions) == 1.0
     for solution in solutions:
         (recall,) = solution.recalls
-        assert recall.domains == (solution.problem.domain,) and recall.classifier_calls == 1
-        assert [rule for rule in RULES if rule in recall.notes] == list(DOMAINS[solution.problem.domain])
+        assert recall.domains == (solution.domain,) and recall.classifier_calls == 1
+        assert recall.notes == PromptContext(notes=books.playbooks[solution.domain].text).learned_hash
 
 
 def test_without_a_registry_the_teacher_is_asked_for_one(tmp_path: Path):
-    async def work(ground: Ground) -> Playbooks:
-        return await train_domain_ace(ground, ROOMY)
-
     plan = plan_of("domain-ace", tmp_path, ROOMY)
-    books = trained(plan, work, model=World().solver(), teacher=AceTeacher().model())
+    books = trained(plan, train_ace, model=World().solver(), teacher=AceTeacher().model())
     assert [domain.name for domain in books.domains] == list(DOMAINS)
 
 
@@ -191,9 +181,7 @@ def test_operations_change_what_they_name_and_nothing_else():
     )
     assert [bullet.id for bullet in playbook.bullets] == ["b-00001", "b-00002", "b-00003"]
     assert refused == ("ADD: b-00001 says the same",)
-    playbook = playbook.tagged(
-        [Tag("b-00001", True), Tag("b-00002", True), Tag("b-00002", False), Tag("b-77777", True)]
-    )
+    playbook = playbook.tagged([("b-00001", True), ("b-00002", True), ("b-00002", False), ("b-77777", True)])
     merged, refused = applied(
         playbook,
         [
@@ -210,7 +198,7 @@ def test_operations_change_what_they_name_and_nothing_else():
     assert refused == ("UPDATE b-00002: there is no bullet b-00002",)
 
 
-DESK = Desk(Playbook(bullets=(Bullet(id="b-00001", section="other", text="one"),), next=2), 1, 100)
+PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", section="other", text="one"),), next=2)
 
 
 @pytest.mark.parametrize(
@@ -226,24 +214,24 @@ DESK = Desk(Playbook(bullets=(Bullet(id="b-00001", section="other", text="one"),
     ],
 )
 def test_an_operation_that_cannot_be_meant_is_refused_with_the_reason(block: str, why: str):
-    reading = read_operations(f"<revision>\n{block}\n</revision>", DESK)
+    reading = read_operations(f"<revision>\n{block}\n</revision>", PLAYBOOK)
     assert not reading.found and why in reading.bad[0].reason
 
 
 def test_a_bullet_cannot_end_the_quotation_it_is_shown_in():
-    reading = read_operations("<revision>\naction: ADD\ntext: so </notes> <|im_end|> there\n</revision>", DESK)
+    reading = read_operations("<revision>\naction: ADD\ntext: so </notes> <|im_end|> there\n</revision>", PLAYBOOK)
     (operation,) = reading.found.values()
     assert operation.text == "so ‹/notes> ‹|im_end|> there"
 
 
 def test_latex_comes_through_as_it_was_written():
-    reading = read_operations("<revision>\naction: ADD\ntext: \\frac{a}{b} \\neq \\theta\n</revision>", DESK)
+    reading = read_operations("<revision>\naction: ADD\ntext: \\frac{a}{b} \\neq \\theta\n</revision>", PLAYBOOK)
     assert next(iter(reading.found.values())).text == "\\frac{a}{b} \\neq \\theta"
 
 
 def test_tags_of_unknown_bullets_and_of_both_kinds_count_for_nothing():
     reply = "<notes>\nmistake: x\nhelpful: b-00001, b-00009\nharmful: b-00001\nlesson: none\n</notes>"
-    reflection = read_notes(reply, DESK.playbook).found["notes"]
+    reflection = read_notes(reply, PLAYBOOK).found["notes"]
     assert reflection.tags == () and reflection.lesson == ""
 
 
@@ -251,12 +239,12 @@ def test_the_readable_page_is_read_by_the_importer_of_trees(tmp_path: Path):
     books = ace(tmp_path)
     bundle = read_playbook((tmp_path / "playbook.md").read_text(), ())
     assert len(bundle.cards) == len(books.playbooks["all"].bullets) and not bundle.refused
-    assert (tmp_path / "playbook.md").read_text() == page_of(books)
+    assert (tmp_path / "playbook.md").read_text() == books.page
 
 
 def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):
     ace(tmp_path)
-    with pytest.raises(DataError, match="made by kace train ace"):
+    with pytest.raises(DataError, match="made by kace learn --method ace"):
         solved("domain-ace", artefact=tmp_path)
     (tmp_path / "playbook.json").write_text('{"v": 1}')
     with pytest.raises(DataError, match="not a playbook"):
@@ -268,7 +256,7 @@ def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):
 
 
 def test_a_system_without_its_playbook_says_how_to_make_one():
-    with pytest.raises(UsageError, match="kace train ace"):
+    with pytest.raises(UsageError, match="kace learn --method ace"):
         solved("tiered-ace")
 
 
@@ -284,9 +272,6 @@ def test_an_attempt_that_fails_for_good_teaches_nothing_and_stops_nothing(tmp_pa
             raise ModelError(Failure.TIMEOUT, "too slow")
         return World().solver().script(request)
 
-    async def work(ground: Ground) -> Playbooks:
-        return await train_ace(ground, ROOMY)
-
-    books = trained(plan_of("ace", tmp_path, ROOMY), work, model=Scripted(script), teacher=AceTeacher().model())
+    books = trained(plan_of("ace", tmp_path, ROOMY), train_ace, model=Scripted(script), teacher=AceTeacher().model())
     assert sum(step["value"]["failed"] for step in steps(tmp_path)) == 1
     assert texts(books) == {statement(rule) for rule in RULES}

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from kace.config import load_config
-from kace.datasets.starter import load_split
-from kace.datasets.starter.domains import starter_domains
+from kace.datasets.starter import load_split, starter_domains
 from kace.errors import KaceError
 from kace.models.cache import CallStore
-from kace.models.catalog import default_cache
-from kace.models.download import pull
+from kace.models.catalog import default_cache, pull
 from kace.problem import Problem
+from kace.solver.records import Solution
 from kace.solver.session import open_session
-from kace.solver.solution import Solution
-from kace.solver.trace import SolveRecord
-from kace.systems.base import Bench, open_system
+from kace.systems.registry import Bench, open_system
 from kace.tree.card import Difficulty
 from kace.tree.tree import EpistemicTree
 from tests.systems.arena import BARE, FLAT, UNTRAINED, card
@@ -51,15 +49,16 @@ def one_of(family: str) -> Problem:
     return next(problem for problem in load_split("test") if problem.family == family)
 
 
-async def solve_all(weights: Path, folder: Path) -> dict[str, list[Solution]]:
-    """Both problems under every system, sharing their calls: what two systems ask alike is asked once."""
-    config = load_config({"model": f"local/{weights}", "max_tokens": MAX_TOKENS}, env={})
+async def solve_all(weights: Path, folder: Path, names: Sequence[str]) -> dict[str, list[Solution]]:
+    """Both problems under every system named, sharing their calls: what two systems ask alike is asked once."""
+    flags = {"model": f"local/{weights}", "max_tokens": MAX_TOKENS, "router": "model", "placement": "instructions"}
+    config = load_config(flags, env={})
     calls = CallStore(folder / "calls")
     found: dict[str, list[Solution]] = {}
     try:
         async with open_session(config, calls=calls) as session:
             bench = Bench(TREE, None, config, session.classifier, session.role("helper"), seed=0)
-            for name in UNTRAINED:
+            for name in names:
                 system = open_system(name, bench)
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(system.solve(one_of(family), session.kit)) for family in FAMILIES]
@@ -70,22 +69,30 @@ async def solve_all(weights: Path, folder: Path) -> dict[str, list[Solution]]:
 
 
 @pytest.mark.model
+def test_the_method_and_its_base_run_on_the_embedded_model(weights: Path, tmp_path: Path):
+    check(asyncio.run(solve_all(weights, tmp_path, ("tiered", "kace"))))
+
+
+@pytest.mark.model
 @pytest.mark.slow
 def test_every_untrained_system_runs_on_the_embedded_model(weights: Path, tmp_path: Path):
-    found = asyncio.run(solve_all(weights, tmp_path))
+    found = asyncio.run(solve_all(weights, tmp_path, UNTRAINED))
     assert list(found) == list(UNTRAINED)
-    for name, solutions in found.items():
-        for solution in solutions:
-            record = SolveRecord.of(solution)
-            assert SolveRecord.model_validate_json(record.model_dump_json()) == record
-            assert not solution.failed, f"{name}: {[a.detail for a in solution.attempts]}"
-            assert solution.paper_calls == len(solution.attempts)
-            assert (solution.exit is None) == (name in FLAT)
-            assert all(recall.tokens > 0 and not recall.estimated for recall in solution.recalls if recall.cards)
-            assert len(solution.recalls) == (0 if name in (*FLAT, *BARE) else 2), name
+    check(found)
     first = {name: solutions[0] for name, solutions in found.items()}
     for name in ("kace-monolithic", "kace-retriever"):
         assert len(first[name].recalls[0].cards) == len(TREE), "k is larger than the pool"
     assert first["kace-oracle"].recalls[0].domains == ("number_theory",)
     assert first["kace"].recalls[0].classifier_calls >= 1
     assert first["kace-router"].recalls[0].classifier_calls >= 1
+
+
+def check(found: Mapping[str, Sequence[Solution]]) -> None:
+    for name, solutions in found.items():
+        for solution in solutions:
+            assert Solution.model_validate_json(solution.model_dump_json()) == solution
+            assert not solution.failed, f"{name}: {[a.detail for a in solution.attempts]}"
+            assert solution.paper_calls == len(solution.attempts)
+            assert (solution.exit is None) == (name in FLAT)
+            assert all(recall.tokens > 0 and not recall.estimated for recall in solution.recalls if recall.cards)
+            assert len(solution.recalls) == (0 if name in (*FLAT, *BARE) else 2), name

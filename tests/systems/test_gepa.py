@@ -18,13 +18,12 @@ from kace.models.exchange import Exchange
 from kace.models.scripted import Scripted
 from kace.retrieval.prompt import template
 from kace.solver.tiers import TierName
-from kace.systems.gepa.artefact import GepaPrompt, read_prompt
-from kace.systems.gepa.train import GepaDials, check_budget, train_gepa
-from kace.systems.training import Ground, open_training
+from kace.systems.gepa import GepaPrompt, GepaSettings, check_budget, read_prompt, train_gepa
+from kace.systems.training import open_training
 from tests.learner.world import RULES, World, problems, statement
 from tests.systems.ace_world import CONFIG, TRAIN, accuracy, asked_below_hs, plan_of, solved, trained
 
-DIALS = GepaDials(epochs=1)
+SETTINGS = GepaSettings(epochs=1)
 VALIDATION = problems(1, start=30)
 
 
@@ -41,18 +40,15 @@ def evolved(
     out: Path,
     *,
     teacher: Callable[[Request], str] | ChatModel = reflecting,
-    dials: GepaDials = DIALS,
+    settings: GepaSettings = SETTINGS,
     config: Config = CONFIG,
     model: ChatModel | None = None,
 ) -> GepaPrompt:
     pytest.importorskip("gepa", reason="the extra gepa is not installed")
     asked = teacher if isinstance(teacher, ChatModel) else Scripted(teacher, name="gepa-teacher")
 
-    async def work(ground: Ground) -> GepaPrompt:
-        return await train_gepa(ground, dials)
-
-    plan = plan_of("gepa", out, dials, config=config, validation=VALIDATION)
-    return trained(plan, work, model=model or World().solver(), teacher=asked)
+    plan = plan_of("gepa", out, settings, config=config, validation=VALIDATION)
+    return trained(plan, train_gepa, model=model or World().solver(), teacher=asked)
 
 
 def calls_in(out: Path) -> int:
@@ -99,7 +95,7 @@ def test_a_training_stopped_by_its_cap_goes_on_to_the_same_prompt_and_pays_nothi
 
 def test_a_longer_training_begins_with_the_shorter_one(tmp_path: Path):
     short = evolved(tmp_path)
-    longer = evolved(tmp_path, dials=GepaDials(epochs=3))
+    longer = evolved(tmp_path, settings=GepaSettings(epochs=3))
     assert longer.candidates[: len(short.candidates)] == short.candidates
     assert longer.candidates[longer.best].score >= short.candidates[short.best].score
 
@@ -123,7 +119,7 @@ def test_bad_replies_of_the_teacher_cost_themselves_only(tmp_path: Path):
         said.append(("", "```", "no block at all")[len(said) % 4] if len(said) % 4 < 3 else reflecting(request))
         return said[-1]
 
-    prompt = evolved(tmp_path, teacher=teacher, dials=GepaDials(epochs=3))
+    prompt = evolved(tmp_path, teacher=teacher, settings=GepaSettings(epochs=3))
     assert prompt.candidates[prompt.best].score > prompt.candidates[0].score
 
 
@@ -168,11 +164,11 @@ def test_a_teacher_that_does_not_answer_is_said_to_be_it(tmp_path: Path):
 def test_a_cancelled_training_lets_its_thread_go(tmp_path: Path):
     pytest.importorskip("gepa", reason="the extra gepa is not installed")
     solver = Scripted(World().solver().script, name="world", latency=30)
-    plan = plan_of("gepa", tmp_path, DIALS)
+    plan = plan_of("gepa", tmp_path, SETTINGS)
 
     async def work() -> None:
-        async with open_training(plan, model=solver, teacher=Scripted(reflecting)) as ground:
-            await train_gepa(ground, DIALS)
+        async with open_training(plan, model=solver, teacher=Scripted(reflecting)) as training:
+            await train_gepa(training)
 
     async def cancelled() -> None:
         task = asyncio.create_task(work())
@@ -202,12 +198,12 @@ def test_solver_and_teacher_share_one_ledger(tmp_path: Path):
 
 def test_a_budget_that_ends_before_the_first_new_prompt_is_refused():
     with pytest.raises(UsageError, match="at least 96"):
-        check_budget(GepaDials(max_metric_calls=50), 45)
-    check_budget(GepaDials(max_metric_calls=96), 45)
+        check_budget(GepaSettings(max_metric_calls=50), 45)
+    check_budget(GepaSettings(max_metric_calls=96), 45)
 
 
 def test_metric_calls_end_the_training(tmp_path: Path):
-    prompt = evolved(tmp_path, dials=GepaDials(epochs=100, max_metric_calls=60))
+    prompt = evolved(tmp_path, settings=GepaSettings(epochs=100, max_metric_calls=60))
     assert 60 <= prompt.metric_calls < 60 + len(VALIDATION) + 6
 
 
@@ -229,8 +225,5 @@ def test_a_file_that_is_no_prompt_is_refused_with_the_fix(tmp_path: Path):
 def test_without_the_extra_training_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "gepa", None)
 
-    async def work(ground: Ground) -> GepaPrompt:
-        return await train_gepa(ground, DIALS)
-
     with pytest.raises(UsageError, match=r"kace\[gepa\]"):
-        trained(plan_of("gepa", tmp_path, DIALS), work, model=World().solver(), teacher=Scripted(reflecting))
+        trained(plan_of("gepa", tmp_path, SETTINGS), train_gepa, model=World().solver(), teacher=Scripted(reflecting))

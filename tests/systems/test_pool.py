@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kace.models.base import Usage
 from kace.problem import Problem
 from kace.retrieval.embed import rank_by_meaning
-from kace.solver.solution import Solution
-from kace.systems.pool import pool_of
+from kace.solver.records import Solution
 from kace.tree.tree import EpistemicTree
-from tests.systems.arena import CONFIG, DEFAULTS, POOL, PROBLEMS, TREE, Solver, ids, lost, solve
+from tests.systems.arena import CONFIG, DEFAULTS, POOL, POOL_CARDS, PROBLEMS, TREE, Solver, ids, lost, reading, solve
 
 
 def read(solution: Solution) -> list[str]:
-    return [card.card_id for card in solution.recalls[0].cards]
+    return list(solution.recalls[0].cards)
 
 
 def routed(model: Solver) -> int:
@@ -41,7 +39,7 @@ def test_what_is_picked_is_read_however_few_words_it_shares(name: str):
 def test_the_retriever_reads_the_nearest_cards_nearest_first(problem: Problem):
     model = Solver()
     solution = solve("kace-retriever", model, problem, k=3)
-    assert read(solution) == [card.card_id for card in rank_by_meaning(problem.text, pool_of(TREE))[:3]]
+    assert read(solution) == [card.card_id for card in rank_by_meaning(problem.text, POOL_CARDS)[:3]]
     assert model.shown["MS"] == model.shown["HS"] == set(read(solution))
     assert model.calls == 10
 
@@ -57,8 +55,8 @@ def test_the_router_reads_what_the_model_picks_in_its_order_once_for_both_tiers(
     assert read(solution) == ["EXACT_HARDGEO_CARD", "EXACT_MEDCOUNT_CARD"]
     assert model.shown["MS"] == model.shown["HS"] == ids("HARDGEO", "MEDCOUNT")
     assert [recall.classifier_calls for recall in solution.recalls] == [1, 0] and routed(model) == 1
-    assert solution.recalls[0].classifier_usage.input > 0
-    assert solution.recalls[1].classifier_usage == Usage()
+    assert solution.recalls[0].classifier_input > 0
+    assert solution.recalls[1].classifier_input == 0
     assert solution.real_calls == 10, "its calls are counted apart"
 
 
@@ -66,7 +64,7 @@ def test_the_router_sees_ids_and_triggers_of_the_pool_and_no_bodies():
     model = Solver()
     solve("kace-router", model)
     (prompt,) = model.texts["ROUTE"]
-    for card in pool_of(TREE):
+    for card in POOL_CARDS:
         assert f"{card.card_id}: {card.triggers[0]}" in prompt
     assert "EXACT_GONE_CARD" not in prompt
     assert "Do this with care." not in prompt
@@ -94,7 +92,7 @@ def test_the_reranker_picks_among_the_nearest():
     model = Solver(picks=("EXACT_EVERYWHERE_CARD",))
     assert read(solve("kace-reranked", model, PROBLEMS[1])) == ["EXACT_EVERYWHERE_CARD"]
     listed = [line.split(":")[0] for line in model.texts["ROUTE"][0].split("\n") if line.startswith("EXACT_")]
-    assert listed == [card.card_id for card in rank_by_meaning(PROBLEMS[1].text, pool_of(TREE))]
+    assert listed == [card.card_id for card in rank_by_meaning(PROBLEMS[1].text, POOL_CARDS)]
 
 
 def test_a_reranker_that_cannot_be_read_leaves_the_retrievers_choice():
@@ -104,7 +102,7 @@ def test_a_reranker_that_cannot_be_read_leaves_the_retrievers_choice():
 
 
 def test_what_does_not_fit_is_cut_from_the_end_of_the_choice():
-    tight = CONFIG.model_copy(update={"max_card_tokens": 40})
+    tight = reading(max_card_tokens=40)
     names = ("EXACT_MEDRATE_CARD", "EXACT_HARDGEO_CARD", "EXACT_MEDCOUNT_CARD")
     solution = solve("kace-router", Solver(picks=(", ".join(names),)), config=tight)
     assert read(solution) == list(names[: len(read(solution))])

@@ -10,22 +10,21 @@ from pathlib import Path
 import pytest
 
 from kace.errors import BudgetExceeded, UsageError
-from kace.learner.cell import Cell
-from kace.learner.failure import Failure
+from kace.learner.propose import FailedProblem, TreeCell
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
 from kace.solver.tiers import TierName
 from kace.systems.reflections import card_from, train_reflections
-from kace.systems.training import Dials, Ground, Plan
+from kace.systems.training import MethodSettings
 from kace.tree.card import BODY_CAPS, CardError, Difficulty, Status
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree
 from tests.learner.world import DOMAINS, RULES, World, solve, statement
 from tests.systems.ace_world import CONFIG, REGISTRY, accuracy, plan_of, solved, trained
 
-FAILURE = Failure(Problem("What is it?", "7", "p1"), "fallback_last_hs", (), {})
-MEDIUM = Cell(TierName.MS, "weaving")
+FAILURE = FailedProblem(Problem("What is it?", "7", "p1"), "fallback_last_hs", (), {})
+MEDIUM = TreeCell(TierName.MS, "weaving")
 
 
 def remembers(request: Request) -> str:
@@ -37,11 +36,8 @@ def remembers(request: Request) -> str:
 
 
 def grown(out: Path, script: Callable[[Request], str] = remembers, **more: object) -> EpistemicTree:
-    async def work(ground: Ground) -> EpistemicTree:
-        return await train_reflections(ground, Dials())
-
-    plan: Plan = plan_of("reflections", out, Dials(), **{"domains": REGISTRY, **more})
-    return trained(plan, work, model=Scripted(script, name="world"), teacher=None)
+    plan = plan_of("reflections", out, MethodSettings(), **{"domains": REGISTRY, **more})
+    return trained(plan, train_reflections, model=Scripted(script, name="world"), teacher=None)
 
 
 def test_every_failure_becomes_a_card_of_its_cell_without_a_teacher(tmp_path: Path):
@@ -86,11 +82,8 @@ def test_the_teacher_gives_domains_and_nothing_else(tmp_path: Path):
         asked.append(request.attempt.problem)
         return World().teach(request)
 
-    async def work(ground: Ground) -> EpistemicTree:
-        return await train_reflections(ground, Dials())
-
-    plan = plan_of("reflections", tmp_path, Dials())
-    tree = trained(plan, work, model=Scripted(remembers), teacher=Scripted(teach))
+    plan = plan_of("reflections", tmp_path, MethodSettings())
+    tree = trained(plan, train_reflections, model=Scripted(remembers), teacher=Scripted(teach))
     assert asked == ["partition"] and len(tree) > 0
 
 
@@ -123,7 +116,7 @@ def test_a_reflection_is_kept_as_it_was_said(said: str, trigger: str, body: str)
 def test_a_long_reflection_is_cut_to_the_cap_of_its_cell():
     said = "Lesson:\n" + "\n".join(f"line {n}" for n in range(40))
     for tier, difficulty in ((TierName.MS, Difficulty.MEDIUM), (TierName.HS, Difficulty.HARD)):
-        card = card_from(said, Cell(tier, "weaving"), FAILURE, 1)
+        card = card_from(said, TreeCell(tier, "weaving"), FAILURE, 1)
         assert len(card.body.split("\n")) == BODY_CAPS[difficulty]
 
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kace.answers.judge import Judge
 from kace.problem import Problem
-from kace.retrieval.retriever import Library, Recall
-from kace.solver.attempt import Attempt
+from kace.retrieval.prompt import PromptContext
+from kace.retrieval.retriever import ContextSource, Retrieval, Retriever, retrieval
+from kace.retrieval.selector import TextSize
 from kace.solver.ladder import Kit, climb
-from kace.solver.solution import Solution
+from kace.solver.records import Attempt, Solution
 from kace.solver.tiers import TierName
-from kace.systems.base import open_system
-from kace.systems.tiered import Tiered
+from kace.systems.parts import System
+from kace.systems.registry import open_system
 from tests.systems.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, bench, ids, run, solve
 
 
-def climbed(model: Solver, library: Library | None) -> Solution:
+def climbed(model: Solver, source: ContextSource | None) -> Solution:
     async def solved() -> Solution:
         async with Judge() as judge:
-            return await climb(PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), library=library))
+            return await climb(PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), source=source))
 
     return asyncio.run(solved())
 
@@ -30,22 +30,22 @@ def asked(model: Solver) -> list[str]:
     return sorted(request.digest("m") for request in model.requests)
 
 
-def test_kace_is_exactly_the_ladder_with_the_library():
+def test_kace_is_exactly_the_ladder_with_the_retriever():
     ours, plain = Solver(), Solver()
     solution = solve("kace", ours)
-    same = climbed(plain, Library(TREE, plain))
+    same = climbed(plain, Retriever(TREE, plain, CONFIG.retrieval))
     assert asked(ours) == asked(plain)
-    assert replace(solution, seconds=0.0) == replace(same, seconds=0.0)
+    assert solution.model_dump(exclude={"seconds"}) == same.model_dump(exclude={"seconds"})
     assert ours.shown["MS"] == {*ids("MEDCOUNT", "MEDSHARED"), EVERYWHERE}
     assert ours.shown["HS"] == {*ids("HARDCOUNT"), EVERYWHERE}
 
 
-def test_tiered_reads_nothing_even_where_the_kit_has_a_library():
+def test_tiered_reads_nothing_even_where_the_kit_has_a_source():
     model, plain = Solver(), Solver()
 
     async def solved() -> Solution:
         async with Judge() as judge:
-            kit = Kit(model, judge, CONFIG.tier_sampling(), library=Library(TREE, model))
+            kit = Kit(model, judge, CONFIG.tier_sampling(), source=Retriever(TREE, model, CONFIG.retrieval))
             return await open_system("tiered", bench(model)).solve(PROBLEMS[0], kit)
 
     assert asyncio.run(solved()).recalls == ()
@@ -60,16 +60,16 @@ def test_the_classifier_is_asked_on_the_benchs_seed():
 
 
 class Careless:
-    """A shelf that would give its notes to any tier."""
+    """A source that would give its notes to any tier."""
 
-    async def read(
-        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Recall]
-    ) -> Recall | None:
-        return Recall(tier, (), (), 0, 3, False, notes="Careless notes.")
+    async def retrieve(
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
+    ) -> Retrieval | None:
+        return retrieval(tier, PromptContext(notes="Careless notes."), TextSize(3, False))
 
 
-def test_no_shelf_whatever_it_does_is_read_at_es():
+def test_no_source_whatever_it_does_is_read_at_es():
     model = Solver()
-    run(Tiered("careless", Careless()), model)
+    run(System("careless", Careless()), model)
     assert not any("Careless notes." in text for text in model.texts["ES"])
     assert all("Careless notes." in text for text in (*model.texts["MS"], *model.texts["HS"]))

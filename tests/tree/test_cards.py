@@ -166,7 +166,7 @@ def test_a_field_out_of_range_is_refused_by_name(fields: dict[str, object], word
         ("[]", "JSON object"),
         ("null", "JSON object"),
         (record()[:-2], "not valid JSON"),
-        (record().replace('"payload"', '"card_id"'), "stands twice"),
+        (record().replace('"payload"', '"card_id"'), "appears twice"),
         (record().replace(": 0.0", ": NaN"), "NaN"),
         (record().replace(": 0.0", ": " + "9" * 5_000), "JSON"),
         (record().replace(": 0.0", ": 1e999"), "finite"),

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from kace.errors import DataError
-from kace.tree.bundle import Bundle, read_domains
 from kace.tree.card import UNIVERSAL, Difficulty, Status, card_line
-from kace.tree.export import read_exchange, to_json, to_skill
-from kace.tree.playbook import read_playbook, to_playbook
+from kace.tree.formats import Bundle, read_domains, read_exchange, read_playbook, to_json, to_playbook, to_skill
 from kace.tree.tree import EpistemicTree
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree, trees
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from kace.tree.card import Provenance, Status
-from kace.tree.merge import Prefer, merge
+from kace.tree.diff import Prefer, merge
 from kace.tree.tree import Domain, EpistemicTree
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree, trees
 

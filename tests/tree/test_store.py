@@ -9,18 +9,8 @@ import pytest
 
 from kace.errors import DataError, KaceError
 from kace.tree.card import Difficulty, card_line, read_card
-from kace.tree.changes import applied
-from kace.tree.store import (
-    Add,
-    Batch,
-    Deprecate,
-    Edit,
-    Relocate,
-    SetDomains,
-    TreeStore,
-    frozen_hash_of,
-    open_tree,
-)
+from kace.tree.changes import Add, Batch, Deprecate, Edit, Relocate, SetDomains, applied
+from kace.tree.store import TreeStore, frozen_hash_of, open_tree
 from kace.tree.tree import EpistemicTree, TreeError
 from tests.card_examples import DOMAINS, a_card, with_body
 
@@ -72,7 +62,7 @@ def test_the_log_says_who_did_what_and_what_was_there_before(store: TreeStore):
 def test_every_past_tree_can_be_had_again(store: TreeStore):
     empty = EpistemicTree.of(DOMAINS, [])
     assert store.at(0) == empty
-    assert store.at(2) == empty.add(A).add(B)
+    assert store.at(2) == applied(empty, Batch((Add(A), Add(B))))
     assert store.at(5) == store.load()
     with pytest.raises(TreeError, match="no generation 6"):
         store.at(6)
@@ -258,7 +248,7 @@ def test_the_specs_json_opens_as_a_list_or_with_its_domains(tmp_path: Path):
         ('{"cards": {}}', "not a tree"),
         ('[{"card_id": "../X"}]', "card 1"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"cards": [], "domains": [], "cards": []}', "stands twice"),
+        ('{"cards": [], "domains": [], "cards": []}', "appears twice"),
         ('{"cards": [], "domains": [{"name": "A B", "description": "x"}]}', "not snake_case"),
     ],
 )

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
-from kace.tree.tree import Domain, EpistemicTree, TreeError, diff, domain_of
+from kace.tree.changes import Add, Batch, Deprecate, Edit, Relocate, applied
+from kace.tree.diff import diff
+from kace.tree.tree import Domain, EpistemicTree, TreeError, domain_of
 from tests.card_examples import DOMAINS, NAMES, a_card, cards, forests
 
 branches = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
@@ -45,7 +47,7 @@ def test_order_and_hash_do_not_depend_on_how_the_tree_came_about(found: list[Car
     tree = EpistemicTree.of(DOMAINS, found)
     grown = EpistemicTree.of(DOMAINS, ())
     for card in shuffled:
-        grown = grown.add(a_card(card.card_id)).edit(card)
+        grown = applied(grown, Batch((Add(a_card(card.card_id)), Edit(card))))
     assert grown == tree
     assert grown.content_hash() == tree.content_hash()
     assert list(grown.cards) == list(tree.cards) == sorted(tree.cards)
@@ -74,8 +76,8 @@ def test_many_changes_at_once_equal_the_same_changes_one_by_one(found: list[Card
 def test_a_change_leaves_the_tree_it_began_from_as_it_was(found: list[Card], card: Card):
     tree = EpistemicTree.of(DOMAINS, found)
     before = tree.content_hash(), tree.project(TierName.MS, NAMES[:1]), dict(tree.cards)
-    later = tree.edit(card) if card.card_id in tree else tree.add(card)
-    later.deprecate(card.card_id)
+    later = applied(tree, Edit(card) if card.card_id in tree else Add(card))
+    applied(later, Deprecate(card.card_id))
     assert (tree.content_hash(), tree.project(TierName.MS, NAMES[:1]), dict(tree.cards)) == before
 
 
@@ -91,21 +93,21 @@ def test_universal_cards_come_first_so_that_prompts_share_their_front():
 
 def test_relocating_changes_who_reads_a_card():
     tree = EpistemicTree.of(DOMAINS, [a_card()])
-    moved = tree.relocate("EXACT_SUM_OF_SQUARES", Difficulty.HARD, ["geometry"])
+    moved = applied(tree, Relocate("EXACT_SUM_OF_SQUARES", Difficulty.HARD, ("geometry",)))
     assert moved.project(TierName.MS, ["algebra"]) == moved.project(TierName.HS, ["algebra"]) == ()
     assert [card.domain_tags for card in moved.project(TierName.HS, ["geometry"])] == [("geometry",)]
-    assert moved.deprecate("EXACT_SUM_OF_SQUARES").project(TierName.HS, ["geometry"]) == ()
+    assert applied(moved, Deprecate("EXACT_SUM_OF_SQUARES")).project(TierName.HS, ["geometry"]) == ()
 
 
 def test_what_breaks_a_rule_is_refused_with_one_line():
     tree = EpistemicTree.of(DOMAINS, [a_card()])
     refused = {
         "two cards are called": lambda: EpistemicTree.of(DOMAINS, [a_card(), a_card(helpfulness_score=1.0)]),
-        "no domain 'topology'": lambda: tree.edit(a_card(domain_tags=("topology",))),
+        "no domain 'topology'": lambda: applied(tree, Edit(a_card(domain_tags=("topology",)))),
         "no domain 'algebra'": lambda: tree.with_domains(DOMAINS[1:]),
-        "already has a card": lambda: tree.add(a_card()),
-        "no card 'EXACT_B_C'": lambda: tree.deprecate("EXACT_B_C"),
-        "no card '../X'": lambda: tree.relocate("../X", Difficulty.HARD, ["algebra"]),
+        "already has a card": lambda: applied(tree, Add(a_card())),
+        "no card 'EXACT_B_C'": lambda: applied(tree, Deprecate("EXACT_B_C")),
+        "no card '../X'": lambda: applied(tree, Relocate("../X", Difficulty.HARD, ("algebra",))),
         "two domains": lambda: EpistemicTree.of([*DOMAINS, DOMAINS[0]], []),
         "may not be called 'mixed'": lambda: EpistemicTree.of([Domain(name="mixed", description="x")], []),
         "not snake_case": lambda: domain_of({"name": "Number Theory", "description": "x"}),
@@ -132,8 +134,9 @@ def test_a_diff_reads_like_a_review():
         DOMAINS, [a_card(), a_card("EXACT_OLD_ONE"), a_card("EXACT_MOVED_ONE"), a_card("ANTI_A_B")]
     )
     card = a_card().with_payload(a_card().payload.replace("small numbers", "$a=b=1$"))
-    after = before.edit(card).deprecate("EXACT_OLD_ONE").relocate("EXACT_MOVED_ONE", Difficulty.HARD, ["geometry"])
-    after = after.add(a_card("MICRO_NEW_CARD", payload="Useful when:\n- new\n\nDo it."))
+    moved = Relocate("EXACT_MOVED_ONE", Difficulty.HARD, ("geometry",))
+    new = Add(a_card("MICRO_NEW_CARD", payload="Useful when:\n- new\n\nDo it."))
+    after = applied(before, Batch((Edit(card), Deprecate("EXACT_OLD_ONE"), moved, new)))
     after = after.revised({"ANTI_A_B": None}).with_domains([DOMAINS[0], other, DOMAINS[2]])
     found = diff(before, after)
     assert found.lines() == [
@@ -168,7 +171,7 @@ def test_a_tree_does_not_differ_from_itself(found: list[Card]):
 def test_a_card_that_moved_and_changed_is_told_as_both():
     before = EpistemicTree.of(DOMAINS, [a_card()])
     now = a_card(difficulty_tag=Difficulty.HARD, helpfulness_score=1.5, routing_conditions=("a", "b"))
-    found = diff(before, before.edit(now))
+    found = diff(before, applied(before, Edit(now)))
     assert [pair.after for pair in found.relocated] == [pair.after for pair in found.edited] == [now]
     assert "    helpfulness_score: 0 -> 1.5" in found.lines()
     assert "    + routing: a" in found.lines()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from kace.web.guard import Guard
-from kace.web.server import Bind, run_server
+from kace.web.server import Bind, listening, serve
 from tests.web.sample_site import sample_app
 
 if __name__ == "__main__":
-    run_server(Guard(sample_app()), Bind(), ready=lambda url: print(url, flush=True))
+    with listening(Bind()) as port:
+        asyncio.run(serve(Guard(sample_app()), port, ready=lambda url: print(url, flush=True)))
     print("ended", flush=True)

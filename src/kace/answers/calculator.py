@@ -1,141 +1,167 @@
-r"""The arithmetic of written numbers and polynomials: recursive descent over a normal form, and nothing else.
+"""The arithmetic of written numbers and polynomials: recursive descent over a normal form, and nothing else.
 
-* A whole number before a proper fraction is a mixed number: `3\frac{1}{2}` and `3 1/2` are 7/2. `2\frac{\pi}{3}` is a
-  product.
-* `a/bc` has two readings and no exact value. A decimal is exact: 0.333 is not 1/3; `0.\overline{3}` is.
-* `50%` is 1/2. `1103_{6}` is the number with these digits in base 6. `i` is the imaginary unit.
-* Letters are unknowns, so `(x-1)(x+1)` is `x^{2}-1`; `e`, functions and `f(x)` have no exact value.
-
-The same grammar serves two arithmetics: the exact one here, and the estimates of `kace.answers.estimate`.
+The same grammar serves two arithmetics: exact numbers, and estimates to sixty digits that tell at once that two
+answers differ. An estimate is never a reason to call two answers the same. docs/answers.md has the rules.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Generic, Protocol, Self, TypeVar
+from functools import lru_cache
+from typing import Generic, TypeVar
 
-from kace.answers import exact
-from kace.answers.exact import IMAGINARY_UNIT, Number
-from kace.answers.radicals import NoExactValue
+from kace.answers.exact import MAX_FACTORIAL, PI_NAME, NoExactValue, Number
 
 MAX_DEPTH = 24
 MAX_TOKENS = 256
+DIGITS = 60
+MARGIN = Decimal(10) ** -20
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
+MAX_ARGUMENT = 1_000
+CONTEXT = Context(prec=DIGITS, Emax=99_999, Emin=-99_999)
 
 _TOKEN = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+(?!\d))?|\.\d+|\\[A-Za-z]+ ?|\\.|.", re.DOTALL)
-_FACTORS = (
-    "(",
-    "{",
-    r"\pi",
-    r"\frac",
-    r"\sqrt",
-    r"\binom",
-    r"\ln",
-    r"\sin",
-    r"\cos",
-    r"\tan",
-    r"\cot",
-    r"\sec",
-    r"\csc",
-)
+_FUNCTIONS = frozenset((r"\ln", r"\sin", r"\cos", r"\tan", r"\cot", r"\sec", r"\csc"))
+_FACTORS = frozenset(("(", "{", PI_NAME, r"\frac", r"\sqrt", r"\binom")) | _FUNCTIONS
 _GREEK = frozenset(
     re.findall(r"\\\w+", r"\alpha\beta\gamma\delta\theta\lambda\mu\nu\rho\sigma\tau\phi\varphi\psi\omega")
 )
-_FUNCTIONS = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_FUNCTION = frozenset((r"\ln", r"\sin", r"\cos", r"\tan", r"\cot", r"\sec", r"\csc"))
+_APPLIED = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Letters that name a function when a bracket follows."""
 
 
-class Quantity(Protocol):
-    """What can be calculated with."""
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A real number, rounded. An unknown has a fixed arbitrary value, so that expressions in letters differ as well."""
 
-    def __add__(self, other: Self, /) -> Self: ...
-    def __sub__(self, other: Self, /) -> Self: ...
-    def __neg__(self) -> Self: ...
-    def __mul__(self, other: Self, /) -> Self: ...
-    def __truediv__(self, other: Self, /) -> Self: ...
-    def power(self, exponent: Self, /) -> Self:
-        """The quantity to a power."""
-        ...
+    value: Decimal
 
-    def root(self, degree: int, /) -> Self:
-        """A root of the quantity."""
-        ...
-
-
-Q = TypeVar("Q", bound=Quantity)
-
-
-class Arithmetic(Protocol[Q]):
-    """Where quantities come from. What it cannot give raises `NoExactValue`."""
-
-    def of(self, value: Fraction) -> Q:
+    @classmethod
+    def of(cls, value: Fraction) -> Estimate:
         """A rational number."""
-        ...
+        return Estimate(Decimal(value.numerator) / Decimal(value.denominator))
 
-    def unknown(self, name: str) -> Q:
-        """What a letter stands for; pi, `e` and `i` among them."""
-        ...
+    @classmethod
+    def letter(cls, name: str) -> Estimate:
+        """Pi, e, infinity, or some number between 1 and 2 that the name decides."""
+        if name == "i":
+            raise NoExactValue("not real")
+        known = {PI_NAME: PI, "e": Decimal(1).exp(), r"\infty": Decimal("Infinity")}
+        return Estimate(known.get(name) or 1 + Decimal(zlib.crc32(name.encode()) % 99_991) / 99_991)
 
-    def factorial(self, number: Q) -> Q:
-        """A factorial."""
-        ...
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.value + other.value)
 
-    def binomial(self, upper: Q, lower: Q) -> Q:
-        """A binomial coefficient."""
-        ...
+    def __sub__(self, other: Estimate) -> Estimate:
+        return Estimate(self.value - other.value)
 
-    def function(self, name: str, argument: Q) -> Q:
-        """A named function of a quantity."""
-        ...
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.value)
 
+    def __mul__(self, other: Estimate) -> Estimate:
+        return Estimate(self.value * other.value)
 
-class Exact:
-    """The arithmetic of exact numbers."""
+    def __truediv__(self, other: Estimate) -> Estimate:
+        if abs(other.value) < MARGIN:
+            raise NoExactValue("close to a division by zero")
+        return Estimate(self.value / other.value)
 
-    def of(self, value: Fraction) -> Number:
-        """A rational number."""
-        return Number.of(value)
+    def power(self, exponent: Estimate) -> Estimate:
+        """A power; of a negative number only a whole one."""
+        whole = exponent.value == exponent.value.to_integral_value()
+        if (not whole and self.value <= 0) or abs(self.value) < MARGIN:
+            raise NoExactValue("a power that may not be real")
+        return Estimate(self.value**exponent.value)
 
-    def unknown(self, name: str) -> Number:
-        """A letter; `e` and infinity are none."""
-        if name in ("e", r"\infty"):
-            raise NoExactValue("no number with an exact value")
-        return IMAGINARY_UNIT if name == "i" else exact.unknown(name)
+    def root(self, degree: int) -> Estimate:
+        """The root of a positive number."""
+        if self.value <= 0 or degree < 2:
+            raise NoExactValue("a root that may not be real")
+        return Estimate(self.value ** (Decimal(1) / degree))
 
-    def factorial(self, number: Number) -> Number:
+    def factorial(self) -> Estimate:
         """A small factorial."""
-        return exact.factorial(number)
+        return Estimate.of(self._whole().factorial().rational or Fraction(0))
 
-    def binomial(self, upper: Number, lower: Number) -> Number:
+    def choose(self, lower: Estimate) -> Estimate:
         """A small binomial coefficient."""
-        return exact.binomial(upper, lower)
+        return Estimate.of(self._whole().choose(lower._whole()).rational or Fraction(0))
 
-    def function(self, name: str, argument: Number) -> Number:
-        """Functions are left to algebra."""
-        raise NoExactValue(f"a value of {name}")
+    def function(self, name: str) -> Estimate:
+        """A logarithm or a trigonometric function of it."""
+        if name == r"\ln" and self.value > 0:
+            return Estimate(self.value.ln())
+        zero, one = Estimate(Decimal(0)), Estimate(Decimal(1))
+        sine, cosine = Estimate(_sine(self.value)), Estimate(_sine(self.value + PI / 2))
+        above = {r"\sin": sine, r"\cos": cosine, r"\tan": sine, r"\cot": cosine}.get(name, one)
+        below = {r"\tan": cosine, r"\cot": sine, r"\sec": cosine, r"\csc": sine, r"\ln": zero}.get(name, one)
+        return above / below
+
+    def _whole(self) -> Number:
+        if self.value != self.value.to_integral_value() or abs(self.value) > MAX_FACTORIAL:
+            raise NoExactValue("not a small whole number")
+        return Number.of(int(self.value))
 
 
-def calculate(text: str, arithmetic: Arithmetic[Q]) -> Q:
+Q = TypeVar("Q", Number, Estimate)
+
+
+def _sine(x: Decimal) -> Decimal:
+    """The sine by its series, after full turns are taken off."""
+    if abs(x) > MAX_ARGUMENT:
+        raise NoExactValue("too many turns to be exact")
+    x -= (x / (2 * PI)).to_integral_value() * 2 * PI
+    term = total = x
+    for n in range(2, 120, 2):
+        term *= -x * x / (n * (n + 1))
+        total += term
+        if abs(term) < Decimal(10) ** -DIGITS:
+            break
+    return total
+
+
+def calculate(text: str, kind: type[Q]) -> Q:
     """The value of a number or polynomial; `NoExactValue` where the text is not one, or has none."""
-    return _Calculator(text, arithmetic).value()
+    calculator = _Calculator(text, kind)
+    result = calculator.sum()
+    if calculator.peek():
+        raise NoExactValue("something is left over")
+    return result
+
+
+@lru_cache(maxsize=4_096)
+def estimate(form: str) -> Decimal | None:
+    """The value of a normal form to about sixty digits, where it has one."""
+    try:
+        with localcontext(CONTEXT):
+            return calculate(form, Estimate).value
+    except ArithmeticError:
+        return None
+
+
+def apart(left: str, right: str) -> bool:
+    """Whether two normal forms certainly have different values."""
+    first, second = estimate(left), estimate(right)
+    if first is None or second is None:
+        return False
+    if first.is_infinite() or second.is_infinite():
+        return first != second
+    return abs(first - second) > MARGIN * max(Decimal(1), abs(first), abs(second))
 
 
 class _Calculator(Generic[Q]):
     """Recursive descent over one number; every way out but a number is `NoExactValue`."""
 
-    def __init__(self, text: str, arithmetic: Arithmetic[Q]) -> None:
-        self.arithmetic = arithmetic
+    def __init__(self, text: str, kind: type[Q]) -> None:
+        self.kind: type[Q] = kind
         self.tokens = [token.strip() or token for token in _TOKEN.findall(text)]
-        self.position = 0
-        self.depth = 0
+        self.position = self.depth = 0
         if len(self.tokens) > MAX_TOKENS:
             raise NoExactValue("too long")
-
-    def value(self) -> Q:
-        result = self.sum()
-        if self.peek():
-            raise NoExactValue("something is left over")
-        return result
 
     def peek(self, ahead: int = 0) -> str:
         index = self.position + ahead
@@ -172,22 +198,17 @@ class _Calculator(Generic[Q]):
             negative ^= self.take() == "-"
         result = self.power()
         while token := self.peek():
-            if token == r"\cdot":
+            if token in (r"\cdot", "/"):
                 self.take()
-                result = result * self.signed_power()
-            elif token == "/":
-                self.take()
-                result = result / self.signed_power()
-                if self.starts_factor():
+                other = -self.power() if self.skip("-") else self.power()
+                result = result / other if token == "/" else result * other
+                if token == "/" and self.starts_factor():
                     raise NoExactValue("a/bc has two readings")
             elif self.starts_factor() and not (token[0].isdigit() and self.peek(-1)[-1:].isdigit()):
                 result = result * self.power()
             else:
                 break
         return -result if negative else result
-
-    def signed_power(self) -> Q:
-        return -self.power() if self.skip("-") else self.power()
 
     def starts_factor(self) -> bool:
         token = self.peek()
@@ -196,12 +217,10 @@ class _Calculator(Generic[Q]):
     def power(self) -> Q:
         base = self.factor()
         while self.peek() in ("!", "%"):
-            base = self.arithmetic.factorial(base) if self.take() == "!" else base / self.arithmetic.of(Fraction(100))
+            base = base.factorial() if self.take() == "!" else base / self.kind.of(Fraction(100))
             if self.peek() == "!":
                 raise NoExactValue("a double factorial is another function")
-        if self.skip("^"):
-            return base.power(self.group())
-        return base
+        return base.power(self.group()) if self.skip("^") else base
 
     def factor(self) -> Q:
         token = self.take()
@@ -209,16 +228,16 @@ class _Calculator(Generic[Q]):
             return self.numeral(token)
         match token:
             case "(" | "{":
-                inner = self.sum()
-                self.take(")" if token == "(" else "}")
-                return inner
+                self.position -= 1
+                return self.group("()" if token == "(" else "{}")
             case r"\frac":
                 return self.group() / self.group()
             case r"\binom":
-                return self.arithmetic.binomial(self.group(), self.group())
+                return self.group().choose(self.group())
             case r"\sqrt":
-                return self.root()
-        return self.function(token) if token in _FUNCTION else self.unknown(token)
+                degree = self.enclosed("[]") if self.peek() == "[" else "2"
+                return self.group().root(int(degree) if degree.isdigit() and len(degree) < 3 else 0)
+        return self.function(token) if token in _FUNCTIONS else self.unknown(token)
 
     def function(self, name: str) -> Q:
         """A function, its power before its argument; without brackets the argument is `x`, `2x` or a fraction."""
@@ -226,81 +245,61 @@ class _Calculator(Generic[Q]):
         power = self.group() if self.skip("^") else None
         first = self.peek()
         argument = self.factor() if first in ("(", "{") else self.power()
-        if first.isdigit() and (self.peek().isalpha() or self.peek() == exact.PI_NAME):
+        if first.isdigit() and (self.peek().isalpha() or self.peek() == PI_NAME):
             argument = argument * self.power()
-        if (self.starts_factor() and self.peek() not in _FUNCTION) or self.peek() == "^":
+        if (self.starts_factor() and self.peek() not in _FUNCTIONS) or self.peek() == "^":
             raise NoExactValue("an argument that may end in two places")
         self.depth -= 1
-        value = self.arithmetic.function(name, argument)
+        value = argument.function(name)
         return value.power(power) if power is not None else value
 
     def unknown(self, name: str) -> Q:
         """A letter, but not one that is applied to something."""
-        if (
-            name not in _GREEK
-            and name not in (exact.PI_NAME, r"\infty")
-            and not (len(name) == 1 and name.isascii() and name.isalpha())
-        ):
+        letter = len(name) == 1 and name.isascii() and name.isalpha()
+        if not letter and name not in _GREEK and name not in (PI_NAME, r"\infty"):
             raise NoExactValue("not a number")
-        if self.peek() == "(" and name in _FUNCTIONS:
+        if self.peek() == "(" and name in _APPLIED:
             raise NoExactValue("a function")
         if self.skip("_"):
-            self.take("{")
-            name += f"_{{{self.take()}}}"
-            self.take("}")
-        return self.arithmetic.unknown(name)
+            name += f"_{{{self.enclosed()}}}"
+        return self.kind.letter(name)
 
-    def group(self) -> Q:
-        self.take("{")
+    def group(self, braces: str = "{}") -> Q:
+        self.take(braces[0])
         inner = self.sum()
-        self.take("}")
+        self.take(braces[1])
         return inner
 
-    def root(self) -> Q:
-        degree = 2
-        if self.skip("["):
-            token = self.take()
-            degree = int(token) if token.isdigit() and len(token) < 3 else 0
-            self.take("]")
-        return self.group().root(degree)
+    def enclosed(self, braces: str = "{}") -> str:
+        """The one token between braces."""
+        self.take(braces[0])
+        token = self.take()
+        self.take(braces[1])
+        return token
 
     def numeral(self, token: str) -> Q:
         """A literal and what may hang on it: a base, a repeating tail, the fraction of a mixed number."""
-        if self.peek() == "_":
-            return self.based(token)
-        if self.peek() == r"\overline" and "." in token:
-            return self.repeating(token)
+        if self.skip("_"):
+            base = self.enclosed()
+            if not base.isdigit() or len(base) > 2 or not 2 <= int(base) <= 36:
+                raise NoExactValue("no such base")
+            try:
+                return self.kind.of(Fraction(int(token, int(base))))
+            except ValueError:
+                raise NoExactValue("a digit that the base does not have") from None
+        if "." in token and self.skip(r"\overline"):
+            tail, places = self.enclosed(), len(token.partition(".")[2])
+            if not tail.isdigit():
+                raise NoExactValue("not digits")
+            period = Fraction(int(tail), (10 ** len(tail) - 1) * 10**places)
+            return self.kind.of(_decimal(token)) + self.kind.of(period)
         mixed = self.fraction_after(token)
-        return self.arithmetic.of(_decimal(token)) + mixed if mixed else self.arithmetic.of(_decimal(token))
-
-    def based(self, token: str) -> Q:
-        self.take("_")
-        self.take("{")
-        base = self.take()
-        self.take("}")
-        if not base.isdigit() or len(base) > 2 or not 2 <= int(base) <= 36:
-            raise NoExactValue("no such base")
-        try:
-            return self.arithmetic.of(Fraction(int(token, int(base))))
-        except ValueError:
-            raise NoExactValue("a digit that the base does not have") from None
-
-    def repeating(self, token: str) -> Q:
-        self.take(r"\overline")
-        self.take("{")
-        tail = self.take()
-        self.take("}")
-        if not tail.isdigit():
-            raise NoExactValue("not digits")
-        places = len(token.partition(".")[2])
-        period = Fraction(int(tail), (10 ** len(tail) - 1) * 10**places)
-        return self.arithmetic.of(_decimal(token)) + self.arithmetic.of(period)
+        return self.kind.of(_decimal(token)) + mixed if mixed else self.kind.of(_decimal(token))
 
     def fraction_after(self, token: str) -> Q | None:
         if not token.isdigit():
             return None
-        spaced = self.peek() == " "
-        pattern = (" ", "", "/", "") if spaced else (r"\frac", "{", "", "}", "{", "", "}")
+        pattern = (" ", "", "/", "") if self.peek() == " " else (r"\frac", "{", "", "}", "{", "", "}")
         found = [self.peek(index) for index in range(len(pattern))]
         if any(want and want != got for want, got in zip(pattern, found, strict=True)):
             return None
@@ -310,7 +309,7 @@ class _Calculator(Generic[Q]):
         self.position += len(pattern)
         if self.peek() in ("^", "!", "_"):
             raise NoExactValue("a power of a mixed number has two readings")
-        return self.arithmetic.of(Fraction(int(above), int(below)))
+        return self.kind.of(Fraction(int(above), int(below)))
 
 
 def _decimal(token: str) -> Fraction:

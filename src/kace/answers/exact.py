@@ -8,11 +8,13 @@ size is bounded; what does not fit raises `NoExactValue`, never takes long.
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-
-from kace.answers.radicals import NoExactValue, root_of_integer
+from functools import lru_cache
+from itertools import product
 
 MAX_BITS = 8_192
 """Bits of all coefficients of a number together; its digits stay printable."""
@@ -20,9 +22,17 @@ MAX_TERMS = 32
 MAX_EXPONENT = 1 << 31
 MAX_ROOT = 12
 MAX_FACTORIAL = 1_000
+MAX_RADICAND_BITS = 256
+SIEVE = 100_000
+"""Radicands are factored by the primes below this, so a leftover below its square is prime."""
 
+PI_NAME = r"\pi"
 HALF = Fraction(1, 2)
 Power = int | Fraction
+
+
+class NoExactValue(ArithmeticError):
+    """What was asked has no exact value here: outside the numbers above, too big, or undefined."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,33 +49,27 @@ class Monomial:
         """The product, as a rational factor and a monomial."""
         if self is ONE or other is ONE:
             return Fraction(1), other if self is ONE else self
-        exponents = dict(self.roots)
+        exponents = defaultdict(Fraction, self.roots)
+        powers: defaultdict[str, Power] = defaultdict(int, self.unknowns)
         for prime, exponent in other.roots:
-            exponents[prime] = exponents.get(prime, Fraction(0)) + exponent
-        powers: dict[str, Power] = dict(self.unknowns)
+            exponents[prime] += exponent
         for name, power in other.unknowns:
-            powers[name] = powers.get(name, 0) + power
+            powers[name] += power
         factor, monomial = _monomial(exponents, powers, self.imaginary != other.imaginary)
         return (-factor if self.imaginary and other.imaginary else factor), monomial
 
     def inverse(self) -> tuple[Fraction, Monomial]:
         """One over it, as a rational factor and a monomial."""
-        factor, monomial = _monomial(
-            {prime: -exponent for prime, exponent in self.roots},
-            {name: -power for name, power in self.unknowns},
-            self.imaginary,
-        )
+        roots, unknowns = {prime: -e for prime, e in self.roots}, {name: -power for name, power in self.unknowns}
+        factor, monomial = _monomial(roots, unknowns, self.imaginary)
         return (-factor if self.imaginary else factor), monomial
 
     def latex(self) -> str:
         """How to write it; empty for 1."""
-        parts = []
-        for prime, e in self.roots:
-            power = rf"{prime}^{{\frac{{{e.numerator}}}{{{e.denominator}}}}}"
-            parts.append(rf"\sqrt{{{prime}}}" if e == HALF else power)
-        parts += [name if power == 1 else f"{name}^{{{power}}}" for name, power in self.unknowns]
-        parts += ["i"] if self.imaginary else []
-        return r"\cdot ".join(parts)
+        higher = r"{}^{{\frac{{{}}}{{{}}}}}".format
+        roots = (rf"\sqrt{{{p}}}" if e == HALF else higher(p, e.numerator, e.denominator) for p, e in self.roots)
+        unknowns = (name if power == 1 else f"{name}^{{{power}}}" for name, power in self.unknowns)
+        return r"\cdot ".join([*roots, *unknowns, *(["i"] if self.imaginary else [])])
 
 
 ONE = Monomial()
@@ -83,13 +87,18 @@ class Number:
         """A rational number."""
         return _number({ONE: Fraction(value)})
 
+    @classmethod
+    def letter(cls, name: str) -> Number:
+        """The imaginary unit, or a number that is only known by name; `e` and infinity have no exact value."""
+        if name in ("e", r"\infty"):
+            raise NoExactValue("no number with an exact value")
+        return IMAGINARY_UNIT if name == "i" else unknown(name)
+
     @property
     def rational(self) -> Fraction | None:
         """The number as a fraction, if it is one."""
-        if not self.terms:
-            return Fraction(0)
-        monomial, coefficient = self.terms[0]
-        return coefficient if len(self.terms) == 1 and monomial == ONE else None
+        monomial, coefficient = self.terms[0] if self.terms else (ONE, Fraction(0))
+        return coefficient if len(self.terms) < 2 and monomial == ONE else None
 
     @property
     def constant(self) -> bool:
@@ -97,9 +106,9 @@ class Number:
         return all(name == PI_NAME for monomial, _ in self.terms for name, _ in monomial.unknowns)
 
     def __add__(self, other: Number) -> Number:
-        total = dict(self.terms)
+        total = defaultdict(Fraction, self.terms)
         for monomial, coefficient in other.terms:
-            total[monomial] = total.get(monomial, Fraction(0)) + coefficient
+            total[monomial] += coefficient
         return _number(total)
 
     def __neg__(self) -> Number:
@@ -109,11 +118,10 @@ class Number:
         return self + -other
 
     def __mul__(self, other: Number) -> Number:
-        total: dict[Monomial, Fraction] = {}
-        for left, a in self.terms:
-            for right, b in other.terms:
-                factor, monomial = left.times(right)
-                total[monomial] = total.get(monomial, Fraction(0)) + a * b * factor
+        total: defaultdict[Monomial, Fraction] = defaultdict(Fraction)
+        for (left, a), (right, b) in product(self.terms, other.terms):
+            factor, monomial = left.times(right)
+            total[monomial] += a * b * factor
         return _number(total)
 
     def __truediv__(self, other: Number) -> Number:
@@ -148,14 +156,10 @@ class Number:
             raise NoExactValue("exponent too large")
         if exponent <= 0 and not self.terms:
             raise NoExactValue("0 to a power that is not positive")
-        base = self if exponent >= 0 else self.inverse()
-        result, left = Number.of(1), abs(exponent)
-        while left:
-            if left & 1:
-                result = result * base
-            left >>= 1
-            if left:
-                base = base * base
+        result, base = Number.of(1), self if exponent >= 0 else self.inverse()
+        for place, bit in enumerate(reversed(f"{abs(exponent):b}")):
+            base = base * base if place else base
+            result = result * base if bit == "1" else result
         return result
 
     def root(self, degree: int) -> Number:
@@ -179,9 +183,7 @@ class Number:
 
     def _rational_and_pi(self) -> tuple[Fraction, Fraction]:
         """The factor and the power of pi of a number that is no more than that."""
-        if not self.terms:
-            return Fraction(0), Fraction(0)
-        monomial, coefficient = self.terms[0]
+        monomial, coefficient = self.terms[0] if self.terms else (ONE, Fraction(0))
         if len(self.terms) > 1 or monomial.imaginary or monomial.roots or not self.constant:
             raise NoExactValue("a root of what is not rational")
         return coefficient, Fraction(sum(power for _, power in monomial.unknowns))
@@ -197,14 +199,26 @@ class Number:
             raise NoExactValue("a broken power of a negative number")
         return self.root(rational.denominator) ** rational.numerator
 
+    def factorial(self) -> Number:
+        """A small factorial."""
+        return Number.of(math.factorial(_small(self)))
+
+    def choose(self, lower: Number) -> Number:
+        """A small binomial coefficient."""
+        return Number.of(math.comb(_small(self), _small(lower)))
+
+    def function(self, name: str) -> Number:
+        """Functions are left to algebra."""
+        raise NoExactValue(f"a value of {name}")
+
     def __str__(self) -> str:
-        if not self.terms:
-            return "0"
         text = ""
         for monomial, coefficient in self.terms:
-            sign = "-" if coefficient < 0 else "+" if text else ""
-            text += sign + _term(abs(coefficient), monomial.latex())
-        return text
+            text += "-" if coefficient < 0 else "+" if text else ""
+            above, below, unit = abs(coefficient.numerator), coefficient.denominator, monomial.latex()
+            number = str(above) if below == 1 else rf"\frac{{{above}}}{{{below}}}"
+            text += number if not unit else unit if number == "1" else rf"{number}\cdot {unit}"
+        return text or "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,27 +241,21 @@ class Collection:
     @classmethod
     def of(cls, delimiters: str, items: Iterable[Value]) -> Collection:
         """A collection in its only form."""
-        if delimiters == "{}":
-            return cls(delimiters, tuple(sorted(set(items), key=str)))
-        return cls(delimiters, tuple(items))
+        return cls(delimiters, tuple(sorted(set(items), key=str) if delimiters == "{}" else items))
 
     def __str__(self) -> str:
-        items = [str(item) for item in self.items]
-        match self.delimiters:
-            case "matrix":
-                return r"\begin{pmatrix}" + r"\\".join(items) + r"\end{pmatrix}"
-            case "union":
-                return r"\cup ".join(items)
-            case "row":
-                return "&".join(items)
-            case "{}":
-                return r"\{" + ", ".join(items) + r"\}"
-        return self.delimiters[0] + ", ".join(items) + self.delimiters[1]
+        before, comma, after = _WRITTEN.get(self.delimiters) or (self.delimiters[0], ", ", self.delimiters[1])
+        return before + comma.join(map(str, self.items)) + after
 
 
 Value = Number | Word | Collection
 
-PI_NAME = r"\pi"
+_WRITTEN = {
+    "matrix": (r"\begin{pmatrix}", r"\\", r"\end{pmatrix}"),
+    "union": ("", r"\cup ", ""),
+    "row": ("", "&", ""),
+    "{}": (r"\{", ", ", r"\}"),
+}
 IMAGINARY_UNIT = Number(((Monomial(imaginary=True), Fraction(1)),))
 INFINITY = Word(r"\infty")
 MINUS_INFINITY = Word(r"-\infty")
@@ -261,31 +269,11 @@ def unknown(name: str) -> Number:
 PI = unknown(PI_NAME)
 
 
-def factorial(number: Number) -> Number:
-    """A small factorial."""
-    return Number.of(_product(1, _small(number)))
-
-
-def binomial(upper: Number, lower: Number) -> Number:
-    """A small binomial coefficient."""
-    n, k = _small(upper), _small(lower)
-    if k > n:
-        return Number.of(0)
-    return Number.of(_product(n - k + 1, n) // _product(1, k))
-
-
 def _small(number: Number) -> int:
     value = number.rational
     if value is None or value.denominator != 1 or not 0 <= value <= MAX_FACTORIAL:
         raise NoExactValue("not a small natural number")
     return value.numerator
-
-
-def _product(first: int, last: int) -> int:
-    result = 1
-    for factor in range(first, last + 1):
-        result *= factor
-    return result
 
 
 def _number(terms: Mapping[Monomial, Fraction]) -> Number:
@@ -296,31 +284,56 @@ def _number(terms: Mapping[Monomial, Fraction]) -> Number:
     return Number(kept)
 
 
-def _monomial(
-    exponents: Mapping[int, Fraction], powers: Mapping[str, Power], imaginary: bool
-) -> tuple[Fraction, Monomial]:
+def _monomial(exponents: Mapping[int, Fraction], powers: Mapping[str, Power], i: bool) -> tuple[Fraction, Monomial]:
     """Carry whole powers of primes into a rational factor."""
-    factor = Fraction(1)
-    roots = []
-    for prime, exponent in sorted(exponents.items()):
-        whole = exponent.numerator // exponent.denominator
-        factor *= Fraction(prime) ** whole
-        if exponent != whole:
-            roots.append((prime, exponent - whole))
-    unknowns = tuple(sorted((name, _plain(power)) for name, power in powers.items() if power))
+    factor = math.prod((Fraction(prime) ** math.floor(e) for prime, e in exponents.items()), start=Fraction(1))
+    roots = tuple(sorted((prime, e % 1) for prime, e in exponents.items() if e % 1))
+    plain: Iterable[tuple[str, Power]]
+    plain = ((name, power.numerator if power.denominator == 1 else power) for name, power in powers.items() if power)
+    unknowns = tuple(sorted(plain))
     if any(abs(Fraction(power)) > MAX_BITS for _, power in unknowns):
         raise NoExactValue("too high a power")
-    return factor, Monomial(unknowns, imaginary, tuple(roots)) if unknowns or imaginary or roots else ONE
+    return factor, Monomial(unknowns, i, roots) if unknowns or i or roots else ONE
 
 
-def _plain(power: Power) -> Power:
-    return power.numerator if power.denominator == 1 else power
+@lru_cache(maxsize=4_096)
+def root_of_integer(value: int, degree: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """A root as a whole part and the primes left under it with their powers."""
+    if value == 0:
+        return 0, ()
+    whole, primes = 1, []
+    if value.bit_length() <= MAX_RADICAND_BITS:
+        for prime in _primes():
+            if prime * prime > value:
+                break
+            power = 0
+            while value % prime == 0:
+                value, power = value // prime, power + 1
+            whole *= prime ** (power // degree)
+            if power % degree:
+                primes.append((prime, power % degree))
+    exact = integer_root(value, degree)
+    if exact**degree == value:
+        return whole * exact, tuple(primes)
+    if value >= SIEVE * SIEVE:
+        raise NoExactValue("a radicand that is too hard to factor")
+    return whole, (*primes, (value, 1))
 
 
-def _term(coefficient: Fraction, monomial: str) -> str:
-    if coefficient == 1 and monomial:
-        return monomial
-    number = str(coefficient.numerator)
-    if coefficient.denominator != 1:
-        number = rf"\frac{{{number}}}{{{coefficient.denominator}}}"
-    return rf"{number}\cdot {monomial}" if monomial else number
+def integer_root(value: int, degree: int) -> int:
+    """The largest integer whose power does not exceed `value`."""
+    root = 0
+    for bit in reversed(range(value.bit_length() // degree + 1)):
+        if (root | 1 << bit) ** degree <= value:
+            root |= 1 << bit
+    return root
+
+
+@lru_cache(maxsize=1)
+def _primes() -> tuple[int, ...]:
+    sieve = bytearray([1]) * SIEVE
+    sieve[:2] = b"\0\0"
+    for n in range(2, math.isqrt(SIEVE) + 1):
+        if sieve[n]:
+            sieve[n * n :: n] = bytes(len(range(n * n, SIEVE, n)))
+    return tuple(n for n in range(SIEVE) if sieve[n])

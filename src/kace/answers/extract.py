@@ -15,7 +15,6 @@ from kace.answers.parse import exact_value
 MAX_ANSWER_CHARS = 2_000
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL)
-_THINK_END = "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +53,17 @@ class Answer:
 def last_boxed(reply: str) -> str | None:
     r"""The content of the last closed `\boxed{...}` or `\fbox{...}` of a reply, also of `\boxed 5`.
 
-    What stands in `<think>...</think>` counts only when no box follows it. None when there is no box or it is empty.
+    What is in `<think>...</think>` counts only when no box follows it. None when there is no box or it is empty.
     """
-    thought, end, said = reply.rpartition(_THINK_END)
-    content = _last_box(said)
-    if content is None and end:
-        content = _last_box(thought)
-    return content or None
+    thought, _, spoken = reply.rpartition("</think>")
+    content = _last_box(spoken)
+    return (_last_box(thought) if content is None else content) or None
 
 
 def read_answer(reply: str) -> Answer | None:
     """The answer of a reply; None when nothing is boxed, or more than an answer can be long."""
     content = last_boxed(reply)
-    if content is None or len(content) > MAX_ANSWER_CHARS:
-        return None
-    return Answer.of(content)
+    return None if content is None or len(content) > MAX_ANSWER_CHARS else Answer.of(content)
 
 
 def _last_box(text: str) -> str | None:

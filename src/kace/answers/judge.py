@@ -1,8 +1,7 @@
 r"""Whether two answers are the same: normal form, then exact value, then math-verify in a killable process.
 
-Two exact values are compared exactly and that is final, so `0.5`, `1/2` and `50\%` are one answer, `50` another, and
-nothing can chain them. math-verify is asked only where a side has no exact value, in both directions: `SAME` needs two
-yeses, which makes a verdict symmetric (`x<3` and `(-\infty, 3)` are equated one way only, so they are `DIFFERENT`).
+Two exact values are compared exactly, and that is final. math-verify is asked only where a side has no exact value, and
+in both directions: `SAME` needs two yeses, which makes a verdict symmetric.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import json
 import math
 import re
 import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import OrderedDict
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 
-from kace.answers.estimate import apart
-from kace.answers.exact import Number, Value, Word
+from kace.answers.calculator import apart
+from kace.answers.exact import Number, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import depth
 from kace.answers.parse import equation
@@ -37,11 +36,12 @@ PATIENCE = 1.0
 _WORKER = Path(__file__).with_name("worker.py")
 _NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset")
 _NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
-_DIGIT_RUN = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
-_TOWER = re.compile(r"[\d)}]\^\{[^{}]*[\d)}]!?\^")
-_BIG_POWER = re.compile(r"\^\{[^{}]*\d{5}")
-_BIG_FACTORIAL = re.compile(r"(?:\d{4}|\}|\)\))!|\([^()]*(?:\d{4}|[\^!])[^()]*\)!|!!")
-_BIG_BINOMIAL = re.compile(r"\\binom[^A-Za-z]*\d{4}|\\binom\{[^{}]*[\^!]")
+_COSTLY = re.compile(
+    rf"\d{{{MAX_DIGITS + 1}}}"
+    r"|[\d)}]\^\{[^{}]*[\d)}]!?\^|\^\{[^{}]*\d{5}"  # towers, and big powers
+    r"|(?:\d{4}|\}|\)\))!|\([^()]*(?:\d{4}|[\^!])[^()]*\)!|!!"
+    r"|\\binom[^A-Za-z]*\d{4}|\\binom\{[^{}]*[\^!]"
+)
 
 
 class Verdict(StrEnum):
@@ -62,7 +62,9 @@ def settled(left: Answer, right: Answer) -> Verdict | None:
         return Verdict.DIFFERENT
     if left.exact or right.exact:
         value, form = (left.value, right.form) if left.exact else (right.value, left.form)
-        if _of_another_kind(value, form):
+        # Words, an open list and the empty set equal no exact value; a number is no union, relation or matrix.
+        a_number = isinstance(value, Number)
+        if isinstance(value, Word) or _NO_VALUE.search(form) or (a_number and _NO_NUMBER.search(form)):
             return Verdict.DIFFERENT
     elif r"\ldots" in left.form + right.form:
         return Verdict.DIFFERENT
@@ -72,28 +74,17 @@ def settled(left: Answer, right: Answer) -> Verdict | None:
     return Verdict.DIFFERENT if apart(left.form, right.form) else None
 
 
-def _of_another_kind(value: Value | None, form: str) -> bool:
-    """Words, an open list and the empty set equal no exact value; a number is no union, relation or matrix."""
-    if isinstance(value, Word) or _NO_VALUE.search(form):
-        return True
-    return isinstance(value, Number) and _NO_NUMBER.search(form) is not None
-
-
 def too_large(latex: str) -> bool:
     """Whether an answer could cost more than its worth: by length, depth, digits, towers of powers, factorials."""
-    if len(latex) > MAX_ANSWER_CHARS or depth(latex) > MAX_DEPTH:
-        return True
-    return any(pattern.search(latex) for pattern in (_DIGIT_RUN, _TOWER, _BIG_POWER, _BIG_FACTORIAL, _BIG_BINOMIAL))
+    return len(latex) > MAX_ANSWER_CHARS or depth(latex) > MAX_DEPTH or _COSTLY.search(latex) is not None
 
 
 class Judge:
     """Compares answers within one event loop. A call never raises and never hangs; workers start on first need."""
 
     def __init__(self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024) -> None:
-        self._seconds = seconds
-        self._memory_mb = memory_mb
-        self._most = workers
-        self._open = 1
+        self._seconds, self._memory_mb = seconds, memory_mb
+        self._most, self._open = workers, 1
         self._places = asyncio.Semaphore(self._open)
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
@@ -104,9 +95,7 @@ class Judge:
     async def __aenter__(self) -> Judge:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def __call__(self, left: Answer, right: Answer) -> Verdict:
@@ -119,11 +108,8 @@ class Judge:
         if pair in self._verdicts:
             self._verdicts.move_to_end(pair)
             return self._verdicts[pair]
-        if self._closed or any(
-            len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical) for side in (left, right)
-        ):
-            return Verdict.REFUSED
-        verdict = await self._ask(first.canonical, second.canonical)
+        large = any(len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical) for side in (left, right))
+        verdict = None if self._closed or large else await self._ask(first.canonical, second.canonical)
         if verdict is None:
             return Verdict.REFUSED
         self._verdicts[pair] = verdict
@@ -148,11 +134,21 @@ class Judge:
     async def _ask(self, left: str, right: str) -> Verdict | None:
         """A worker's verdict; None when there was no worker to be had."""
         await self._place()
+        worker: _Worker | None = None
         try:
             if self._closed:
                 return None
-            return await self._consult(left, right)
+            worker = self._idle.pop() if self._idle else _Worker(self._memory_mb, self._seconds)
+            self._busy.add(worker)
+            verdict = await worker.compare(left, right) if await worker.started() else None
+            if verdict in (Verdict.SAME, Verdict.DIFFERENT) and not self._closed:
+                self._idle.append(worker)
+            return verdict
         finally:
+            if worker is not None:
+                self._busy.discard(worker)
+                if worker not in self._idle:
+                    self._end(worker)
             self._places.release()
 
     async def _place(self) -> None:
@@ -167,21 +163,6 @@ class Judge:
                 self._places.release()
         await self._places.acquire()
 
-    async def _consult(self, left: str, right: str) -> Verdict | None:
-        worker = self._idle.pop() if self._idle else _Worker(self._memory_mb, self._seconds)
-        self._busy.add(worker)
-        try:
-            if not await worker.started():
-                return None
-            verdict = await worker.compare(left, right)
-            if verdict in (Verdict.SAME, Verdict.DIFFERENT) and not self._closed:
-                self._idle.append(worker)
-            return verdict
-        finally:
-            self._busy.discard(worker)
-            if worker not in self._idle:
-                self._end(worker)
-
     def _end(self, worker: _Worker) -> None:
         """Kill now; collect what is left of it without keeping anyone waiting."""
         worker.kill()
@@ -194,8 +175,7 @@ class _Worker:
     """One child process and the lines spoken with it."""
 
     def __init__(self, memory_mb: int, seconds: float) -> None:
-        self._memory_mb = memory_mb
-        self._seconds = seconds
+        self._memory_mb, self._seconds = memory_mb, seconds
         self._process: asyncio.subprocess.Process | None = None
         self._killed = False
 
@@ -203,16 +183,12 @@ class _Worker:
         """Start the process if it is not running; False when it cannot be."""
         if self._process is not None:
             return True
-        processor_seconds = math.ceil(self._seconds) + 2
+        limits = str(self._memory_mb), str(math.ceil(self._seconds) + 2)
         # -P: a file in the working directory must not pose as a library. Its own session: Ctrl-C is the parent's.
-        command = [sys.executable, "-P", "-W", "ignore", str(_WORKER), str(self._memory_mb), str(processor_seconds)]
+        command = (sys.executable, "-P", "-W", "ignore", str(_WORKER), *limits)
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,
+                *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
             )
             if self._killed:
                 self.kill()
@@ -225,32 +201,22 @@ class _Worker:
         """Ask, and wait no longer than allowed."""
         try:
             async with asyncio.timeout(self._seconds):
-                await self._say({"left": left, "right": right})
-                heard = await self._heard()
+                assert self._process is not None and self._process.stdin is not None
+                self._process.stdin.write(json.dumps({"left": left, "right": right}).encode() + b"\n")
+                await self._process.stdin.drain()
+                same = (await self._heard()).get("same")
         except TimeoutError:
             return Verdict.TIMEOUT
         except (OSError, ValueError):
             return Verdict.REFUSED
-        match heard.get("same"):
-            case True:
-                return Verdict.SAME
-            case False:
-                return Verdict.DIFFERENT
-        return Verdict.REFUSED
-
-    async def _say(self, message: dict[str, str]) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        await self._process.stdin.drain()
+        return Verdict.SAME if same is True else Verdict.DIFFERENT if same is False else Verdict.REFUSED
 
     async def _heard(self) -> dict[str, object]:
         """One message; `ValueError` for anything else, the end of the process included."""
         assert self._process is not None and self._process.stdout is not None
-        line = await self._process.stdout.readline()
-        try:
-            message = json.loads(line)
-        except RecursionError:
-            message = None
+        message: object = None
+        with contextlib.suppress(RecursionError):
+            message = json.loads(await self._process.stdout.readline())
         if not isinstance(message, dict):
             raise ValueError("not a message")
         return message

@@ -1,17 +1,6 @@
-r"""The normal form of a written answer: one spelling for what is only typography.
+r"""The normal form of a written answer: one spelling for what is only typography. docs/answers.md says what it decides.
 
-`normal_form` is idempotent, bounded and never raises. What it decides, so that everything after it agrees:
-
-* Unicode digits, minus signs, superscripts and symbols become their ASCII or LaTeX spelling; invisible and
-  direction marks go. Spacing, `\left`/`\right`, `$`, `\(`, display style and a final full stop go.
-* `\dfrac12`, `\frac 1 2`, `\tfrac{1}2` are `\frac{1}{2}`; `\sqrt2`, `\sqrt(2)` are `\sqrt{2}`; `x^10` is `x^{10}`.
-* `1,234`, `1{,}234`, `1,\!234`, `1\,234` and `1 234` are 1234 at the outer level; inside brackets, or with a space
-  after the comma, a comma separates: `(1,234)` is a pair and `1, 234` a list.
-* `\text{ or }`, `\text{ and }`, `or`, `and` and `;` between parts are commas; between inequalities `or` is a union.
-* Units go: a unit in `\text{}` after a value, a known unit word, a currency sign, the degree sign outside of
-  trigonometry. The problem fixes the unit, so `5\text{ cm}`, `\$5`, `5^\circ` and `5` are one answer. Percent is no
-  unit and stays; `million` counts.
-* A phrase in plain letters is `\text{phrase}`; a choice letter in brackets, `\text{(A)}` or `(A)`, is `A`.
+`normal_form` is idempotent, bounded and never raises.
 """
 
 from __future__ import annotations
@@ -19,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
 
 MAX_CHARS = 2_000
 """Longer texts are known by their hash only."""
@@ -101,33 +89,22 @@ def _characters(text: str) -> str:
     """ASCII and LaTeX for what Unicode offers several ways to write; nothing invisible."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_ascii(re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", text)))
+    return "".join(map(_ascii, re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", text)))
 
 
-def _ascii(text: str) -> Iterator[str]:
-    for char in text:
-        if char in SYMBOLS:
-            yield SYMBOLS[char]
-        elif char.isspace():
-            yield " "
-        elif unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn", "Mn"):
-            continue
-        elif char.isdecimal():
-            yield str(unicodedata.decimal(char))
-        else:
-            yield _decomposed(char)
-
-
-def _decomposed(char: str) -> str:
+def _ascii(char: str) -> str:
+    if char in SYMBOLS or char.isspace():
+        return SYMBOLS.get(char, " ")
+    if unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn", "Mn"):
+        return ""
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
     tag = unicodedata.decomposition(char).partition(" ")[0]
     plain = unicodedata.normalize("NFKC", char)
-    if tag == "<super>":
-        return f"^{{{plain}}}"
-    if tag == "<sub>":
-        return f"_{{{plain}}}"
+    if tag in ("<super>", "<sub>"):
+        return f"{'^' if tag == '<super>' else '_'}{{{plain}}}"
     if tag == "<fraction>" and not plain.endswith("\u2044"):
-        above, _, below = plain.partition("\u2044")
-        return rf"\frac{{{above}}}{{{below}}}"
+        return r"\frac{{{}}}{{{}}}".format(*plain.split("\u2044"))
     return plain.replace("\u2044", "/")
 
 
@@ -144,8 +121,7 @@ def _rewrite(text: str) -> str:
     text = re.sub(r"\\([A-Za-z]+)\s*", _command, text)
     degree = r"^{\circ }" if _TRIGONOMETRY.search(text) else ""
     text = _DEGREE.sub(lambda _: degree, text).replace("*", r"\cdot ").strip()
-    text = _words(text)
-    text = _separators(text)
+    text = _separators(_words(text))
     text = re.sub(r"^(?:\\approx\s*|=\s*)+|[\s.,]+$", "", text)
     text = _without_spaces(_braced_arguments(text))
     return _unbraced(text.replace("\3", r"\\"))
@@ -164,11 +140,8 @@ def _unbraced(text: str) -> str:
 
 
 def _command(match: re.Match[str]) -> str:
-    name = match[1]
-    name = SYNONYMS.get(name, name)
-    if not name.strip() or name in PLAIN:
-        return PLAIN.get(name, name)
-    return f"\\{name} "
+    name = SYNONYMS.get(match[1], match[1])
+    return PLAIN.get(name, name) if not name.strip() or name in PLAIN else f"\\{name} "
 
 
 def _words(text: str) -> str:
@@ -208,24 +181,14 @@ def _separators(text: str) -> str:
     """Commas that separate are `, `; commas that group digits are gone."""
     text = re.sub(r"\x01\s*(?:\^ ?(?:\{[23]\}|[23]))?", "", text).replace(";", ",")
     text = re.sub(r"(?<=\d)\s+(?=\d)", " ", text)
-    pieces, depth, start = [], 0, 0
-    for match in re.finditer(r"\\[{}]|[()\[\]]", text):
-        if depth == 0:
-            pieces.append(_grouped(text[start : match.start()]))
-        else:
-            pieces.append(text[start : match.start()])
-        pieces.append(match[0])
-        depth = depth + 1 if match[0] in (r"\{", "(", "[") else max(0, depth - 1)
-        start = match.end()
-    pieces.append(_grouped(text[start:]) if depth == 0 else text[start:])
-    text = "".join(pieces)
-    text = re.sub(r"\s*,(?:\s*,)*\s*", ", ", text)
-    return text
-
-
-def _grouped(text: str) -> str:
-    text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
-    return _SPACED.sub(lambda match: match[0].replace(" ", ""), text)
+    pieces, depth = re.split(r"(\\[{}]|[()\[\]])", text), 0
+    for index, piece in enumerate(pieces):
+        if index % 2:
+            depth = depth + 1 if piece in (r"\{", "(", "[") else max(0, depth - 1)
+        elif depth == 0:
+            piece = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), piece)
+            pieces[index] = _SPACED.sub(lambda match: match[0].replace(" ", ""), piece)
+    return re.sub(r"\s*,(?:\s*,)*\s*", ", ", "".join(pieces))
 
 
 def _braced_arguments(text: str) -> str:
@@ -242,11 +205,8 @@ def _braced_arguments(text: str) -> str:
 def _without_spaces(text: str) -> str:
     r"""Keep only the spaces that mean something: after a comma, within words, in `3 1/2` and in `\pi r`."""
     parts = re.split(r"(\\text\{[^{}]*\})", text)
-    parts[::2] = [_tight(part) for part in parts[::2]]
+    for i in range(0, len(parts), 2):
+        part = re.sub(r"\s+", " ", parts[i])
+        part = re.sub(r"(?<=\d) (?=\d)|(?<=,) |(\\[A-Za-z]+) (?=[A-Za-z])", lambda m: (m[1] or "") + "\2", part)
+        parts[i] = part.replace(" ", "").replace("\2", " ")
     return "".join(parts).strip()
-
-
-def _tight(text: str) -> str:
-    text = re.sub(r"\s+", " ", text)
-    text = re.sub(r"(?<=\d) (?=\d)|(?<=,) |(\\[A-Za-z]+) (?=[A-Za-z])", lambda m: (m[1] or "") + "\2", text)
-    return text.replace(" ", "").replace("\2", " ")

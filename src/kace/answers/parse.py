@@ -1,27 +1,28 @@
-r"""Reading the exact value out of a normal form: what numbers, in `kace.answers.calculator`, can be put together to.
-
-* `x=5`, `x\in\{5\}`, `\{5\}`, `10/2=5` and `a=b=5` are 5. Several answers are a set whatever their order: `1, 2`,
-  `x=2, x=1`, `\{1,2\}`; `\pm a` is the set of both. `x=1, y=2` names two unknowns, `y=2x+3` is an equation:
-  no exact value.
-* `(1, 2)` is ordered and never the set; it is also the open interval of that spelling. `[1, 2)` is another value.
-* Unions of intervals are merged and ordered; `2x<6` and `1<x\leq2` are the intervals they say, whatever the
-  unknown.
-* A matrix is its entries, whatever its brackets; a column is not the tuple of its entries.
-* Words compare without case, as a whole answer or listed. A choice letter is an unknown like any letter.
-"""
+"""Reading the exact value out of a normal form: what numbers can be put together to. docs/answers.md has the rules."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cmp_to_key, lru_cache
+from itertools import accumulate, chain
 
-from kace.answers.calculator import MAX_DEPTH, Exact, calculate
-from kace.answers.exact import INFINITY, MINUS_INFINITY, Collection, Number, Value, Word, unknown
+from kace.answers.calculator import MAX_DEPTH, calculate
+from kace.answers.exact import (
+    INFINITY,
+    MINUS_INFINITY,
+    PI_NAME,
+    Collection,
+    NoExactValue,
+    Number,
+    Value,
+    Word,
+    integer_root,
+    unknown,
+)
 from kace.answers.normalize import depth
-from kace.answers.radicals import NoExactValue
-from kace.evaluation.intervals import union
-
-EXACT = Exact()
 
 _NAMED = re.compile(
     r"(\((?:[A-Za-z], )*[A-Za-z]\)|[A-Za-z](?:_\{\w+\})?|(?:m?\\angle ?)?[A-Z]{1,3}|\\[a-z]+(?:_\{\w+\})?|"
@@ -33,6 +34,11 @@ _MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOT
 _NAME = re.compile(r"[a-zA-Z](?:_\{\w+\})?|\\(?:alpha|beta|theta|lambda|mu|phi|omega)")
 _RELATION = re.compile(r"(<|>|\\[lg]eq) ?")
 _BELOW = ("<", r"\leq")
+PRECISION = 256
+"""Bits to which irrational numbers are bracketed before they are ordered; equal ones are known to be equal anyway."""
+PI_DIGITS = 31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679
+PI = Fraction(PI_DIGITS, 10**100)
+INTERVALS = ("()", "[]", "(]", "[)")
 _OPEN = {"(": "(", "[": "[", r"\{": "{"}
 _CLOSE = {")": ")", "]": "]", r"\}": "}"}
 
@@ -52,7 +58,7 @@ def equation(form: str) -> Number | None:
     if len(sides) != 2 or "," in form:
         return None
     try:
-        zero = calculate(sides[0], EXACT) - calculate(sides[1], EXACT)
+        zero = calculate(sides[0], Number) - calculate(sides[1], Number)
         if zero.constant:
             return None
         for name, power in {name: power for m, _ in zero.terms for name, power in m.unknowns if power < 0}.items():
@@ -80,17 +86,18 @@ def _answer(form: str) -> Value:
 
 
 def _set(values: list[Value]) -> Value:
-    flat: list[Value] = []
-    for value in values:
-        flat += value.items if isinstance(value, Collection) and value.delimiters == "{}" else (value,)
-    whole = Collection.of("{}", flat)
+    sets = (v.items if isinstance(v, Collection) and v.delimiters == "{}" else (v,) for v in values)
+    whole = Collection.of("{}", chain.from_iterable(sets))
     return whole.items[0] if len(whole.items) == 1 else whole
 
 
 def _alternatives(item: str) -> list[Value]:
-    """The values one item of an answer stands for."""
+    """The values one item of an answer means."""
     if words := _WORDS.fullmatch(item):
-        return [_word(words[1])]
+        kept = " ".join(re.sub(r"[^A-Za-z0-9 ]", "", words[1]).split())
+        if not kept:
+            raise NoExactValue("no words")
+        return [Word(kept.casefold())]
     if "=" in item:
         values = [_value(side) for side in item.split("=")]
         if len(set(values)) > 1 or not isinstance(values[0], Number) or not values[0].constant:
@@ -99,13 +106,6 @@ def _alternatives(item: str) -> list[Value]:
     if item.count(r"\pm") == 1:
         return [_value(item.replace(r"\pm", sign).removeprefix("+")) for sign in "+-"]
     return [_value(item)]
-
-
-def _word(text: str) -> Word:
-    kept = " ".join(re.sub(r"[^A-Za-z0-9 ]", "", text).split())
-    if not kept:
-        raise NoExactValue("no words")
-    return Word(kept.casefold())
 
 
 def _value(text: str) -> Value:
@@ -117,7 +117,7 @@ def _value(text: str) -> Value:
     if len(sides := _RELATION.split(text)) > 1:
         return _inequality(sides)
     if matrix := _MATRIX.fullmatch(text):
-        rows = [[calculate(cell, EXACT) for cell in row.split("&")] for row in matrix[1].split(r"\\") if row]
+        rows = [[calculate(cell, Number) for cell in row.split("&")] for row in matrix[1].split(r"\\") if row]
         return Collection.of("matrix", [Collection.of("row", row) for row in rows])
     opening, closing = re.match(r"\(|\[|\\\{", text), re.search(r"\)|\]|\\\}$", text[-2:])
     if opening and closing:
@@ -126,25 +126,24 @@ def _value(text: str) -> Value:
         braces = _OPEN[opening[0]] + _CLOSE[closing[0]]
         if braces == "{}" and items:
             return _set([value for item in items for value in _alternatives(item)])
-        if len(items) > 1 and braces in ("()", "[]", "(]", "[)"):
+        if len(items) > 1 and braces in INTERVALS:
             return Collection.of(braces, [_value(item) for item in items])
-    return calculate(text, EXACT)
+    return calculate(text, Number)
 
 
 def _inequality(sides: list[str]) -> Value:
     """The interval of a linear inequality, or of `a<x<b`; `sides` alternates between expressions and signs."""
     if len(sides) == 3:
-        low_end, bound = _solved(calculate(sides[0], EXACT) - calculate(sides[2], EXACT), sides[1] in _BELOW)
+        low_end, bound = _solved(calculate(sides[0], Number) - calculate(sides[2], Number), sides[1] in _BELOW)
+        ends: tuple[Value, Value] = (bound, INFINITY) if low_end else (MINUS_INFINITY, bound)
         closed = len(sides[1]) > 1
-        if low_end:
-            return Collection.of("[)" if closed else "()", (bound, INFINITY))
-        return Collection.of("(]" if closed else "()", (MINUS_INFINITY, bound))
+        return _between(*ends, closed and low_end, closed and not low_end)
     if len(sides) != 5 or not _NAME.fullmatch(sides[2]) or (sides[1] in _BELOW) != (sides[3] in _BELOW):
         raise NoExactValue("not the range of one unknown")
     if sides[1] not in _BELOW:
         sides.reverse()
-    delimiters = ("[" if len(sides[1]) > 1 else "(") + ("]" if len(sides[3]) > 1 else ")")
-    return union([Collection.of(delimiters, (calculate(sides[0], EXACT), calculate(sides[4], EXACT)))])
+    low, high = calculate(sides[0], Number), calculate(sides[4], Number)
+    return union([_between(low, high, len(sides[1]) > 1, len(sides[3]) > 1)])
 
 
 def _solved(difference: Number, below: bool) -> tuple[bool, Number]:
@@ -154,31 +153,105 @@ def _solved(difference: Number, below: bool) -> tuple[bool, Number]:
         raise NoExactValue("not in one unknown")
     monomial, slope = unknowns[0]
     if monomial.imaginary or monomial.roots or len(monomial.unknowns) != 1 or monomial.unknowns[0][1] != 1:
-        raise NoExactValue("not linear")
+        raise NoExactValue("not linear in one unknown")
     rest = difference - Number((unknowns[0],))
     return (slope < 0) == below, rest / Number.of(-slope)
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for match in re.finditer(r"\\[{}]|[()\[\]]", text):
-        depth += 1 if match[0] in _OPEN else -1
-        if depth < 0:
-            return False
-    return depth == 0
 
 
 def _split(text: str) -> list[str]:
     """Split at the commas outside all brackets."""
     items, depth, start = [], 0, 0
     for match in re.finditer(r"\\[{}]|[()\[\]{},]", text):
-        if match[0] == ",":
-            if depth == 0:
-                items.append(text[start : match.start()].strip())
-                start = match.end()
-        elif match[0] in ("(", "[", "{", r"\{"):
-            depth += 1
-        else:
-            depth -= 1
-    items.append(text[start:].strip())
-    return items
+        if match[0] != ",":
+            depth += 1 if match[0] in ("(", "[", "{", r"\{") else -1
+        elif depth == 0:
+            items.append(text[start : match.start()].strip())
+            start = match.end()
+    return [*items, text[start:].strip()]
+
+
+def _balanced(text: str) -> bool:
+    steps = (1 if match[0] in _OPEN else -1 for match in re.finditer(r"\\[{}]|[()\[\]]", text))
+    depths = list(accumulate(steps, initial=0))
+    return min(depths) >= 0 == depths[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    low: Value
+    high: Value
+    with_low: bool
+    with_high: bool
+
+
+def union(parts: Sequence[Value]) -> Value:
+    """The union of intervals, finite sets and numbers; intervals that end before they start are empty."""
+    intervals = [interval for part in parts for interval in _intervals(part)]
+    if not intervals:
+        raise NoExactValue("empty")
+    intervals.sort(key=cmp_to_key(lambda a, b: _order(a.low, b.low) or b.with_low - a.with_low))
+    merged: list[_Interval] = []
+    for interval in intervals:
+        gap = _order(interval.low, merged[-1].high) if merged else 1
+        if gap > 0 or (gap == 0 and not (merged[-1].with_high or interval.with_low)):
+            merged.append(interval)
+            continue
+        last, order = merged[-1], _order(merged[-1].high, interval.high)
+        with_high = (last.with_high and order >= 0) or (interval.with_high and order <= 0)
+        merged[-1] = replace(last, high=last.high if order >= 0 else interval.high, with_high=with_high)
+    values = [i.low if i.low == i.high else _between(i.low, i.high, i.with_low, i.with_high) for i in merged]
+    return values[0] if len(values) == 1 else Collection.of("union", values)
+
+
+def _between(low: Value, high: Value, with_low: bool, with_high: bool) -> Collection:
+    return Collection.of("(["[with_low] + ")]"[with_high], (low, high))
+
+
+def _intervals(part: Value) -> list[_Interval]:
+    if isinstance(part, Number):
+        return [_Interval(part, part, True, True)]
+    if isinstance(part, Collection) and part.delimiters == "{}":
+        return [interval for item in part.items for interval in _intervals(item)]
+    if not isinstance(part, Collection) or part.delimiters not in INTERVALS or len(part.items) != 2:
+        raise NoExactValue("not an interval")
+    low, high = part.items
+    closed = part.delimiters[0] == "[", part.delimiters[1] == "]"
+    order = _order(low, high)
+    return [_Interval(low, high, *closed)] if order < 0 or (order == 0 and all(closed)) else []
+
+
+def _order(left: Value, right: Value) -> int:
+    """Negative, zero or positive, as `left` is below, at or above `right`."""
+    if left == right:
+        return 0
+    if isinstance(left, Number) and isinstance(right, Number):
+        return _sign(left - right)
+    below = left == MINUS_INFINITY or right == INFINITY
+    above = left == INFINITY or right == MINUS_INFINITY
+    if below == above:
+        raise NoExactValue("not on the real line")
+    return -1 if below else 1
+
+
+def _sign(number: Number) -> int:
+    """The sign of a real number that is not zero."""
+    total = size = Fraction(0)
+    for monomial, coefficient in number.terms:
+        if monomial.imaginary or any(name != PI_NAME for name, _ in monomial.unknowns):
+            raise NoExactValue("not a real number")
+        term = coefficient
+        for _, power in monomial.unknowns:
+            if abs(Fraction(power)) > 8:
+                raise NoExactValue("too high a power of pi")
+            term *= _root(PI ** abs(power.numerator), power.denominator) ** (1 if power > 0 else -1)
+        for prime, exponent in monomial.roots:
+            term *= _root(Fraction(prime) ** exponent.numerator, exponent.denominator)
+        total, size = total + term, size + abs(term)
+    if abs(total) * (1 << (PRECISION // 2)) <= size:
+        raise NoExactValue("too close to tell apart")
+    return 1 if total > 0 else -1
+
+
+def _root(value: Fraction, degree: int) -> Fraction:
+    scaled = (value.numerator << (PRECISION * degree)) // value.denominator
+    return Fraction(integer_root(scaled, degree), 1 << PRECISION)

@@ -1,10 +1,7 @@
-r"""The child process of `kace.answers.judge`: reads pairs of LaTeX as JSON lines and says whether they are the same.
+"""The child process of `kace.answers.judge`: reads pairs of LaTeX as JSON lines and says whether they are the same.
 
-Run as a file, so that nothing of the parent's program is imported. It bounds itself (memory, processor time) and ends
-with its parent: a thread waits on standard input and leaves at its end, whatever the main thread is doing.
-
-Only the LaTeX grammar is used. math-verify's plain-expression reader, which evaluates text as Python, and its unit
-remover, which takes `2h` for `2`, are switched off.
+Run as a file, so that nothing of the parent's program is imported. It bounds itself and ends with its parent. Only the
+LaTeX grammar is used: math-verify's reader of plain expressions evaluates text as Python, and its unit remover errs.
 """
 
 from __future__ import annotations
@@ -37,16 +34,20 @@ def serve(memory_mb: int, cpu_seconds: int) -> None:
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     equal = _comparison()
-    _send(channel, {"ready": True})
+    from math_verify.errors import TimeoutException
+
+    reply: dict[str, object] = {"ready": True}
     while True:
+        print(json.dumps(reply), file=channel, flush=True)
         request = json.loads(requests.get())
-        _limit_processor_time(cpu_seconds)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        # Should the parent be gone, the kernel ends a computation that never comes back to Python.
+        _limit(resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + cpu_seconds, resource.RLIM_INFINITY)
         try:
             same = equal(request["left"], request["right"]) and equal(request["right"], request["left"])
-            reply: dict[str, object] = {"same": same}
-        except (Exception, _timeout_exception()) as error:
+            reply = {"same": same}
+        except (Exception, TimeoutException) as error:
             reply = {"error": type(error).__name__}
-        _send(channel, reply)
 
 
 def _listen(requests: queue.SimpleQueue[str]) -> None:
@@ -55,28 +56,9 @@ def _listen(requests: queue.SimpleQueue[str]) -> None:
     os._exit(0)
 
 
-def _send(channel: Any, message: dict[str, object]) -> None:
-    channel.write(json.dumps(message) + "\n")
-    channel.flush()
-
-
-def _limit(kind: int, value: int) -> None:
+def _limit(kind: int, soft: int, hard: int | None = None) -> None:
     with contextlib.suppress(ValueError, OSError):  # a system without this limit still has the parent's clock
-        resource.setrlimit(kind, (value, value))
-
-
-def _limit_processor_time(seconds: int) -> None:
-    """Should the parent be gone, the kernel ends a computation that never comes back to Python."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    used = int(usage.ru_utime + usage.ru_stime)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, resource.RLIM_INFINITY))
-
-
-def _timeout_exception() -> type[BaseException]:
-    from math_verify.errors import TimeoutException
-
-    return TimeoutException  # type: ignore[no-any-return]
+        resource.setrlimit(kind, (soft, soft if hard is None else hard))
 
 
 def _comparison() -> Any:
@@ -87,6 +69,9 @@ def _comparison() -> Any:
 
     notation = NormalizationConfig(basic_latex=True, units=False, malformed_operators=False, nits=True, boxed="last")
     latex = LatexExtractionConfig(boxed_match_priority=0, normalization_config=notation)
+    modes = {"fallback_mode": "no_fallback", "extraction_mode": "first_match"}
+    reading = {"extraction_config": [latex], "parsing_timeout": None, **modes}
+    comparing = {"float_rounding": DIGITS, "numeric_precision": DIGITS, "strict": True, "timeout_seconds": None}
 
     @lru_cache(maxsize=256)
     def read(text: str) -> Any:
@@ -94,13 +79,7 @@ def _comparison() -> Any:
             sign, whole, above, below = rational.groups()
             return Rational(int(sign + (whole or above)), int(below or 1))
         radians = re.sub(r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text)
-        found = parse(
-            rf"\boxed{{{radians}}}",
-            extraction_config=[latex],
-            fallback_mode="no_fallback",
-            extraction_mode="first_match",
-            parsing_timeout=None,
-        )
+        found = parse(rf"\boxed{{{radians}}}", **reading)
         return found[0] if found else None
 
     def equal(gold: str, target: str) -> bool:
@@ -108,11 +87,7 @@ def _comparison() -> Any:
         if left is None or right is None:
             return False
         own = _own_verdict(left, right)
-        if own is not None:
-            return own
-        return bool(
-            verify(left, right, float_rounding=DIGITS, numeric_precision=DIGITS, strict=True, timeout_seconds=None)
-        )
+        return bool(verify(left, right, **comparing)) if own is None else own
 
     return equal
 
@@ -131,9 +106,7 @@ def _own_verdict(left: Any, right: Any) -> bool | None:
         return False
     if isinstance(left, Relational) and isinstance(right, Relational):
         return _same_relation(left, right)
-    if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right):
-        return False
-    return None
+    return False if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right) else None
 
 
 def _same_relation(left: Any, right: Any) -> bool:
@@ -146,7 +119,7 @@ def _same_relation(left: Any, right: Any) -> bool:
     a, b = left.lhs - left.rhs, right.lhs - right.rhs
     if equations:
         a, b = fraction(together(a.doit()))[0], fraction(together(b.doit()))[0]
-    if _far(a * _moved(b), b * _moved(a)):
+    if _far(a * _at_a_second_point(b), b * _at_a_second_point(a)):
         return False
     ratio = simplify(a / b)
     if not (ratio.is_number and ratio.is_finite) or ratio.is_zero:
@@ -155,8 +128,7 @@ def _same_relation(left: Any, right: Any) -> bool:
     return equations or left.rel_op == turned.rel_op
 
 
-def _moved(expression: Any) -> Any:
-    """The value of an expression at a second point."""
+def _at_a_second_point(expression: Any) -> Any:
     return expression.subs({symbol: index + 3 for index, symbol in enumerate(_unknowns(expression))})
 
 

@@ -7,21 +7,18 @@ import sys
 
 import typer
 
-from kace.cli.compare import compare
 from kace.cli.data import data_app
 from kace.cli.demo import demo
 from kace.cli.doctor import doctor
 from kace.cli.eval import evaluate
 from kace.cli.learn import learn_app
 from kace.cli.models import models_app
+from kace.cli.options import GroupedCommand, GroupedVerbs
 from kace.cli.report import report
 from kace.cli.reproduce import reproduce
-from kace.cli.select import select
 from kace.cli.serve import serve
 from kace.cli.solve import solve
 from kace.cli.streams import note
-from kace.cli.train import train
-from kace.cli.transfer import transfer
 from kace.cli.tree import tree_app
 from kace.cli.view import view
 from kace.errors import KaceError
@@ -30,27 +27,17 @@ from kace.redact import redact
 app = typer.Typer(
     name="kace",
     help="Makes a frozen language model better at mathematics. Start with: kace demo",
+    cls=GroupedVerbs,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command()(solve)
-app.command()(demo)
-app.command()(doctor)
-app.add_typer(learn_app, name="learn")
-app.command()(select)
-app.command()(train)
-app.command("eval")(evaluate)
-app.command()(compare)
-app.command()(report)
-app.command()(reproduce)
-app.command()(transfer)
-app.command()(view)
-app.command()(serve)
-app.add_typer(models_app, name="models")
-app.add_typer(tree_app, name="tree")
-app.add_typer(data_app, name="data")
+for name, verb in (("demo", demo), ("solve", solve), ("serve", serve), ("eval", evaluate), ("report", report),
+                   ("reproduce", reproduce), ("view", view), ("doctor", doctor)):  # fmt: skip
+    app.command(name, cls=GroupedCommand)(verb)
+for name, verbs in (("learn", learn_app), ("tree", tree_app), ("data", data_app), ("models", models_app)):
+    app.add_typer(verbs, name=name)
 
 
 def version(show: bool) -> None:

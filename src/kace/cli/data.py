@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import typer
 
-from kace.cli.streams import note
+from kace.cli.options import GroupedVerbs, field_map
+from kace.cli.streams import note, plain, write_output
 from kace.errors import UsageError
+from kace.problem import problem_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kace.datasets.checks import Finding
     from kace.datasets.hub import HubFile
-    from kace.datasets.registry import Dataset
-    from kace.datasets.starter import Split
+    from kace.datasets.loader import Dataset
 
-data_app = typer.Typer(help="List, fetch, check and write problem sets.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(
+    help="List, fetch, check and write problem sets.", no_args_is_help=True, rich_markup_mode=None, cls=GroupedVerbs
+)
 FOLDER = "A folder that has the published files as JSONL, instead of fetching them."
-
-
-class _Row(NamedTuple):
-    """A data set in the list."""
-
-    name: str
-    splits: Mapping[Split, int]
-    here: bool
-    about: str
-    licence: str
-    sources: list[str]
-
-    def line(self) -> str:
-        """For people."""
-        sizes = " / ".join(f"{size:,}" for size in self.splits.values())
-        origin = f"  [{', '.join(self.sources)}; {self.licence}]" if self.sources else ""
-        return f"{self.name:10} {sizes:20} {'here' if self.here else 'not here':9} {self.about}{origin}"
 
 
 @data_app.callback()
@@ -54,16 +36,21 @@ def list_(as_json: bool = typer.Option(False, "--json", help="One JSON object a 
     from kace.datasets.hub import is_present
     from kace.datasets.starter import SPLITS, load_split
 
-    cache = data_folder(load_config().cache_dir)
+    cache = load_config().cache_dir / "data"
+    names = ("name", "splits", "here", "about", "licence", "sources")
     sizes = {split: len(load_split(split)) for split in SPLITS}
-    rows = [_Row("starter", sizes, True, "techniques with exact answers, bundled", "Apache-2.0", [])]
+    rows = [("starter", sizes, True, "techniques with exact answers, bundled", "Apache-2.0", list[str]())]
     for known in PUBLISHED:
         sizes = {split: part.size for split, part in known.parts.items()}
         here = all(is_present(file, cache) for file in known.files)
         sources = list(dict.fromkeys(file.repo for file in known.files))
-        rows.append(_Row(known.name, sizes, here, known.about, known.licence, sources))
+        rows.append((known.name, sizes, here, known.about, known.licence, sources))
     for row in rows:
-        print(json.dumps(row._asdict()) if as_json else row.line())
+        name, sizes, here, about, licence, sources = row
+        counts, state = " / ".join(f"{size:,}" for size in sizes.values()), "here" if here else "not here"
+        origin = f"  [{', '.join(sources)}; {licence}]" if sources else ""
+        told = f"{name:10} {counts:20} {state:9} {about}{origin}"
+        print(json.dumps(dict(zip(names, row, strict=True))) if as_json else told)
     if not as_json:
         print("any other: a JSONL file, one problem a line")
 
@@ -75,9 +62,7 @@ def fetch(
     out: Path = typer.Option(None, "--out", "-o", help="Also write each split here, as NAME_SPLIT.jsonl."),
 ) -> None:
     """Fetch published data sets and check them: number of problems and hash of every split."""
-    from kace.datasets.registry import NAMES, canonical
-    from kace.io import write_atomic
-    from kace.problem import problem_rows
+    from kace.datasets.loader import NAMES, canonical
 
     for name in names:
         if canonical(name) is None:
@@ -86,8 +71,8 @@ def fetch(
         for found in _splits(name, data_dir, []):
             print(f"{found.name:10} {found.split:10} {len(found.problems):5,}  {found.hash}  {found.source}")
             if out is not None:
-                path = out / f"{found.name}_{found.split}.jsonl"
-                write_atomic(path, "".join(f"{row}\n" for row in problem_rows(found.problems)))
+                rows = "".join(f"{row}\n" for row in problem_rows(found.problems))
+                write_output(rows, out / f"{found.name}_{found.split}.jsonl")
 
 
 @data_app.command()
@@ -98,15 +83,17 @@ def check(
     as_json: bool = typer.Option(False, "--json", help="One JSON object a finding."),
 ) -> None:
     """Find problems that stand twice: in a split, in two splits, or in two sets. Exit 1 when there are any."""
-    from kace.datasets.checks import check as check_sets
+    from kace.datasets.overlap import check as check_sets
 
     loaded = [found for name in sets for found in _splits(name, data_dir, field)]
     named = {f"{found.name} {found.split}".removesuffix(" all"): found.problems for found in loaded}
     if len(named) < len(loaded):
         raise UsageError("two of the sets have the same name", fix="name each once; rename one of two files")
     findings = check_sets(named)
-    for finding in findings:
-        print(_finding(finding, as_json=as_json))
+    for (one, other), ours, theirs in findings:
+        row = {"sets": [one, other], "problems": [ours.id, theirs.id], "labels": [ours.name, theirs.name]}
+        where = f"twice in {one}" if one == other else f"in {one} and in {other}"
+        print(json.dumps(row) if as_json else f"{where}: {plain(ours.name, 40)} = {plain(theirs.name, 40)}")
     problems = sum(map(len, named.values()))
     note(f"{problems:,} problems in {len(named)} sets: {len(findings) or 'none'} found twice")
     if findings:
@@ -122,44 +109,26 @@ def starter(
 ) -> None:
     """Write the starter set as JSONL: technique families with exact answers computed by code."""
     from kace.datasets.starter import SPLITS, generate_set, load_split
-    from kace.io import write_atomic
-    from kace.problem import problem_rows
 
     if split not in SPLITS:
         raise UsageError(f"unknown split '{split}'", fix=f"choose one of {', '.join(SPLITS)}")
     problems = load_split(split) if n is None else generate_set(n, seed, split)
     rows = [f"{row}\n" for row in problem_rows(problems)]
-    if out is None:
-        sys.stdout.writelines(rows)
-    else:
-        write_atomic(out, "".join(rows))
-        print(f"{len(rows)} problems written to {out}", file=sys.stderr)
-
-
-def data_folder(cache: Path) -> Path:
-    """Where fetched data sets are kept."""
-    return cache / "data"
+    write_output("".join(rows), out)
+    if out is not None:
+        note(f"{len(rows)} problems written to {out}")
 
 
 def _splits(name: str, data_dir: Path | None, field: list[str]) -> list[Dataset]:
     """Every split of a data set, or the one set a file is. What differs from the published form is said."""
-    from kace.cli.solve import field_map
     from kace.config import load_config
-    from kace.datasets.registry import canonical, load
+    from kace.datasets.loader import canonical, load
     from kace.datasets.starter import SPLITS
 
-    config = load_config()
-    published = canonical(name) is not None
+    config, published = load_config(), canonical(name) is not None
+    cache, fields = config.cache_dir / "data", None if published else field_map(field)
     loaded = [
-        load(
-            name,
-            split,
-            data_dir=data_dir,
-            cache=data_folder(config.cache_dir),
-            hub=config.hub,
-            fields=None if published else field_map(field),
-            watch=_say,
-        )
+        load(name, split, data_dir=data_dir, cache=cache, hub=config.hub, fields=fields, watch=_say)
         for split in (SPLITS if published else ("test",))
     ]
     for found in loaded:
@@ -170,13 +139,3 @@ def _splits(name: str, data_dir: Path | None, field: list[str]) -> list[Dataset]
 
 def _say(file: HubFile) -> None:
     note(f"fetching {file.repo} {file.path}")
-
-
-def _finding(finding: Finding, *, as_json: bool) -> str:
-    from kace.cli.show import plain
-
-    (one, other), ours, theirs = finding
-    if as_json:
-        return json.dumps({"sets": [one, other], "problems": [ours.id, theirs.id], "labels": [ours.name, theirs.name]})
-    where = f"twice in {one}" if one == other else f"in {one} and in {other}"
-    return f"{where}: {plain(ours.name, 40)} = {plain(theirs.name, 40)}"

@@ -1,41 +1,46 @@
-"""What verbs read and write beside their results: notes, named files, and the name of who is at work."""
+"""What verbs share: notes, named files, who is at work, and async work that a signal ends in order."""
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
+import re
+import shlex
 import shutil
+import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kace.errors import DataError, UsageError
+from kace.io import write_atomic
+from kace.redact import redact
 
+T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
+ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+def plain(text: str, limit: int | None = None) -> str:
+    """Text safe to print: no escape sequences, no overwriting, no reordering; cut to `limit` characters."""
+    text = CONTROLS.sub("", ESCAPES.sub("", text))
+    if limit is not None:
+        text = " ".join(text.split())
+    return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
 
 
 def note(line: str) -> None:
     """Say something that is not a result, on standard error."""
-    from kace.cli.show import plain
-
     if sys.stderr is not None:
         print(plain(line), file=sys.stderr)
 
 
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Errors about a file's content begin with the file's name."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(f"{source(name)}: {error.message}", fix=error.fix) from None
-
-
-def read_input(name: str, limit: int) -> bytes:
-    """The bytes of a file, or of standard input for `-`; at most `limit`, so that no input can fill the memory."""
+def read_input(name: str, limit: int, parse: Callable[[bytes], T]) -> T:
+    """What a file, or standard input for `-`, holds; at most `limit` bytes, so that no input can fill the memory."""
     where = source(name)
     try:
         if name == "-":
@@ -47,27 +52,28 @@ def read_input(name: str, limit: int) -> bytes:
         raise DataError(f"{where}: {(error.strerror or str(error)).lower()}", fix="name a file that is there") from None
     if len(data) > limit:
         raise DataError(f"{where}: larger than {limit // 1024:,} KiB", fix="is it the right file? else split it")
-    return data
+    try:
+        return parse(data)
+    except DataError as error:
+        raise DataError(f"{where}: {error.message}", fix=error.fix) from None
 
 
-def decoded(data: bytes, name: str) -> str:
+def decoded(data: bytes) -> str:
     """Bytes a user gave as text."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"{source(name)}: not UTF-8", fix="save it as UTF-8") from None
+        raise DataError("not UTF-8", fix="save it as UTF-8") from None
 
 
 def write_output(text: str, out: Path | None) -> None:
     """Results to a file, replaced whole, or to standard output."""
-    from kace.io import write_atomic
-
-    if out is None and sys.stdout is not None:
+    if out is not None:
+        write_atomic(out, text)
+    elif sys.stdout is not None:
         # Exported text is data: the same bytes on every terminal and locale.
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode())
-    elif out is not None:
-        write_atomic(out, text)
 
 
 def print_lines(lines: Iterable[str], style: Callable[[str], str] = lambda line: "") -> None:
@@ -94,19 +100,15 @@ def columns() -> int:
     return shutil.get_terminal_size((80, 24)).columns if on_terminal() else 80
 
 
-def choice(value: str, kind: type[Choice], option: str) -> Choice:
-    """The member an option names, or the error that lists what it may name."""
+def choice(value: str | None, kind: type[Choice], option: str) -> Choice | None:
+    """The member an option names, if any, or the error that lists what it may name."""
+    if value is None:
+        return None
     try:
         return kind(value)
     except ValueError:
-        raise UsageError(
-            f"{option} cannot be '{value[:40]}'", fix=f"choose one of {', '.join(member.value for member in kind)}"
-        ) from None
-
-
-def one_line(text: str) -> str:
-    """A note as the log keeps it."""
-    return " ".join(text.split())
+        fix = f"choose one of {', '.join(member.value for member in kind)}"
+        raise UsageError(f"{option} cannot be '{value[:40]}'", fix=fix) from None
 
 
 def author() -> str:
@@ -120,3 +122,21 @@ def author() -> str:
 def source(name: str) -> str:
     """What to call an input in a sentence."""
     return "standard input" if name == "-" else name
+
+
+def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
+    """Run to the end, or to a signal: what is finished is on disk, and the same command resumes there."""
+    import asyncio  # a fifth of what `kace --help` takes
+
+    async def terminable() -> T:
+        task = asyncio.ensure_future(work)
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on this platform or thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await task
+
+    try:
+        return asyncio.run(terminable())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        again = redact(shlex.join(["kace", *sys.argv[1:]]))
+        note(f"kace: interrupted. Resume with: {again}" if resumable else "kace: interrupted")
+        sys.exit(130)

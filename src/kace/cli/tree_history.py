@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from kace.cli.streams import author, choice, note, one_line, print_lines
+from kace.cli.streams import author, choice, note, plain, print_lines
 from kace.cli.tree_show import TREE, opened
 from kace.errors import KaceError, UsageError
 
 if TYPE_CHECKING:
+    from kace.tree.changes import Change
     from kace.tree.diff import TreeDiff
-    from kace.tree.journal import Entry
-    from kace.tree.merge import Merged
-    from kace.tree.store import Change, TreeStore
+    from kace.tree.journal import JournalEntry
+    from kace.tree.store import TreeStore
 
 STORE = typer.Argument(metavar="TREE", help="A tree's directory.", show_default=False)
+NOTE = typer.Option("", "--note", help="Why, for the log.")
 COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
 
 
@@ -30,11 +30,9 @@ def log(
     as_json: bool = typer.Option(False, "--json", help="One JSON object a change, with before and after."),
 ) -> None:
     """List the changes of a tree, newest first."""
-    entries = [
-        entry
-        for entry in reversed(store_at(tree).log())
-        if card is None or any(change.card_id == card for change in entry.cards)
-    ]
+    entries = list(reversed(store_at(tree).log()))
+    if card is not None:
+        entries = [entry for entry in entries if any(change.card_id == card for change in entry.cards)]
     for entry in entries[:limit]:
         print(entry.model_dump_json() if as_json else entry_row(entry))
     if card is not None and not entries:
@@ -57,24 +55,25 @@ def diff(
         changes = compared(store.at(since), store.load())
     else:
         changes = compared(opened(tree)[0], opened(other)[0])
-    if as_json:
-        print(json.dumps(_ids(changes), ensure_ascii=False))
-    else:
-        print_diff(changes)
+    if not as_json:
+        return print_diff(changes)
+    ids: dict[str, object] = {}
+    for kind in ("added", "edited", "relocated", "deprecated", "removed"):
+        ids[kind] = [getattr(each, "after", each).card_id for each in getattr(changes, kind)]
+    print(json.dumps(ids | {"domains_changed": changes.domains_before != changes.domains_after}, ensure_ascii=False))
 
 
 def revert(
     tree: Path = STORE,
     to: int = typer.Option(..., "--to", min=0, help="The generation to go back to."),
-    why: str = typer.Option("", "--note", help="Why, for the log."),
+    why: str = NOTE,
 ) -> None:
     """Make the tree what it was at a generation, as a new change."""
     from kace.tree.diff import diff as compared
 
     store = store_at(tree)
     before = store.load()
-    after = store.revert(to, author=author(), note=one_line(why))
-    print_diff(compared(before, after))
+    print_diff(compared(before, store.revert(to, author=author(), note=flat(why))))
     note(f"{tree} is as it was at generation {to}; now generation {store.generation}")
 
 
@@ -84,10 +83,11 @@ def merge(
     prefer: str = typer.Option(None, help="Who wins a conflict: ours or theirs."),
 ) -> None:
     """Bring another tree's cards into this one. They arrive as experimental; a conflict stops it and is listed."""
-    from kace.tree.merge import Prefer
-    from kace.tree.merge import merge as merged
+    from kace.tree.changes import Add, Batch, Edit, SetDomains
+    from kace.tree.diff import Prefer
+    from kace.tree.diff import merge as merged
 
-    side = choice(prefer, Prefer, "--prefer") if prefer is not None else None
+    side = choice(prefer, Prefer, "--prefer")
     store = store_at(tree)
     theirs, _ = opened(other)
     mark = f"merge of {theirs.content_hash()[:16]}"
@@ -95,88 +95,53 @@ def merge(
         note(f"{other} was merged at generation {done}; merging it again would count its uses twice. Nothing changed")
         return
     found = merged(store.load(), theirs, side)
-    print_lines(_conflict_lines(found), _colour)
-    if found.conflicts and side is None:
-        count = len(found.conflicts)
-        raise KaceError(
-            f"{count} {'conflict' if count == 1 else 'conflicts'} between {tree} and {other}; nothing changed",
-            fix="choose a side with --prefer ours or --prefer theirs, or edit one of the trees",
-        )
+    for conflict in found.conflicts:
+        lines = (f"! {conflict.name}  {', '.join(conflict.fields)}", *(f"    {line}" for line in conflict.lines))
+        print_lines(map(plain, lines), _colour)
+    if (count := len(found.conflicts)) and side is None:
+        said = f"{count} {'conflict' if count == 1 else 'conflicts'} between {tree} and {other}; nothing changed"
+        raise KaceError(said, fix="choose a side with --prefer ours or --prefer theirs, or edit one of the trees")
     before = store.generation
-    _apply(store, found, mark)
-    note(
-        f"{len(found.added)} added, {len(found.united)} united, {len(found.replaced)} replaced,"
-        f" {len(found.domains)} domains changed"
-        + (f"; now generation {store.generation}" if store.generation > before else "; nothing changed")
-    )
+    changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
+    changes += [Add(found.tree.card(name)) for name in found.added]
+    changes += [Edit(found.tree.card(name)) for name in (*found.united, *found.replaced)]
+    store.apply(Batch(tuple(changes)), author=author(), note=mark)
+    counts = f"{len(found.added)} added, {len(found.united)} united, {len(found.replaced)} replaced"
+    now = f"now generation {store.generation}" if store.generation > before else "nothing changed"
+    note(f"{counts}, {len(found.domains)} domains changed; {now}")
 
 
-def freeze(tree: Path = STORE, why: str = typer.Option("", "--note", help="Why, for the log.")) -> None:
+def freeze(tree: Path = STORE, why: str = NOTE) -> None:
     """Refuse changes from now on and print the content hash."""
-    print(store_at(tree).freeze(author=author(), note=one_line(why)))
+    print(store_at(tree).freeze(author=author(), note=flat(why)))
 
 
-def thaw(tree: Path = STORE, why: str = typer.Option("", "--note", help="Why, for the log.")) -> None:
+def thaw(tree: Path = STORE, why: str = NOTE) -> None:
     """Allow changes again."""
     store = store_at(tree)
     frozen = store.frozen_hash
-    store.thaw(author=author(), note=one_line(why))
+    store.thaw(author=author(), note=flat(why))
     note(f"{tree} can be changed again" if frozen else f"{tree} was not frozen")
 
 
-def entry_row(entry: Entry) -> str:
+def entry_row(entry: JournalEntry) -> str:
     """A change on one line: generation, when, who, what, why."""
-    from kace.cli.show import plain
-
     names = [change.card_id for change in entry.cards]
     what = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    when = entry.time[:16].replace("T", " ")
-    parts = (
-        f"{entry.generation:>5}",
-        when,
-        plain(entry.author, 20),
-        f"{entry.kind.value:9}",
-        what,
-        plain(entry.note, 200),
-    )
+    head = (f"{entry.generation:>5}", entry.time[:16].replace("T", " "), plain(entry.author, 20))
+    parts = (*head, f"{entry.kind.value:9}", what, plain(entry.note, 200))
     return "  ".join(part for part in parts if part).rstrip()
 
 
 def print_diff(changes: TreeDiff) -> None:
     """A diff on standard output and its counts on standard error."""
-    from kace.cli.show import plain
-
-    print_lines((plain(line) for line in changes.lines()), _colour)
+    print_lines(map(plain, changes.lines()), _colour)
     note(changes.summary())
 
 
-def _conflict_lines(found: Merged) -> Iterator[str]:
-    from kace.cli.show import plain
-
-    for conflict in found.conflicts:
-        yield plain(f"! {conflict.name}  {', '.join(conflict.fields)}")
-        yield from (plain(f"    {line}") for line in conflict.lines)
-
-
-def _apply(store: TreeStore, found: Merged, mark: str) -> None:
-    from kace.tree.store import Add, Batch, Edit, SetDomains
-
-    changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
-    changes += [Add(found.tree.card(name)) for name in found.added]
-    changes += [Edit(found.tree.card(name)) for name in (*found.united, *found.replaced)]
-    store.apply(Batch(tuple(changes)), author=author(), note=mark)
-
-
-def _merged_at(store: TreeStore, mark: str) -> int | None:
-    """The generation that a merge of the same content made, unless the tree has gone back since."""
-    from kace.tree.journal import Kind
-
-    for entry in reversed(store.log()):
-        if entry.kind is Kind.REVERT:
-            return None
-        if entry.kind is Kind.BATCH and entry.note == mark:
-            return entry.generation
-    return None
+def flat(text: str) -> str:
+    """A note on one line, as the log keeps it."""
+    return " ".join(text.split())
 
 
 def store_at(path: Path) -> TreeStore:
@@ -188,15 +153,16 @@ def store_at(path: Path) -> TreeStore:
     return TreeStore.open(path)
 
 
-def _ids(changes: TreeDiff) -> dict[str, object]:
-    return {
-        "added": [card.card_id for card in changes.added],
-        "edited": [pair.after.card_id for pair in changes.edited],
-        "relocated": [pair.after.card_id for pair in changes.relocated],
-        "deprecated": [pair.after.card_id for pair in changes.deprecated],
-        "removed": [card.card_id for card in changes.removed],
-        "domains_changed": changes.domains_before != changes.domains_after,
-    }
+def _merged_at(store: TreeStore, mark: str) -> int | None:
+    """The generation that a merge of the same content made, unless the tree has gone back since."""
+    from kace.tree.journal import ChangeKind
+
+    for entry in reversed(store.log()):
+        if entry.kind is ChangeKind.REVERT:
+            return None
+        if entry.kind is ChangeKind.BATCH and entry.note == mark:
+            return entry.generation
+    return None
 
 
 def _colour(line: str) -> str:

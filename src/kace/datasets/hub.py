@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kace.errors import KaceError
-from kace.io import cannot_write
+from kace.io import write_atomic
 from kace.redact import one_line, public_url
-
-if TYPE_CHECKING:
-    import httpx2
 
 MAX_FILE_BYTES = 64_000_000
 """Many times the largest file of the catalogue: what is longer is not the file that was asked for."""
@@ -48,10 +41,6 @@ class _Unavailable(Exception):
     """The hub did not give the file; the message says why."""
 
 
-def ignore(file: HubFile) -> None:
-    """Watch nothing."""
-
-
 def path_of(file: HubFile, cache: Path) -> Path:
     """Where a file lies, or would lie, in this cache."""
     return cache / file.repo.replace("/", "--") / file.revision / file.path
@@ -66,7 +55,7 @@ def is_present(file: HubFile, cache: Path) -> bool:
         return False
 
 
-def fetch(file: HubFile, *, cache: Path, hub: str, watch: Watch = ignore) -> Path:
+def fetch(file: HubFile, *, cache: Path, hub: str, watch: Watch | None = None) -> Path:
     """The path of a file in the cache, downloaded first where it is not there.
 
     A file appears whole or not at all; one whose download broke off is downloaded again. Raises `KaceError` that
@@ -75,27 +64,24 @@ def fetch(file: HubFile, *, cache: Path, hub: str, watch: Watch = ignore) -> Pat
     target = path_of(file, cache)
     if is_present(file, cache):
         return target
-    watch(file)
+    if watch is not None:
+        watch(file)
     address = f"/datasets/{file.repo}/resolve/{file.revision}/{file.path}"
     try:
         data = _download(f"{hub.rstrip('/')}{address}")
-        _verify(file, data)
+        digest = hashlib.sha256(data).hexdigest()
+        if file.sha256 not in (None, digest):
+            raise _Unavailable(f"refused: sha256 is {digest[:12]}..., not {(file.sha256 or '')[:12]}...")
+        # A proxy before the hub may answer with a page of its own.
+        if file.path.endswith(".parquet") and not (data.startswith(PARQUET) and data.endswith(PARQUET)):
+            raise _Unavailable("refused: not a Parquet file")
     except _Unavailable as reason:
         raise KaceError(
             f"could not get {public_url(hub)}{address}: {one_line(str(reason))}",
             fix="check the connection, set HF_ENDPOINT to a mirror, or give a folder that has the data (--data-dir)",
         ) from None
-    _write(target, data)
+    write_atomic(target, data)
     return target
-
-
-def _verify(file: HubFile, data: bytes) -> None:
-    digest = hashlib.sha256(data).hexdigest()
-    if file.sha256 is not None and digest != file.sha256:
-        raise _Unavailable(f"refused: sha256 is {digest[:12]}..., not {file.sha256[:12]}...")
-    # What stands between here and the hub may answer with a page of its own.
-    if file.path.endswith(".parquet") and not (data.startswith(PARQUET) and data.endswith(PARQUET)):
-        raise _Unavailable("refused: not a Parquet file")
 
 
 def _download(url: str) -> bytes:
@@ -103,41 +89,25 @@ def _download(url: str) -> bytes:
     import httpx2
 
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    try:
-        with httpx2.Client(timeout=timeout, follow_redirects=True) as client:
-            for tries_left in reversed(range(TRIES)):
-                try:
-                    return _body(client, url)
-                except httpx2.TransportError as error:
-                    if isinstance(error, httpx2.ConnectError) or not tries_left:
-                        raise
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise _Unavailable(str(error) or type(error).__name__) from None
+    headers = {"Accept-Encoding": "identity"}
+    with httpx2.Client(timeout=timeout, headers=headers, follow_redirects=True) as client:
+        for tries_left in reversed(range(TRIES)):
+            try:
+                with client.stream("GET", url) as response:
+                    if response.status_code != 200:
+                        raise _Unavailable(f"HTTP {response.status_code}")
+                    return _bounded(response.iter_raw(BLOCK))
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                again = isinstance(error, httpx2.TransportError) and not isinstance(error, httpx2.ConnectError)
+                if not (again and tries_left):
+                    raise _Unavailable(str(error) or type(error).__name__) from None
     raise AssertionError("the loop returns or raises")
 
 
-def _body(client: httpx2.Client, url: str) -> bytes:
+def _bounded(blocks: Iterable[bytes]) -> bytes:
     data = bytearray()
-    with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response:
-        if response.status_code != 200:
-            raise _Unavailable(f"HTTP {response.status_code}")
-        for block in response.iter_raw(BLOCK):
-            data += block
-            if len(data) > MAX_FILE_BYTES:
-                raise _Unavailable(f"the file is longer than {MAX_FILE_BYTES // 1_000_000} MB")
+    for block in blocks:
+        data += block
+        if len(data) > MAX_FILE_BYTES:
+            raise _Unavailable(f"the file is longer than {MAX_FILE_BYTES // 1_000_000} MB")
     return bytes(data)
-
-
-def _write(target: Path, data: bytes) -> None:
-    temp = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with temp.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temp.replace(target)
-    except BaseException as error:  # Ctrl-C too: no litter
-        with contextlib.suppress(OSError):
-            temp.unlink()
-        raise (cannot_write(target, error) if isinstance(error, OSError) else error) from None

@@ -1,34 +1,39 @@
-"""A trial: one system on one data set with one solver, over several seeds, in a run directory that resumes."""
+"""A trial: one system on one data set with one solver, over several seeds, in a run directory that resumes.
+
+Trials of every tree with every solver on every data set make the transfer matrix.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from kace.config import Config
-from kace.datasets.registry import Dataset
+from kace.datasets.loader import Dataset
 from kace.errors import DataError
+from kace.evaluation.arm import read_arm
+from kace.evaluation.compare import Comparison, compare
 from kace.models.base import ChatModel
-from kace.problem import Problem
 from kace.solver.ladder import Observer
-from kace.solver.run import Run, default_folder, manifest_of, solve_all
-from kace.solver.session import open_session
-from kace.solver.solution import Solution
-from kace.solver.trace import SolveRecord
-from kace.systems.base import DEFAULT_K, Bench, open_system, spec_of
+from kace.solver.manifest import default_folder, manifest_of
+from kace.solver.records import Solution
+from kace.solver.run import Run
+from kace.solver.session import Session, open_session
+from kace.systems.registry import DEFAULT_K, Bench, open_system, spec_of
 from kace.tree.tree import EpistemicTree
 
 HELD = ("v", "config", "prompts", "tree", "system", "data")
-"""What must not change while a run goes on. More seeds may be added to it."""
-
-Told = Callable[[SolveRecord], None]
+"""What must not change when a run resumes. More seeds may be added to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is evaluated."""
+    """What is evaluated; the artefact is what a trained system learned, where it is not a tree."""
 
     system: str
     data: Dataset
@@ -36,18 +41,7 @@ class Trial:
     seeds: int = 3
     tree: EpistemicTree | None = None
     artefact: Path | None = None
-    """What a trained system learned, where it is not a tree."""
-    k: int = DEFAULT_K
-    """Cards read by systems that pick single cards."""
-
-    @property
-    def name(self) -> str:
-        """What to call it in a table."""
-        return self.system
-
-    def seed(self, number: int) -> int:
-        """The seed of a repetition."""
-        return self.config.seed + number
+    k: int = DEFAULT_K  # cards read by systems that pick single cards
 
     def manifest(self) -> dict[str, object]:
         """What the run depends on."""
@@ -66,56 +60,71 @@ class Trial:
 
     def open(self, folder: Path, reuse: Sequence[Path] = ()) -> Run:
         """The run directory, which refuses another trial. Calls that runs in `reuse` made are not paid again."""
-        return Run(folder, self.manifest(), reuse=reuse, held=HELD)
+        return Run(folder, self.manifest(), reuse=reuse, held=HELD, texts=self.config.problem_texts)
 
 
 async def run_trial(
-    trial: Trial,
-    run: Run,
-    *,
-    recalled: Told = lambda record: None,
-    observer: Observer | None = None,
-    model: ChatModel | None = None,
-) -> None:
+    trial: Trial, run: Run, *, recalled: Callable[[Solution], None] = lambda record: None,
+    observer: Observer | None = None, model: ChatModel | None = None,
+) -> None:  # fmt: skip
     """Solve every problem on every seed that the run does not hold yet; `recalled` hears of those that it does."""
-
-    def keep(solution: Solution) -> None:
-        run.keep(solution)
-
-    def still_to_do(seed: int) -> Iterator[Problem]:
-        for problem in trial.data.problems:
-            if record := run.finished(problem, seed):
-                recalled(record)
-            else:
-                yield problem
-
     async with open_session(trial.config, calls=run.calls, model=model, observer=observer) as session:
-        for number in range(trial.seeds):
-            seed = trial.seed(number)
-            bench = Bench(
-                tree=trial.tree,
-                artefact=trial.artefact,
-                config=trial.config,
-                classifier=session.classifier,
-                helper=session.role("helper"),
-                seed=seed,
-                k=trial.k,
-            )
-            system = open_system(trial.system, bench)
-            kit = replace(session.kit, seed=seed)
-            await solve_all(still_to_do(seed), kit, session.window, keep, system.solve)
+        await solve_trial(trial, run, session, recalled)
+
+
+async def solve_trial(
+    trial: Trial, run: Run, session: Session, recalled: Callable[[Solution], None] = lambda record: None
+) -> None:
+    """The same in an open session, whose budget several trials may share."""
+    for number in range(trial.seeds):
+        models = (session.classifier, session.role("helper"))
+        bench = Bench(trial.tree, trial.artefact, trial.config, *models, trial.config.seed + number, trial.k)
+        solve = open_system(trial.system, bench).solve
+        kit = replace(session.kit, seed=bench.seed)
+        await run.solve(trial.data.problems, kit, session.window, solve=solve, known=recalled)
 
 
 def _hash(artefact: Path | None) -> str | None:
     """What was learned, by content: the JSON that training wrote, not the record of how it was trained."""
     if artefact is None:
         return None
-    files = sorted(artefact.glob("*.json")) if artefact.is_dir() else [artefact]
     digest = hashlib.sha256()
-    for file in files:
+    for file in sorted(artefact.glob("*.json")) if artefact.is_dir() else [artefact]:
         try:
             digest.update(file.read_bytes())
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise DataError(f"{file}: {reason}", fix="name what kace train wrote") from None
+            raise DataError(f"{file}: {reason}", fix="name what kace learn --method wrote") from None
     return digest.hexdigest()
+
+
+class TransferRun(NamedTuple):
+    """One cell of the transfer matrix; the tree's name is empty for the ladder alone."""
+
+    trial: Trial
+    tree: str
+    folder: Path
+
+
+def transfer_runs(
+    trees: Sequence[tuple[str, EpistemicTree]], configs: Sequence[Config], data: Dataset, *, seeds: int, out: Path
+) -> Iterator[TransferRun]:
+    """Every run that the matrix needs on a data set, the ladder alone first for each solver."""
+    for config in configs:
+        place = out / _slug(f"{data.name}-{data.split}") / _slug(config.model)
+        yield TransferRun(Trial("tiered", data, config, seeds), "", place / "tiered")
+        for name, tree in trees:
+            yield TransferRun(Trial("kace", data, config, seeds, tree), name, place / _slug(name))
+
+
+def transfer_rows(done: Sequence[TransferRun]) -> Iterator[tuple[str, str, float, dict[str, Comparison]]]:
+    """The finished matrix: data, solver, the ladder's own accuracy, and every tree against it. Runs come in order."""
+    for (data, model), runs in groupby(done, key=lambda run: (run.trial.data.name, run.trial.config.model)):
+        alone, *others = runs
+        base = read_arm(alone.folder)
+        right = sum(row.correct is True for row in base.rows)
+        yield data, model, right / len(base.rows), {each.tree: compare(base, read_arm(each.folder)) for each in others}
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"

@@ -1,218 +1,183 @@
-"""GateJudge: which proposed cards may enter the tree. Code first, then one teacher request for what is left."""
+"""GateJudge: which proposed cards may enter the tree, and their worked examples. Code first, then the teacher."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from kace.learner.blocks import BadBlock, Block, Grammar, read_blocks
-from kace.learner.cell import Cell
-from kace.learner.leak import Leaks, said_by
-from kace.learner.phrases import benchmark_talk, is_vague, orders
-from kace.learner.plain import visible
-from kace.learner.propose import Lesson, place
-from kace.learner.teacher import Reading
-from kace.learner.verdicts import Proposals, Refused, Rulings
+from kace.answers.extract import last_boxed
+from kace.learner.blocks import MAX_REASON, Block, CardRefusal, Grammar
+from kace.learner.leakage import Leaks, said_by
+from kace.learner.propose import EXAMPLE_ID, AdmissionContext, Proposals, TreeCell, place
+from kace.learner.steps import Kept
+from kace.learner.teacher import Reading, instructions, read_each
+from kace.learner.text import benchmark_talk, is_vague, orders, visible
+from kace.problem import Problem
 from kace.redact import one_line
-from kace.retrieval.fence import fenced, neutral
-from kace.retrieval.prompt import card_text, template
+from kace.retrieval.fence import fenced, neutral, shortened
+from kace.retrieval.prompt import card_text
 from kace.tree.card import BODY_CAPS, UNIVERSAL, Card, Difficulty
-from kace.tree.card_text import line_count
+from kace.tree.card_text import EXAMPLE, Example, line_count, read_example
 
-MAX_REASON = 400
-"""Characters that are kept of a reason."""
-OPEN_RULES = (
-    "wrong",
-    "answer_leak",
-    "instance_overfit",
-    "benchmark_talk",
-    "vague",
-    "wrong_domain",
-    "wrong_tier",
-    "duplicate",
-)
+_RULES = "wrong answer_leak instance_overfit benchmark_talk vague wrong_domain wrong_tier duplicate"
+OPEN_RULES = tuple(_RULES.split())
 """What the teacher may reject a card for."""
+MAX_SHOWN = 2
+"""Problems that a card came from, as the teacher sees them when it writes examples."""
+MAX_PROBLEM_CHARS = 1_000
 
 RULING = Grammar("ruling", name="id", required=("id", "verdict"), optional=("rule", "reason"))
+EXAMPLES = Grammar("example", name="id", required=("id", "text"), text="text")
+_NOT_SHOWN = "no card of that id was shown; copy the id between the square brackets"
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What a card is held against."""
+class Rulings(Kept):
+    """Cards that may enter the tree, and those that may not."""
 
-    leaks: Leaks
-    domains: tuple[str, ...]
-    """The registry's names."""
-    lesson: Lesson
+    admitted: tuple[Card, ...] = ()
+    refused: tuple[CardRefusal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """What the teacher decided about a card."""
+class Demonstrations(Kept):
+    """Cards after their examples were asked for, and the examples that could not be used."""
 
-    verdict: Literal["admit", "reject"]
-    rule: str
-    reason: str
+    cards: tuple[Card, ...] = ()
+    refused: tuple[CardRefusal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    card: Card
-    cell: Cell
-    leaks: Leaks
-    domains: Sequence[str]
-
-
-def screen(card: Card, cell: Cell, leaks: Leaks, domains: Sequence[str]) -> Refused | None:
+def screen(card: Card, cell: TreeCell, leaks: Leaks, domains: Sequence[str]) -> CardRefusal | None:
     """The first rule of code that a card breaks at a cell; None where it breaks none."""
-    case = _Case(card, cell, leaks, domains)
-    for rule, broken in RULES.items():
-        if reason := broken(case):
-            return Refused(card_id=card.card_id, by="code", rule=rule, reason=one_line(reason, MAX_REASON))
-    if leak := leaks.find(card):
-        return Refused(card_id=card.card_id, by="code", rule=leak.rule, reason=one_line(leak.reason, MAX_REASON))
-    return None
+    broken = next(_broken_rules(card, cell, domains), None)
+    return CardRefusal.by_code(card.card_id, *broken) if broken else leaks.find(card)
 
 
-async def admit(proposals: Proposals, cell: Cell, desk: Desk) -> Rulings:
+async def admit(proposals: Proposals, cell: TreeCell, context: AdmissionContext) -> Rulings:
     """The proposed cards that both code and the teacher let through, and the others with who refused them and why.
 
     No ruling can admit what code refused: the teacher is only asked about the rest, in one request, or none where
     nothing is left. A card without a ruling is refused. Blocks that were no cards are not listed again.
     """
-    refused: list[Refused] = []
-    open_cards: dict[str, Card] = {}
+    refused: list[CardRefusal] = []
+    waiting: dict[str, Card] = {}
     for card in proposals.cards:
-        found = screen(card, cell, desk.leaks, desk.domains) or _repeated(card, open_cards)
-        if found:
+        if found := context.screen(card):
             refused.append(found)
+        elif card.card_id in waiting:
+            refused.append(CardRefusal.by_code(card.card_id, "repeated_id", "another card proposed here has this id"))
         else:
-            open_cards.setdefault(card.card_id, card)
-    if not open_cards:
+            waiting[card.card_id] = card
+    if not waiting:
         return Rulings(refused=tuple(refused))
-    user = "\n\n".join((place(cell), *(fenced("card", card_text(card)) for card in open_cards.values())))
-    lesson = desk.lesson
-    reading = await lesson.teacher.ask(
-        lesson.name, judge_system(), user, lambda reply: read_rulings(reply, tuple(open_cards))
+    user = "\n\n".join((place(cell), *(fenced("card", card_text(card)) for card in waiting.values())))
+    reading = await context.teacher.ask(
+        context.name, instructions("judge"), user, lambda reply: read_rulings(reply, tuple(waiting))
     )
     admitted: list[Card] = []
-    for name, card in open_cards.items():
-        ruling = reading.found.get(name, _NO_RULING)
-        if ruling.verdict == "admit":
-            admitted.append(card)
+    for name, card in waiting.items():
+        rule, reason = reading.found.get(name, ("no_ruling", "the teacher gave no usable ruling on it"))
+        if rule:
+            refused.append(CardRefusal(card_id=name, by="teacher", rule=rule, reason=reason))
         else:
-            refused.append(Refused(card_id=name, by="teacher", rule=ruling.rule, reason=ruling.reason))
+            admitted.append(card)
     return Rulings(admitted=tuple(admitted), refused=tuple(refused))
 
 
-def judge_system() -> str:
-    """What all requests for rulings share."""
-    return "\n\n".join(template(f"teacher/{name}") for name in ("preface", "judge"))
+def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
+    """The rule and reason of each rejection, no rule where a card is admitted.
+
+    A card of these names without a ruling is listed, so that it is asked for again.
+    """
+
+    def make(block: Block) -> tuple[str, str]:
+        verdict, rule = block.fields["verdict"].lower(), block.fields.get("rule", "")
+        reason = one_line(neutral(block.fields.get("reason", "")), MAX_REASON)
+        faults = {
+            _NOT_SHOWN: block.fields["id"] not in names,
+            "the verdict is admit or reject": verdict not in ("admit", "reject"),
+            f"a rejection names one of the rules {', '.join(OPEN_RULES)}": verdict == "reject"
+            and rule not in OPEN_RULES,
+            "a rejection gives its reason": verdict == "reject" and not reason,
+        }
+        if fault := next((fault for fault, found in faults.items() if found), None):
+            raise ValueError(fault)
+        return (rule if verdict == "reject" else ""), reason
+
+    reading = read_each(reply, RULING, make)
+    twice = {bad.name for bad in reading.bad}  # two blocks on one card: neither counts
+    found = {name: ruling for name, ruling in reading.found.items() if name not in twice}
+    return replace(reading, found=found).expecting(names, RULING.tag, "there is no ruling on this card")
 
 
-def read_rulings(reply: str, names: Sequence[str]) -> Reading[Ruling]:
-    """The rulings of a reply on cards of these names; a card without one is listed, so that it is asked for again."""
-    blocks, bad = read_blocks(reply, RULING)
-    found: dict[str, Ruling] = {}
-    wrong = list(bad)
-    for block in blocks:
-        name = block.fields["id"]
-        try:
-            ruling = _ruling(block, names)
-        except ValueError as error:
-            wrong.append(BadBlock.of(block, name, str(error)))
-        else:
-            found[name] = ruling
-    listed = {each.name for each in wrong}
-    for name in listed & found.keys():  # two blocks on one card: neither counts
-        del found[name]
-    missing = [name for name in names if name not in found and name not in listed]
-    wrong += [BadBlock("ruling", 0, name, "there is no ruling on this card", "") for name in missing]
-    return Reading(found, tuple(wrong))
-
-
-def _ruling(block: Block, names: Sequence[str]) -> Ruling:
-    if block.fields["id"] not in names:
-        raise ValueError("no card of that id was shown; copy the id between the square brackets")
-    reason = one_line(neutral(block.fields.get("reason", "")), MAX_REASON)
-    match block.fields["verdict"].lower():
-        case "admit":
-            return Ruling("admit", "", reason)
-        case "reject":
-            rule = block.fields.get("rule", "")
-            if rule not in OPEN_RULES:
-                raise ValueError(f"a rejection names one of the rules {', '.join(OPEN_RULES)}")
-            if not reason:
-                raise ValueError("a rejection gives its reason")
-            return Ruling("reject", rule, reason)
-    raise ValueError("the verdict is admit or reject")
-
-
-_NO_RULING = Ruling("reject", "no_ruling", "the teacher gave no usable ruling on it")
-
-
-def _repeated(card: Card, others: Mapping[str, Card]) -> Refused | None:
-    if card.card_id not in others:
-        return None
-    reason = "another card proposed here has this id"
-    return Refused(card_id=card.card_id, by="code", rule="repeated_id", reason=reason)
-
-
-def _text(case: _Case) -> str:
-    return visible("\n".join((said_by(case.card), *(example.text for example in case.card.examples))))
-
-
-def _body_cap(case: _Case) -> str:
-    lines = line_count(case.card.body)
-    cap = BODY_CAPS[case.card.difficulty_tag]
-    return f"its body has {lines} lines, {case.card.difficulty_tag.value} allows {cap}" if lines > cap else ""
-
-
-def _wrong_domain(case: _Case) -> str:
-    tags = case.card.domain_tags
+def _broken_rules(card: Card, cell: TreeCell, domains: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The rules that a card breaks by itself or by its place, with the reasons."""
+    given, tags = card.difficulty_tag, card.domain_tags
+    lines, cap = line_count(card.body), BODY_CAPS[given]
+    if lines > cap:
+        yield "body_cap", f"its body has {lines} lines, {given.value} allows {cap}"
     for tag in tags:
-        if tag not in (UNIVERSAL, *case.domains):
-            return f"there is no domain {tag!r}"
-    at_home = case.cell.domain in tags or UNIVERSAL in tags
-    return "" if at_home else f"it belongs to {', '.join(tags)}, and was proposed for {case.cell.domain}"
+        if tag not in (UNIVERSAL, *domains):
+            yield "wrong_domain", f"there is no domain {tag!r}"
+    if cell.domain not in tags and UNIVERSAL not in tags:
+        yield "wrong_domain", f"it belongs to {', '.join(tags)}, and was proposed for {cell.domain}"
+    if given not in (cell.difficulty, Difficulty.UNIVERSAL):
+        reads = f"{cell.tier.value} reads {cell.difficulty.value} and universal"
+        yield "wrong_tier", f"its difficulty is {given.value}, and {reads}"
+    text = visible("\n".join((said_by(card), *(example.text for example in card.examples))))
+    if words := benchmark_talk(text):
+        yield "benchmark_talk", f"it speaks of {words!r}, which is about tests and not about mathematics"
+    if words := orders(text):
+        yield "orders", f"it orders its reader about: {words!r}"
+    if is_vague(card.body):
+        yield "vague", "no sentence of its body can be acted on: no formula, number, object or rule"
 
 
-def _wrong_tier(case: _Case) -> str:
-    own, given = case.cell.difficulty, case.card.difficulty_tag
-    right = given in (own, Difficulty.UNIVERSAL)
-    return (
-        "" if right else f"its difficulty is {given.value}, and {case.cell.tier.value} reads {own.value} and universal"
+async def demonstrate(
+    cards: Sequence[Card], count: int, problems: Mapping[str, Problem], context: AdmissionContext
+) -> Demonstrations:
+    """Ask for `count` examples of each card in one request. A card whose examples code refuses stays without.
+
+    `problems` are the training problems by the names that cards know them by.
+    """
+    if not cards:
+        return Demonstrations()
+    shown: list[str] = []
+    for card in cards:
+        support = [problems[name] for name in card.provenance.supporting_problems if name in problems][:MAX_SHOWN]
+        told = (neutral(shortened(problem.text, MAX_PROBLEM_CHARS)) for problem in support)
+        shown.append("\n".join((fenced("card", card_text(card)), *(fenced("problem", text) for text in told))))
+    known = {card.card_id: card for card in cards}
+    each = "one example" if count == 1 else f"{count} examples, each with a story of its own,"
+    user = "\n\n".join((*shown, f"Write {each} for each of these cards."))
+    reading = await context.teacher.ask(
+        context.name, instructions("illustrate"), user, lambda reply: read_examples(reply, known, count, context)
+    )
+    return Demonstrations(
+        cards=tuple(reading.found.get(card.card_id, card) for card in cards),
+        refused=tuple(bad.refusal(quote=True) for bad in reading.bad),
     )
 
 
-def _benchmark_talk(case: _Case) -> str:
-    found = benchmark_talk(_text(case))
-    return f"it speaks of {found!r}, which is about tests and not about mathematics" if found else ""
+def read_examples(reply: str, known: Mapping[str, Card], count: int, context: AdmissionContext) -> Reading[Card]:
+    """The cards of a reply with their examples; a card without any is listed, so that it is asked for again."""
+
+    def make(block: Block) -> Card | CardRefusal:
+        name = block.fields["id"]
+        if name == EXAMPLE_ID or name not in known:
+            raise ValueError(_NOT_SHOWN)
+        parts = [part for part in f"\n{block.text}\n".split(f"\n{EXAMPLE}\n") if part.strip()]
+        if len(parts) != count:
+            raise ValueError(f"it holds {len(parts)} examples, and {count} are asked for")
+        card = known[name].illustrated(tuple(map(_example, parts)))
+        return context.screen(card) or card
+
+    reading = read_each(reply, EXAMPLES, make)
+    return reading.expecting(known, EXAMPLES.tag, "there is no example for this card")
 
 
-def _orders(case: _Case) -> str:
-    found = orders(_text(case))
-    return f"it orders its reader about: {found!r}" if found else ""
-
-
-def _vague(case: _Case) -> str:
-    return (
-        "no sentence of its body can be acted on: no formula, number, object or rule"
-        if is_vague(case.card.body)
-        else ""
-    )
-
-
-RULES: Mapping[str, Callable[[_Case], str]] = MappingProxyType(
-    {
-        "body_cap": _body_cap,
-        "wrong_domain": _wrong_domain,
-        "wrong_tier": _wrong_tier,
-        "benchmark_talk": _benchmark_talk,
-        "orders": _orders,
-        "vague": _vague,
-    }
-)
-"""The rules that a card breaks by itself or by its place, in the order they are tried; then come those of `Leaks`."""
+def _example(text: str) -> Example:
+    example = read_example(text)
+    if example is None:
+        raise ValueError("an example is a problem, a line `Worked:` and a solution")
+    if not last_boxed(example.worked):
+        raise ValueError(r"the solution does not end with its answer in \boxed{}")
+    return example

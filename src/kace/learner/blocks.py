@@ -16,13 +16,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
+from kace.learner.steps import Kept
 from kace.redact import one_line
 from kace.tree.card_text import stray_character
 
 MAX_BLOCKS = 200
 MAX_REPLY_CHARS = 1_000_000
 EXCERPT_CHARS = 160
+MAX_REASON = 400
+"""Characters that are kept of a reason."""
 
 _TOO_MANY = f"the reply holds more than {MAX_BLOCKS} blocks, and this is one of the rest"
 _TOO_LONG = f"the reply is longer than {MAX_REPLY_CHARS:,} characters, and the rest was not read"
@@ -34,8 +38,22 @@ _FENCE = "```"
 _NUMBERS = re.compile(r"#?([0-9]{1,4})(?:-#?([0-9]{1,4}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class CardRefusal(Kept):
+    """A proposal that did not become a card, by whom and why."""
+
+    card_id: str
+    """As the teacher named it; empty where the block gave no name."""
+    by: Literal["parser", "code", "teacher"]
+    rule: str
+    reason: str
+
+    @classmethod
+    def by_code(cls, card_id: str, rule: str, reason: str) -> CardRefusal:
+        """A card that breaks a rule of code."""
+        return cls(card_id=card_id, by="code", rule=rule, reason=one_line(reason, MAX_REASON))
+
+
+class Grammar(NamedTuple):
     """The form of one kind of block."""
 
     tag: str
@@ -47,13 +65,11 @@ class Grammar:
     """The last field, whose value is every line up to the end tag, verbatim. Must not be empty if it is required."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A block that has the form. Neither its fields nor its text hold control characters but newline and tab."""
 
     tag: str
     line: int
-    """Where it opens in the reply, from 1."""
     fields: Mapping[str, str]
     text: str
 
@@ -65,31 +81,27 @@ class BadBlock:
     tag: str
     line: int
     name: str
-    """As far as it could be read."""
     reason: str
     excerpt: str
+    rule: str = ""
+    """The rule of code that it breaks; empty where it could not be read as what was asked for."""
 
     @property
     def mendable(self) -> bool:
         """Whether asking for it again makes sense."""
         return self.reason not in (_TOO_MANY, _TOO_LONG)
 
+    def refusal(self, *, quote: bool = False) -> CardRefusal:
+        """The block as the step log lists it; one that could not be read, or on request any, with its words."""
+        said = f" (it reads: {self.excerpt})" if self.excerpt and (quote or not self.rule) else ""
+        by, rule = ("code" if self.rule else "parser"), self.rule or "bad_block"
+        return CardRefusal.model_validate({"card_id": self.name, "by": by, "rule": rule, "reason": self.reason + said})
+
     @classmethod
-    def of(cls, block: Block, name: str, reason: str) -> BadBlock:
+    def of(cls, block: Block, name: str, reason: str, rule: str = "") -> BadBlock:
         """A block that has the form but says something that cannot be accepted."""
         lines = (*(f"{key}: {value}" for key, value in block.fields.items()), block.text)
-        return cls(block.tag, block.line, one_line(name, 64), reason, _excerpt(lines))
-
-
-@dataclass(frozen=True, slots=True)
-class _Raw:
-    line: int
-    lines: list[str]
-    fault: str = ""
-
-
-class _Fault(ValueError):
-    """Why a block does not have the form."""
+        return cls(block.tag, block.line, one_line(name, 64), reason, _excerpt(lines), rule)
 
 
 def read_blocks(reply: str, grammar: Grammar) -> tuple[tuple[Block, ...], tuple[BadBlock, ...]]:
@@ -97,16 +109,18 @@ def read_blocks(reply: str, grammar: Grammar) -> tuple[tuple[Block, ...], tuple[
     blocks: list[Block] = []
     bad: list[BadBlock] = []
     taken: dict[str, int] = {}
-    for count, raw in enumerate(_raw_blocks(_spoken(reply[:MAX_REPLY_CHARS]), grammar.tag)):
+    for count, (start, lines, fault) in enumerate(_raw_blocks(_spoken(reply[:MAX_REPLY_CHARS]), grammar.tag)):
         try:
-            if count >= MAX_BLOCKS:
-                raise _Fault(_TOO_MANY)
-            block = _block(raw, grammar)
-            if (name := _name(block, grammar)) and taken.setdefault(name, raw.line) != raw.line:
-                raise _Fault(f"its {grammar.name} is that of the block at line {taken[name]}; names must differ")
+            if fault or count >= MAX_BLOCKS:
+                raise ValueError(_TOO_MANY if count >= MAX_BLOCKS else fault)
+            block = _block(start, lines, grammar)
+            if (name := block.fields.get(grammar.name)) and taken.setdefault(name, start) != start:
+                raise ValueError(f"its {grammar.name} is that of the block at line {taken[name]}; names must differ")
             blocks.append(block)
-        except _Fault as fault:
-            bad.append(BadBlock(grammar.tag, raw.line, _guess(raw, grammar), str(fault), _excerpt(raw.lines)))
+        except ValueError as error:
+            parts = (line.partition(":") for line in lines)
+            named = (value for key, colon, value in parts if colon and key.strip().lower() == grammar.name)
+            bad.append(BadBlock(grammar.tag, start, one_line(next(named, ""), 64), str(error), _excerpt(lines)))
     if len(reply) > MAX_REPLY_CHARS:
         bad.append(BadBlock(grammar.tag, 0, "", _TOO_LONG, _excerpt([reply[MAX_REPLY_CHARS:]])))
     return tuple(blocks), tuple(bad)
@@ -129,57 +143,52 @@ def read_numbers(value: str, last: int) -> tuple[int, ...]:
 def _spoken(reply: str) -> str:
     """The reply without its thinking, every line still where it was."""
     text = reply.removeprefix("\ufeff").replace("\r\n", "\n")
-    text = _THOUGHT.sub(_blank, text)
+    text = _THOUGHT.sub(lambda thought: "\n" * thought[0].count("\n"), text)
     end = _THOUGHT_END.search(text)
     return "\n" * text.count("\n", 0, end.end()) + text[end.end() :] if end else text
 
 
-def _blank(match: re.Match[str]) -> str:
-    return "\n" * match.group().count("\n")
-
-
-def _raw_blocks(text: str, tag: str) -> Iterator[_Raw]:
-    opening, closing = f"<{tag}>", f"</{tag}>"
+def _raw_blocks(text: str, tag: str) -> Iterator[tuple[int, list[str], str]]:
+    """Where each block opens, its lines, and what is wrong with its tags."""
     start, lines = 0, list[str]()
     for number, line in enumerate(text.split("\n"), 1):
         mark = line.strip().lower()
-        if mark == opening:
+        if mark == f"<{tag}>":
             if start:
-                yield _Raw(start, lines, f"another {tag} opens before its end tag; the end tag is missing")
+                yield start, lines, f"another {tag} opens before its end tag; the end tag is missing"
             start, lines = number, []
-        elif mark == closing and start:
-            yield _Raw(start, lines)
+        elif mark == f"</{tag}>" and start:
+            yield start, lines, ""
             start = 0
         elif start:
             lines.append(line)
     if start:
-        yield _Raw(start, lines, "the reply ends before its end tag; the block is cut off")
+        yield start, lines, "the reply ends before its end tag; the block is cut off"
 
 
-def _block(raw: _Raw, grammar: Grammar) -> Block:
-    if raw.fault:
-        raise _Fault(raw.fault)
-    if stray := stray_character("\n".join(raw.lines)):
-        raise _Fault(f"it {stray.what}")
+def _block(start: int, lines: Sequence[str], grammar: Grammar) -> Block:
+    if stray := stray_character("\n".join(lines)):
+        raise ValueError(f"it {stray.what}")
     fields: dict[str, str] = {}
     text = ""
-    known = {grammar.name, *grammar.required, *grammar.optional} - {grammar.text, ""}
-    for place, line in enumerate(raw.lines):
+    names = dict.fromkeys(filter(None, (grammar.name, *grammar.required, *grammar.optional, grammar.text)))
+    form = f"its fields are {', '.join(names)}"
+    for place, line in enumerate(lines):
         key, colon, value = (part.strip() for part in line.partition(":"))
         key = key.lower()
         if colon and key == grammar.text:
-            text = _verbatim([value, *raw.lines[place + 1 :]])
+            text = _verbatim([value, *lines[place + 1 :]])
             break
-        if colon and key in known:
+        if colon and key in names:
             if key in fields:
-                raise _Fault(f"the field {key} stands twice")
+                raise ValueError(f"the field {key} appears twice")
             fields[key] = value
         elif line.strip():
-            raise _Fault(f"{one_line(line, 40)!r} is no field of a {grammar.tag}; {_form(grammar)}")
+            raise ValueError(f"{one_line(line, 40)!r} is no field of a {grammar.tag}; {form}")
     given = {**fields, grammar.text or "": text}
     if missing := [name for name in (grammar.name, *grammar.required) if name and not given.get(name)]:
-        raise _Fault(f"the field {missing[0]} is missing or empty; {_form(grammar)}")
-    return Block(grammar.tag, raw.line, fields, text)
+        raise ValueError(f"the field {missing[0]} is missing or empty; {form}")
+    return Block(grammar.tag, start, fields, text)
 
 
 def _verbatim(lines: Sequence[str]) -> str:
@@ -194,23 +203,6 @@ def _verbatim(lines: Sequence[str]) -> str:
 def _trimmed(lines: Sequence[str]) -> list[str]:
     filled = [place for place, line in enumerate(lines) if line.strip()]
     return list(lines[filled[0] : filled[-1] + 1]) if filled else []
-
-
-def _form(grammar: Grammar) -> str:
-    names = dict.fromkeys((grammar.name, *grammar.required, *grammar.optional, grammar.text or ""))
-    return f"its fields are {', '.join(filter(None, names))}"
-
-
-def _name(block: Block, grammar: Grammar) -> str:
-    return block.text.split("\n")[0] if grammar.name == grammar.text else block.fields.get(grammar.name, "")
-
-
-def _guess(raw: _Raw, grammar: Grammar) -> str:
-    for line in raw.lines:
-        key, colon, value = line.partition(":")
-        if colon and key.strip().lower() == grammar.name:
-            return one_line(value, 64)
-    return ""
 
 
 def _excerpt(lines: Sequence[str]) -> str:

@@ -1,141 +1,232 @@
-"""What a card does to the rate of right attempts: one estimator, fed by a dropout run or by paired reruns.
+"""What cards do: how often each was shown, and its lift, from a dropout run or from paired reruns without it.
 
 Attempts are compared within strata, a problem at a tier: there, whether an attempt saw the card is chance alone, and
-how hard the problem is cancels out. Seeds of the same stratum are pooled, which compares more attempts with each other;
-tiers are not, because how many HS attempts there are depends on what MS attempts saw. A stratum weighs what its
-comparison tells, n1 n0 / (n1 + n0). The interval is a jackknife over problems, with t on problems - 1 degrees of
-freedom. The p-value is the larger of that t test's, which asks whether the effect carries over to other problems of the
-kind, and of the exact randomisation test's, which holds at any size and any rate.
+how hard the problem is cancels out. Seeds are pooled; tiers are not, because how many HS attempts there are depends on
+what MS attempts saw. A stratum weighs what its comparison tells, n1 n0 / (n1 + n0). The interval is a jackknife over
+problems, with t on problems - 1 degrees of freedom. The p-value is the larger of that t test's, which asks whether the
+effect carries over to other problems, and of the exact randomisation test's, which holds at any size and any rate.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from kace.errors import UsageError
 from kace.evaluation.stats import Table, stratified_exact, t_p_value, t_quantile
-from kace.learner.lift import Lift, Method
-from kace.solver.attempt import Outcome
-from kace.solver.tiers import TierName
-from kace.solver.trace import AttemptRecord, SolveRecord
+from kace.learner.steps import Kept
+from kace.learner.teacher import side_by_side
+from kace.problem import Problem
+from kace.retrieval.prompt import PromptContext
+from kace.solver.ladder import Kit, classes_of, right_positions, sample
+from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
+from kace.solver.tiers import LOCKED, TierName
+from kace.tree.tree import EpistemicTree
 
 MIN_PROBLEMS = 5
 """Below this many compared problems an effect is reported, but nothing is claimed of it."""
 DOUBT = math.sqrt(0.5)
 """Joins the standard error of the successes a card adds, in attempts: as if one attempt with it and one without it
 had gone the other way. Attempts that all agree would otherwise look exact, and rates near 0 or 1 too sure."""
+LEVEL = 0.95
+TIERS = {tier.name: tier for tier in LOCKED}
+
+Method = Literal["dropout", "leave_one_out"]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Fire(Kept):
+    """How often a card was shown, and how those solves ended. An observation, not an effect."""
+
+    card_id: str
+    n_shown: int
+    """Solves in which some tier read it."""
+    shown_correct: int
+    shown_wrong: int
+    tiers: dict[TierName, int]
+    problems: tuple[str, ...]
+
+
+class Lift(Kept):
+    """The change in the rate of right attempts that a card causes, from those that saw it and those that did not."""
+
+    card_id: str
+    method: Method
+    effect: float
+    low: float
+    high: float
+    p: float
+    """Two-sided, against no effect at all."""
+    shown: int
+    hidden: int
+    problems: int
+    """Problems with attempts of both kinds."""
+
+
+class Impact(Kept):
+    """Everything measured of a tree's cards in one epoch."""
+
+    fires: tuple[Fire, ...] = ()
+    lifts: tuple[Lift, ...] = ()
+    calls: int = 0
+    unmeasured: tuple[str, ...] = ()
+    """Cards the call budget did not reach."""
+
+
+class Stratum(NamedTuple):
     """Attempts at one problem and tier, with a card and without it."""
 
     problem: str
     table: Table
 
 
-def dropout_lifts(records: Sequence[SolveRecord], *, level: float = 0.95) -> tuple[Lift, ...]:
+def fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
+    """How often each card was shown, by id. A card that a dropout run hid from every attempt of a tier was not."""
+    seen: defaultdict[str, dict[int, list[TierName]]] = defaultdict(dict)
+    for place, record in enumerate(records):
+        for recall in record.recalls:
+            made = [a for a in record.attempts if a.tier is recall.tier and a.outcome is not Outcome.CANCELLED]
+            for card_id in recall.cards:
+                if any(card_id not in attempt.hidden for attempt in made):
+                    seen[card_id].setdefault(place, []).append(recall.tier)
+    found = []
+    for card_id, places in sorted(seen.items()):
+        solves = [records[place] for place in places]
+        counts = {tier: sum(tier in tiers for tiers in places.values()) for tier in TierName}
+        fire = Fire(
+            card_id=card_id,
+            n_shown=len(solves),
+            shown_correct=sum(record.correct is True for record in solves),
+            shown_wrong=sum(record.correct is False for record in solves),
+            tiers={tier: count for tier, count in counts.items() if count},
+            problems=tuple(dict.fromkeys(record.label or record.problem[:8] for record in solves)),
+        )
+        found.append(fire)
+    return tuple(found)
+
+
+def lift_of(card_id: str, method: Method, strata: Iterable[Stratum], *, level: float = LEVEL) -> Lift | None:
+    """The weighted difference over all strata, with its interval; `None` where nothing can be compared."""
+    fair = [stratum for stratum in strata if stratum.table.weight]
+    if not fair:
+        return None
+    effect, low, high, p = effect_of(fair), -1.0, 1.0, 1.0
+    problems = len({stratum.problem for stratum in fair})
+    if problems >= MIN_PROBLEMS:
+        error, df = _standard_error(fair), problems - 1
+        half = error * t_quantile(0.5 + level / 2, df)
+        low, high = max(-1.0, effect - half), min(1.0, effect + half)
+        p = max(t_p_value(effect / error, df), stratified_exact(stratum.table for stratum in fair))
+    shown, hidden = sum(s.table.n for s in fair), sum(s.table.other_n for s in fair)
+    measured = {"effect": effect, "low": low, "high": high, "p": p}
+    return Lift(card_id=card_id, method=method, **measured, shown=shown, hidden=hidden, problems=problems)
+
+
+def effect_of(strata: Sequence[Stratum]) -> float:
+    """The weighted difference of the rates with and without the card."""
+    return math.fsum(s.table.excess for s in strata) / math.fsum(s.table.weight for s in strata)
+
+
+def _standard_error(strata: Sequence[Stratum]) -> float:
+    """Of the weighted difference, by leaving out one problem at a time."""
+    excess: defaultdict[str, float] = defaultdict(float)
+    weight: defaultdict[str, float] = defaultdict(float)
+    for stratum in strata:
+        excess[stratum.problem] += stratum.table.excess
+        weight[stratum.problem] += stratum.table.weight
+    gained, total, n = math.fsum(excess.values()), math.fsum(weight.values()), len(weight)
+    left_out = (((gained - excess[name]) / (total - weight[name]) - gained / total) ** 2 for name in weight)
+    return math.hypot(math.sqrt((n - 1) / n * math.fsum(left_out)), DOUBT / total)
+
+
+def dropout_lifts(records: Sequence[Solution]) -> tuple[Lift, ...]:
     """The lift of every card that a dropout run both showed and hid within a stratum, by id.
 
     It is the card's effect averaged over random choices of its neighbours. Raises where early stop cut attempts off.
     """
     found: defaultdict[str, defaultdict[tuple[str, TierName], list[int]]]
     found = defaultdict(lambda: defaultdict(lambda: [0, 0, 0, 0]))
-    for record in uncut(records):
+    for record in _uncut(records):
         for recall in record.recalls:
-            for attempt in judged(record, recall.tier):
+            for attempt in _judged(record, recall.tier):
                 for card_id in recall.cards:
                     counts = found[card_id][record.problem, recall.tier]
                     arm = 2 if card_id in attempt.hidden else 0
                     counts[arm] += bool(attempt.correct)
                     counts[arm + 1] += 1
-    lifts = (
-        lift_of(card_id, "dropout", [Comparison(p, Table(*counts)) for (p, _), counts in strata.items()], level=level)
-        for card_id, strata in sorted(found.items())
-    )
-    return tuple(lift for lift in lifts if lift)
+    strata = {name: [Stratum(at, Table(*n)) for (at, _), n in tables.items()] for name, tables in found.items()}
+    return tuple(filter(None, (lift_of(name, "dropout", strata[name]) for name in sorted(strata))))
 
 
-def paired_lift(
-    card_id: str,
-    with_card: Sequence[Sequence[bool]],
-    without: Sequence[Sequence[bool]],
-    *,
-    problems: Sequence[str] = (),
-    level: float = 0.95,
-) -> Lift | None:
-    """The lift of a card from attempts (right or wrong) with it and without it, paired by position.
+def paired(
+    with_card: Sequence[Sequence[bool]], without: Sequence[Sequence[bool]], problems: Sequence[str] = ()
+) -> list[Stratum]:
+    """Strata of attempts (right or wrong) with a card and without it, paired by position.
 
-    `problems` says which problem each pair belongs to; left out, each is a problem of its own. `None` where no pair
-    has attempts on both sides.
+    `problems` says which problem each pair belongs to; left out, each is a problem of its own.
     """
-    names = problems or [str(position) for position in range(len(with_card))]
-    return lift_of(
-        card_id,
-        "leave_one_out",
-        [
-            Comparison(name, Table(sum(one), len(one), sum(other), len(other)))
-            for name, one, other in zip(names, with_card, without, strict=True)
-        ],
-        level=level,
-    )
+    rows = zip(problems or map(str, range(len(with_card))), with_card, without, strict=True)
+    return [Stratum(name, Table(sum(one), len(one), sum(other), len(other))) for name, one, other in rows]
 
 
-def lift_of(card_id: str, method: Method, comparisons: Iterable[Comparison], *, level: float = 0.95) -> Lift | None:
-    """The weighted difference over all comparisons, with its interval; `None` where nothing can be compared."""
-    fair = [c for c in comparisons if c.table.weight]
-    if not fair:
-        return None
-    effect, low, high, p = effect_of(fair), -1.0, 1.0, 1.0
-    problems = len({c.problem for c in fair})
-    if problems >= MIN_PROBLEMS:
-        error, df = _standard_error(fair), problems - 1
-        half = error * t_quantile(0.5 + level / 2, df)
-        low, high = max(-1.0, effect - half), min(1.0, effect + half)
-        p = max(t_p_value(effect / error, df), stratified_exact(c.table for c in fair))
-    return Lift(
-        card_id=card_id,
-        method=method,
-        effect=effect,
-        low=low,
-        high=high,
-        p=p,
-        shown=sum(c.table.n for c in fair),
-        hidden=sum(c.table.other_n for c in fair),
-        problems=problems,
-    )
+async def leave_one_out(
+    base: Sequence[Solution], tree: EpistemicTree, problems: Mapping[str, Problem], kit: Kit, *, max_calls: int
+) -> Impact:
+    """The lift of each card that the base run showed, beside all its neighbours; most shown first.
+
+    A card is measured whole or, where its reruns no longer fit into the calls left, not at all. Calls read from a cache
+    count as well, so that a resumed run measures the same cards. Raises where the base run stopped early or hid cards.
+    """
+    if any(a.hidden for record in base for a in record.attempts):
+        raise UsageError(
+            "the base run hid cards at random, so there is nothing to leave one out of",
+            fix="give leave-one-out a base run without dropout",
+        )
+    shown, read = fires(base), defaultdict[str, list[tuple[Solution, RetrievedContext]]](list)
+    for record in _uncut(base):
+        for recall in record.recalls if record.correct is not None else ():
+            for card_id in recall.cards:
+                read[card_id].append((record, recall))
+    strata: dict[str, list[Stratum]] = {}
+    calls = 0
+    for fire in sorted(shown, key=lambda fire: (-fire.n_shown, fire.card_id)):
+        here = read[fire.card_id]
+        cost = sum(TIERS[recall.tier].attempts for _, recall in here)
+        if calls + cost > max_calls:
+            continue
+        before = [[bool(a.correct) for a in _judged(record, recall.tier)] for record, recall in here]
+        after = await side_by_side(
+            _again(problems[record.problem], recall, fire.card_id, tree, replace(kit, seed=record.seed))
+            for record, recall in here
+        )
+        found = paired(before, after, [record.problem for record, _ in here])
+        if any(stratum.table.weight for stratum in found):
+            strata[fire.card_id] = found
+            calls += cost
+    unmeasured = tuple(fire.card_id for fire in shown if fire.card_id not in strata)
+    lifts = tuple(filter(None, (lift_of(name, "leave_one_out", strata[name]) for name in sorted(strata))))
+    return Impact(fires=shown, lifts=lifts, calls=calls, unmeasured=unmeasured)
 
 
-def effect_of(comparisons: Sequence[Comparison]) -> float:
-    """The weighted difference of the rates with and without the card."""
-    return math.fsum(c.table.excess for c in comparisons) / math.fsum(c.table.weight for c in comparisons)
+async def _again(problem: Problem, recall: RetrievedContext, without: str, tree: EpistemicTree, kit: Kit) -> list[bool]:
+    """Right or wrong, for a tier's attempts made again on the same keys; without those that the provider failed."""
+    cards = tuple(tree.card(name) for name in recall.cards if name != without)
+    same = replace(kit, early_stop=False, dropout=None)
+    attempts = await sample(problem, TIERS[recall.tier], PromptContext(cards), (), same)
+    classes = await classes_of(attempts, kit.judge)
+    right = await right_positions(problem, classes, kit.judge)
+    return [place in right for place, a in enumerate(attempts) if a.outcome is not Outcome.PROVIDER_ERROR]
 
 
-def _standard_error(comparisons: Sequence[Comparison]) -> float:
-    """Of the weighted difference, by leaving out one problem at a time."""
-    excess: defaultdict[str, float] = defaultdict(float)
-    weight: defaultdict[str, float] = defaultdict(float)
-    for c in comparisons:
-        excess[c.problem] += c.table.excess
-        weight[c.problem] += c.table.weight
-    gained, total, n = math.fsum(excess.values()), math.fsum(weight.values()), len(weight)
-    left_out = (((gained - excess[name]) / (total - weight[name]) - gained / total) ** 2 for name in weight)
-    return math.hypot(math.sqrt((n - 1) / n * math.fsum(left_out)), DOUBT / total)
-
-
-def judged(record: SolveRecord, tier: TierName) -> list[AttemptRecord]:
+def _judged(record: Solution, tier: TierName) -> list[Attempt]:
     """The tier's attempts that say something of the cards they saw: not those that the provider failed."""
-    return [
-        a
-        for a in record.attempts
-        if a.tier is tier and a.correct is not None and a.outcome is not Outcome.PROVIDER_ERROR
-    ]
+    made = (a for a in record.attempts if a.tier is tier and a.outcome is not Outcome.PROVIDER_ERROR)
+    return [a for a in made if a.correct is not None]
 
 
-def uncut(records: Sequence[SolveRecord]) -> Sequence[SolveRecord]:
+def _uncut(records: Sequence[Solution]) -> Sequence[Solution]:
     """The records, if every attempt ran to its end.
 
     Early stop keeps attempts that agree and cancels the rest, so what is left of a tier is not a fair sample.

@@ -6,16 +6,12 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 
-from pydantic import ValidationError
-
 from kace.errors import KaceError
-from kace.learner.blocks import BadBlock, Block, Grammar, read_blocks, read_numbers
-from kace.learner.teacher import Reading, Teacher
-from kace.learner.verdicts import Kept
+from kace.learner.blocks import BadBlock, Block, Grammar, read_numbers
+from kace.learner.propose import numbered
+from kace.learner.steps import Kept
+from kace.learner.teacher import Reading, Teacher, instructions, read_each
 from kace.problem import Problem
-from kace.retrieval.fence import fenced, quoted_line, shortened
-from kace.retrieval.prompt import template
-from kace.tree.refusal import refusal
 from kace.tree.tree import RESERVED, Domain
 
 SHOWN = 30
@@ -49,7 +45,11 @@ async def partition(problems: Sequence[Problem], teacher: Teacher, *, seed: int 
         raise KaceError(
             f"{len(shown)} training problems cannot be sorted into {FEWEST} domains", fix="give more training problems"
         )
-    reading = await teacher.ask(_WHOLE, _system(), _user(shown), lambda reply: read_partition(reply, len(shown)))
+    parts = (numbered(number, problem, MAX_PROBLEM_CHARS) for number, problem in enumerate(shown, 1))
+    user = "\n\n".join((*parts, f"Sort these {len(shown)} problems into {FEWEST} to {MOST} domains."))
+    reading = await teacher.ask(
+        _WHOLE, instructions("partition"), user, lambda reply: read_partition(reply, len(shown))
+    )
     if _WHOLE in reading.found:
         return reading.found[_WHOLE]
     reasons = "; ".join(f"{bad.name}: {bad.reason}" if bad.name else bad.reason for bad in reading.bad[:MAX_REASONS])
@@ -61,31 +61,26 @@ async def partition(problems: Sequence[Problem], teacher: Teacher, *, seed: int 
 
 def sample(problems: Sequence[Problem], seed: int) -> tuple[Problem, ...]:
     """About 30 problems in an order of no meaning; all of them where there are fewer."""
-
-    def drawn(problem: Problem) -> bytes:
-        return hashlib.sha256(f"{seed}\x1f{problem.id}".encode()).digest()
-
-    return tuple(sorted(problems, key=drawn)[:SHOWN])
+    drawn = {problem.id: hashlib.sha256(f"{seed}\x1f{problem.id}".encode()).digest() for problem in problems}
+    return tuple(sorted(problems, key=lambda problem: drawn[problem.id])[:SHOWN])
 
 
 def read_partition(reply: str, shown: int) -> Reading[Partition]:
     """The partition that a reply holds, as one thing: found when its usable domains divide all problems among them."""
-    blocks, unreadable = read_blocks(reply, DOMAIN)
-    domains: list[Domain] = []
     members: dict[str, tuple[int, ...]] = {}
-    bad = list(unreadable)
-    for block in blocks:
-        try:
-            numbers = read_numbers(block.fields["problems"], shown)
-            domains.append(_domain(block, len(numbers) / shown))
-            members[block.fields["name"]] = numbers
-        except ValueError as error:  # pydantic's is one too
-            bad.append(BadBlock.of(block, block.fields["name"], _reason(error)))
-    if not (domains or bad):
+
+    def make(block: Block) -> Domain:
+        numbers = read_numbers(block.fields["problems"], shown)
+        domain = _domain(block, len(numbers) / shown)
+        members[domain.name] = numbers
+        return domain
+
+    reading = read_each(reply, DOMAIN, make)
+    if not (reading.found or reading.bad):
         return Reading({})
     if faults := _faults(members, shown):
-        return Reading({}, (*bad, *faults))
-    return Reading({_WHOLE: Partition(domains=tuple(domains))})
+        return Reading({}, (*reading.bad, *faults))
+    return Reading({_WHOLE: Partition(domains=tuple(reading.found.values()))})
 
 
 def _domain(block: Block, share: float) -> Domain:
@@ -99,10 +94,7 @@ def _domain(block: Block, share: float) -> Domain:
     if len(signals) < MIN_SIGNALS:
         raise ValueError(f"it has {len(signals)} signals of at most {MAX_SIGNAL_CHARS} characters; write 5 to 8")
     return Domain(
-        name=name,
-        description=block.fields["description"],
-        share=round(share, 4),
-        signals=tuple(signals[:MAX_SIGNALS]),
+        name=name, description=block.fields["description"], share=round(share, 4), signals=tuple(signals[:MAX_SIGNALS])
     )
 
 
@@ -122,29 +114,3 @@ def _faults(members: Mapping[str, Sequence[int]], shown: int) -> list[BadBlock]:
     if rest := [str(number) for number in range(1, shown + 1) if number not in owner]:
         faults.append(f"no usable domain holds the problems {', '.join(rest)}")
     return [BadBlock(DOMAIN.tag, 0, "", fault, "") for fault in faults]
-
-
-def _reason(error: ValueError) -> str:
-    if isinstance(error, ValidationError):
-        what, fix = refusal(error)
-        return f"{what}; {fix}"
-    return str(error)
-
-
-def _system() -> str:
-    return f"{template('teacher/preface')}\n\n{template('teacher/partition')}"
-
-
-def _user(shown: Sequence[Problem]) -> str:
-    parts = [_numbered(number, problem) for number, problem in enumerate(shown, 1)]
-    return "\n\n".join((*parts, f"Sort these {len(shown)} problems into {FEWEST} to {MOST} domains."))
-
-
-def _numbered(number: int, problem: Problem) -> str:
-    return "\n".join(
-        (
-            f"## Problem {number}",
-            fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
-            f"Expected answer: {quoted_line(problem.answer or 'not known')}",
-        )
-    )

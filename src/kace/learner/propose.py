@@ -1,146 +1,206 @@
-"""FindKnowledge: from what a cell got wrong to cards that may prevent it."""
+"""FindKnowledge: from what a cell got wrong to cards that may prevent it, and imagination beside them."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from kace.learner.blocks import BadBlock, Block, Grammar, read_blocks, read_numbers
-from kace.learner.cell import Cell
-from kace.learner.failure import Failure, WrongAttempt
-from kace.learner.teacher import Reading, Teacher
-from kace.learner.verdicts import Proposals, Refused
+from kace.learner.blocks import Block, CardRefusal, Grammar, read_numbers
+from kace.learner.steps import Kept
+from kace.learner.teacher import Reading, Teacher, instructions, read_each
+from kace.problem import Problem
 from kace.redact import one_line
 from kace.retrieval.fence import fenced, neutral, quoted_line, shortened
-from kace.retrieval.prompt import template
-from kace.solver.tiers import TierName
-from kace.tree.card import Card, CardError, Difficulty, card_of
+from kace.retrieval.prompt import card_block
+from kace.solver.records import Attempt, Solution
+from kace.solver.tiers import ExitPath, TierName
+from kace.tree.card import Card, Difficulty, card_of
 
 EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"
 """The card that the prompt shows the form with."""
 MAX_PROBLEM_CHARS = 6_000
+TAIL_CHARS = 1_500
+"""What is shown of a wrong attempt: its end, where it commits itself."""
 FOREIGN_SHARE = 0.2
 """Of a card's letters, those in a script that nothing shown was written in. More, and the solver cannot read it."""
+CARD = Grammar("card", "id", ("id", "payload"), ("difficulty", "domains", "problems", "routing"), text="payload")
+_COMMON_SCRIPTS = ("LATIN", "GREEK", "MATHEMATICAL")
 
-CARD = Grammar(
-    "card",
-    name="id",
-    required=("id", "payload"),
-    optional=("difficulty", "domains", "problems", "routing"),
-    text="payload",
-)
-_COMMON = ("LATIN", "GREEK", "MATHEMATICAL")
+Screen = Callable[[Card], CardRefusal | None]
+TextOf = Callable[[Attempt], str]
 
-Screen = Callable[[Card], Refused | None]
+
+class TreeCell(NamedTuple):
+    """A cell of the tree as the learner fills it: what one tier reads in one domain."""
+
+    tier: TierName
+    domain: str
+
+    @property
+    def difficulty(self) -> Difficulty:
+        """The difficulty of the cards that only this tier reads."""
+        return {TierName.MS: Difficulty.MEDIUM, TierName.HS: Difficulty.HARD}[self.tier]
+
+    def __str__(self) -> str:
+        return f"{self.tier.value} {self.domain}"
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """What every teacher request of a step shares."""
+class WrongAttempt:
+    """An attempt that did not give the expected answer."""
+
+    tier: TierName
+    index: int
+    answer: str | None
+    tail: str
+
+
+class FailedProblem(NamedTuple):
+    """A training problem that a tier did not deliver, and the ids of the cards each tier was shown."""
+
+    problem: Problem
+    exit: str
+    attempts: tuple[WrongAttempt, ...]
+    shown: Mapping[TierName, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, record: Solution, problem: Problem, tier: TierName, text_of: TextOf) -> FailedProblem:
+        """A failure with the tier's attempts that lack the expected answer."""
+        wrong = (a for a in record.attempts if a.tier is tier and not a.correct)
+        attempts = tuple(WrongAttempt(tier, a.index, a.answer, text_of(a)[-TAIL_CHARS:]) for a in wrong)
+        return cls(problem, record.exit_name, attempts, {recall.tier: recall.cards for recall in record.recalls})
+
+    @property
+    def outcome(self) -> str:
+        """Where the problem left the ladder, and which cards were read on the way."""
+        read = "; ".join(f"{t.value} {', '.join(self.shown[t]) or 'none'}" for t in TierName if t in self.shown)
+        return f"Exit: {self.exit}. Cards read: {read or 'none'}."
+
+
+class Proposals(Kept):
+    """Cards that a teacher's reply held, and blocks that held none."""
+
+    cards: tuple[Card, ...] = ()
+    refused: tuple[CardRefusal, ...] = ()
+
+
+class AdmissionContext(NamedTuple):
+    """What every teacher request of a step shares, and what its cards are held against."""
 
     teacher: Teacher
     name: str
     """Of the step; also names its request."""
     epoch: int
-    cards_per_problem: int = 2
-    screen: Screen = lambda card: None
+    screen: Screen
     """What code holds against a card. The teacher hears of it once, and may mend the card."""
+    cards_per_problem: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Mould:
-    """What a card block is completed with, and held against, to become a card."""
+class CardSpec(NamedTuple):
+    """What a card block is completed with, and held against, to become a card: also the texts the teacher was shown."""
 
-    cell: Cell
-    lesson: Lesson
+    cell: TreeCell
+    context: AdmissionContext
     shown: tuple[str, ...]
-    """The texts the teacher was shown."""
     labels: tuple[str, ...] = ()
     """The numbered problems; none where a card needs no problem to support it."""
-    unfit: dict[tuple[str, str], Refused] = field(default_factory=dict)
-    """What code refused, by the card's id and the reason the teacher was given."""
 
 
-async def find_knowledge(cell: Cell, failed: Sequence[Failure], known: Sequence[Card], lesson: Lesson) -> Proposals:
+def failures(
+    records: Iterable[Solution], problems: Mapping[str, Problem], cell: TreeCell, text_of: TextOf
+) -> tuple[FailedProblem, ...]:
+    """The problems of a cell that reached its tier without the tier delivering the right answer.
+
+    A problem that left at ES is beyond the tree's reach, right or wrong: ES reads no card.
+    """
+    found = []
+    for record in (record for record in records if cell.domain in record.domains):
+        reached = [a.tier for a in record.attempts]
+        if cell.tier in reached and not (reached[-1] is cell.tier and record.correct):
+            found.append(FailedProblem.of(record, problems[record.problem], cell.tier, text_of))
+    return tuple(found)
+
+
+def wrong_at_es(record: Solution) -> bool:
+    """Whether ES left with a wrong answer that both attempts gave: no tree can mend the problem itself."""
+    return record.exit is ExitPath.ES_UNANIMOUS and record.correct is False
+
+
+async def find_knowledge(
+    cell: TreeCell, failed: Sequence[FailedProblem], known: Sequence[Card], context: AdmissionContext
+) -> Proposals:
     """Ask for cards against the first mistake of each failed problem. What cannot be a card is listed with its reason.
 
     `known` are the cards already at the cell. Nothing failed: nothing is asked.
     """
     if not failed:
         return Proposals()
-    quota = lesson.cards_per_problem * len(failed)
     labels = tuple(one_line(failure.problem.name) for failure in failed)
-    mould = Mould(cell, lesson, tuple(failure.problem.text for failure in failed), labels)
-    user = "\n\n".join(
-        (
-            place(cell),
-            _listed("Cards already there", known),
-            *(_failure(number, failure) for number, failure in enumerate(failed, 1)),
-            f"Write at most {quota} cards, at most {lesson.cards_per_problem} for a problem.",
-        )
-    )
-    reading = await lesson.teacher.ask(lesson.name, system("propose"), user, lambda reply: read_cards(reply, mould))
-    return proposals(reading, quota, mould)
+    spec = CardSpec(cell, context, tuple(failure.problem.text for failure in failed), labels)
+    listed = [f"- {card.card_id}: {neutral(next(iter(card.triggers), ''))}" for card in known]
+    there = "\n".join(("Cards already there:", *(listed or ["none"])))
+    shown = "\n\n".join((there, *(_failure(number, failure) for number, failure in enumerate(failed, 1))))
+    return await _ask("propose", spec, shown, len(failed), "for a problem")
 
 
-def system(kind: str) -> str:
-    """What all requests of one kind share, first in the prompt so that prefix caches hold it."""
-    return "\n\n".join(template(f"teacher/{name}") for name in ("preface", "cards", kind))
+async def imagine(cell: TreeCell, cards: Sequence[Card], context: AdmissionContext) -> Proposals:
+    """Ask what else an expert finds obvious beside the cell's cards. Such cards rest on no problem, and say so."""
+    if not cards:
+        return Proposals()
+    spec = CardSpec(cell, context, tuple(card.payload for card in cards))
+    return await _ask("imagine", spec, card_block(cards), len(cards), "beside each of these")
 
 
-def place(cell: Cell) -> str:
+def place(cell: TreeCell) -> str:
     """Where the cards of a request belong."""
     return f"Domain: {neutral(cell.domain)}\nDifficulty: {cell.difficulty.value}, or universal"
 
 
-def read_cards(reply: str, mould: Mould) -> Reading[Card]:
-    """The cards of a reply, each through every rule of the card type."""
-    blocks, bad = read_blocks(reply, CARD)
-    cards: dict[str, Card] = {}
-    refused = list(bad)
-    for block in blocks:
-        name = block.fields["id"]
-        try:
-            card = _card(block, mould)
-            if unfit := mould.lesson.screen(card):
-                mould.unfit[name, unfit.reason] = unfit
-                refused.append(BadBlock.of(block, name, unfit.reason))
-            else:
-                cards[name] = card
-        except CardError as error:
-            what = error.message.removeprefix(f"card {name[:64]!r}: ")
-            refused.append(BadBlock.of(block, name, f"{what}; {error.fix}"))
-        except ValueError as error:
-            refused.append(BadBlock.of(block, name, str(error)))
-    return Reading(cards, tuple(sorted(refused, key=lambda bad: bad.line)))
+def numbered(number: int, problem: Problem, limit: int, label: str = "", unknown: str = "not known") -> str:
+    """A problem with its answer as the teacher is shown it, under a number."""
+    text = fenced("problem", shortened(problem.text, limit))
+    return f"## Problem {number}{label}\n{text}\nExpected answer: {quoted_line(problem.answer or unknown)}"
 
 
-def proposals(reading: Reading[Card], quota: int, mould: Mould) -> Proposals:
-    """The cards within the quota, the first ones, and everything else with its reason."""
+def read_cards(reply: str, spec: CardSpec) -> Reading[Card]:
+    """The cards of a reply, each through every rule of the card type and of the screen."""
+
+    def make(block: Block) -> Card | CardRefusal:
+        card = _card(block, spec)
+        return spec.context.screen(card) or card
+
+    reading = read_each(reply, CARD, make)
+    return replace(reading, bad=tuple(sorted(reading.bad, key=lambda bad: bad.line)))
+
+
+async def _ask(kind: str, spec: CardSpec, shown: str, sources: int, each: str) -> Proposals:
+    """The cards of one request within its quota, the first ones, and everything else with its reason."""
+    context = spec.context
+    quota = context.cards_per_problem * sources
+    asked = f"Write at most {quota} cards, at most {context.cards_per_problem} {each}."
+    user = "\n\n".join((place(spec.cell), shown, asked))
+    system = instructions("cards", kind)
+    reading = await context.teacher.ask(context.name, system, user, lambda reply: read_cards(reply, spec))
     cards = tuple(reading.found.values())
     over = f"the request allowed {quota} cards, and {len(cards)} came"
-    return Proposals(
-        cards=cards[:quota],
-        refused=(
-            *(mould.unfit.get((bad.name, bad.reason)) or malformed(bad) for bad in reading.bad),
-            *(Refused(card_id=c.card_id, by="code", rule="over_quota", reason=over) for c in cards[quota:]),
-        ),
-    )
+    refused = [bad.refusal() for bad in reading.bad]
+    refused += [CardRefusal.by_code(card.card_id, "over_quota", over) for card in cards[quota:]]
+    return Proposals(cards=cards[:quota], refused=tuple(refused))
 
 
-def _card(block: Block, mould: Mould) -> Card:
-    fields = block.fields
+def _card(block: Block, spec: CardSpec) -> Card:
+    fields, labels, own = block.fields, spec.labels, spec.cell.difficulty.value
     if fields["id"] == EXAMPLE_ID:
         raise ValueError("it is the example of the form, not a card")
-    if _foreign(block.text, mould.shown):
+    if _foreign(block.text, spec.shown):
         raise ValueError("it is in another language than the problems; write it in theirs")
-    own = mould.cell.difficulty
-    difficulty = fields.get("difficulty", "").lower() or own.value
-    if difficulty not in (own.value, Difficulty.UNIVERSAL.value):
-        raise ValueError(f"the difficulty here is {own.value} or universal, not {one_line(difficulty, 20)!r}")
-    numbers = read_numbers(fields.get("problems", ""), len(mould.labels)) if mould.labels else ()
-    if mould.labels and not numbers:
+    difficulty = fields.get("difficulty", "").lower() or own
+    if difficulty not in (own, Difficulty.UNIVERSAL.value):
+        raise ValueError(f"the difficulty here is {own} or universal, not {one_line(difficulty, 20)!r}")
+    numbers = read_numbers(fields.get("problems", ""), len(labels)) if labels else ()
+    if labels and not numbers:
         raise ValueError("the field problems is missing: name the problems this rule would have saved")
     return card_of(
         {
@@ -148,55 +208,29 @@ def _card(block: Block, mould: Mould) -> Card:
             "payload": block.text,
             "routing_conditions": [part.strip() for part in fields.get("routing", "").split(";") if part.strip()],
             "difficulty_tag": difficulty,
-            "domain_tags": fields.get("domains", "").replace(",", " ").split() or [mould.cell.domain],
+            "domain_tags": fields.get("domains", "").replace(",", " ").split() or [spec.cell.domain],
             "helpfulness_score": 0.0,
             "provenance": {
-                "source": mould.lesson.teacher.source,
-                "supporting_problems": [mould.labels[number - 1] for number in numbers],
-                "epoch_introduced": mould.lesson.epoch,
+                "source": spec.context.teacher.source,
+                "supporting_problems": [labels[number - 1] for number in numbers],
+                "epoch_introduced": spec.context.epoch,
             },
         }
     )
 
 
 def _foreign(text: str, shown: Sequence[str]) -> bool:
-    letters = [_script(char) for char in text if char.isalpha()]
-    read = {*_COMMON, *(_script(char) for seen in shown for char in set(seen) if char.isalpha())}
-    return sum(script not in read for script in letters) > FOREIGN_SHARE * len(letters)
+    def scripts(letters: Iterable[str]) -> list[str]:
+        return [unicodedata.name(char, "UNNAMED").split()[0] for char in letters if char.isalpha()]
+
+    written, read = scripts(text), {*_COMMON_SCRIPTS, *scripts(set("".join(shown)))}
+    return sum(script not in read for script in written) > FOREIGN_SHARE * len(written)
 
 
-def _script(letter: str) -> str:
-    return unicodedata.name(letter, "UNNAMED").split()[0]
-
-
-def malformed(bad: BadBlock) -> Refused:
-    """A block that the reader could not use, as the report lists it."""
-    reason = f"{bad.reason} (it reads: {bad.excerpt})" if bad.excerpt else bad.reason
-    return Refused(card_id=bad.name, by="parser", rule="bad_block", reason=reason)
-
-
-def _failure(number: int, failure: Failure) -> str:
-    read = "; ".join(
-        f"{tier.value} {', '.join(failure.shown[tier]) or 'none'}" for tier in TierName if tier in failure.shown
-    )
-    return "\n".join(
-        (
-            f"## Problem {number}",
-            fenced("problem", shortened(failure.problem.text, MAX_PROBLEM_CHARS)),
-            f"Expected answer: {quoted_line(failure.problem.answer or 'not known')}",
-            f"Exit: {failure.exit}. Cards read: {read or 'none'}.",
-            *(_attempt(attempt) for attempt in failure.attempts),
-        )
-    )
-
-
-def _attempt(attempt: WrongAttempt) -> str:
-    answered = f"answered {quoted_line(attempt.answer)}" if attempt.answer else "gave no answer"
-    return f"Wrong attempt {attempt.index + 1} at {attempt.tier.value} {answered}. It ends:\n" + fenced(
-        "attempt", attempt.tail or "(no text)"
-    )
-
-
-def _listed(title: str, cards: Sequence[Card]) -> str:
-    lines = [f"- {card.card_id}: {neutral(next(iter(card.triggers), ''))}" for card in cards]
-    return "\n".join((f"{title}:", *(lines or ["none"])))
+def _failure(number: int, failure: FailedProblem) -> str:
+    lines = [numbered(number, failure.problem, MAX_PROBLEM_CHARS), failure.outcome]
+    for attempt in failure.attempts:
+        answered = f"answered {quoted_line(attempt.answer)}" if attempt.answer else "gave no answer"
+        lines.append(f"Wrong attempt {attempt.index + 1} at {attempt.tier.value} {answered}. It ends:")
+        lines.append(fenced("attempt", attempt.tail or "(no text)"))
+    return "\n".join(lines)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from kace.errors import DataError
-from kace.learner.epoch import Epoch, Steps, epoch_of, records_of, size_of
-from kace.learner.findings import Branch, CardStory, Cost, Funnel, Leaf, Measured, Refusal, Score, Size, is_shown
-from kace.learner.lift import Fire, Impact
-from kace.learner.notebook import Step, read_steps
-from kace.retrieval.retriever import estimate
-from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from kace.learner.costs import RoleBill, read_costs
+from kace.learner.effects import Fire, Impact, Lift
+from kace.learner.epoch import CardTotals, Epoch, ReportedRefusal, Revised, RunScore, epoch_of, records_of
+from kace.learner.resources import RunTotals
+from kace.learner.steps import DoneSteps, LearnManifest, StepName, read_steps
+from kace.tree.card import UNIVERSAL, Card, Difficulty
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree
 from kace.words import counted
@@ -24,40 +25,100 @@ EMPTY = EpistemicTree.of((), ())
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """A card's lift, and the epoch that measured it."""
+
+    epoch: int
+    lift: Lift
+
+
+@dataclass(frozen=True, slots=True)
+class CardStory:
+    """A card of the tree with all that is known of what it does."""
+
+    card: Card
+    fire: Fire | None
+    lifts: tuple[Measured, ...]
+    """Oldest first."""
+    revisions: tuple[Revised, ...] = ()
+
+    @property
+    def lift(self) -> Measured | None:
+        """The newest measurement."""
+        return self.lifts[-1] if self.lifts else None
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the card was rewritten or moved after the newest measurement."""
+        changed = [each.epoch for each in self.revisions if each.accepted and each.action in ("EDIT", "RELOCATE")]
+        return self.lift is not None and max(changed, default=0) >= self.lift.epoch
+
+    @property
+    def earned(self) -> float | None:
+        """Right attempts that the card is credited with: its lift times the attempts that saw it, over all epochs."""
+        return sum(m.lift.effect * m.lift.shown for m in self.lifts) if self.lifts else None
+
+    @property
+    def place(self) -> str:
+        """Where the card lives."""
+        return f"{self.card.difficulty_tag.value} / {', '.join(self.card.domain_tags)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCards:
+    """A domain, and its cards by difficulty."""
+
+    name: str
+    description: str
+    share: float | None
+    """The part of the training problems it holds; nothing for `universal`, which is read with every domain."""
+    leaves: tuple[CardTotals, ...]
+
+
+class Funnel(NamedTuple):
+    """What became of everything the teacher proposed, in the words of an epoch and of a tree's size."""
+
+    proposed: int
+    waiting: int
+    refused: int
+    admitted: int
+    merged: int
+    retired: int
+    kept: int
+    validated: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """A learning run, as far as it came."""
+    """A learning run, as far as it came: training problems, the frozen tree's hash, the last step, unreadable steps."""
 
     name: str
     solver: str
     teacher: str
     train: int
-    """Training problems."""
     planned: int
     """Epochs asked for; 0 where that is not known."""
     settings: tuple[tuple[str, str], ...]
     finished: bool
     frozen: str | None
-    """The content hash of the frozen tree."""
     last: str
-    """The last step done; empty where none was."""
-    under_way: tuple[Score, ...]
+    under_way: tuple[RunScore, ...]
     """Runs that were begun and not finished, with what is done of them."""
-    size: Size
+    size: CardTotals
     epochs: tuple[Epoch, ...]
-    branches: tuple[Branch, ...]
+    branches: tuple[DomainCards, ...]
     cards: tuple[CardStory, ...]
     """Those with the highest lift first, then those not measured."""
-    costs: tuple[Cost, ...]
+    costs: tuple[RoleBill, ...]
     unread: tuple[str, ...]
-    """Steps that this version cannot read."""
 
     @property
-    def scores(self) -> tuple[Score, ...]:
+    def scores(self) -> tuple[RunScore, ...]:
         """Every run over all training problems, in order."""
         return tuple(score for epoch in self.epochs for score in epoch.scores if score.whole)
 
     @property
-    def refused(self) -> tuple[Refusal, ...]:
+    def refused(self) -> tuple[ReportedRefusal, ...]:
         """Everything refused, in order."""
         return tuple(refusal for epoch in self.epochs for refusal in epoch.refused)
 
@@ -77,7 +138,7 @@ class Report:
             merged=sum(len(epoch.merged) for epoch in self.epochs),
             retired=self.size.retired,
             kept=self.size.shown,
-            validated=sum(story.card.status is Status.VALIDATED for story in self.cards),
+            validated=self.size.validated,
         )
 
     @property
@@ -92,28 +153,32 @@ def report_of(tree_folder: Path) -> Report:
     folder = tree_folder / "learn"
     if not (folder / "learn.json").is_file():
         raise DataError(f"{tree_folder} holds no learning run", fix="name the --out folder of a `kace learn` command")
-    manifest = _lenient(folder / "learn.json", _Manifest)
-    steps = Steps(folder, read_steps(folder / "steps.jsonl"))
+    try:
+        manifest = LearnManifest.model_validate_json((folder / "learn.json").read_bytes())
+    except (OSError, ValidationError):
+        manifest = LearnManifest()
+    steps = DoneSteps(folder, read_steps(folder / "steps.jsonl"))
     store = TreeStore(tree_folder)
     planted = store.cards_path.exists()
     tree = store.load() if planted else EMPTY
     epochs = tuple(epoch_of(number, steps, store) for number in steps.epochs)
+    planned = manifest.settings.get("epochs")
     return Report(
         name=tree_folder.resolve().name,
-        solver=manifest.config.model,
+        solver=str(manifest.config.get("model", "")),
         teacher=manifest.teacher or "",
         train=manifest.train.problems,
-        planned=_planned(manifest),
+        planned=planned if isinstance(planned, int) else 0,
         settings=tuple((name, str(value)) for name, value in manifest.settings.items()),
         finished=any(line.what == "freeze" for line in steps.lines),
         frozen=store.frozen_hash if planted else None,
         last=str(steps.lines[-1].step) if steps.lines else "",
         under_way=tuple(_under_way(steps)),
-        size=size_of(tree),
+        size=CardTotals.of(tree),
         epochs=epochs,
-        branches=_branches(tree),
+        branches=tuple(_domains(tree)),
         cards=_stories(tree, steps, epochs),
-        costs=_costs(folder),
+        costs=read_costs(folder),
         unread=tuple(steps.unread),
     )
 
@@ -123,11 +188,10 @@ def summary(report: Report) -> str:
     found = report.funnel
     if not found.proposed:
         return "The teacher proposed no card." if report.finished else "No card has been proposed yet."
-    proven = f"{found.validated} of them with" if found.validated else "none of them with"
     return (
         f"From {counted(report.train, 'training problem')} the teacher wrote {counted(found.proposed, 'card')}. "
         f"{found.admitted} passed the gate; {found.kept} {'is' if found.kept == 1 else 'are'} in the tree, "
-        f"{proven} a lift beyond chance."
+        f"{found.validated or 'none'} of them with a lift beyond chance."
     )
 
 
@@ -137,7 +201,7 @@ def progress(report: Report) -> str:
     epoch = f", in epoch {report.epochs[-1].number}{planned}" if report.epochs else ""
     reached = f"The last step done: {report.last}." if report.last else "No step is done yet."
     running = [f"Under way: {score.step}, {counted(score.problems, 'problem')} done." for score in report.under_way]
-    return " ".join((f"Not finished{epoch}.", reached, *running, "The same command goes on from here."))
+    return " ".join((f"Not finished{epoch}.", reached, *running, "The same command resumes it."))
 
 
 def report_json(report: Report) -> str:
@@ -145,91 +209,23 @@ def report_json(report: Report) -> str:
     return TypeAdapter(Report).dump_json(report).decode()
 
 
-class _Lenient(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+def _under_way(steps: DoneSteps) -> Iterator[RunScore]:
+    done = {line.step.folder for line in steps.lines}
+    for folder in sorted(path.parent for path in steps.folder.glob("*/traces.jsonl")):
+        if folder.name not in done:
+            totals = RunTotals.of(records_of(folder), folder.name)
+            yield RunScore(step=StepName("", folder.name.replace("-", " ")), **dict(totals))
 
 
-class _Config(_Lenient):
-    model: str = ""
-
-
-class _Train(_Lenient):
-    problems: int = 0
-
-
-class _Manifest(_Lenient):
-    config: _Config = _Config()
-    teacher: str | None = None
-    train: _Train = _Train()
-    settings: dict[str, JsonValue] = {}
-
-
-class _RoleBill(_Lenient):
-    calls: int = 0
-    failed: int | None = None
-    input: int = 0
-    cached: int = 0
-    written: int = 0
-    output: int = 0
-    usd: float | None = None
-
-
-class _Bill(_Lenient):
-    roles: dict[str, _RoleBill] = {}
-
-
-L = TypeVar("L", bound=_Lenient)
-
-
-def _lenient(path: Path, kind: type[L]) -> L:
-    """What a file says, as far as it can be read."""
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return kind()
-
-
-def _planned(manifest: _Manifest) -> int:
-    epochs = manifest.settings.get("epochs")
-    return epochs if isinstance(epochs, int) else 0
-
-
-def _under_way(steps: Steps) -> Iterator[Score]:
-    done = {str(line.step).replace(" ", "-") for line in steps.lines}
-    for path in sorted(steps.folder.glob("*/traces.jsonl")):
-        name = path.parent.name
-        if name not in done:
-            records = records_of(path.parent)
-            right = sum(bool(record.correct) for record in records)
-            past = sum(bool(record.recalls) for record in records)
-            calls = sum(record.paper_calls for record in records)
-            yield Score(Step("", name.replace("-", " ")), len(records), right, past, calls)
-
-
-def _branches(tree: EpistemicTree) -> tuple[Branch, ...]:
+def _domains(tree: EpistemicTree) -> Iterator[DomainCards]:
     """The tree by domain, `universal` last. A card of two domains is in both."""
     named = [(domain.name, domain.description, domain.share) for domain in tree.domains]
-    every = [*named, (UNIVERSAL, "read with every domain", None)] if named else []
-    return tuple(Branch(name, about, share, _leaves(name, tree)) for name, about, share in every)
+    for name, about, share in [*named, (UNIVERSAL, "read with every domain", None)] if named else ():
+        here = [card for card in tree if name in card.domain_tags]
+        yield DomainCards(name, about, share, tuple(CardTotals.of(here, kind) for kind in Difficulty))
 
 
-def _leaves(domain: str, tree: EpistemicTree) -> tuple[Leaf, ...]:
-    here = [card for card in tree if domain in card.domain_tags]
-    return tuple(_leaf(kind, [card for card in here if card.difficulty_tag is kind]) for kind in Difficulty)
-
-
-def _leaf(difficulty: Difficulty, cards: list[Card]) -> Leaf:
-    shown = [card for card in cards if is_shown(card)]
-    return Leaf(
-        difficulty=difficulty,
-        shown=len(shown),
-        validated=sum(card.status is Status.VALIDATED for card in shown),
-        retired=len(cards) - len(shown),
-        tokens=sum(map(estimate, shown)),
-    )
-
-
-def _stories(tree: EpistemicTree, steps: Steps, epochs: Sequence[Epoch]) -> tuple[CardStory, ...]:
+def _stories(tree: EpistemicTree, steps: DoneSteps, epochs: Sequence[Epoch]) -> tuple[CardStory, ...]:
     fires: dict[str, Fire] = {}
     lifts: dict[str, list[Measured]] = {}
     for epoch in steps.epochs:
@@ -238,23 +234,8 @@ def _stories(tree: EpistemicTree, steps: Steps, epochs: Sequence[Epoch]) -> tupl
             for lift in impact.lifts:
                 lifts.setdefault(lift.card_id, []).append(Measured(epoch, lift))
     revised = [each for epoch in epochs for each in epoch.revised]
-    told = [
-        CardStory(
-            card=card,
-            fire=fires.get(card.card_id),
-            lifts=tuple(lifts.get(card.card_id, ())),
-            revisions=tuple(each for each in revised if each.card_id == card.card_id),
-        )
-        for card in tree
-    ]
-    return tuple(sorted(told, key=_worth))
-
-
-def _worth(story: CardStory) -> tuple[bool, float, str]:
-    return story.lift is None, -story.lift.lift.effect if story.lift else 0.0, story.card.card_id
-
-
-def _costs(folder: Path) -> tuple[Cost, ...]:
-    kept = next((path for name in ("bill.json", "ledger.json") if (path := folder / name).exists()), None)
-    roles = _lenient(kept, _Bill).roles if kept else {}
-    return tuple(Cost(role=role, **dict(used)) for role, used in roles.items())
+    stories = []
+    for card in tree:
+        name, wanted = card.card_id, tuple(each for each in revised if each.card_id == card.card_id)
+        stories.append(CardStory(card, fires.get(name), tuple(lifts.get(name, ())), wanted))
+    return tuple(sorted(stories, key=lambda s: (-s.lift.lift.effect if s.lift else math.inf, s.card.card_id)))

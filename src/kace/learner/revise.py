@@ -1,37 +1,37 @@
-"""ReflectAndReviseCards: what a curator would change about a domain's cards, checked before anything changes."""
+"""Domain revision: what a curator is shown of a domain's cards, what it would change, and what code says to that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from enum import StrEnum
+from typing import NamedTuple
 
 from kace.errors import DataError
-from kace.learner.blocks import BadBlock, Block, Grammar, read_blocks
-from kace.learner.commit import Look
-from kace.learner.failure import Failure
-from kace.learner.propose import malformed, system
-from kace.learner.teacher import Reading
-from kace.learner.verdicts import Kept, Refused
-from kace.learner.ward import Ward, failures_page, labels, ward_page
+from kace.learner.blocks import Block, CardRefusal, Grammar, read_blocks
+from kace.learner.commit import InterimAnalysis
+from kace.learner.effects import Fire, Impact, Lift
+from kace.learner.propose import AdmissionContext, FailedProblem, Screen, numbered
+from kace.learner.steps import Kept
+from kace.learner.teacher import Reading, instructions, read_each
 from kace.redact import one_line
-from kace.retrieval.fence import neutral
+from kace.retrieval.fence import fenced, neutral, quoted_line
 from kace.retrieval.prompt import template
-from kace.tree.card import Card, CardError, Difficulty, Status, card_of
+from kace.solver.tiers import TierName
+from kace.tree.card import UNIVERSAL, Card, CardError, Difficulty, Status, card_of
 from kace.tree.card_text import with_examples
 from kace.tree.changes import Change, Deprecate, Edit, Relocate, applied
 from kace.tree.tree import EpistemicTree
 
-__all__ = ["Action", "Revision", "Revisions", "Ward", "changes", "refine", "removes_only", "revise"]
-
 MOST_GAPS = 20
 REASON_CHARS = 300
+MOST_PROBLEMS = 30
+"""Problems shown in full; the rest are counted."""
+MOST_ATTEMPTS = 2
+PROBLEM_CHARS, TAIL_CHARS = 2_000, 600
+MOST_LABELS = 12
 
 REVISION = Grammar(
-    "revision",
-    name="id",
-    required=("id", "action", "reason"),
-    optional=("difficulty", "domains", "routing", "payload"),
-    text="payload",
+    "revision", "id", ("id", "action", "reason"), ("difficulty", "domains", "routing", "payload"), text="payload"
 )
 GAP = Grammar("gap", name="", required=("text",), text="text")
 
@@ -63,35 +63,59 @@ class Revisions(Kept):
     revisions: tuple[Revision, ...] = ()
     gaps: tuple[str, ...] = ()
     """What no card could be edited to cover, for the next epoch's new cards."""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[CardRefusal, ...] = ()
     """Revisions that were not made. Their cards stay as they were."""
 
 
-class _Unfit(Exception):
-    """A revision that cannot be made."""
+class DomainRevision(NamedTuple):
+    """The cards of a domain under one curator, with everything known about them."""
 
-    def __init__(self, card_id: str, rule: str, reason: str) -> None:
-        super().__init__(reason)
-        self.refused = Refused(card_id=card_id, by="code", rule=rule, reason=reason)
-
-
-async def revise(ward: Ward) -> Revisions:
-    """Ask the curator about every card of a ward. No card: nothing is asked."""
-    return await _ask(ward, system("revise"), ward_page(ward)) if ward.cards else Revisions()
+    domain: str
+    """`universal` for the cards that every domain reads."""
+    cards: tuple[Card, ...]
+    impact: Impact
+    failed: tuple[FailedProblem, ...]
 
 
-async def refine(ward: Ward, before: Revisions, look: Look, still_wrong: tuple[Failure, ...]) -> Revisions:
-    """Ask again, with what the rerun made of the last revisions in view. The reply replaces them."""
-    if not ward.cards:
+class LastTry(NamedTuple):
+    """Revisions that a rerun did not bear out."""
+
+    revisions: Revisions
+    found: InterimAnalysis
+    still_wrong: tuple[FailedProblem, ...]
+
+
+async def revise(domain: DomainRevision, last: LastTry | None, context: AdmissionContext) -> Revisions:
+    """Ask the curator about every card of a domain. No card: nothing is asked.
+
+    After a last try, what the rerun made of it is in view, and the reply replaces it. The screen of the context is what
+    code holds against a card with another text or another place.
+    """
+    if not domain.cards:
         return Revisions()
-    user = "\n\n".join((ward_page(ward), _tried(before), _seen(look), failures_page("Wrong in the rerun", still_wrong)))
-    return await _ask(ward, f"{system('revise')}\n\n{template('teacher/refine')}", user)
+    system, user = instructions("cards", "revise"), _page(domain, context.epoch)
+    if last:
+        system = f"{system}\n\n{template('teacher/refine')}"
+        user = "\n\n".join((user, *_tried(last), _failures("Wrong in the rerun", last.still_wrong)))
+    reading = await context.teacher.ask(context.name, system, user, lambda reply: _read(reply, domain, context.screen))
+    found = tuple(reading.found.values())
+    return Revisions(
+        revisions=tuple(thing for thing in found if isinstance(thing, Revision)),
+        gaps=tuple(thing for thing in found if isinstance(thing, str))[:MOST_GAPS],
+        refused=tuple(bad.refusal() for bad in reading.bad),
+    )
 
 
 def changes(tree: EpistemicTree, revisions: Revisions) -> tuple[Change, ...]:
     """The revisions as changes to a tree. One that the tree does not bear, such as of a card now gone, is left out."""
-    wanted = (_change(tree, revision) for revision in revisions.revisions if revision.card_id in tree)
-    return tuple(change for change in wanted if change is not None and _borne(tree, change))
+    wanted: list[Change] = []
+    for revision in revisions.revisions:
+        try:
+            change = _change(tree.card(revision.card_id), revision) if revision.card_id in tree else None
+            wanted += [change] if change and applied(tree, change) != tree else []
+        except DataError:  # also of a card that would break a rule
+            continue
+    return tuple(wanted)
 
 
 def removes_only(revisions: Revisions) -> bool:
@@ -119,150 +143,150 @@ def revised(card: Card, revision: Revision) -> Card:
     return card_of(record)
 
 
-async def _ask(ward: Ward, system: str, user: str) -> Revisions:
-    unfit: dict[tuple[str, str], Refused] = {}
-    teacher = ward.lesson.teacher
-    reading = await teacher.ask(ward.lesson.name, system, user, lambda reply: _read(reply, ward, unfit))
-    found = tuple(reading.found.values())
-    return Revisions(
-        revisions=tuple(thing for thing in found if isinstance(thing, Revision)),
-        gaps=tuple(thing for thing in found if isinstance(thing, str))[:MOST_GAPS],
-        refused=tuple(unfit.get((bad.name, bad.reason)) or malformed(bad) for bad in reading.bad),
-    )
-
-
-def _read(reply: str, ward: Ward, unfit: dict[tuple[str, str], Refused]) -> Reading[Revision | str]:
-    """The revisions and gaps of a reply. Why code refused one is noted in `unfit`."""
-    blocks, bad = read_blocks(reply, REVISION)
-    gaps, bad_gaps = read_blocks(reply, GAP)
-    cards = {card.card_id: card for card in ward.cards}
-    found: dict[str, Revision | str] = {}
-    refused = [*bad, *bad_gaps]
-    for block in blocks:
-        try:
-            revision = _revision(block, cards, ward)
-            found[revision.card_id] = revision
-        except _Unfit as error:
-            listed = BadBlock.of(block, block.fields["id"], error.refused.reason)
-            unfit[listed.name, listed.reason] = error.refused
-            refused.append(listed)
-    for gap in gaps:
-        text = one_line(gap.text, REASON_CHARS)
-        found[f"gap: {text}"] = text
-    return Reading(found, tuple(sorted(refused, key=lambda bad: bad.line)))
-
-
-def _revision(block: Block, cards: Mapping[str, Card], ward: Ward) -> Revision:
-    fields = block.fields
-    name = one_line(fields["id"], 64)
-    card = cards.get(name)
-    if card is None:
-        raise _Unfit(name, "not_here", "no card of this id is in the request; only those can be revised")
-    revision = Revision(
-        action=_action(name, fields["action"]),
-        card_id=name,
-        reason=one_line(fields["reason"], REASON_CHARS),
-        payload=block.text,
-        routing=_routing(fields.get("routing", "")),
-        difficulty=_difficulty(name, fields.get("difficulty", "")),
-        domains=tuple(fields.get("domains", "").replace(",", " ").split()),
-    )
-    if revision.action is Action.DEPRECATE:
-        _check_harm(card, ward)
-    return _bare(revision) if revision.action in (Action.KEEP, Action.DEPRECATE) else _checked(card, revision, ward)
-
-
-def _checked(card: Card, revision: Revision, ward: Ward) -> Revision:
-    """An EDIT or RELOCATE that can be made. One that writes down what is there already is a KEEP."""
-    if revision.action is Action.EDIT and not revision.payload and revision.routing is None:
-        raise _Unfit(card.card_id, "wrong_action", "an EDIT needs the whole new text under payload, or new routing")
-    if revision.action is Action.RELOCATE and revision.difficulty is None and not revision.domains:
-        raise _Unfit(card.card_id, "wrong_action", "a RELOCATE needs the new difficulty, or the new domains")
-    try:
-        after = revised(card, revision)
-    except CardError as error:
-        what = error.message.removeprefix(f"card {card.card_id!r}: ")
-        raise _Unfit(card.card_id, "card_rule", f"{what}; {error.fix}") from None
-    if after == card:
-        return _bare(revision, Action.KEEP)
-    moved = (after.difficulty_tag, after.domain_tags) != (card.difficulty_tag, card.domain_tags)
-    if moved is not (revision.action is Action.RELOCATE):
-        told = "moves the card: say RELOCATE" if moved else "leaves the card where it is: say EDIT"
-        raise _Unfit(card.card_id, "wrong_action", f"{revision.action.value} {told}, or change what you wrote")
-    if refused := ward.screen(after):
-        raise _Unfit(card.card_id, refused.rule, refused.reason)
-    return revision
-
-
-def _check_harm(card: Card, ward: Ward) -> None:
-    """A card that was proved to help goes only where it was measured to do harm. Counts of solves prove neither."""
-    harmful = any(lift.card_id == card.card_id and lift.high < 0 for lift in ward.impact.lifts)
-    if card.status is Status.VALIDATED and not harmful:
-        raise _Unfit(card.card_id, "validated", "the card has a validated lift, and no measurement says that it harms")
-
-
-def _bare(revision: Revision, action: Action | None = None) -> Revision:
-    return Revision(action=action or revision.action, card_id=revision.card_id, reason=revision.reason)
-
-
-def _action(name: str, text: str) -> Action:
-    try:
-        return Action(text.strip(" .`*").upper())
-    except ValueError:
-        known = ", ".join(action.value for action in Action)
-        raise _Unfit(name, "unknown_action", f"{one_line(text, 40)!r} is no action; use one of {known}") from None
-
-
-def _difficulty(name: str, text: str) -> Difficulty | None:
-    try:
-        return Difficulty(text.lower()) if text else None
-    except ValueError:
-        known = ", ".join(difficulty.value for difficulty in Difficulty)
-        raise _Unfit(name, "card_rule", f"{one_line(text, 40)!r} is no difficulty; use one of {known}") from None
-
-
-def _routing(text: str) -> tuple[str, ...] | None:
-    if not text:
-        return None
-    return () if text.lower() == "none" else tuple(part.strip() for part in text.split(";") if part.strip())
-
-
-def _change(tree: EpistemicTree, revision: Revision) -> Change | None:
-    card = tree.card(revision.card_id)
+def _change(card: Card, revision: Revision) -> Change | None:
     if revision.action is Action.KEEP or card.status is Status.DEPRECATED:
         return None
     if revision.action is Action.DEPRECATE:
         return Deprecate(card.card_id)
+    after = revised(card, revision)
+    rewritten = (after.payload, after.routing_conditions) != (card.payload, card.routing_conditions)
+    return Edit(after) if rewritten else Relocate(card.card_id, after.difficulty_tag, after.domain_tags)
+
+
+def _read(reply: str, domain: DomainRevision, screen: Screen) -> Reading[Revision | str]:
+    """The revisions and gaps of a reply."""
+    reading = read_each(reply, REVISION, lambda block: _revision(block, domain, screen))
+    gaps, bad_gaps = read_blocks(reply, GAP)
+    texts = [one_line(gap.text, REASON_CHARS) for gap in gaps]
+    found: dict[str, Revision | str] = {**reading.found, **{f"gap: {text}": text for text in texts}}
+    return Reading(found, tuple(sorted((*reading.bad, *bad_gaps), key=lambda bad: bad.line)))
+
+
+def _revision(block: Block, domain: DomainRevision, screen: Screen) -> Revision | CardRefusal:
+    """What a block decides; an EDIT or RELOCATE that writes down what is there already is a KEEP."""
+    fields, name = block.fields, block.fields["id"]
+
+    def unfit(rule: str, reason: str) -> CardRefusal:
+        return CardRefusal.by_code(name, rule, reason)
+
+    card = next((card for card in domain.cards if card.card_id == name), None)
+    if card is None:
+        return unfit("not_here", "no card of this id is in the request; only those can be revised")
+    action = next((each for each in Action if each == fields["action"].strip(" .`*").upper()), None)
+    if action is None:
+        return unfit("unknown_action", _no(Action, fields["action"]))
+    given = fields.get("difficulty", "")
+    difficulty = next((each for each in Difficulty if each == given.lower()), None)
+    if given and difficulty is None:
+        return unfit("card_rule", _no(Difficulty, given))
+    routing = fields.get("routing", "")
+    parts = () if routing.lower() == "none" else tuple(part.strip() for part in routing.split(";") if part.strip())
+    bare = Revision(action=action, card_id=name, reason=one_line(fields["reason"], REASON_CHARS))
+    if action is Action.DEPRECATE:
+        # A card that was proved to help goes only where it was measured to do harm. Counts of solves prove neither.
+        harmful = any(lift.card_id == name and lift.high < 0 for lift in domain.impact.lifts)
+        proved = card.status is Status.VALIDATED and not harmful
+        return (
+            unfit("validated", "the card has a validated lift, and no measurement says that it harms")
+            if proved
+            else bare
+        )
+    if action is Action.KEEP:
+        return bare
+    told = {"payload": block.text, "routing": parts if routing else None, "difficulty": difficulty}
+    domains = tuple(fields.get("domains", "").replace(",", " ").split())
+    return _checked(card, bare.model_copy(update={**told, "domains": domains}), screen, unfit)
+
+
+def _checked(
+    card: Card, revision: Revision, screen: Screen, unfit: Callable[[str, str], CardRefusal]
+) -> Revision | CardRefusal:
+    """An EDIT or RELOCATE that can be made."""
+    if revision.action is Action.EDIT and not revision.payload and revision.routing is None:
+        return unfit("wrong_action", "an EDIT needs the whole new text under payload, or new routing")
+    if revision.action is Action.RELOCATE and revision.difficulty is None and not revision.domains:
+        return unfit("wrong_action", "a RELOCATE needs the new difficulty, or the new domains")
     try:
         after = revised(card, revision)
-    except CardError:
-        return None
-    placed = Relocate(card.card_id, after.difficulty_tag, after.domain_tags)
-    rewritten = (after.payload, after.routing_conditions) != (card.payload, card.routing_conditions)
-    return Edit(after) if rewritten else placed
+    except CardError as error:
+        return unfit("card_rule", f"{error.message.removeprefix(f'card {card.card_id!r}: ')}; {error.fix}")
+    if after == card:
+        return Revision(action=Action.KEEP, card_id=card.card_id, reason=revision.reason)
+    moved = (after.difficulty_tag, after.domain_tags) != (card.difficulty_tag, card.domain_tags)
+    if moved is not (revision.action is Action.RELOCATE):
+        meant = "moves the card: say RELOCATE" if moved else "leaves the card where it is: say EDIT"
+        return unfit("wrong_action", f"{revision.action.value} {meant}, or change what you wrote")
+    refused = screen(after)
+    return unfit(refused.rule, refused.reason) if refused else revision
 
 
-def _borne(tree: EpistemicTree, change: Change) -> bool:
-    try:
-        return applied(tree, change) != tree
-    except DataError:
-        return False
+def _no(kind: type[StrEnum], given: str) -> str:
+    return f"{one_line(given, 40)!r} is no {kind.__name__.lower()}; use one of {', '.join(kind)}"
 
 
-def _tried(before: Revisions) -> str:
-    lines = [f"- {r.card_id}: {r.action.value}. {neutral(r.reason)}" for r in before.revisions]
-    refused = [f"- {neutral(r.card_id)}: not made. {neutral(r.reason)}" for r in before.refused]
-    texts = [f"{r.card_id} was tried as:\n{neutral(r.payload)}" for r in before.revisions if r.payload]
-    return "\n\n".join(("\n".join(("# Your last revisions", *lines, *refused)), *texts))
+def _page(of: DomainRevision, epoch: int) -> str:
+    """The cards with their figures, then the problems still wrong."""
+    fires = {fire.card_id: fire for fire in of.impact.fires}
+    lifts = {lift.card_id: lift for lift in of.impact.lifts}
+    where = "every domain" if of.domain == UNIVERSAL else neutral(of.domain)
+    head = f"Domain: {where}\nThis epoch: {epoch}\nCards: {len(of.cards)}"
+    cards = (_card(card, fires.get(card.card_id), lifts.get(card.card_id)) for card in of.cards)
+    return "\n\n".join((head, *cards, _failures("Problems still wrong", of.failed)))
 
 
-def _seen(look: Look) -> str:
-    return "\n".join(
-        (
-            "# The rerun",
-            f"Solves compared: {look.n}. Lift: {100 * look.lift:+.1f} points, p {look.p:.3f}.",
-            f"Right only with your revisions: {labels(look.gained)}.",
-            f"Wrong only with your revisions: {labels(look.lost)}.",
-            f"Not committed: {neutral(look.reason)}.",
-        )
+def _card(card: Card, fire: Fire | None, lift: Lift | None) -> str:
+    head = (
+        f"id: {card.card_id}",
+        f"difficulty: {card.difficulty_tag.value}",
+        f"domains: {' '.join(card.domain_tags)}",
+        f"routing: {'; '.join(card.routing_conditions) or 'none'}",
+        f"status: {card.status.value}, introduced in epoch {card.provenance.epoch_introduced}",
+        f"payload:\n{card.payload}",
     )
+    fired, measured = "Fired: never.", "Lift: not measured."
+    if fire and fire.n_shown:
+        tiers = ", ".join(f"{tier.value} {fire.tiers[tier]}" for tier in TierName if tier in fire.tiers)
+        counts = f"n_shown {fire.n_shown}, shown_correct {fire.shown_correct}, shown_wrong {fire.shown_wrong}"
+        fired = f"Fired: {counts} ({tiers}). Problems: {_labels(fire.problems)}."
+    if lift:
+        interval = f"{100 * lift.effect:+.1f} points [{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
+        counts = f"{lift.shown} with the card, {lift.hidden} without, {lift.problems} problems"
+        measured = f"Lift: {interval} of right attempts, {counts}."
+    return "\n".join((fenced("card", "\n".join(head)), fired, measured))
+
+
+def _failures(title: str, failed: tuple[FailedProblem, ...]) -> str:
+    """Problems that no tier delivered, the first ones in full."""
+    lines = [f"# {title}: {len(failed)}"]
+    for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
+        label = f", {_labels((failure.problem.name,))}"
+        parts = [numbered(number, failure.problem, PROBLEM_CHARS, label, "none"), failure.outcome]
+        for attempt in failure.attempts[:MOST_ATTEMPTS]:
+            answer = quoted_line(attempt.answer or "none")
+            parts.append(f"Wrong attempt at {attempt.tier.value}, answer {answer}. It ends:")
+            parts.append(fenced("attempt", attempt.tail[-TAIL_CHARS:] or "(no text)"))
+        lines.append("\n".join(parts))
+    if len(failed) > MOST_PROBLEMS:
+        lines.append(f"And {len(failed) - MOST_PROBLEMS} more.")
+    return "\n\n".join(lines)
+
+
+def _tried(last: LastTry) -> tuple[str, ...]:
+    """The last revisions, the texts that were tried, and what the rerun made of them."""
+    before, found = last.revisions, last.found
+    lines = [f"- {r.card_id}: {r.action.value}. {neutral(r.reason)}" for r in before.revisions]
+    lines += [f"- {neutral(r.card_id)}: not made. {neutral(r.reason)}" for r in before.refused]
+    texts = [f"{r.card_id} was tried as:\n{neutral(r.payload)}" for r in before.revisions if r.payload]
+    seen = (
+        "# The rerun",
+        f"Solves compared: {found.n}. Lift: {100 * found.lift:+.1f} points, p {found.p:.3f}.",
+        f"Right only with your revisions: {_labels(found.gained)}.",
+        f"Wrong only with your revisions: {_labels(found.lost)}.",
+        f"Not committed: {neutral(found.reason)}.",
+    )
+    return "\n".join(("# Your last revisions", *lines)), *texts, "\n".join(seen)
+
+
+def _labels(names: tuple[str, ...]) -> str:
+    shown = [neutral(one_line(name, 60)) for name in names[:MOST_LABELS]]
+    return ", ".join((*shown, f"{len(names) - MOST_LABELS} more") if len(names) > MOST_LABELS else shown) or "none"

@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
-from kace.config import PAPER, Config
+from kace.config import Config
+from kace.datasets.loader import ALL, Dataset
 from kace.errors import DataError, UsageError
+from kace.evaluation.arm import Arm, row_of
+from kace.evaluation.compare import Comparison, compare, compare_all, p_text
+from kace.evaluation.metrics import metrics_of
+from kace.evaluation.trial import Trial, solve_trial
 from kace.io import lock_folder
-from kace.learner.selection import Outing, Selection, ValidationSet, decide, rows_of
+from kace.learner.steps import Kept, LearnManifest
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
-from kace.problem import Problem
+from kace.problem import Problem, problems_hash
 from kace.redact import public_url
 from kace.solver.ladder import Observer
-from kace.solver.run import Run, manifest_of, solve_all
-from kace.solver.session import Session, open_library, open_session
-from kace.solver.solution import Solution
-from kace.solver.trace import SolveRecord
+from kace.solver.manifest import manifest_of, modern_config
+from kace.solver.records import Solution
+from kace.solver.run import Run
+from kace.solver.session import Session, open_session
+from kace.tree.card import Status
 from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import EpistemicTree
 
-AUTHOR = "kace select"
+AUTHOR = "kace learn select"
 URLS = ("base_url", "anthropic_base_url", "teacher_base_url")
-
-_SNAPSHOT = re.compile(r"epoch-([1-9][0-9]*)\.jsonl")
-
-
-class Train(BaseModel):
-    """The training set, as the learner recorded it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    problems: int
-    ids: tuple[str, ...]
+SNAPSHOTS = "snapshots"
 
 
-class Learned(BaseModel):
-    """What a selection needs of the learner's own record."""
-
-    model_config = ConfigDict(frozen=True)
-
-    config: dict[str, JsonValue]
-    train: Train
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class EpochTree(NamedTuple):
     """An epoch and its tree; epoch 0 has none: it is the ladder alone."""
 
     epoch: int
@@ -63,81 +49,120 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """What every candidate solves, and where the runs are kept."""
+class Validation:
+    """What every epoch solves, and where the runs are kept."""
 
     folder: Path
     problems: tuple[Problem, ...]
     config: Config
-    seeds: tuple[int, ...]
+    seeds: int = 1
+    """How many, from the configured one on."""
+
+    def run_folder(self, epoch: EpochTree) -> Path:
+        """Where an epoch's run is kept: the same for the same first seed, however many seeds are asked for."""
+        return self.folder / (f"epoch-{epoch.epoch}" + (f"-seed-{self.config.seed}" if self.config.seed else ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One candidate's run on one seed."""
-
-    candidate: Candidate
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The run's directory: the same for the same epoch and seed, however many seeds are asked for."""
-        return f"epoch-{self.candidate.epoch}" + (f"-seed-{self.seed}" if self.seed else "")
-
-
-class Spectator(Observer, Protocol):
+class SelectObserver(Observer, Protocol):
     """Hears how the runs go."""
 
-    def trying(self, trial: Trial, problems: int, done: Sequence[SolveRecord]) -> None:
-        """A run begins, with some of its problems solved before."""
+    def run_started(self, epoch: EpochTree, solves: int, done: Sequence[Solution]) -> None:
+        """A run begins, with some of its solves made before."""
 
-    def tried(self, trial: Trial, records: Sequence[SolveRecord]) -> None:
+    def run_done(self, epoch: EpochTree, arm: Arm) -> None:
         """A run is complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What all runs share."""
+class Against(Kept):
+    """One epoch against another, solve by solve."""
 
-    session: Session
-    calls: CallStore
-    spectator: Spectator | None
+    gained: int
+    lost: int
+    p: float
+    """Two-sided and exact: McNemar's test with one seed; with several, a problem's seeds flip sign together."""
 
 
-def read_learned(tree: Path) -> Learned:
+class EpochRow(Kept):
+    """One epoch, its tree by content hash, and how it did against the ladder alone and the epoch before."""
+
+    epoch: int
+    tree: str | None
+    cards: int
+    right: int
+    n: int
+    low: float
+    high: float
+    ladder: Against | None
+    previous: Against | None
+    calls: float
+    """A problem, by the paper's count."""
+    card_tokens: float
+    """A solve, over all it read of the tree; one that left at ES read nothing."""
+    failed: int
+    """Solves that lost a call to the provider."""
+
+    @property
+    def accuracy(self) -> float:
+        """The share of solves with the right answer."""
+        return self.right / self.n
+
+
+class ValidationSet(Kept):
+    """The problems it was decided on, known by content."""
+
+    problems: int
+    hash: str
+    ids: tuple[str, ...]
+
+
+class Selection(Kept):
+    """The decision, with everything it rests on."""
+
+    v: Literal[1] = 1
+    epoch: int
+    tree: str | None
+    """Where the chosen tree lies inside the learned one; nothing where the ladder alone did best."""
+    p: float | None
+    """Against the ladder alone, adjusted for the choice among the epochs; nothing where that is what was chosen."""
+    said: str
+    rows: tuple[EpochRow, ...]
+    seeds: tuple[int, ...]
+    validation: ValidationSet
+    config: dict[str, JsonValue]
+
+
+def read_learned(tree: Path) -> LearnManifest:
     """The learner's record in a tree that `kace learn` made."""
     path = tree / "learn" / "learn.json"
     try:
-        return Learned.model_validate_json(path.read_bytes())
+        learned = LearnManifest.model_validate_json(path.read_bytes())
     except OSError:
         raise UsageError(f"{tree} is no tree that kace learn made", fix="name the --out of kace learn") from None
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DataError(f"{path}: {where}: {first['msg'].lower()}", fix="was it edited? learn the tree again") from None
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+    else:
+        wrong = "train.ids: field required" if learned.train.ids is None else ""
+    if wrong:
+        raise DataError(f"{path}: {wrong}", fix="was it edited? learn the tree again")
+    return learned
 
 
-def candidates(tree: Path) -> tuple[Candidate, ...]:
+def epochs_of(tree: Path) -> tuple[EpochTree, ...]:
     """The ladder alone, then every epoch there is a snapshot of."""
-    matches = (_SNAPSHOT.fullmatch(path.name) for path in (tree / "snapshots").glob("epoch-*.jsonl"))
-    epochs = sorted(int(match[1]) for match in matches if match)
-    if not epochs:
+    matches = (re.fullmatch(r"epoch-([1-9][0-9]*)\.jsonl", path.name) for path in (tree / SNAPSHOTS).glob("epoch-*"))
+    names = {int(match[1]): match[0] for match in matches if match}
+    if not names:
         raise UsageError(f"{tree} has no snapshot of an epoch", fix="finish an epoch first: kace learn --out TREE")
-    found = [Candidate(epoch, open_tree(tree / snapshot(epoch))) for epoch in epochs]
-    return (Candidate(0, None), *found)
+    found = (EpochTree(epoch, open_tree(tree / SNAPSHOTS / name)) for epoch, name in sorted(names.items()))
+    return (EpochTree(0, None), *found)
 
 
-def snapshot(epoch: int) -> str:
-    """Where an epoch's tree lies inside the learned one."""
-    return f"snapshots/epoch-{epoch}.jsonl"
-
-
-def solver_settings(learned: Learned, given: Mapping[str, object], ambient: Config) -> dict[str, object]:
+def solver_settings(learned: LearnManifest, given: Mapping[str, object], ambient: Config) -> dict[str, object]:
     """The learner's settings of the solver, and over them those given now."""
-    unknown = next((name for name in learned.config if name not in Config.model_fields), None)
-    if unknown is not None:
+    kept = modern_config(learned.config)
+    if unknown := next((name for name in kept if name not in Config.model_fields), ""):
         raise DataError(f"learn.json has the setting '{unknown}', which this kace does not know", fix="upgrade kace")
-    kept: dict[str, object] = {**PAPER, **learned.config}  # what a manifest does not say, it is older than
     for name in URLS:
         # A manifest has no credentials: the same address where they are at hand is the better one.
         here = getattr(ambient, name)
@@ -149,93 +174,79 @@ def solver_settings(learned: Learned, given: Mapping[str, object], ambient: Conf
     return {**kept, **wanted}
 
 
-def check_validation(problems: Sequence[Problem], learned: Learned) -> None:
+def check_validation(problems: Sequence[Problem], learned: LearnManifest) -> None:
     """Refuse problems that cannot be graded, and any that the tree was learned from."""
     bare = next((problem for problem in problems if problem.answer is None), None)
     if bare is not None:
         raise DataError(f"validation problem {bare.name!r} has no answer", fix="every one needs its answer")
-    trained = frozenset(learned.train.ids)
-    shared = [problem.name for problem in problems if problem.id in trained]
-    if shared:
+    trained = frozenset(learned.train.ids or ())
+    if shared := [problem.name for problem in problems if problem.id in trained]:
         raise DataError(
-            f"{len(shared)} of {len(problems)} validation problems stand in the training set, such as {shared[0]!r}",
+            f"{len(shared)} of {len(problems)} validation problems appear in the training set, such as {shared[0]!r}",
             fix="remove them: a tree looks better on what it was learned from",
         )
 
 
-async def hold(
-    contest: Contest,
-    entered: Sequence[Candidate],
+async def try_epochs(
+    validation: Validation,
+    epochs: Sequence[EpochTree],
     *,
     model: ChatModel | None = None,
-    spectator: Spectator | None = None,
-) -> tuple[Outing, ...]:
-    """Every candidate's records. What was solved before is read, and no call is paid for twice."""
+    observer: SelectObserver | None = None,
+) -> tuple[Arm, ...]:
+    """Every epoch's solves. What was solved before is read, no call is paid for twice, and one budget holds for all."""
     with ExitStack() as held:
-        held.callback(os.close, lock_folder(contest.folder))
-        calls = CallStore(contest.folder / "calls")
+        held.callback(os.close, lock_folder(validation.folder))
+        calls = CallStore(validation.folder / "calls")
         held.callback(calls.close)
-        async with open_session(contest.config, calls=calls, model=model, observer=spectator) as session:
-            stage = Stage(session, calls, spectator)
-            outings = []
-            for candidate in entered:
-                records: list[SolveRecord] = []
-                for seed in contest.seeds:
-                    records += await _run(Trial(candidate, seed), contest, stage)
-                outings.append(Outing(candidate.epoch, candidate.tree, tuple(records)))
-    return tuple(outings)
+        async with open_session(validation.config, calls=calls, model=model, observer=observer) as session:
+            return tuple([await _arm(epoch, validation, session, calls, observer) for epoch in epochs])
 
 
-async def _run(trial: Trial, contest: Contest, stage: Stage) -> tuple[SolveRecord, ...]:
-    """The records of a trial, in the order of the problems."""
-    session, spectator = stage.session, stage.spectator
-    config = contest.config.model_copy(update={"seed": trial.seed})
-    tree, problems = trial.candidate.tree, contest.problems
-    library = None if tree is None else open_library(tree, session.classifier, config)
-    kit = replace(session.kit, seed=trial.seed, library=library)
-    with _opened(contest.folder / trial.name, manifest_of(config, tree), stage.calls) as run:
-        done = {problem.id: run.finished(problem, trial.seed) for problem in problems}
-        todo = [problem for problem in problems if done[problem.id] is None]
-        if spectator:
-            spectator.trying(trial, len(problems), [record for record in done.values() if record])
-
-        def keep(solution: Solution) -> None:
-            run.keep(solution)
-
-        await solve_all(todo, kit, session.window, keep)
-        last = {record.problem: record for record in run.records() if record.seed == trial.seed}
-        records = tuple(last[problem.id] for problem in problems)
-    if spectator:
-        spectator.tried(trial, records)
-    return records
-
-
-def _opened(folder: Path, manifest: dict[str, object], calls: CallStore) -> Run:
-    try:
-        return Run(folder, manifest, calls=calls)
+async def _arm(
+    epoch: EpochTree, validation: Validation, session: Session, calls: CallStore, observer: SelectObserver | None
+) -> Arm:
+    problems, config = validation.problems, validation.config
+    data = Dataset("validation", ALL, problems, problems_hash(problems), "the validation problems")
+    trial = Trial("tiered" if epoch.tree is None else "kace", data, config, validation.seeds, epoch.tree)
+    wanted = [(problem, trial.config.seed + number) for number in range(trial.seeds) for problem in problems]
+    try:  # held to the solver and the tree alone: further problems and seeds may join
+        opened = Run(validation.run_folder(epoch), manifest_of(config, trial.tree), calls=calls)
     except UsageError as error:
-        raise UsageError(
-            error.message, fix=f"repeat those settings, or remove {folder.parent} to select with others"
-        ) from None
+        fix = f"repeat those settings, or remove {validation.folder} to select with others"
+        raise UsageError(error.message, fix=fix) from None
+    with opened as run:
+        if observer:
+            done = [record for problem, seed in wanted if (record := run.finished(problem, seed))]
+            observer.run_started(epoch, len(wanted), done)
+        await solve_trial(trial, run, session)
+        asked = {(problem.id, seed) for problem, seed in wanted}
+        rows = (row_of(record) for record in run.records() if (record.problem, record.seed) in asked)
+        arm = Arm(f"epoch {epoch.epoch}", tuple(sorted(rows, key=lambda row: (row.problem, row.seed))), {})
+    if observer:
+        observer.run_done(epoch, arm)
+    return arm
 
 
-def selection_of(contest: Contest, outings: Sequence[Outing]) -> Selection:
-    """The decision that the records bear out."""
-    rows = rows_of(outings)
-    verdict = decide(rows, len(contest.problems))
+def selection_of(validation: Validation, epochs: Sequence[EpochTree], arms: Sequence[Arm]) -> Selection:
+    """The epoch with the highest accuracy, the smaller one where two are equal. The first arm is the ladder alone."""
+    ladder = compare_all(arms[0], arms[1:])
+    rows = [_row(epochs[0], arms[0], None, None)]
+    for (before, arm), epoch, found in zip(pairwise(arms), epochs[1:], ladder, strict=True):
+        rows.append(_row(epoch, arm, _against(arms[0], arm, found), _against(before, arm, compare(before, arm))))
+    ranked = sorted(rows, key=lambda row: (-row.right, row.epoch))
+    best, problems, first = ranked[0], validation.problems, validation.config.seed
+    chosen = ladder[rows.index(best) - 1] if best.epoch else None
+    ids = tuple(problem.id for problem in problems)
     return Selection(
-        epoch=verdict.epoch,
-        tree=snapshot(verdict.epoch) if verdict.epoch else None,
-        p=verdict.p,
-        said=verdict.said,
-        rows=rows,
-        seeds=contest.seeds,
-        validation=ValidationSet(
-            problems=len(contest.problems),
-            hash=_set_hash(contest.problems),
-            ids=tuple(problem.id for problem in contest.problems),
-        ),
-        config=json.loads(json.dumps(manifest_of(contest.config)["config"])),
+        epoch=best.epoch,
+        tree=f"{SNAPSHOTS}/epoch-{best.epoch}.jsonl" if best.epoch else None,
+        p=chosen.adjusted if chosen else None,
+        said=_said(best if chosen else ranked[1], chosen, len(problems)),
+        rows=tuple(rows),
+        seeds=tuple(range(first, first + validation.seeds)),
+        validation=ValidationSet(problems=len(problems), hash=problems_hash(problems), ids=ids),
+        config=json.loads(json.dumps(manifest_of(validation.config)["config"])),
     )
 
 
@@ -253,7 +264,42 @@ def keep_tree(out: Path, tree: EpistemicTree | None, note: str) -> str:
     return store.freeze(author=AUTHOR)
 
 
-def _set_hash(problems: Sequence[Problem]) -> str:
-    """The content hash of a set of labelled problems, in their order."""
-    content = [[problem.id for problem in problems], [problem.answer for problem in problems]]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+def _row(epoch: EpochTree, arm: Arm, ladder: Against | None, previous: Against | None) -> EpochRow:
+    found = metrics_of(arm)
+    assert found.wilson is not None, "every validation problem has its answer"
+    return EpochRow(
+        epoch=epoch.epoch,
+        tree=None if epoch.tree is None else epoch.tree.content_hash(),
+        cards=sum(card.status is not Status.DEPRECATED for card in epoch.tree or ()),
+        right=sum(seed.right for seed in found.seeds),
+        n=found.solves,
+        low=found.wilson.low,
+        high=found.wilson.high,
+        ladder=ladder,
+        previous=previous,
+        calls=found.paper_calls,
+        card_tokens=found.card_tokens.read if found.card_tokens else 0.0,
+        failed=found.failed,
+    )
+
+
+def _against(base: Arm, other: Arm, found: Comparison) -> Against:
+    before = {(row.problem, row.seed): bool(row.correct) for row in base.rows}
+    changes = [bool(row.correct) - before[row.problem, row.seed] for row in other.rows]
+    return Against(gained=changes.count(1), lost=changes.count(-1), p=found.p)
+
+
+def _said(row: EpochRow, found: Comparison | None, problems: int) -> str:
+    """The chosen epoch against no tree; or that no epoch did better, with the nearest one."""
+    gained, lost = (row.ladder.gained, row.ladder.lost) if row.ladder else (0, 0)
+    if found is None:
+        return (
+            f"No epoch did better than the ladder alone on these {problems} problems (the nearest, epoch {row.epoch},"
+            f" gained {gained} and lost {lost}): solve without a tree."
+        )
+    figures = f"{gained} gained, {lost} lost, {found.test} {p_text(found.p)}"
+    if found.compared > 1:
+        figures += f", {p_text(found.adjusted)} after the choice among {found.compared} epochs"
+    if found.distinguishable:
+        return f"Epoch {row.epoch} is better than no tree on these {problems} problems: {figures}."
+    return f"Epoch {row.epoch} did best, but {problems} problems cannot tell it from no tree: {figures}."

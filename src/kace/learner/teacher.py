@@ -8,13 +8,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from pydantic import ValidationError
+
 from kace.errors import KaceError, Outstanding
-from kace.learner.blocks import EXCERPT_CHARS, BadBlock
+from kace.learner.blocks import EXCERPT_CHARS, BadBlock, Block, CardRefusal, Grammar, read_blocks
 from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request, Role, Sampling, chat
-from kace.models.server import lacks_room
+from kace.models.remote import lacks_room
 from kace.redact import one_line
 from kace.retrieval.fence import BARRED, neutral
 from kace.retrieval.prompt import template
+from kace.tree.card import CardError, refusal
 
 T = TypeVar("T")
 
@@ -34,14 +37,18 @@ class Reading(Generic[T]):
     found: Mapping[str, T]
     bad: tuple[BadBlock, ...] = ()
 
+    def expecting(self, names: Iterable[str], tag: str, reason: str) -> Reading[T]:
+        """The reading, with what it neither holds nor lists added to what could not be used: it is asked for again."""
+        there = {*self.found, *(bad.name for bad in self.bad)}
+        missing = (BadBlock(tag, 0, name, reason, "") for name in names if name not in there)
+        return replace(self, bad=(*self.bad, *missing))
+
 
 class Teacher:
     """Asks one model, at temperature 0, for replies that a reader understands."""
 
     def __init__(self, model: ChatModel, *, seed: int = 0, max_tokens: int = 16_000) -> None:
-        self.model = model
-        self.seed = seed
-        self.max_tokens = max_tokens
+        self.model, self.seed, self.max_tokens = model, seed, max_tokens
 
     @property
     def source(self) -> str:
@@ -70,12 +77,40 @@ class Teacher:
             raise unanswered(key, error) from None
 
 
+def instructions(*names: str) -> str:
+    """The system text of a kind of request: what every request shares, then its own parts."""
+    return "\n\n".join(template(f"teacher/{name}") for name in ("preface", *names))
+
+
+def read_each(reply: str, grammar: Grammar, make: Callable[[Block], T | CardRefusal]) -> Reading[T]:
+    """What `make` makes of each block of a reply, by name. Blocks that it refuses or raises an error about are bad."""
+    blocks, bad = read_blocks(reply, grammar)
+    found: dict[str, T] = {}
+    wrong = list(bad)
+    for block in blocks:
+        name = block.fields[grammar.name]
+        try:
+            made = make(block)
+        except CardError as error:
+            reason = f"{error.message.removeprefix(f'card {name[:64]!r}: ')}; {error.fix}"
+            wrong.append(BadBlock.of(block, name, reason))
+        except ValueError as error:
+            reason = "; ".join(refusal(error)) if isinstance(error, ValidationError) else str(error)
+            wrong.append(BadBlock.of(block, name, reason))
+        else:
+            if isinstance(made, CardRefusal):
+                wrong.append(BadBlock.of(block, name, made.reason, made.rule))
+            else:
+                found[name] = made
+    return Reading(found, tuple(wrong))
+
+
 def unanswered(key: AttemptKey, error: ModelError) -> KaceError:
-    """What the operator is told of a request that the teacher failed."""
-    shorter = " with a smaller --teacher-max-tokens" if lacks_room(error.message) else ""
+    """The user error of a request that the teacher failed."""
+    shorter = " with a smaller --set teacher_max_tokens=N" if lacks_room(error.message) else ""
     return KaceError(
         f"the teacher did not answer the request '{key.problem}': {one_line(error.message)}",
-        fix=f"run the same command again{shorter}, it goes on from here",
+        fix=f"run the same command again{shorter}: it resumes from here",
     )
 
 
@@ -101,8 +136,15 @@ async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
     Then the first error is raised, if there was one. Replies that are outstanding are no fault: they are raised
     together, as one, when nothing else went wrong.
     """
+
+    async def ended(work: Awaitable[T]) -> T | KaceError:
+        try:
+            return await work
+        except KaceError as error:
+            return error
+
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_ended(work)) for work in works]
+        tasks = [group.create_task(ended(work)) for work in works]
     ends = [task.result() for task in tasks]
     for end in ends:
         if isinstance(end, KaceError) and not isinstance(end, Outstanding):
@@ -110,13 +152,6 @@ async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
     if waiting := [path for end in ends if isinstance(end, Outstanding) for path in end.requests]:
         raise Outstanding(tuple(dict.fromkeys(waiting)))
     return [end for end in ends if not isinstance(end, KaceError)]
-
-
-async def _ended(work: Awaitable[T]) -> T | KaceError:
-    try:
-        return await work
-    except KaceError as error:
-        return error
 
 
 def _filled(reading: Reading[T], reply: str) -> Reading[T]:
@@ -128,25 +163,19 @@ def _filled(reading: Reading[T], reply: str) -> Reading[T]:
 
 def _repair(messages: tuple[Message, ...], reply: str, reading: Reading[T]) -> tuple[Message, ...]:
     """The conversation so far, and what was wrong with the reply."""
-    note = _note(reading)
+    mendable = [bad for bad in reading.bad if bad.mendable]
+    lines = []
+    for bad in mendable[:MAX_LISTED]:
+        where, name = f"line {bad.line}" if bad.line else "", neutral(bad.name)
+        named = f"{where} ({name})" if where and name else where or name
+        lines.append(f"- {named}{': ' if named else ''}{neutral(bad.reason)}")
+    if len(mendable) > MAX_LISTED:
+        lines.append(f"- and {len(mendable) - MAX_LISTED} more of the same kind")
+    accepted = f"Accepted: {neutral(', '.join(reading.found) or 'nothing')}"
+    note = "\n".join((template("teacher/repair"), "", accepted, "Refused:", *lines))
     if not reply.strip():  # providers refuse an empty turn
         asked = messages[-1]
         return (*messages[:-1], Message(asked.role, f"{asked.content}\n\n{note}"))
     # Its own blocks stay readable to the teacher; only what an engine could take for the end of a turn is broken.
     said = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS])
     return (*messages, Message(Role.ASSISTANT, said), Message(Role.USER, note))
-
-
-def _note(reading: Reading[T]) -> str:
-    mendable = [bad for bad in reading.bad if bad.mendable]
-    lines = [f"- {_place(bad)}{neutral(bad.reason)}" for bad in mendable[:MAX_LISTED]]
-    if len(mendable) > MAX_LISTED:
-        lines.append(f"- and {len(mendable) - MAX_LISTED} more of the same kind")
-    accepted = ", ".join(reading.found) or "nothing"
-    return "\n".join((template("teacher/repair"), "", f"Accepted: {neutral(accepted)}", "Refused:", *lines))
-
-
-def _place(bad: BadBlock) -> str:
-    where = f"line {bad.line}" if bad.line else ""
-    named = f"{where} ({neutral(bad.name)})" if bad.name and where else where or neutral(bad.name)
-    return f"{named}: " if named else ""

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+ASK_TRIES, ASK_TOKENS = 2, 512
+_THINKING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+
+T = TypeVar("T")
 
 
 class Role(StrEnum):
@@ -24,6 +30,9 @@ class Message:
 
     role: Role
     content: str
+
+
+Messages = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +63,16 @@ class AttemptKey:
 class Request:
     """Everything a model is asked."""
 
-    messages: tuple[Message, ...]
+    messages: Messages
     sampling: Sampling
     attempt: AttemptKey
     choices: tuple[str, ...] = ()
-    """Where given, the reply should be exactly one of these texts. A model that can, is held to them while it writes;
-    one that cannot, ignores them, so whoever asks still checks the reply."""
+    """The only replies wanted. A model that cannot be held to them ignores them: the asker still checks."""
 
     def digest(self, identity: str) -> str:
         """The cache key: what was asked, of which model, as which attempt."""
-        content: list[object] = [
-            identity,
-            [[m.role.value, m.content] for m in self.messages],
-            asdict(self.sampling),
-            asdict(self.attempt),
-        ]
+        messages = [[m.role.value, m.content] for m in self.messages]
+        content: list[object] = [identity, messages, asdict(self.sampling), asdict(self.attempt)]
         if self.choices:  # only then: calls recorded without choices keep their keys
             content.append(list(self.choices))
         canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
@@ -79,21 +83,14 @@ class Request:
 class Usage:
     """Tokens of one call, as the provider counts them."""
 
-    input: int = 0
-    """All prompt tokens, cached ones included."""
-    cached: int = 0
-    """Prompt tokens served from a prefix cache."""
+    input: int = 0  # all prompt tokens, cached ones included
+    cached: int = 0  # prompt tokens served from a prefix cache
     output: int = 0
-    written: int = 0
-    """Prompt tokens written to a prefix cache, where the provider prices that apart. Never also `cached`."""
+    written: int = 0  # prompt tokens written to a prefix cache, where that is priced apart; never also `cached`
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            input=self.input + other.input,
-            cached=self.cached + other.cached,
-            output=self.output + other.output,
-            written=self.written + other.written,
-        )
+        prompt, cached = self.input + other.input, self.cached + other.cached
+        return Usage(prompt, cached, self.output + other.output, self.written + other.written)
 
 
 class Finish(StrEnum):
@@ -111,12 +108,9 @@ class Reply:
     text: str
     finish: Finish
     usage: Usage
-    seconds: float
-    """Wall time of the call that produced the text; a cached reply keeps the original's."""
-    cached: bool = False
-    """True when this reply was read from disk and nothing was paid."""
-    call: str = ""
-    """The key under which the call is kept on disk, where it is."""
+    seconds: float  # wall time of the call that produced the text; a cached reply keeps the original's
+    cached: bool = False  # read from disk: nothing was paid
+    call: str = ""  # the key under which the call is kept on disk, where it is
 
 
 class Failure(StrEnum):
@@ -153,29 +147,21 @@ class Transient(ModelError):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A model: a name, one call, and a way to let go of what it holds.
-
-    `complete` returns a `Reply` or raises `ModelError`; it raises `kace.errors.KaceError` only for what the
-    operator must mend (an unknown model, a refused key), which ends the whole run.
-    """
+    """A model: a name, one call, and a way to let go of what it holds."""
 
     @property
     def name(self) -> str:
         """The `provider/name` this model was opened as."""
-        ...
 
     @property
     def identity(self) -> str:
         """What distinguishes this model from any other in a cache: provider, base URL, name or file hash."""
-        ...
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request."""
-        ...
+        """Answer one request, or raise `ModelError`; a `KaceError` (a refused key) ends the whole run."""
 
     async def aclose(self) -> None:
         """Release connections, processes and memory. Safe to call twice."""
-        ...
 
 
 @runtime_checkable
@@ -184,7 +170,6 @@ class Tokenizer(Protocol):
 
     async def count_tokens(self, text: str) -> int | None:
         """The number of tokens, or `None` where only the provider knows."""
-        ...
 
 
 class Wrapper:
@@ -212,11 +197,55 @@ class Wrapper:
         await self.model.aclose()
 
 
-def chat(system: str, user: str) -> tuple[Message, ...]:
+def chat(system: str, user: str) -> Messages:
     """The common two-message conversation."""
     return (Message(Role.SYSTEM, system), Message(Role.USER, user))
+
+
+def after_thinking(text: str) -> str:
+    """What a reply says once it has closed its last `</think>` or `</thinking>`."""
+    return _THINKING_ENDS.split(text)[-1]
 
 
 def total(usages: Sequence[Usage]) -> Usage:
     """The sum of usages."""
     return sum(usages, Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[T]):
+    """A short question whose reply must have a form."""
+
+    messages: Messages
+    problem: str  # the id of the problem that the question is about
+    seed: int
+    tier: str  # where its calls stand among the problem's attempts
+    read: Callable[[str], T | None]  # what a reply says; nothing where it cannot be used
+    again: Callable[[Messages, str], Messages]  # the question after a reply that could not be used
+    choices: tuple[str, ...] = ()  # every reply there is, for models that can be held to them
+
+
+class Heard(NamedTuple, Generic[T]):
+    """What came of a question, and what it cost."""
+
+    said: T | None  # nothing where the call failed, or no reply could be used
+    calls: int  # failed ones too
+    usage: Usage
+    raw: tuple[str, ...]  # what the model said, word for word
+
+
+async def ask(model: ChatModel, question: Question[T]) -> Heard[T]:
+    """Ask at temperature zero, and once more, with the reason, where the reply has not its form."""
+    messages, replies, said = question.messages, list[Reply](), None
+    for index in range(ASK_TRIES):
+        key = AttemptKey(question.problem, question.seed, question.tier, index)
+        request = Request(messages, Sampling(0.0, ASK_TOKENS, key.sampling_seed()), key, question.choices)
+        try:
+            replies.append(await model.complete(request))
+        except ModelError:
+            break
+        said = question.read(replies[-1].text)
+        if said is not None:
+            break
+        messages = question.again(messages, replies[-1].text)
+    return Heard(said, index + 1, total([reply.usage for reply in replies]), tuple(reply.text for reply in replies))

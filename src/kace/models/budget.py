@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kace.errors import BudgetExceeded, UsageError
-from kace.models.base import ChatModel, Reply, Request, Usage, Wrapper
+from kace.models.base import ChatModel, Reply, Request, Usage, Wrapper, total
 
-CHARS_PER_TOKEN = 2
-"""Deliberately low, so that a reservation made before the provider has counted is never too small."""
-FREE = ("local", "scripted", "replay", "exchange")
-"""Providers that nobody sends a bill for."""
+CHARS_PER_TOKEN = 2  # deliberately low, so that a reservation made before the provider has counted is never too small
+FREE = ("local", "scripted", "replay", "exchange")  # providers that nobody sends a bill for
+CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +20,21 @@ class Price:
 
     input: float
     output: float
-    cached: float | None = None
-    """Cached input, where the provider prices it apart."""
-    written: float | None = None
-    """Input written to a prompt cache, where the provider prices it apart."""
+    cached: float | None = None  # cached input, where the provider prices it apart
+    written: float | None = None  # input written to a prompt cache, where the provider prices it apart
 
     def cost(self, usage: Usage) -> float:
         """What a call cost."""
-        cached = self.input if self.cached is None else self.cached
-        written = self.input if self.written is None else self.written
+        cached, written = (self.input if price is None else price for price in (self.cached, self.written))
         fresh = usage.input - usage.cached - usage.written
         prompt = fresh * self.input + usage.cached * cached + usage.written * written
         return (prompt + usage.output * self.output) / 1e6
 
     def most(self, request: Request) -> float:
         """What a call can cost at most: nothing of it cached, and all written to a cache if that is dearer."""
-        characters = sum(len(m.content) for m in request.messages)
-        prompt = characters // CHARS_PER_TOKEN + 64
+        prompt = sum(len(m.content) for m in request.messages) // CHARS_PER_TOKEN + 64
         dearer = self.written is not None and self.written > self.input
-        return self.cost(
-            Usage(input=prompt, output=request.sampling.max_tokens, written=prompt if dearer else 0),
-        )
+        return self.cost(Usage(prompt, 0, request.sampling.max_tokens, prompt if dearer else 0))
 
 
 def free_price(model: str) -> Price | None:
@@ -92,24 +85,26 @@ class Ledger:
         """Money spent, over all roles."""
         return sum(role.usd for role in self.roles.values())
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens, over all roles."""
+        return total([role.usage for role in self.roles.values()])
+
     def price(self, model: str) -> Price | None:
-        """The price of a model; embedded and recorded models cost nothing, nor do replies that somebody writes."""
+        """The price of a model, where it is known."""
         return free_price(model) or self.prices.get(model)
 
     def require_price(self, model: str) -> None:
         """Refuse a money cap that could not be enforced."""
         if self.caps.usd is not None and self.price(model) is None:
-            raise UsageError(
-                f"--max-usd needs a price for '{model}'",
-                fix=f'add [prices."{model}"] with input and output USD per million tokens to kace.toml',
-            )
+            fix = f'add [prices."{model}"] with input and output USD per million tokens to kace.toml'
+            raise UsageError(f"--max-usd needs a price for '{model}'", fix=fix)
 
     async def complete(self, role: str, model: ChatModel, request: Request) -> Reply:
         """Make one call within the caps, and enter what it cost."""
         price = self.price(model.name) or Price(0.0, 0.0)
         worst = price.most(request)
-        await self._reserve(role, worst)
-        spent = self.roles[role]
+        spent = await self._reserve(role, worst)
         try:
             reply = await model.complete(request)
         except BaseException:
@@ -118,29 +113,29 @@ class Ledger:
         else:
             spent.usage += reply.usage
             spent.usd += price.cost(reply.usage)
-            return reply
         finally:
             self._reserved -= worst
             self._under_way -= 1
             async with self._freed:
                 self._freed.notify_all()
+        return reply
 
-    async def _reserve(self, role: str, worst: float) -> None:
+    async def _reserve(self, role: str, worst: float) -> Spent:
         async with self._freed:
-            while (why := self._over(worst)) is not None:
-                if not self._under_way or (self.caps.calls is not None and self.calls >= self.caps.calls):
-                    raise BudgetExceeded(why, fix="raise the cap and run the same command: finished calls are kept")
+            while True:
+                if self.caps.calls is not None and self.calls >= self.caps.calls:
+                    raise BudgetExceeded(f"the cap of {self.caps.calls} calls is reached", fix=CAP_FIX)
+                if self.caps.usd is None or self.usd + self._reserved + worst <= self.caps.usd:
+                    break
+                if not self._under_way:
+                    over = f"the next call might pass the cap of {self.caps.usd:.2f} USD ({self.usd:.4f} spent)"
+                    raise BudgetExceeded(over, fix=CAP_FIX)
                 await self._freed.wait()
             self._reserved += worst
             self._under_way += 1
-            self.roles.setdefault(role, Spent()).calls += 1
-
-    def _over(self, worst: float) -> str | None:
-        if self.caps.calls is not None and self.calls >= self.caps.calls:
-            return f"the cap of {self.caps.calls} calls is reached"
-        if self.caps.usd is not None and self.usd + self._reserved + worst > self.caps.usd:
-            return f"the next call might pass the cap of {self.caps.usd:.2f} USD ({self.usd:.4f} spent)"
-        return None
+            spent = self.roles.setdefault(role, Spent())
+            spent.calls += 1
+            return spent
 
 
 class Metered(Wrapper):
@@ -148,8 +143,7 @@ class Metered(Wrapper):
 
     def __init__(self, model: ChatModel, ledger: Ledger, role: str) -> None:
         super().__init__(model)
-        self.ledger = ledger
-        self.role = role
+        self.ledger, self.role = ledger, role
 
     async def complete(self, request: Request) -> Reply:
         """Answer within the caps."""

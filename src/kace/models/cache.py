@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,8 +21,7 @@ from kace.models.base import AttemptKey, ChatModel, Finish, Reply, Request, Usag
 
 KEY_AT = len('{"key":"')
 KEY_LENGTH = 64
-SEGMENT_BYTES = 1 << 44
-"""Larger than any segment: a place is the segment's number times this, plus the offset in it."""
+SEGMENT_BYTES = 1 << 44  # larger than any segment: a place is the segment's number times this, plus the offset in it
 
 
 class CallRecord(BaseModel):
@@ -29,11 +29,9 @@ class CallRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    key: str
-    """First in the line, so that a store is indexed without parsing replies."""
+    key: str  # first in the line, so that a store is indexed without parsing replies
     v: Literal[1] = 1
-    model: str
-    """The identity of the model that replied."""
+    model: str  # the identity of the model that replied
     problem: str
     seed: int
     tier: str
@@ -43,28 +41,15 @@ class CallRecord(BaseModel):
     input: int
     cached: int
     output: int
-    written: int = Field(default=0, exclude_if=lambda written: written == 0)
-    """Left out of the line where it is 0, so that records of providers without it stay as they always were."""
+    written: int = Field(default=0, exclude_if=lambda written: written == 0)  # 0 is left out, as in older records
     seconds: float
 
     @classmethod
     def of(cls, key: str, model: str, attempt: AttemptKey, reply: Reply) -> CallRecord:
         """The record of a reply that has just arrived."""
-        return cls(
-            key=key,
-            model=model,
-            problem=attempt.problem,
-            seed=attempt.seed,
-            tier=attempt.tier,
-            index=attempt.index,
-            text=reply.text.encode("utf-8", "replace").decode(),
-            finish=reply.finish.value,
-            input=reply.usage.input,
-            cached=reply.usage.cached,
-            output=reply.usage.output,
-            written=reply.usage.written,
-            seconds=round(reply.seconds, 4),
-        )
+        text = reply.text.encode("utf-8", "replace").decode()
+        fields = {**asdict(attempt), **asdict(reply.usage), "text": text, "finish": reply.finish.value}
+        return cls(key=key, model=model, seconds=round(reply.seconds, 4), **fields)
 
     def reply(self) -> Reply:
         """The reply as it was, marked as read from disk."""
@@ -84,30 +69,29 @@ class CallStore:
         self._segments = [path for each in (*also, folder) if each.is_dir() for path in sorted(each.glob("*.jsonl"))]
         self._own: LineLog | None = None
         self._places: dict[int, int] = {}
-        for number in range(len(self._segments)):
-            self._index(number)
+        for number, segment in enumerate(self._segments):
+            for _, offset, line in whole_lines(segment):
+                with suppress(ValueError):  # a damaged line costs itself only
+                    head = _head(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))
+                    self._places[head] = number * SEGMENT_BYTES + offset
 
     def __len__(self) -> int:
         return len(self._places)
 
     def get(self, key: str) -> Reply | None:
         """The reply kept under a key. A damaged record is as good as none: the call is made again."""
-        place = self._places.get(_head(key))
-        if place is None:
+        if (place := self._places.get(_head(key))) is None:
             return None
         number, offset = divmod(place, SEGMENT_BYTES)
         with self._segments[number].open("rb") as file:
             file.seek(offset)
             line = file.readline()
-        try:
-            record = CallRecord.model_validate_json(line)
-        except ValidationError:
-            return None
-        if record.key != key:
-            return None
-        if self._segments[number].parent != self.folder:
-            self.put(record)
-        return record.reply()
+        with suppress(ValidationError):
+            if (record := CallRecord.model_validate_json(line)).key == key:
+                if self._segments[number].parent != self.folder:
+                    self.put(record)
+                return record.reply()
+        return None
 
     def put(self, record: CallRecord) -> None:
         """Keep a finished call. When this returns, a kill can no longer lose it."""
@@ -121,14 +105,6 @@ class CallStore:
         """Make everything durable."""
         if self._own is not None:
             self._own.close()
-
-    def _index(self, number: int) -> None:
-        for _, offset, line in whole_lines(self._segments[number]):
-            try:
-                head = _head(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))
-            except ValueError:
-                continue  # a damaged line costs itself only
-            self._places[head] = number * SEGMENT_BYTES + offset
 
 
 def _head(key: str) -> int:

@@ -1,8 +1,7 @@
-"""The program that holds llama.cpp. `kace.models.engine` runs this file in a child process, by path.
+"""The program that holds llama.cpp: `kace.models.engine` runs this file by path, with its settings as JSON.
 
-Its one argument is the settings as JSON. It writes one line, the path of its socket or why it could not start,
-and lives until its standard input closes, which happens however the parent ends. It imports nothing of kace, so it
-starts quickly.
+It writes one line, the path of its socket or why it could not start, and lives until its standard input closes, which
+happens however the parent ends. It imports nothing of kace, so it starts quickly.
 """
 
 from __future__ import annotations
@@ -14,29 +13,31 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 SOCKET_PATH_LIMIT = 80
 """The kernel has room for about 100 characters; a deep TMPDIR does not fit."""
-SILENT = -1
 
 
 def main(settings: Mapping[str, Any]) -> None:
     """Load the model, say where it listens, and stay until standard input closes."""
     # Whatever a library prints goes to the log, so that the parent reads our one line and nothing else.
-    parent = os.fdopen(os.dup(1), "w")
+    parent = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    folder = _folder()
+    folder = Path(tempfile.mkdtemp(prefix="kace-"))
+    if len(str(folder)) > SOCKET_PATH_LIMIT:
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="kace-", dir="/tmp"))
     status = 1
     try:
         # The name keeps the server alive. Its destructor waits for every request in flight, so it never runs:
         # the process ends below and the kernel takes everything back at once.
         server = _server(settings, folder / "llama.sock")  # noqa: F841
         status = 0
-        _say(parent, {"socket": str(folder / "llama.sock")})
+        parent.write(json.dumps({"socket": str(folder / "llama.sock")}) + "\n")  # line-buffered
         sys.stdin.buffer.read()
     except Exception as error:
-        _say(parent, {"error": str(error)})
+        parent.write(json.dumps({"error": str(error)}) + "\n")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(status)
@@ -52,7 +53,7 @@ def _server(settings: Mapping[str, Any], socket: Path) -> Any:
     params.model.path = settings["path"]
     params.hostnames = [str(socket)]
     params.ui = False
-    params.verbosity = SILENT
+    params.verbosity = -1  # silent
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["slots"] * settings["context"]
     params.n_batch = params.n_ubatch = settings["batch"]
@@ -60,19 +61,6 @@ def _server(settings: Mapping[str, Any], socket: Path) -> Any:
     params.n_threads_http = settings["slots"] + 2
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
     return xllamacpp.Server(params)
-
-
-def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="kace-"))
-    if len(str(folder)) > SOCKET_PATH_LIMIT:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="kace-", dir="/tmp"))
-    return folder
-
-
-def _say(parent: IO[str], message: Mapping[str, str]) -> None:
-    parent.write(json.dumps(message) + "\n")
-    parent.flush()
 
 
 if __name__ == "__main__":

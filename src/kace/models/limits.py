@@ -15,17 +15,12 @@ from kace.models.base import ChatModel, Failure, ModelError, RateLimited, Reply,
 
 START = 20
 HEADROOM = 2.0
-"""Pace over what the limit can sustain, and limit over what the pace can fill: neither holds the other back, yet
-calls leave one by one, so that the first 429 is back before a whole round has been wasted."""
-SHORTEST_ROUND = 0.5
-"""Seconds a round trip is taken to last at least: a 429 may take longer to come back than a quick reply."""
+"""Pace over what the limit can sustain, and limit over what the pace can fill: neither holds the other back."""
+SHORTEST_ROUND = 0.5  # seconds: a 429 may take longer to come back than a quick reply
 HASTY, PATIENT = 1.0, 8.0
-"""Seconds, or calls where those are slower, until a cut pace regains 5 %: few after a guess, more after a pace that
-had held."""
-SLOWEST = 1 / 60
-"""Calls per second below which no 429 pushes the pace."""
-LONGEST_PAUSE = 60.0
-"""Seconds for which one Retry-After holds back the calls of others."""
+"""Seconds, or calls where those are slower, until a cut pace regains 5 %: after a guess, and after one that held."""
+SLOWEST = 1 / 60  # calls per second below which no 429 pushes the pace
+LONGEST_PAUSE = 60.0  # seconds for which one Retry-After holds back the calls of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,66 +51,35 @@ class AdaptiveLimiter:
 
     It begins with `START` calls and doubles every clean round in which somebody had to wait. The first 429 ends that:
     from then on calls are paced, because a number of calls under way is too coarse a measure for a provider that
-    counts calls per second. The pace is cut at most once per round trip and creeps up again, slowly at first.
+    counts calls per second. The pace is cut at most once per round trip and creeps up again, slowly at first. A
+    `fixed` one keeps exactly that many calls under way, whatever the provider says.
     """
 
-    def __init__(self, max_connections: int = 1000, *, start: int = START) -> None:
+    def __init__(self, max_connections: int = 1000, *, fixed: bool = False) -> None:
         self._cap = max_connections
-        self._start_limit = min(start, max_connections)
-        self._adaptive = True
+        self._start_limit = max_connections if fixed else min(START, max_connections)
+        self._adaptive = not fixed
         self._under_way = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._next_start = 0.0
-        self._round_trip = 0.0
-        self._rate: float | None = None
-        """Calls per second at `_paced_since`; None before the first 429."""
-        self._paced_since: float | None = None
-        """Since when the pace, and nothing else, makes calls wait: only then does it grow."""
+        self._next_start = self._round_trip = 0.0
+        self._rate: float | None = None  # calls per second at `_paced_since`; None before the first 429
+        self._paced_since: float | None = None  # since when only the pace makes calls wait: only then does it grow
         self._patience = HASTY
-        self._last_cut = -math.inf
-        self._last_full = -math.inf
-
-    @classmethod
-    def fixed(cls, connections: int) -> AdaptiveLimiter:
-        """Exactly this many calls under way, whatever the provider says."""
-        limiter = cls(connections, start=connections)
-        limiter._adaptive = False
-        return limiter
+        self._last_cut = self._last_full = -math.inf
 
     @property
     def limit(self) -> int:
         """Calls that may be under way now."""
         if self._rate is None:
             return self._start_limit
-        needed = HEADROOM * self._rate * max(1.0, self._round_trip)
-        return max(1, min(self._cap, math.ceil(needed)))
+        return max(1, min(self._cap, math.ceil(HEADROOM * self._rate * max(1.0, self._round_trip))))
 
     @asynccontextmanager
     async def slot(self, *, again: bool = False) -> AsyncIterator[None]:
-        """Hold a place while one call is made; a call made `again` goes before those that have not begun.
-
-        A `RateLimited` that leaves the block is what the limiter learns from.
-        """
-        await self._enter(again)
-        started = asyncio.get_running_loop().time()
-        try:
-            yield
-        except RateLimited as error:
-            self._refused(started, error.retry_after)
-            raise
-        else:
-            self._served(started)
-        finally:
-            self._under_way -= 1
-            self._admit()
-
-    async def _enter(self, again: bool) -> None:
+        """Hold a place for one call, `again` before those not begun. A `RateLimited` that leaves it is learned from."""
         turn = asyncio.get_running_loop().create_future()
-        if again:
-            self._queue.appendleft(turn)
-        else:
-            self._queue.append(turn)
+        self._queue.insert(0 if again else len(self._queue), turn)
         self._admit()
         try:
             await turn
@@ -124,6 +88,21 @@ class AdaptiveLimiter:
                 self._under_way -= 1
                 self._admit()
             raise
+        started = asyncio.get_running_loop().time()
+        try:
+            yield
+        except RateLimited as error:
+            self._refused(started, error.retry_after)
+            raise
+        else:
+            now = asyncio.get_running_loop().time()
+            took = now - started
+            self._round_trip = 0.8 * self._round_trip + 0.2 * took if self._round_trip else took
+            if now - self._last_full <= took:  # one more for each reply doubles the limit in a round that was full
+                self._start_limit = min(self._cap, self._start_limit + 1)
+        finally:
+            self._under_way -= 1
+            self._admit()
 
     def _admit(self) -> None:
         """Let in whoever may start now, and come back when the next one may."""
@@ -146,9 +125,6 @@ class AdaptiveLimiter:
                 self._under_way += 1
                 # A timer that fires a little late must not slow the pace; a longer pause must not be caught up.
                 self._next_start = max(self._next_start, now - 0.005) + 1 / self._pace(now)
-        self._clock_growth(now)
-
-    def _clock_growth(self, now: float) -> None:
         paced = bool(self._queue) and self._under_way < self.limit
         if paced and self._paced_since is None:
             self._paced_since = now
@@ -166,13 +142,6 @@ class AdaptiveLimiter:
         grown = 0.0 if self._paced_since is None else (now - self._paced_since) * min(1.0, self._rate)
         return self._rate * (1 + 0.05 * (grown / self._patience) ** 2)
 
-    def _served(self, started: float) -> None:
-        now = asyncio.get_running_loop().time()
-        took = now - started
-        self._round_trip = 0.8 * self._round_trip + 0.2 * took if self._round_trip else took
-        if now - self._last_full <= took:  # one more for each reply doubles the limit in a round that was full
-            self._start_limit = min(self._cap, self._start_limit + 1)
-
     def _refused(self, started: float, asked: float | None) -> None:
         if not self._adaptive:
             return
@@ -181,29 +150,21 @@ class AdaptiveLimiter:
             self._next_start = max(self._next_start, now + min(asked, LONGEST_PAUSE))
         if started <= self._last_cut:  # sent before the last cut, which has answered it already
             return
-        pace = self._pace(now)
-        if self._rate is None:
-            self._rate, self._patience = min(pace, self.limit) / 2, HASTY
-        elif now - self._last_cut < 1:
-            self._rate, self._patience = 0.8 * pace, HASTY
-        else:
-            self._rate, self._patience = 0.9 * pace, PATIENT
-        self._rate = max(SLOWEST, self._rate)
+        pace, held = self._pace(now), now - self._last_cut >= 1
+        cut = min(pace, self.limit) / 2 if self._rate is None else (0.9 if held else 0.8) * pace
+        self._patience = PATIENT if held and self._rate is not None else HASTY
+        self._rate = max(SLOWEST, cut)
         self._last_cut = now
         self._paced_since = None if self._paced_since is None else now
         self._next_start = max(self._next_start, now + 2 / self._rate)  # lets the provider's bucket fill a little
 
 
 class Limited(Wrapper):
-    """A model driven within the limits: each request has a place while it is under way, and is tried again by policy.
-
-    An error the operator must mend ends it: every later request fails with the same words and nothing is sent.
-    """
+    """A model driven within the limits. A user error ends it: later requests fail with the same words, unsent."""
 
     def __init__(self, model: ChatModel, limiter: AdaptiveLimiter, policy: RetryPolicy) -> None:
         super().__init__(model)
-        self._limiter = limiter
-        self._policy = policy
+        self._limiter, self._policy = limiter, policy
         self._broken: KaceError | None = None
 
     async def complete(self, request: Request) -> Reply:
@@ -213,53 +174,37 @@ class Limited(Wrapper):
             async with asyncio.timeout(None) as clock:
                 return await self._persist(request, clock)
         except TimeoutError:
-            raise ModelError(
-                Failure.TIMEOUT, f"no reply within {self._policy.deadline:g} s, retries included"
-            ) from None
+            late = f"no reply within {self._policy.deadline:g} s, retries included"
+            raise ModelError(Failure.TIMEOUT, late) from None
 
     async def _persist(self, request: Request, clock: asyncio.Timeout) -> Reply:
         loop = asyncio.get_running_loop()
-        deadline = math.inf
-        failures = 0
+        deadline, failures = math.inf, 0
         while True:
             try:
                 async with self._limiter.slot(again=failures > 0):
                     if not failures:
                         deadline = loop.time() + self._policy.deadline
                         clock.reschedule(deadline)
-                    return await self._try(request)
-            except RateLimited as error:
+                    self._check_unbroken()
+                    return await self.model.complete(request)
+            except (RateLimited, Transient) as error:
+                asked = error.retry_after if isinstance(error, RateLimited) else None
+                if asked is not None and asked > self._policy.deadline:
+                    # A spent quota: stop the run, do not fail its problems one by one.
+                    too_long = f"{self.name} asks to wait {asked:.0f} s, longer than a call may take: {error.message}"
+                    self._broken = KaceError(too_long, fix="run the same command again later: finished calls are kept")
+                    raise self._broken from error
                 failures += 1
-                wait = self._policy.wait(failures, error.retry_after)
-                self._check_patience(error)
-                if loop.time() + wait >= deadline:
+                wait = self._policy.wait(failures, asked)
+                tired = isinstance(error, Transient) and failures >= self._policy.attempts
+                if tired or loop.time() + wait >= deadline:
                     raise
-            except Transient:
-                failures += 1
-                wait = self._policy.wait(failures)
-                if failures >= self._policy.attempts or loop.time() + wait >= deadline:
-                    raise
-            # The place is given up while waiting: after a 429 the pace, not a shortage of places, slows everybody
-            # down, and after a lost connection others may well get through. The second try goes to the front.
-            await asyncio.sleep(wait)
-
-    async def _try(self, request: Request) -> Reply:
-        self._check_unbroken()
-        try:
-            return await self.model.complete(request)
-        except KaceError as error:
-            self._broken = error
-            raise
+            except KaceError as error:
+                self._broken = error
+                raise
+            await asyncio.sleep(wait)  # without a place: others may well get through
 
     def _check_unbroken(self) -> None:
         if self._broken is not None:
             raise type(self._broken)(self._broken.message, fix=self._broken.fix)
-
-    def _check_patience(self, error: RateLimited) -> None:
-        """A wait longer than any call may take is a spent quota: stop the run, do not fail its problems one by one."""
-        if error.retry_after is not None and error.retry_after > self._policy.deadline:
-            self._broken = KaceError(
-                f"{self.name} asks to wait {error.retry_after:.0f} s, longer than a call may take: {error.message}",
-                fix="run the same command again later: finished calls are kept",
-            )
-            raise self._broken

@@ -1,134 +1,113 @@
-"""A model file on this machine, run by llama.cpp."""
+"""A model file on this machine, run by llama.cpp, and the slots that attempts decode in.
+
+A slot keeps the prompt it read last, and only for itself. Attempts of one problem and tier that share a long prefix
+(a block of cards) therefore follow each other in one slot: reading it once in every slot would cost more.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from kace.errors import KaceError, UsageError
-from kace.models.base import Failure, Finish, ModelError, Reply, Request, Transient, Usage
+from kace.models.base import Failure, Finish, ModelError, Reply, Request, Role, Transient
 from kace.models.catalog import SUFFIX, find, is_present, path_of, weights_at
 from kace.models.engine import Engine, EngineSettings, missing_engine
-from kace.models.grammar import grammar_of
-from kace.models.slots import Slots
+from kace.models.openai import read_usage
 
-CONTEXT = 4096
-SLOTS = 8
-"""On two cores, eight streams decode 1.1 to 1.3 times the tokens of four; each costs 50 MB of memory (0.5B model)."""
-MAX_THREADS = 16
-"""More threads than this only wait for each other on models that fit a laptop."""
-SPIN = 1000
-"""A thread that waits for one the scheduler took away should sleep soon. With a busy neighbour on one of two cores this
-gives 1.5 times the tokens of OpenMP's own 300,000 turns, and costs nothing measurable without; see bench_local.py."""
+MAX_THREADS = 16  # more only wait for each other on models that fit a laptop
 MAX_STARTS = 4
 """A file that makes llama.cpp crash again and again is the operator's problem, not one more failed attempt."""
 SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 """llama.cpp's defaults, written out so that an update of the engine cannot change what is sampled."""
+LONG_PREFIX = 1_000
+"""Characters of instructions from which reading them again costs more than waiting for a turn."""
+
+Use = tuple[tuple[str, int, str] | None, str]
+"""The problem, seed and tier that a slot decodes, none where it is free, and the long prefix it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What a local model may take of the machine."""
+class Slots:
+    """Leases of slots, first come, first served but for attempts that follow their own."""
 
-    slots: int = SLOTS
-    """Attempts decoded side by side; further ones wait their turn."""
-    threads: int = 0
-    """Compute threads; 0 chooses by the cores this process may use."""
-    context: int = CONTEXT
-    """Tokens of prompt and reply together, for each slot."""
+    def __init__(self, count: int) -> None:
+        self._slots: list[Use] = [(None, "")] * count
+        self._waiting: dict[asyncio.Future[int], Use] = {}
 
+    @asynccontextmanager
+    async def lease(self, request: Request) -> AsyncIterator[int]:
+        """A slot for as long as the request is under way."""
+        first, attempt = request.messages[0], request.attempt
+        prefix = first.content if first.role is Role.SYSTEM and len(first.content) >= LONG_PREFIX else ""
+        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting[turn] = ((attempt.problem, attempt.seed, attempt.tier), prefix)
+        self._place(turn)
+        try:
+            slot = await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._free(turn.result())  # given a slot in the same moment: hand it on
+            self._waiting.pop(turn, None)
+            raise
+        try:
+            yield slot
+        finally:
+            self._free(slot)
 
-class _Details(BaseModel):
-    cached_tokens: int = 0
+    def _place(self, turn: asyncio.Future[int]) -> None:
+        """Give the free slot that holds the prefix, else one with nothing worth keeping; none if it should wait."""
+        _, prefix = use = self._waiting[turn]
+        free = [(held != prefix, bool(held), slot) for slot, (group, held) in enumerate(self._slots) if group is None]
+        if free and not turn.done() and not (prefix and use in self._slots):
+            slot = min(free)[-1]
+            self._slots[slot] = self._waiting.pop(turn)
+            turn.set_result(slot)
 
-
-class _Counts(BaseModel):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    prompt_tokens_details: _Details = _Details()
-
-
-class _Delta(BaseModel):
-    content: str | None = None
-
-
-class _Choice(BaseModel):
-    delta: _Delta = _Delta()
-    finish_reason: str | None = None
-
-
-class _Fault(BaseModel):
-    message: str = ""
-
-
-class _Event(BaseModel):
-    choices: list[_Choice] = []
-    usage: _Counts | None = None
-    error: _Fault | None = None
-
-
-class _Tokens(BaseModel):
-    tokens: list[int]
+    def _free(self, slot: int) -> None:
+        done = self._slots[slot]
+        self._slots[slot] = (None, done[1])
+        # Those that follow in this slot go first; then whoever has waited longest and finds a place.
+        for turn in sorted(self._waiting, key=lambda turn: self._waiting[turn] != done):
+            self._place(turn)
 
 
 class LocalModel:
     """A `ChatModel` on a weights file. The engine starts at the first call and again should it ever die.
 
-    The same seed and prompt give the same text when the engine has nothing else to do; side by side with other
-    attempts, batches of another shape round differently and a sample may change.
+    The same seed and prompt give the same text, but beside other attempts, whose batches round differently.
     """
 
-    def __init__(self, path: Path, *, name: str, sha256: str, room: Room | None = None) -> None:
+    def __init__(self, path: Path, *, name: str, sha256: str, settings: EngineSettings) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
             raise missing_engine()
-        room = room or Room()
-        self._name = name
-        self._sha256 = sha256
-        self._settings = EngineSettings(
-            path=str(path),
-            slots=room.slots,
-            threads=room.threads or default_threads(usable_cores()),
-            context=room.context,
-            spin=SPIN,
-        )
+        self.name = name
+        sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
+        self.identity = f"local/sha256:{sha256}/{sampler}"  # where the file lies does not matter
+        self._path = path
+        self._settings = replace(settings, threads=settings.threads or default_threads(usable_cores()))
         self._starting = threading.Lock()
         self._engine: Engine | None = None
         self._starts = 0
         self._closed = False
         self._leases: tuple[asyncio.AbstractEventLoop, Slots] | None = None
 
-    @property
-    def name(self) -> str:
-        """The `local/NAME` this model was opened as."""
-        return self._name
-
-    @property
-    def identity(self) -> str:
-        """The hash of the weights and the sampler; where the file lies does not matter."""
-        sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
-        return f"local/sha256:{self._sha256}/{sampler}"
-
-    @property
-    def slots(self) -> int:
-        """How many attempts run side by side."""
-        return self._settings.slots
-
-    async def load(self) -> None:
-        """Start the engine now instead of at the first call."""
-        await self._running()
-
     async def complete(self, request: Request) -> Reply:
         """Answer one request; cancelling it frees its slot within one token or one batch of the prompt."""
-        async with self._turns().lease(request) as slot:
+        # Waiting belongs to one event loop; a model may be used from several, one after the other.
+        loop = asyncio.get_running_loop()
+        if self._leases is None or self._leases[0] is not loop:
+            self._leases = (loop, Slots(self._settings.slots))
+        async with self._leases[1].lease(request) as slot:
             engine = await self._running()
             started = time.perf_counter()
             events = [event async for event in _events(engine, {**_body(request), "id_slot": slot})]
@@ -137,62 +116,52 @@ class LocalModel:
     async def count_tokens(self, text: str) -> int:
         """How many tokens a text has for this model."""
         engine = await self._running()
-        body = await engine.post("/tokenize", {"content": text})
-        return len(_Tokens.model_validate_json(body).tokens)
+        async with aclosing(engine.stream("/tokenize", {"content": text})) as blocks:
+            return len(json.loads(b"".join([block async for block in blocks]))["tokens"])
 
     async def aclose(self) -> None:
         """End the engine and give its memory back. Safe to call twice."""
         self._closed = True
-        await asyncio.to_thread(self._drop)
 
-    def _turns(self) -> Slots:
-        # Waiting belongs to one event loop; a model may be used from several, one after the other.
-        loop = asyncio.get_running_loop()
-        if self._leases is None or self._leases[0] is not loop:
-            self._leases = (loop, Slots(self._settings.slots))
-        return self._leases[1]
+        def drop() -> None:
+            with self._starting:
+                if self._engine is not None:
+                    self._engine.stop()
+                    self._engine = None
+
+        await asyncio.to_thread(drop)
 
     async def _running(self) -> Engine:
         engine = self._engine
-        if engine is not None and engine.alive:
-            return engine
-        return await asyncio.to_thread(self._start)
+        return engine if engine is not None and engine.alive else await asyncio.to_thread(self._start)
 
     def _start(self) -> Engine:
         with self._starting:
             if self._closed:
                 raise ModelError(Failure.PROVIDER_ERROR, "the local model is closed")
-            if self._engine is not None and self._engine.alive:
-                return self._engine
-            self._drop_engine()
+            if self._engine is not None:
+                if self._engine.alive:
+                    return self._engine
+                self._engine.stop()
+                self._engine = None
             if self._starts == MAX_STARTS:
-                raise KaceError(
-                    f"the local engine died {MAX_STARTS} times on {self._settings.path}",
-                    fix="is there enough memory? try fewer slots, or another model",
-                )
+                died = f"the local engine died {MAX_STARTS} times on {self._path}"
+                raise KaceError(died, fix="is there enough memory? try fewer slots, or another model")
             self._starts += 1
-            self._engine = Engine.start(self._settings)
+            self._engine = Engine(self._path, self._settings)
             return self._engine
 
-    def _drop(self) -> None:
-        with self._starting:
-            self._drop_engine()
 
-    def _drop_engine(self) -> None:
-        if self._engine is not None:
-            self._engine.stop()
-            self._engine = None
-
-
-def open_local(name: str, *, cache: Path, room: Room | None = None) -> LocalModel:
+def open_local(name: str, *, cache: Path, settings: EngineSettings | None = None) -> LocalModel:
     """Open weights by catalog name or as `PATH.gguf`; raises `UsageError` for weights that are not here."""
     if name.endswith(SUFFIX):
         path = Path(name).expanduser()
-        return LocalModel(path, name=f"local/{name}", sha256=weights_at(path, cache), room=room)
-    weights = find(name)
-    if not is_present(weights, cache):
+        sha256 = weights_at(path, cache)
+    elif is_present(name, cache):
+        path, sha256 = path_of(name, cache), find(name).sha256
+    else:
         raise UsageError(f"the weights of '{name}' are not in {cache}", fix=f"kace models pull {name}")
-    return LocalModel(path_of(weights, cache), name=f"local/{name}", sha256=weights.sha256, room=room)
+    return LocalModel(path, name=f"local/{name}", sha256=sha256, settings=settings or EngineSettings())
 
 
 def default_threads(cores: int) -> int:
@@ -211,20 +180,35 @@ def usable_cores() -> int:
 
 
 def _body(request: Request) -> dict[str, object]:
-    sampling = request.sampling
-    held = {"grammar": grammar_of(request.choices)} if request.choices else {}
     return {
         "messages": [{"role": message.role.value, "content": message.content} for message in request.messages],
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-        "seed": sampling.seed,
-        "cache_prompt": True,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "return_progress": True,
+        **asdict(request.sampling),
         **SAMPLER,
-        **held,
+        **{"cache_prompt": True, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True},
+        **({"grammar": grammar_of(request.choices)} if request.choices else {}),
     }
+
+
+def grammar_of(choices: Sequence[str]) -> str:
+    """A GBNF grammar whose only sentences are the choices. Raises `ValueError` where there is none to choose."""
+    if not choices or not all(choices):
+        raise ValueError("a choice needs at least one text, and no empty one")
+
+    def escaped(char: str) -> str:  # all but plain words by number: nothing can end the literal or start an escape
+        return char if char.isascii() and (char.isalnum() or char in " _") else f"\\U{ord(char):08X}"
+
+    return "root ::= " + " | ".join(f'"{"".join(map(escaped, choice))}"' for choice in dict.fromkeys(choices))
+
+
+class _Choice(BaseModel):
+    content: str | None = Field(None, validation_alias=AliasPath("delta", "content"))
+    finish_reason: str | None = None
+
+
+class _Event(BaseModel):
+    choices: list[_Choice] = []
+    usage: dict[str, object] | None = None
+    error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
 
 
 async def _events(engine: Engine, body: dict[str, object]) -> AsyncGenerator[_Event, None]:
@@ -235,25 +219,18 @@ async def _events(engine: Engine, body: dict[str, object]) -> AsyncGenerator[_Ev
             for line in lines:
                 if line.startswith(b"data: {"):
                     try:
-                        yield _Event.model_validate_json(line[len(b"data: ") :])
+                        yield _Event.model_validate_json(line.removeprefix(b"data: "))
                     except ValidationError:
                         raise Transient("unreadable event from the local engine") from None
 
 
 def _reply(events: list[_Event], seconds: float) -> Reply:
-    text, finish, counts = [], "", None
-    for event in events:
-        if event.error is not None:
-            raise ModelError(Failure.PROVIDER_ERROR, f"local engine: {event.error.message}")
-        for choice in event.choices:
-            text.append(choice.delta.content or "")
-            finish = choice.finish_reason or finish
-        counts = event.usage or counts
-    if not finish or counts is None:
+    if error := next((event.error for event in events if event.error is not None), None):
+        raise ModelError(Failure.PROVIDER_ERROR, f"local engine: {error}")
+    choices = [choice for event in events for choice in event.choices]
+    finish = [choice.finish_reason for choice in choices if choice.finish_reason]
+    usage = [event.usage for event in events if event.usage]
+    if not finish or not usage:
         raise Transient("the local engine ended its reply early")
-    return Reply(
-        text="".join(text),
-        finish=Finish.LENGTH if finish == "length" else Finish.STOP,
-        usage=Usage(counts.prompt_tokens, counts.prompt_tokens_details.cached_tokens, counts.completion_tokens),
-        seconds=seconds,
-    )
+    text = "".join(choice.content or "" for choice in choices)
+    return Reply(text, Finish.LENGTH if finish[-1] == "length" else Finish.STOP, read_usage(usage[-1]), seconds)

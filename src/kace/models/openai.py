@@ -2,92 +2,102 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated, TypeVar
 
-from kace.errors import UsageError
-from kace.models.base import Reply, Request
-from kace.models.completion import read_reply
-from kace.models.remote import Rejected, Remote, Unreached
-from kace.models.server import Said, Server, address, same_host, usable_key
+from pydantic import AliasPath, BaseModel, Field, ValidationError
 
-if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI
+from kace.models.base import Finish, RateLimited, Reply, Request, Transient, Usage
+from kace.models.remote import Remote
+from kace.redact import one_line
 
-    from kace.models.wire import BoundedClient
+DEFAULT_URL, KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
+FINISH_REASONS = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter": Finish.FILTERED}
 
-DEFAULT_URL = "https://api.openai.com/v1"
-KEY = "OPENAI_API_KEY"
+T = TypeVar("T", bound=BaseModel)
+TokenCount = Annotated[int, Field(ge=0, le=10**9)]
 
 
-class OpenAIModel(Remote["AsyncOpenAI"]):
+class OpenAIModel(Remote):
     """A model behind an OpenAI-compatible server."""
 
-    PROVIDER = "openai"
-    OPTIONAL = ("max_tokens", "seed", "temperature")
-    """`max_tokens` has a newer name; the others are left out."""
+    SDK, CLIENT, PATH = "openai", "AsyncOpenAI", "/chat/completions"
+    URL, KEY = DEFAULT_URL, KEY
+    KEY_FIX = f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
+    URL_HINT = "which mostly ends in /v1"
+    OPTIONAL = ("max_tokens", "seed", "temperature")  # the first has a newer name; the others are left out
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None, timeout: float, name: str) -> None:
-        url, auth = address(base_url or DEFAULT_URL)
-        self._key = usable_key(api_key, variable=KEY, missing=_needed_at(url, name))
-        super().__init__(Server(url, model, KEY, "which mostly ends in /v1"), auth, timeout=timeout, name=name)
-
-    def _open(self, http: BoundedClient) -> AsyncOpenAI:
-        from openai import AsyncOpenAI
-
-        from kace.models.wire import CONNECT_TIMEOUT
-
-        return AsyncOpenAI(
-            api_key=self._key,
-            base_url=self._server.url,
-            max_retries=0,  # `kace.models.limits` holds the only retry policy
-            timeout=CONNECT_TIMEOUT,
-            http_client=http,
-        )
-
-    async def _post(self, client: AsyncOpenAI, request: Request, left_out: frozenset[str]) -> bytes:
-        import httpx2
-        import openai
-
-        body = _body(self._server.model, request, left_out)
-        try:
-            return (await client.post("/chat/completions", body=body, cast_to=httpx2.Response)).content
-        except openai.APIStatusError as error:
-            raise Rejected(_said(error)) from None
-        except openai.APIConnectionError as error:
-            raise Unreached from error
+    def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
+        sampling = request.sampling
+        optional = {"seed": sampling.seed, "temperature": sampling.temperature}
+        return {
+            "model": self._model,
+            "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
+            "max_completion_tokens" if "max_tokens" in left_out else "max_tokens": sampling.max_tokens,
+            **{key: value for key, value in optional.items() if key not in left_out},
+        }
 
     def _read(self, body: bytes, seconds: float) -> Reply:
-        return read_reply(body, seconds)
+        return read_completion(body, seconds)
 
 
-def _needed_at(url: str, name: str) -> UsageError | None:
-    """What is wrong where there is no key: nothing, but at OpenAI itself."""
-    if not same_host(url, DEFAULT_URL):
-        return None
-    return UsageError(
-        f"no API key for '{name}'",
-        fix=f"export {KEY}=..., or point --base-url at your own server, or try: kace demo",
-    )
+class _Usage(BaseModel):
+    prompt_tokens: TokenCount | None = None
+    completion_tokens: TokenCount | None = None
+    cached: TokenCount | None = Field(None, validation_alias=AliasPath("prompt_tokens_details", "cached_tokens"))
 
 
-def _body(model: str, request: Request, left_out: frozenset[str]) -> dict[str, object]:
-    sampling = request.sampling
-    body: dict[str, object] = {
-        "model": model,
-        "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
-        "max_completion_tokens" if "max_tokens" in left_out else "max_tokens": sampling.max_tokens,
-    }
-    optional = {"seed": sampling.seed, "temperature": sampling.temperature}
-    return body | {key: value for key, value in optional.items() if key not in left_out}
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
 
 
-def _said(error: APIStatusError) -> Said:
-    message = error.body.get("message") if isinstance(error.body, dict) else None
-    return Said(
-        status=error.status_code,
-        words=message if isinstance(message, str) else error.response.text[:1000],
-        labels=frozenset({str(error.code), str(error.type)}),
-        headers=error.response.headers,
-        body=error.response.text[:10_000],
-        parameter=error.param,
-    )
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice] = []
+    usage: object = None
+    error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
+    error_code: int | str | None = Field(None, validation_alias=AliasPath("error", "code"))
+
+
+def read_completion(body: bytes, seconds: float) -> Reply:
+    """The first choice of a completion. Raises `Transient` for a body that holds none."""
+    completion = parsed(_Completion, body)
+    choice = completion.choices[0] if completion.choices else None
+    if choice is None or choice.finish_reason == "error":
+        code = completion.error_code
+        raise inner_error(completion.error or code, limited=str(code) == "429", lacking="choices")
+    refusal = choice.message.refusal
+    # A refusal is paid for like any reply, so it comes back as one: its tokens are counted, and it is kept.
+    finish = Finish.FILTERED if refusal else FINISH_REASONS.get(choice.finish_reason or "", Finish.STOP)
+    return Reply(choice.message.content or refusal or "", finish, read_usage(completion.usage), seconds)
+
+
+def read_usage(raw: object) -> Usage:
+    """The tokens that a completion counts."""
+    try:
+        usage = _Usage.model_validate(raw)
+    except ValidationError:  # absent or nonsense: no reason to lose a reply that was paid for
+        return Usage()
+    return Usage(usage.prompt_tokens or 0, usage.cached or 0, usage.completion_tokens or 0)
+
+
+def parsed(kind: type[T], body: bytes) -> T:
+    """A body as what it should be; raises `Transient` where it is not."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        raise Transient(one_line(f"unreadable reply: {where}: {first['msg']}")) from None
+
+
+def inner_error(said: object, *, limited: bool, lacking: str) -> RateLimited | Transient:
+    """The fault of a provider behind a router or gateway, which reports it inside a 200."""
+    if said is None:
+        return Transient(f"unreadable reply: no {lacking}")
+    line = one_line(f"error in the reply: {said}")
+    return RateLimited(line) if limited else Transient(line)

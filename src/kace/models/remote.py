@@ -1,85 +1,120 @@
-"""What every model behind an HTTP API has in common: one try, bounded in time and size, with a failure that has a name.
+"""A model behind an HTTP API: one try, bounded in time and size, with a failure that has a name.
 
-One `complete` is one try: it never waits and tries again, `kace.models.limits` does. What a failure means is decided in
-`kace.models.server`; a call that as a whole takes too long is a `ModelError(TIMEOUT)`.
+One `complete` is one try: `kace.models.limits` tries again. Which failure an answer is, or the lack of one:
+
+    429, and 503 or 529 with Retry-After        RateLimited
+    408, 409, 425, 5xx, reset, unreadable body  Transient
+    this prompt is not allowed                  ModelError(REFUSED)
+    this prompt or this reply is too large      ModelError(PROVIDER_ERROR)
+    the call as a whole takes too long          ModelError(TIMEOUT)
+    key, model, address or a setting is wrong   KaceError, with the fix
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import re
+import ssl
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
-from kace.models.base import Failure, ModelError, Reply, Request
-from kace.models.server import Said, Server
+from kace.errors import KaceError, UsageError
+from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient
+from kace.redact import keep_secret, one_line, public_url
 
 if TYPE_CHECKING:
-    from kace.models.wire import BoundedClient, Closable, Lanes
+    from kace.models.wire import BoundedClient, ClientPools
 
 log = logging.getLogger(__name__)
 
-C = TypeVar("C", bound="Closable")
+PLACEHOLDER_KEY = "none"
+
+_UNTAKEN = r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated"
+_NOT_TAKEN = re.compile(rf"{_UNTAKEN}|max_completion_tokens", re.I)
+_NOT_ALLOWED = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
+_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
+_TOO_LONG_WORDS = re.compile(r"prompt is too long|exceed context limit", re.I)
+_NO_ROOM = re.compile(r"max_(?:completion_)?tokens|max_model_len|context (?:length|limit|size|window)", re.I)
+_NO_CREDIT = {"insufficient_quota", "billing_error"}
+_NO_CREDIT_WORDS = re.compile(r"credit balance is too low", re.I)
 
 
-class Rejected(Exception):
-    """The server answered with an error."""
+class ErrorReport:
+    """An error as a server reports it, in whatever shape."""
 
-    def __init__(self, said: Said) -> None:
-        super().__init__(said.status)
-        self.said = said
+    def __init__(self, error: Any) -> None:
+        body = error.body if isinstance(error.body, dict) else {}
+        inner = body["error"] if isinstance(body.get("error"), dict) else body
+        self.status: int = error.status_code
+        self.text: str = error.response.text[:10_000]
+        self.words: str = inner["message"] if isinstance(inner.get("message"), str) else self.text[:1000]
+        self.labels = {str(inner.get("code")), str(inner.get("type")), str(getattr(error, "error_code", None))}
+        self.wait = retry_after(error.response.headers)
+        self.parameter = inner.get("param")
+
+    def not_taken(self, optional: tuple[str, ...], left_out: frozenset[str]) -> str | None:
+        """The parameter a bad request complains of, where we can do without."""
+        if self.status not in (400, 422) or not _NOT_TAKEN.search(self.text):
+            return None
+        candidates = [name for name in optional if name not in left_out and re.search(rf"\b{name}\b", self.text)]
+        return self.parameter if self.parameter in candidates else next(iter(candidates), None)
 
 
-class Unreached(Exception):
-    """No whole answer came; the cause says why."""
-
-
-class Remote(ABC, Generic[C]):
+class Remote(ABC):
     """A model behind an API, asked through an SDK's client. `timeout` bounds a call, however slowly bytes drip."""
 
-    PROVIDER: ClassVar[str]
-    OPTIONAL: ClassVar[tuple[str, ...]]
-    """Parameters that some of its models do not take, and that a request can do without."""
+    SDK: ClassVar[str]  # the module of the SDK, and the provider's name
+    CLIENT: ClassVar[str]
+    CLIENT_OPTIONS: ClassVar[Mapping[str, Any]] = {}
+    PATH: ClassVar[str]
+    URL: ClassVar[str]  # where the provider itself listens: there, a key is needed
+    KEY: ClassVar[str]  # the variable that holds the key
+    KEY_FIX: ClassVar[str]
+    URL_HINT: ClassVar[str]
+    OPTIONAL: ClassVar[tuple[str, ...]]  # what some of its models do not take, and a request can do without
 
-    def __init__(self, server: Server, auth: tuple[str, str] | None, *, timeout: float, name: str) -> None:
-        self._server = server
-        self._auth = auth
-        self._timeout = timeout
-        self._name = name
-        self._reached = False
-        """Some HTTP response has come: from then on, a failed connection is the network's, not the operator's."""
-        self._answered = False
-        """Some reply has come: from then on, a bad request is that request's fault, not the settings'."""
-        self._left_out: frozenset[str] = frozenset()
-        self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lanes[C]] = WeakKeyDictionary()
+    def __init__(self, model: str, *, base_url: str | None, api_key: str | None, timeout: float, name: str) -> None:
+        url, self._auth = address(base_url or self.URL)
+        self._url = url.removesuffix("/v1") if self.PATH.startswith("/v1") else url  # many gateways write it
+        if not (api_key or "").strip() and urlsplit(url).hostname == urlsplit(self.URL).hostname:
+            raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
+        self._key = usable_key(api_key, variable=self.KEY)
+        self._model, self._timeout = model, timeout
+        self.name, self.identity = name, f"{self.SDK} {self._url} {model}"
+        self._reached = False  # once a response has come, a failed connection is the network's fault, not the user's
+        self._answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
+        self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ClientPools] = WeakKeyDictionary()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._server.model!r}, base_url={self._server.url!r})"
+    @abstractmethod
+    def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
+        """The body of a request, without what the server does not take."""
 
-    @property
-    def name(self) -> str:
-        """The `provider/name` this model was opened as."""
-        return self._name
-
-    @property
-    def identity(self) -> str:
-        """Provider, base URL without credentials, and model."""
-        return f"{self.PROVIDER} {self._server.url} {self._server.model}"
-
-    @property
-    def left_out(self) -> frozenset[str]:
-        """Parameters of `OPTIONAL` this server turned out not to take as they are."""
-        return self._left_out
+    @abstractmethod
+    def _read(self, body: bytes, seconds: float) -> Reply:
+        """The reply that a body holds."""
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try."""
-        lanes = self._connections()  # before the clock starts: the first call loads the SDK
+        from kace.models.wire import ClientPools
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._pools:  # before the clock starts: the first call loads the SDK
+            self._pools[loop] = ClientPools(self._open, self._auth)
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout):
-                body = await self._send(lanes, request)
+                body = await self._send(self._pools[loop], request)
         except TimeoutError:
             raise ModelError(Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s") from None
         reply = self._read(body, time.perf_counter() - started)
@@ -88,56 +123,146 @@ class Remote(ABC, Generic[C]):
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        lanes = self._lanes.pop(asyncio.get_running_loop(), None)
-        if lanes is not None:
-            await lanes.aclose()
+        if pools := self._pools.pop(asyncio.get_running_loop(), None):
+            await pools.aclose()
 
-    @abstractmethod
-    def _open(self, http: BoundedClient) -> C:
-        """A client of the SDK that sends through `http` and never tries again by itself."""
+    def _open(self, http: BoundedClient) -> Any:
+        from kace.models.wire import CONNECT_TIMEOUT
 
-    @abstractmethod
-    async def _post(self, client: C, request: Request, left_out: frozenset[str]) -> bytes:
-        """The body of the server's answer; raises `Rejected`, or `Unreached` from its cause."""
+        client = getattr(import_module(self.SDK), self.CLIENT)
+        # The key is always given: without one, an SDK goes looking for credentials of its own.
+        options = {"api_key": self._key, "base_url": self._url, "timeout": CONNECT_TIMEOUT, **self.CLIENT_OPTIONS}
+        return client(**options, max_retries=0, http_client=http)  # `kace.models.limits` holds the only retry policy
 
-    @abstractmethod
-    def _read(self, body: bytes, seconds: float) -> Reply:
-        """The reply that a body holds."""
+    async def _send(self, pools: ClientPools, request: Request) -> bytes:
+        import httpx2
 
-    def _connections(self) -> Lanes[C]:
-        from kace.models.wire import Lanes
-
-        loop = asyncio.get_running_loop()
-        if loop not in self._lanes:
-            self._lanes[loop] = Lanes(self._open, self._auth)
-        return self._lanes[loop]
-
-    async def _send(self, lanes: Lanes[C], request: Request) -> bytes:
         from kace.models.wire import BodyTooLarge
 
-        left_out = self._left_out
+        sdk, left_out = import_module(self.SDK), self.left_out
         while True:
             try:
-                with lanes.client() as client:
-                    body = await self._post(client, request, left_out)
-            except Rejected as error:
+                with pools.client() as client:
+                    body = self._body(request, left_out)
+                    content: bytes = (await client.post(self.PATH, body=body, cast_to=httpx2.Response)).content
+            except sdk.APIStatusError as error:
                 self._reached = True
-                parameter = error.said.not_taken(self.OPTIONAL, left_out)
-                if parameter is None:
-                    raise self._server.refusal(error.said, answered=self._answered) from None
+                report = ErrorReport(error)
+                if (parameter := report.not_taken(self.OPTIONAL, left_out)) is None:
+                    raise self._refusal(report) from None
                 left_out |= {parameter}
-            except Unreached as error:
-                raise self._server.unreachable(error, reached=self._reached) from None
-            except BodyTooLarge as error:
-                raise ModelError(Failure.PROVIDER_ERROR, str(error)) from None
+            except (sdk.APIConnectionError, BodyTooLarge) as error:
+                # One of the SDKs wraps whatever is raised beneath it.
+                if large := next((each for each in _causes(error) if isinstance(each, BodyTooLarge)), None):
+                    raise ModelError(Failure.PROVIDER_ERROR, str(large)) from None
+                raise self._unreachable(error) from None
             else:
                 self._reached = True
-                self._remember(left_out)
-                return body
+                for name in sorted(left_out - self.left_out):
+                    log.warning("%s does not take '%s' for %s: left out from now on", self._url, name, self._model)
+                self.left_out |= left_out
+                return content
 
-    def _remember(self, left_out: frozenset[str]) -> None:
-        for parameter in sorted(left_out - self._left_out):
-            log.warning(
-                "%s does not take '%s' for %s: going on without it", self._server.url, parameter, self._server.model
-            )
-        self._left_out |= left_out
+    def _refusal(self, report: ErrorReport) -> ModelError | KaceError:
+        """What an error status means."""
+        line = one_line(f"{report.status} from {self._url}: {report.words}")
+        if report.labels & _NO_CREDIT or _NO_CREDIT_WORDS.search(report.words):
+            return KaceError(line, fix="add credit to the account, or use another key or model")
+        if report.status == 429 or (report.status in (503, 529) and report.wait is not None):
+            return RateLimited(line, report.wait)
+        if report.status in (408, 409, 425) or report.status >= 500:
+            return Transient(line)
+        if report.status in (400, 413, 422):
+            return self._bad_request(report, line)
+        if report.status in (401, 402, 403):
+            named = f"{self.KEY}, or KACE_TEACHER_API_KEY for a teacher,"
+            return KaceError(line, fix=f"set {named} to a key that may use this model")
+        if report.status == 404:
+            line = one_line(f"no model '{self._model}' at {self._url} (404: {report.words})")
+            return KaceError(line, fix=f"check the model's name and the base URL, {self.URL_HINT}")
+        return KaceError(line, fix=f"check the base URL, {self.URL_HINT}")
+
+    def _bad_request(self, report: ErrorReport, line: str) -> ModelError | KaceError:
+        too_long = report.status == 413 or report.labels & _TOO_LONG or _TOO_LONG_WORDS.search(report.words)
+        if report.labels & _NOT_ALLOWED or self._answered or too_long:
+            return ModelError(Failure.REFUSED if report.labels & _NOT_ALLOWED else Failure.PROVIDER_ERROR, line)
+        fewer = "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, --set max_tokens=N for a solver"
+        fix = fewer if lacks_room(report.words) else "change what it names"
+        return KaceError(f"the server rejects requests for '{self._model}' ({line})", fix=fix)
+
+    def _unreachable(self, error: BaseException) -> ModelError | KaceError:
+        """What a broken connection means."""
+        import httpx2
+
+        causes = _causes(error)
+        why = one_line(f"{self._url}: {str(causes[-1]) or type(causes[-1]).__name__}")
+        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+            return KaceError(f"cannot trust {why}", fix="install its certificate, or name it in SSL_CERT_FILE")
+        never_up = any(
+            isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | ssl.SSLError) for cause in causes
+        )
+        if never_up and not self._reached:
+            return KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?")
+        return Transient(f"lost the connection to {why}")
+
+
+def lacks_room(words: str) -> bool:
+    """Whether a server says that a prompt and the reply asked for do not fit into its model together."""
+    return _NO_ROOM.search(words) is not None
+
+
+def address(url: str) -> tuple[str, tuple[str, str] | None]:
+    """The URL without credentials, and the credentials: in the URL they would end up in logs and errors."""
+    valid = False
+    with suppress(ValueError):
+        parts = urlsplit(url.strip())
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.query
+    if not valid:
+        raise UsageError(f"'{one_line(url)}' is no base URL", fix="give one like http://localhost:8000/v1")
+    if parts.username is None:
+        return public_url(url.strip()), None
+    user, password = unquote(parts.username), unquote(parts.password or "")
+    keep_secret(password)
+    keep_secret(f"{user}:{password}")
+    return public_url(url.strip()), (user, password)
+
+
+def usable_key(key: str | None, *, variable: str) -> str:
+    """The key, kept out of every message from now on; a placeholder where there is none."""
+    key = (key or "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(f"{variable} has characters that no key has", fix="copy the key again")
+    keep_secret(key)
+    return key or PLACEHOLDER_KEY
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from `Retry-After` (seconds or a date) or OpenAI's `retry-after-ms`; None where unsaid."""
+    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    seconds, until = _number(value), _date(value)
+    if seconds is not None or until is None:
+        return seconds
+    now = _date(headers.get("date", "")) or datetime.now(UTC)  # the server's own: a wrong clock does not matter
+    return max(0.0, (until - now).total_seconds())
+
+
+def _number(text: str) -> float | None:
+    with suppress(ValueError):
+        return value if math.isfinite(value := float(text)) and value >= 0 else None
+    return None
+
+
+def _date(text: str) -> datetime | None:
+    with suppress(ValueError, TypeError, IndexError):
+        date = parsedate_to_datetime(text)
+        return date if date.tzinfo else date.replace(tzinfo=UTC)
+    return None
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    chain = [error]
+    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
+        chain.append(inner)
+    return chain

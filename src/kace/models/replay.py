@@ -20,8 +20,10 @@ class Replay:
         if not records:
             raise DataError(f"{source}: no recorded calls", fix="name the calls folder of a run")
         self.source = source
+        self.name = f"replay/{source}"
         self._replies = {record.key: record for record in records}
         self._models = tuple(dict.fromkeys(record.model for record in records))
+        self.identity = self._models[0]  # the recorded model's: requests hash to the keys they were recorded under
 
     @classmethod
     def open(cls, path: Path, *, teacher: bool = False) -> Replay:
@@ -34,25 +36,14 @@ class Replay:
         records = (record for file in files for record in read_calls(file))
         return cls([record for record in records if (record.tier == TEACHER) is teacher], str(path))
 
-    @property
-    def name(self) -> str:
-        """`replay/` and where the records came from."""
-        return f"replay/{self.source}"
-
-    @property
-    def identity(self) -> str:
-        """The recorded model's, so that requests hash to the keys they were recorded under."""
-        return self._models[0]
-
     async def complete(self, request: Request) -> Reply:
         """The recorded reply."""
         for model in self._models:
             if record := self._replies.get(request.digest(model)):
                 return record.reply()
-        attempt = request.attempt
+        at = request.attempt
         raise KaceError(
-            f"{self.source}: no recording of problem {attempt.problem} {attempt.tier} attempt {attempt.index}"
-            f" seed {attempt.seed}",
+            f"{self.source}: no recording of problem {at.problem} {at.tier} attempt {at.index} seed {at.seed}",
             fix="replay with the problems, seed, preset, settings and kace version of the recorded run",
         )
 

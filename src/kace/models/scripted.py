@@ -16,21 +16,9 @@ class Scripted:
     """A model that says what its script says, after `latency` seconds."""
 
     def __init__(self, script: Script, *, name: str = "custom", latency: float = 0.0) -> None:
-        self.script = script
-        self.latency = latency
-        self.calls = 0
-        """Requests that reached this model."""
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """`scripted/` and the script's name."""
-        return f"scripted/{self._name}"
-
-    @property
-    def identity(self) -> str:
-        """The name: scripts are deterministic."""
-        return self.name
+        self.script, self.latency = script, latency
+        self.calls = 0  # requests that reached this model
+        self.name = self.identity = f"scripted/{name}"
 
     async def complete(self, request: Request) -> Reply:
         """Play the script."""
@@ -49,34 +37,23 @@ def steady(request: Request) -> str:
     return "Every step agrees. \\boxed{42}"
 
 
-def silent(request: Request) -> str:
-    """Never an answer."""
-    return "I cannot tell."
-
-
 def dice(sides: int) -> Script:
     """A fair die thrown anew for every attempt: problems leave at every exit."""
     return lambda request: f"The die shows \\boxed{{{request.sampling.seed % sides + 1}}}"
 
 
 def open_scripted(spec: str) -> Scripted:
-    """The model for `steady`, `silent`, `dice` or `dice?sides=6&latency=0.1`."""
+    """The model for `steady`, `silent` (never an answer), `dice` or `dice?sides=6&latency=0.1`."""
     name, _, query = spec.partition("?")
-    options = dict(parse_qsl(query))
-    scripts: Mapping[str, Script] = {
-        "steady": steady,
-        "silent": silent,
-        "dice": dice(int(_number(options, "sides", 6))),
-    }
+    options = {"sides": 6.0, "latency": 0.0}
+    for option, value in parse_qsl(query):
+        try:
+            options |= {option: float(value)} if option in options else {}
+        except ValueError:
+            message = f"scripted model option {option}='{value}' is not a number"
+            raise UsageError(message, fix="e.g. dice?sides=6") from None
+    sides = int(options["sides"])
+    scripts: Mapping[str, Script] = {"steady": steady, "silent": lambda _: "I cannot tell.", "dice": dice(sides)}
     if name not in scripts:
         raise UsageError(f"unknown model 'scripted/{name}'", fix=f"choose one of {', '.join(scripts)}")
-    return Scripted(scripts[name], name=spec, latency=_number(options, "latency", 0.0))
-
-
-def _number(options: Mapping[str, str], name: str, default: float) -> float:
-    try:
-        return float(options.get(name, default))
-    except ValueError:
-        raise UsageError(
-            f"scripted model option {name}='{options[name]}' is not a number", fix="e.g. dice?sides=6"
-        ) from None
+    return Scripted(scripts[name], name=spec, latency=options["latency"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kace.errors import UsageError
-from kace.retrieval.selector import advertised
+from kace.retrieval.gate import advertised
 
 if TYPE_CHECKING:
     from kace.tree.card import Card

@@ -31,13 +31,14 @@ class Prompt:
     hash: str
 
 
-Position = Literal["instructions", "problem", "turns"]
-"""Where cards stand: after the instructions, before the problem, or as earlier turns of the conversation, in which the
-problem of a card's example was asked and solved. A card without an example then stands after the instructions."""
+Placement = Literal["instructions", "problem", "demonstrations"]
+"""Where cards are placed in the prompt: after the instructions, before the problem, or as few-shot demonstrations:
+earlier turns, in which the problems of a card's examples are asked and solved. A card without one is then placed after
+the instructions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class PromptContext:
     """What an attempt reads besides its problem."""
 
     cards: tuple[Card, ...] = ()
@@ -45,19 +46,23 @@ class Context:
     """Learned text without the form of cards, such as a playbook."""
     instructions: str = ""
     """Learned text that takes the place of the solver's instructions."""
-    scaffold: bool = False
-    """Show the place where cards would stand, also where there are none."""
-    at: Position = "instructions"
+    empty_block: bool = False
+    """Show the block's introduction also where there are no cards: the empty-prompt control."""
+    placement: Placement = "instructions"
 
     @property
-    def told(self) -> tuple[Card, ...]:
+    def as_text(self) -> tuple[Card, ...]:
         """The cards that are shown as text."""
-        return tuple(card for card in self.cards if not card.examples) if self.at == "turns" else self.cards
+        if self.placement != "demonstrations":
+            return self.cards
+        return tuple(card for card in self.cards if not card.examples)
 
     @property
-    def demonstrated(self) -> tuple[Example, ...]:
-        """The examples that are shown as turns."""
-        return tuple(example for card in self.cards for example in card.examples) if self.at == "turns" else ()
+    def demonstrations(self) -> tuple[Example, ...]:
+        """The examples that are shown as turns of the conversation."""
+        if self.placement != "demonstrations":
+            return ()
+        return tuple(example for card in self.cards for example in card.examples)
 
     @property
     def learned_hash(self) -> str:
@@ -65,19 +70,19 @@ class Context:
         return _digest(self.notes, self.instructions) if self.notes or self.instructions else ""
 
 
-NOTHING = Context()
+NOTHING = PromptContext()
 
 
-def solver_prompt(problem: str, lens: Lens | None, context: Context = NOTHING) -> Prompt:
+def solver_prompt(problem: str, lens: Lens | None, context: PromptContext = NOTHING) -> Prompt:
     """The prompt of one attempt, with what its tier reads."""
     instructions, finish = context.instructions or template("solve"), template("finish")
-    turns, bare = context.demonstrated, context.scaffold and context.at == "turns"
-    # An example says how to work; after a lens a small model follows the lens instead.
+    turns, bare = context.demonstrations, context.empty_block and context.placement == "demonstrations"
+    # A demonstration says how to work; after a lens a small model follows the lens instead.
     steer = template(f"lens_{lens.value}") if lens and not turns and not bare else ""
-    knowledge = template("knowledge") if context.told or (context.scaffold and not bare) else ""
+    knowledge = template("knowledge") if context.as_text or (context.empty_block and not bare) else ""
     learned = template("notes") if context.notes else ""
-    block = [knowledge, card_block(context.told)] if knowledge else []
-    near = context.at == "problem"
+    block = [knowledge, card_block(context.as_text)] if knowledge else []
+    near = context.placement == "problem"
     parts = [instructions, *([] if near else block)]
     if learned:
         parts += [learned, fenced("notes", context.notes)]
@@ -105,11 +110,11 @@ def _conversation(examples: Sequence[Example], finish: str) -> Iterator[Message]
         yield Message(Role.ASSISTANT, neutral(example.worked))
 
 
-def shown_text(cards: Sequence[Card], at: Position) -> str:
+def shown_text(cards: Sequence[Card], placement: Placement) -> str:
     """What an attempt reads of cards, for counting."""
-    context = Context(tuple(cards), at=at)
-    turns = (message.content for message in _conversation(context.demonstrated, template("finish")))
-    return "\n".join((*([card_block(context.told)] if context.told else ()), *turns))
+    context = PromptContext(tuple(cards), placement=placement)
+    turns = (message.content for message in _conversation(context.demonstrations, template("finish")))
+    return "\n".join((*([card_block(context.as_text)] if context.as_text else ()), *turns))
 
 
 def card_block(cards: Sequence[Card]) -> str:

@@ -1,4 +1,4 @@
-"""The coarse classifier: which domain of the registry a problem belongs to.
+"""Routers: which domain of the registry a problem belongs to. One of them is the coarse classifier, a model's call.
 
 What all problems share comes first (instructions, registry, examples), the problem last, so that prefix caches hit.
 The examples are the registry's own signals: given descriptions only, a model of 0.5B calls every problem mixed.
@@ -6,21 +6,22 @@ The examples are the registry's own signals: given descriptions only, a model of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from kace.models.ask import Question, ask
-from kace.models.base import ChatModel, Message, Role, Usage
+from kace.models.base import ChatModel, Message, Question, Role, Usage, ask
 from kace.problem import Problem
 from kace.retrieval.fence import fenced, neutral, shortened
+from kace.retrieval.gate import RelevanceGate, words
 from kace.retrieval.prompt import template
-from kace.retrieval.selector import Index, words
+from kace.retrieval.selector import Index, rank
+from kace.tree.card import UNIVERSAL, Status
 
 if TYPE_CHECKING:
-    from kace.tree.tree import Domain
+    from kace.tree.tree import Domain, EpistemicTree
 
 FIRST, REFINED = "DOMAIN", "DOMAIN2"
 """Where the calls stand among a problem's attempts."""
@@ -29,20 +30,19 @@ MAX_EXAMPLES = 30
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
 """What is read of each: at most 3,700 tokens or so with seven domains, where a small local model has room for 4,096."""
 
-PlaceBy = Literal["model", "words", "cards"]
-"""Who says where a problem belongs: the model in a call, the words of the registry, or those of the tree's cards."""
+RouterName = Literal["model", "words", "cards"]
+"""Who names a problem's domain: the solver's model in a call, the words of the registry, or the cards of the tree."""
 NO_USAGE = Usage()
-
 _WRAPPING = " \t\r\n`'\""
 _MIXED = "mixed:"
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where a problem belongs, and what it cost to find out."""
+class Route:
+    """The domains a problem is routed to, and what it cost to find out."""
 
     domains: tuple[str, ...]
-    """One name; two where both are primary; none where the model could not say, and only universal cards apply."""
+    """One name; two where both are primary; none where nobody could say, and only universal cards apply."""
     calls: int = 0
     """Calls made, failed ones too. They are not solver calls."""
     usage: Usage = NO_USAGE
@@ -50,26 +50,87 @@ class Placement:
     """What the model said, word for word."""
 
 
-async def place(
-    problem: Problem, domains: Sequence[Domain], model: ChatModel, *, by: PlaceBy, seed: int, seen: Sequence[str] = ()
-) -> Placement:
-    """The problem's place, from whoever is to say it. Only the model can make use of attempts that were `seen`.
+class Router(Protocol):
+    """Names the domains whose cards a problem may read."""
 
-    Without cards at hand the registry's words speak for them.
-    """
-    if by == "model":
-        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen)
-    return place_by_words(problem, domains)
+    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
+        """The problem's domains. `seen` are texts of failed attempts, for a second look."""
+        ...
 
 
-def place_by_words(problem: Problem, domains: Sequence[Domain]) -> Placement:
+@dataclass(frozen=True, slots=True)
+class ModelRouter:
+    """Asks a model, in one call."""
+
+    domains: Sequence[Domain]
+    model: ChatModel
+    seed: int
+
+    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
+        """The domain that the model names."""
+        return await classify(problem, self.domains, self.model, seed=self.seed, attempts_in_view=seen)
+
+
+@dataclass(frozen=True, slots=True)
+class WordRouter:
+    """Compares words with the registry's names, descriptions and signals. No call."""
+
+    domains: Sequence[Domain]
+
+    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
+        """The domain that shares most with the problem; none if none shares a word."""
+        return route_by_words(problem, self.domains)
+
+
+class CardRouter:
+    """Takes the domain of the best-ranked card where that card is relevant, else that of the registry's words."""
+
+    def __init__(self, tree: EpistemicTree, gate: RelevanceGate) -> None:
+        self.domains = tree.domains
+        self.gate = gate
+        shown = (card for card in tree if card.status is not Status.DEPRECATED)
+        self._cards = tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
+
+    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
+        """The domain of the card that ranks first for the problem."""
+        scores = self.gate.scores(problem.text)
+        for card in rank(problem.text, self._cards)[:1]:
+            if card.card_id in scores and self.gate.passes(scores, card):
+                return Route(tuple(tag for tag in card.domain_tags if tag != UNIVERSAL)[:1])
+        return route_by_words(problem, self.domains)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRouter:
+    """Follows a rule and asks nobody: a control."""
+
+    rule: Callable[[Problem], tuple[str, ...]]
+
+    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
+        """The domains of the rule."""
+        return Route(self.rule(problem))
+
+
+def open_router(name: RouterName, tree: EpistemicTree, gate: RelevanceGate, model: ChatModel, seed: int) -> Router:
+    """The router of that name over a tree."""
+    if name == "model":
+        return ModelRouter(tree.domains, model, seed)
+    return CardRouter(tree, gate) if name == "cards" else WordRouter(tree.domains)
+
+
+def registry_router(name: RouterName, domains: Sequence[Domain], model: ChatModel, seed: int) -> Router:
+    """The router of that name where there are no cards yet: the registry's words stand in for them."""
+    return ModelRouter(domains, model, seed) if name == "model" else WordRouter(domains)
+
+
+def route_by_words(problem: Problem, domains: Sequence[Domain]) -> Route:
     """The domain whose name, description and signals share most with the problem, without a call; none if none does."""
     registry = sorted(domains, key=lambda domain: domain.name)
     if len(registry) < 2:
-        return Placement(tuple(domain.name for domain in registry))
+        return Route(tuple(domain.name for domain in registry))
     scores = _word_index(tuple(registry)).scores(problem.text)
     best = max(scores)
-    return Placement((registry[scores.index(best)].name,) if best > 0 else ())
+    return Route((registry[scores.index(best)].name,) if best > 0 else ())
 
 
 @lru_cache(maxsize=16)
@@ -85,7 +146,7 @@ async def classify(
     *,
     seed: int,
     attempts_in_view: Sequence[str] = (),
-) -> Placement:
+) -> Route:
     """Ask the model for the problem's domain; an unusable reply is asked for once more, with the reason.
 
     With attempts in view it is the refinement after a tier failed. A call that fails leaves the domain unknown.
@@ -93,7 +154,7 @@ async def classify(
     registry = sorted(domains, key=lambda domain: domain.name)
     names = tuple(domain.name for domain in registry)
     if len(names) < 2:
-        return Placement(names)  # nothing to ask
+        return Route(names)  # nothing to ask
     question = Question(
         messages=classifier_prompt(problem.text, registry, attempts_in_view),
         problem=problem.id,
@@ -104,7 +165,7 @@ async def classify(
         choices=choices_of(names),
     )
     heard = await ask(model, question)
-    return Placement(heard.said or (), heard.calls, heard.usage, heard.raw)
+    return Route(heard.said or (), heard.calls, heard.usage, heard.raw)
 
 
 def choices_of(names: Sequence[str]) -> tuple[str, ...]:

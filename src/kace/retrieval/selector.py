@@ -1,52 +1,147 @@
-"""Which cards of a block speak most of a problem: BM25 on the words of problem and trigger header.
-
-Numbers do not count as words: in a problem they are the values it was told with, and a card that happens to name the
-same value would outrank the one that names the technique. Single letters are variables and say as little.
-"""
+"""Selectors: which of the eligible cards a tier reads, ranked and cut to the budget."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kace.models.base import ChatModel, Tokenizer, Usage
+from kace.retrieval.gate import advertised, rarity, words
+from kace.retrieval.prompt import Placement, card_text, shown_text
 
 if TYPE_CHECKING:
+    from kace.config import RetrievalConfig
+    from kace.problem import Problem
+    from kace.retrieval.gate import RelevanceGate
+    from kace.solver.tiers import TierName
     from kace.tree.card import Card
+    from kace.tree.tree import EpistemicTree
 
 K1 = 1.2
 B = 0.75
-SPEAKS = 2.0
-"""Telling words that a problem shares with a card from which on the card speaks of it; see docs/results.md."""
-KNOWN_TEXTS = 10_000
-"""Problems whose words are kept: each is held against many cards."""
 INDEXED_BLOCKS = 16
 """Blocks kept ready: both card tiers of seven domains, and two more. 5,000 cards take about 10 MB."""
+CHARS_PER_TOKEN = 4
+EXACT_TRIES = 3
+NO_USAGE = Usage()
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_COMMON = frozenset(
-    _WORD.findall(
-        "an and any are as at be been by can do does for from has have if in into is it its let many may must no not of"
-        " on or out so such than that the their them then there these they this to was we were what when where which"
-        " will with you your"
-    )
-)
-"""Words of any sentence. In a block of short headers they would be rare, and count for more than they say."""
+Ranking = Callable[[str, Sequence["Card"]], tuple["Card", ...]]
 
 
-def words(text: str) -> list[str]:
-    r"""The words of a text as they are compared: lower case, no plural s, `\binom` as `binom`."""
-    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _COMMON]
+class SelectedCards(NamedTuple):
+    """The cards to read, and what it cost to choose them."""
+
+    cards: tuple[Card, ...]
+    eligible: int
+    """Cards there were to choose from."""
+    calls: int = 0
+    usage: Usage = NO_USAGE
 
 
-def _stem(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word
+class Selector(Protocol):
+    """Chooses among the cards of a tree."""
+
+    async def select(
+        self, problem: Problem, tier: TierName, domains: tuple[str, ...], earlier: Sequence[Sequence[Card]]
+    ) -> SelectedCards:
+        """The cards for a problem at a tier, routed to these domains; `earlier` is what the tiers before it read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSelector:
+    """The method: the block of the tier and domains, gated, ranked, and cut to the budget."""
+
+    tree: EpistemicTree
+    gate: RelevanceGate
+    budget: Budget
+
+    async def select(
+        self, problem: Problem, tier: TierName, domains: tuple[str, ...], earlier: Sequence[Sequence[Card]]
+    ) -> SelectedCards:
+        """The relevant cards of the block, as many as fit."""
+        block, wanted = self.wanted(problem, tier, domains)
+        return SelectedCards(await self.budget.fit(problem.text, wanted), len(block))
+
+    def wanted(
+        self, problem: Problem, tier: TierName, domains: tuple[str, ...]
+    ) -> tuple[Sequence[Card], Sequence[Card]]:
+        """The block, and its relevant cards before the token budget."""
+        block = self.tree.project(tier, domains)
+        return block, self.budget.best(problem.text, self.gate.relevant(problem.text, block))
+
+
+class Budget:
+    """How much a tier may read, counted by the model's own tokenizer where it has one."""
+
+    def __init__(self, config: RetrievalConfig, model: ChatModel, ranking: Ranking | None = None) -> None:
+        self.max_tokens = config.max_card_tokens
+        self.max_cards = config.max_cards
+        self.placement = config.placement
+        self.ranking = ranking or ranking_by(config.ranking)
+        self.count = TokenCounter(model)
+
+    def best(self, problem: str, cards: Sequence[Card], most: int | None = None) -> Sequence[Card]:
+        """At most `max_cards` (or so many) of the cards: the best-ranked, in their order."""
+        most = self.max_cards if most is None else most
+        if most is None or len(cards) <= most:
+            return cards
+        best = {card.card_id for card in self.ranking(problem, cards)[:most]}
+        return [card for card in cards if card.card_id in best]
+
+    async def fit(self, problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
+        """Cut by estimate, then count exactly and cut again if the estimate was too low."""
+        limit = self.max_tokens
+        for _ in range(EXACT_TRIES):
+            kept = fit(problem, cards, limit, lambda card: estimate(card, self.placement), self.ranking)
+            tokens = (await self.size(kept)).tokens
+            if tokens <= self.max_tokens or not kept:
+                break
+            limit = limit * self.max_tokens // (tokens + 1)
+        return kept
+
+    async def size(self, cards: Sequence[Card]) -> TextSize:
+        """The size of cards as an attempt reads them."""
+        return await self.count(shown_text(cards, self.placement)) if cards else TextSize(0, False)
+
+
+class TextSize(NamedTuple):
+    """The size of a text."""
+
+    tokens: int
+    estimated: bool
+    """True when the model has no tokenizer we can ask, and `tokens` is characters over four."""
+
+
+class TokenCounter:
+    """Counts the tokens of texts for one model, each text once."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+        self._sizes: dict[str, TextSize] = {}
+
+    async def __call__(self, text: str) -> TextSize:
+        """The size of a text."""
+        if not text:
+            return TextSize(0, False)
+        if text not in self._sizes:
+            counted = await self.model.count_tokens(text) if isinstance(self.model, Tokenizer) else None
+            estimated = TextSize(len(text) // CHARS_PER_TOKEN, True)
+            self._sizes[text] = estimated if counted is None else TextSize(counted, False)
+        return self._sizes[text]
+
+
+def estimate(card: Card, placement: Placement = "instructions") -> int:
+    """Tokens of a card as the solver reads it, from its length."""
+    text = shown_text((card,), placement) if placement == "demonstrations" and card.examples else card_text(card)
+    return len(text) // CHARS_PER_TOKEN + 1
 
 
 class Index:
-    """Texts made ready to be scored against any number of problems."""
+    """Texts made ready to be scored by BM25 against any number of problems."""
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
         counts = [Counter(text) for text in texts]
@@ -65,9 +160,9 @@ class Index:
         scores = [0.0] * self._size
         for word in sorted(set(words(problem))):  # sorted: a sum of floats depends on its order
             found = self._postings.get(word, ())
-            rarity = _rarity(self._size, len(found))
-            for place, weight in found:
-                scores[place] += rarity * weight
+            weight = rarity(self._size, len(found))
+            for place, frequency in found:
+                scores[place] += weight * frequency
         return scores
 
 
@@ -96,52 +191,26 @@ def _indexed(block: _Block) -> Index:
     return Index(words(advertised(card)) for card in block.cards)
 
 
-def advertised(card: Card) -> str:
-    """What a card says of when it helps: its name, triggers and conditions, and the problems of its examples."""
-    told = (example.problem for example in card.examples)
-    return "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions, *told))
-
-
 def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
-    """The cards, best match first; equal ones stay in the order they came in."""
+    """The cards by BM25, best match first; equal ones stay in the order they came in."""
     scores = _indexed(_Block(cards)).scores(problem)
     return tuple(cards[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
-class Telling:
-    """Whether a card of a tree fits a problem at all, which a ranking cannot say: some card is always the best.
+def ranking_by(name: str) -> Ranking:
+    """The ranking of that name: `words` (BM25) or `meaning` (embeddings, an extra)."""
+    if name == "words":
+        return rank
+    from kace.retrieval.embed import rank_by_meaning, require_embeddings
 
-    It is measured in telling words: a word that one card alone says counts 1, one that many say counts less.
-    """
-
-    def __init__(self, cards: Iterable[Card]) -> None:
-        self._said = {card.card_id: frozenset(words(advertised(card))) for card in cards}
-        size, rare = len(self._said), _rarity(len(self._said), 1)
-        counts = Counter(word for said in self._said.values() for word in said)
-        self._weights = {word: _rarity(size, count) / rare for word, count in counts.items()}
-
-    def shared(self, problem: str, card: Card) -> float:
-        """The telling words that a problem shares with a card."""
-        shared = self._said[card.card_id] & _vocabulary(problem)
-        return sum(self._weights[word] for word in sorted(shared))
-
-
-@lru_cache(maxsize=KNOWN_TEXTS)
-def _vocabulary(text: str) -> frozenset[str]:
-    return frozenset(words(text))
-
-
-def _rarity(texts: int, having: int) -> float:
-    return math.log(1 + (texts - having + 0.5) / (having + 0.5))
-
-
-Ranking = Callable[[str, Sequence["Card"]], tuple["Card", ...]]
+    require_embeddings()
+    return rank_by_meaning
 
 
 def fit(
     problem: str, cards: Sequence[Card], limit: int, size: Callable[[Card], int], ranking: Ranking = rank
 ) -> tuple[Card, ...]:
-    """The whole block where it has at most `limit` tokens, else its best-ranked cards that fit, in the block's order.
+    """All cards where they have at most `limit` tokens, else the best-ranked that fit, in their order.
 
     A card too large for what is left is passed over for the next best.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,24 +13,23 @@ from kace.answers.judge import Judge, Verdict
 from kace.errors import KaceError
 from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
 from kace.problem import Problem
-from kace.retrieval.prompt import NOTHING, Context, Prompt, solver_prompt
-from kace.solver.attempt import Attempt
+from kace.retrieval.prompt import NOTHING, Prompt, PromptContext, solver_prompt
 from kace.solver.preset import TierSampling
-from kace.solver.solution import Solution
+from kace.solver.records import Attempt, ClassRecord, Outcome, Solution
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, decided
 from kace.solver.vote import AnswerClass, Standing, count, group
 
 if TYPE_CHECKING:
-    from kace.retrieval.retriever import Recall, Shelf
+    from kace.retrieval.retriever import ContextSource, Retrieval
     from kace.solver.dropout import Dropout
     from kace.solver.synthesis import Synthesis
 
 
-Rungs = Callable[[Problem], Sequence[Tier]]
-"""The ladder that a problem climbs."""
+Tiers = Callable[[Problem], Awaitable[Sequence[Tier]]]
+"""The tiers that a problem climbs."""
 
 
-def locked(problem: Problem) -> Sequence[Tier]:
+async def locked(problem: Problem) -> Sequence[Tier]:
     """The ladder of the paper, the same for every problem."""
     return LOCKED
 
@@ -57,13 +56,13 @@ class Kit:
     sampling: Mapping[TierName, TierSampling]
     seed: int = 0
     early_stop: bool = False
-    library: Shelf | None = None
+    source: ContextSource | None = None
     """What to read from; without one, the ladder climbs on the problem alone."""
     dropout: Dropout | None = None
     """Hides cards from single attempts at random, to measure what each is worth."""
     synthesis: Synthesis | None = None
     """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
-    rungs: Rungs = locked
+    tiers: Tiers = locked
     """What a problem climbs. Anything but the locked ladder is beyond the paper, and says so."""
     observer: Observer | None = None
 
@@ -74,16 +73,16 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     if kit.observer:
         kit.observer.started(problem)
     attempts: list[Attempt] = []
-    recalls: list[Recall] = []
+    read: list[Retrieval] = []
     finishing: Attempt | None = None
-    for tier in kit.rungs(problem):
+    for tier in await kit.tiers(problem):
         start = len(attempts)
-        recall = await kit.library.read(problem, tier.name, attempts, recalls) if kit.library else None
-        if recall:
-            recalls.append(recall)
-        context = recall.context if recall else NOTHING
+        found = await kit.source.retrieve(problem, tier.name, attempts, read) if kit.source else None
+        if found:
+            read.append(found)
+        context = found.context if found else NOTHING
         attempts += await sample(problem, tier, context, attempts, kit)
-        classes = await classes_of([a.answer for a in attempts], kit.judge)
+        classes = await classes_of(attempts, kit.judge)
         vote = count(classes, start, len(attempts))
         if tier.gate.opens(vote):
             path, winner = tier.exit, vote.leader
@@ -92,25 +91,60 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         path, winner = fallback(classes, len(attempts))
         if kit.synthesis:
             finishing = await kit.synthesis.finish(problem, attempts[start:], context.cards, kit)
-    answer = winner.answer if winner else attempts[-1].answer
-    if finishing and finishing.answer:
-        answer = finishing.answer
-    solution = Solution(
-        problem=problem,
-        seed=kit.seed,
-        exit=path,
-        answer=answer,
-        verdict=await grade(problem, answer, kit.judge),
-        attempts=tuple(attempts),
-        classes=classes,
-        right=await right_positions(problem, classes, kit.judge),
-        recalls=tuple(recalls),
-        seconds=time.monotonic() - began,
-        synthesis=finishing,
+    answer = winner.answer if winner else attempts[-1].parsed
+    if finishing and finishing.parsed:
+        answer = finishing.parsed
+    solution = await conclude(
+        problem, kit, path, answer, attempts, classes, seconds=time.monotonic() - began, read=read, finishing=finishing
     )
     if kit.observer:
         kit.observer.solved(solution)
     return solution
+
+
+async def conclude(
+    problem: Problem,
+    kit: Kit,
+    path: ExitPath | None,
+    answer: Answer | None,
+    attempts: Sequence[Attempt],
+    classes: Sequence[AnswerClass],
+    *,
+    seconds: float,
+    read: Sequence[Retrieval] = (),
+    finishing: Attempt | None = None,
+) -> Solution:
+    """The solution: the answer graded, and every attempt marked right or wrong where an answer is expected."""
+    verdict = await grade(problem, answer, kit.judge)
+    correct = None if problem.answer is None else verdict is Verdict.SAME
+    right = await right_positions(problem, classes, kit.judge)
+    marked = attempts
+    if correct is not None:
+        marked = [a.model_copy(update={"correct": place in right}) for place, a in enumerate(attempts)]
+    if finishing:
+        # Where it has an answer, that is the solution's, and so is the verdict on it.
+        finishing = finishing.model_copy(update={"correct": correct and finishing.answer is not None})
+    made = [*attempts, *([finishing] if finishing else ())]
+    return Solution(
+        problem=problem.id,
+        label=problem.label,
+        family=problem.family,
+        domain=problem.domain,
+        seed=kit.seed,
+        exit=path,
+        answer=answer.text if answer else None,
+        expected=problem.answer,
+        verdict=verdict,
+        correct=correct,
+        paper_calls=len(attempts),
+        real_calls=sum(a.outcome is not Outcome.CANCELLED for a in made),
+        seconds=round(seconds, 4),
+        failed=any(a.outcome is Outcome.PROVIDER_ERROR for a in made),
+        recalls=tuple(each.record for each in read),
+        classes=tuple(ClassRecord(answer=c.answer.text, positions=c.positions) for c in classes),
+        attempts=tuple(marked),
+        synthesis=finishing,
+    )
 
 
 def fallback(classes: Sequence[AnswerClass], attempts: int) -> tuple[ExitPath, Standing | None]:
@@ -121,7 +155,9 @@ def fallback(classes: Sequence[AnswerClass], attempts: int) -> tuple[ExitPath, S
     return ExitPath.FALLBACK_LAST_HS, None
 
 
-async def sample(problem: Problem, tier: Tier, context: Context, before: Sequence[Attempt], kit: Kit) -> list[Attempt]:
+async def sample(
+    problem: Problem, tier: Tier, context: PromptContext, before: Sequence[Attempt], kit: Kit
+) -> list[Attempt]:
     """The tier's attempts in order, made side by side."""
     keys = [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
     done: dict[int, Attempt] = {}
@@ -150,15 +186,17 @@ async def sample(problem: Problem, tier: Tier, context: Context, before: Sequenc
 async def settled(tier: Tier, before: Sequence[Attempt], done: Mapping[int, Attempt], judge: Judge) -> bool:
     """Whether the tier's missing attempts can no longer change its gate or its answer."""
     start, stop = len(before), len(before) + tier.attempts
-    so_far = [a.answer for a in before] + [done[i].answer if i in done else None for i in range(tier.attempts)]
+    so_far = [*before, *(done.get(index) for index in range(tier.attempts))]
     pending = [start + index for index in range(tier.attempts) if index not in done]
     return decided(tier.gate, count(await classes_of(so_far, judge), start, stop), pending)
 
 
-async def attempt(problem: Problem, tier: Tier, key: AttemptKey, context: Context, kit: Kit) -> Attempt | KaceError:
+async def attempt(
+    problem: Problem, tier: Tier, key: AttemptKey, context: PromptContext, kit: Kit
+) -> Attempt | KaceError:
     """One attempt with what its tier reads.
 
-    What the operator must mend is returned, not raised, so that siblings already paid for finish and are kept.
+    A user error is returned, not raised, so that siblings already paid for finish and are kept.
     """
     lens = tier.lenses[key.index]
     hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
@@ -168,7 +206,7 @@ async def attempt(problem: Problem, tier: Tier, key: AttemptKey, context: Contex
         result = await drawn(key, lens, prompt, kit)
     except KaceError as error:
         return error
-    result = replace(result, hidden=hidden) if hidden else result
+    result = result.model_copy(update={"hidden": hidden}) if hidden else result
     if kit.observer:
         kit.observer.attempted(problem, result)
     return result
@@ -188,13 +226,13 @@ async def drawn(key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit) ->
         return Attempt.failed(key, error, lens, prompt.hash)
 
 
-async def classes_of(answers: Sequence[Answer | None], judge: Judge) -> tuple[AnswerClass, ...]:
+async def classes_of(attempts: Sequence[Attempt | None], judge: Judge) -> tuple[AnswerClass, ...]:
     """The classes of equivalent answers. A comparison without a verdict never merges two answers."""
 
     async def same(left: Answer, right: Answer) -> bool:
         return await judge(left, right) is Verdict.SAME
 
-    return await group(answers, same)
+    return await group([attempt.parsed if attempt else None for attempt in attempts], same)
 
 
 async def grade(problem: Problem, answer: Answer | None, judge: Judge) -> Verdict | None:

@@ -1,13 +1,116 @@
-"""The manifest of a run, `run.json`, read back. Every part of it may be missing: other tools write runs, too."""
+"""The manifest of a run, `run.json`: what produced it. Held to when a run is resumed, and read back leniently."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kace.errors import DataError
-from kace.solver.run import RUN_VERSION
+from kace.config import Config, RetrievalConfig
+from kace.errors import DataError, UsageError
+from kace.io import write_atomic
+from kace.redact import public_url
+from kace.retrieval.prompt import template_hashes
+
+if TYPE_CHECKING:
+    from kace.tree.tree import EpistemicTree
+
+RUN_VERSION = 1
+
+
+def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> None:
+    """Write a manifest where there is none; refuse one that differs in what the named parts hold."""
+    if not path.exists():
+        write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        return
+    before = json.loads(path.read_text(encoding="utf-8"))
+    differences = []
+    for name in names:
+        was, now = before.get(name), manifest[name]
+        if name == "config" and isinstance(was, dict) and isinstance(now, dict):
+            # A setting that came after the run was made stood at its default; one that no longer counts is let go.
+            was, now = _flat(modern_config(was)), _flat(now)
+            was = {key: was.get(key, _default(key)) for key in {*now, *was} - PACE}
+        if name == "data" and isinstance(was, dict) and was.get("name") == "math_hard":  # its first spelling
+            was = {**was, "name": "math-hard"}
+        if was != now:
+            differences.append(_difference(name, was, now))
+    if differences:
+        raise UsageError(
+            f"{path.parent} holds a run with another {', another '.join(differences)}",
+            fix="choose another --out, or repeat the settings of that run",
+        )
+
+
+PACE = frozenset({"timeout", "max_connections"})
+"""How fast a run goes, not what it finds."""
+
+
+_OLD_NAMES = {
+    "place_by": "router",
+    "min_relevance": "relevance_threshold",
+    "rank_by": "ranking",
+    "cards_at": "placement",
+    "max_cards": "max_cards",
+    "max_card_tokens": "max_card_tokens",
+    "refine_domain": "refine_domain",
+}
+_OLD_READING = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"}
+"""How every tree was read before there were settings for it."""
+
+
+def modern_config(config: Mapping[str, object]) -> dict[str, object]:
+    """The configuration of a manifest under today's names. Older runs had the retrieval settings among the others."""
+    if "retrieval" in config:
+        return dict(config)
+    found = {_OLD_NAMES[key]: value for key, value in config.items() if key in _OLD_NAMES}
+    if found.get("placement") == "turns":
+        found["placement"] = "demonstrations"
+    if config.get("direct"):
+        found["es_policy"] = "skip"
+    rest = {key: value for key, value in config.items() if key not in _OLD_NAMES and key != "direct"}
+    defaults = RetrievalConfig().model_dump(mode="json", exclude_none=True)
+    return {**rest, "retrieval": {**defaults, **_OLD_READING, **found}}
+
+
+def _flat(config: Mapping[str, object]) -> dict[str, object]:
+    """The retrieval settings among the others, so that a difference names the setting."""
+    retrieval = config.get("retrieval")
+    rest = {key: value for key, value in config.items() if key != "retrieval"}
+    return {**rest, **retrieval} if isinstance(retrieval, dict) else rest
+
+
+def _default(name: str) -> object:
+    field = Config.model_fields.get(name) or RetrievalConfig.model_fields.get(name)
+    return None if field is None else field.get_default()
+
+
+def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
+    """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
+    url = {"base_url": public_url(config.base_url)} if config.base_url else {}
+    return {
+        "v": RUN_VERSION,
+        "kace": version("kace"),
+        "python": platform.python_version(),
+        "config": {
+            **config.model_dump(
+                mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices", "tree", *PACE}
+            ),
+            **url,
+            **(_teacher(config) if config.synthesis else {}),
+            "sampling": {
+                tier.value: {"temperature": draw.temperature, "max_tokens": draw.max_tokens}
+                for tier, draw in config.tier_sampling().items()
+            },
+        },
+        "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
+        "sources": dict(config.sources),
+        "prompts": template_hashes(),
+    }
 
 
 def read_manifest(path: Path, most: int = -1) -> Mapping[str, object]:
@@ -42,3 +145,24 @@ def manifest_part(manifest: Mapping[str, object], name: str) -> Mapping[str, obj
 def manifest_text(value: object) -> str:
     """A value as text; nothing where it is none."""
     return value if isinstance(value, str) else ""
+
+
+def default_folder(name: str, manifest: dict[str, object], source: bytes) -> Path:
+    """Where a run goes when nobody says: a name that the same command finds again."""
+    settings = json.dumps([manifest["config"], manifest["prompts"], manifest["tree"]], sort_keys=True).encode()
+    return Path("runs") / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
+
+
+def _teacher(config: Config) -> dict[str, object]:
+    """The teacher's settings, which a solve depends on only where the teacher takes part in it."""
+    url = {"teacher_base_url": public_url(config.teacher_base_url)} if config.teacher_base_url else {}
+    return {"teacher": config.teacher, **url, "teacher_max_tokens": config.teacher_max_tokens}
+
+
+def _difference(name: str, before: object, now: object) -> str:
+    if isinstance(before, dict) and isinstance(now, dict):
+        other = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+        named = other if name in ("config", "settings") else other[:1]  # the rest is hashes, and lists of them
+        told = (f"'{key}' ({before.get(key)!r}, now {now.get(key)!r})" for key in named)
+        return f"{name.rstrip('s')} {', '.join(told)}"
+    return name

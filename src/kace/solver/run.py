@@ -2,37 +2,36 @@
 
 RUN/run.json       what produced it: versions, configuration, prompt hashes, problems
 RUN/traces.jsonl   one line per problem and seed, appended as they finish
+RUN/problems.jsonl the text of each problem, unless texts are left out
 RUN/calls/         every finished call, so that the same command pays for nothing twice
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import contextlib
 import json
 import os
-import platform
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kace.config import PAPER, Config
-from kace.errors import KaceError, UsageError
-from kace.io import LineLog, lock_folder, write_atomic
+from kace.errors import DataError, KaceError
+from kace.io import LineLog, lock_folder, whole_lines
 from kace.models.cache import CallStore
-from kace.problem import Problem
-from kace.redact import public_url
-from kace.retrieval.prompt import template_hashes
+from kace.problem import Problem, problem_of, problem_rows
 from kace.solver.ladder import Kit, climb
-from kace.solver.solution import Solution
-from kace.solver.trace import Damage, SolveRecord, read_trace
+from kace.solver.manifest import hold_to
+from kace.solver.records import Solution
+from kace.solver.trace import Damage, read_trace
 
 if TYPE_CHECKING:
-    from kace.tree.tree import EpistemicTree
+    pass
 
-RUN_VERSION = 1
+Solve = Callable[[Problem, Kit], Awaitable[Solution]]
+"""One way to solve a problem."""
 
 
 class Place(NamedTuple):
@@ -54,10 +53,13 @@ class Run:
         calls: CallStore | None = None,
         reuse: Sequence[Path] = (),
         held: tuple[str, ...] = ("v", "config", "prompts", "tree"),
+        texts: bool = True,
     ) -> None:
         """With a call store given, which stays the caller's to close, several runs pay once for what they share.
 
         What runs in `reuse` asked and heard is not asked again either, and their folders stay as they are.
+
+        Without `texts`, problem texts are left out, for data that may not be shared.
 
         `held` are the parts of the manifest that must be the same whenever the run is opened.
         """
@@ -66,38 +68,75 @@ class Run:
         try:
             hold_to(folder / "run.json", manifest, held)
             self._traces = LineLog(folder / "traces.jsonl")
+            self._problems = LineLog(folder / "problems.jsonl") if texts else None
         except BaseException:
             os.close(self._lock)
             raise
         self.damage: list[Damage] = []
         self._done: dict[tuple[str, int], Place] = {}
         self._index()
+        self._told = {problem.id for problem in read_problems(folder)}
         self._shared = calls is not None
         self.calls = CallStore(folder / "calls", [each / "calls" for each in reuse]) if calls is None else calls
 
     def __len__(self) -> int:
         return len(self._done)
 
-    def finished(self, problem: Problem, seed: int) -> SolveRecord | None:
+    def finished(self, problem: Problem, seed: int) -> Solution | None:
         """The record of a problem already solved here, unless its provider failed and it is worth another try."""
         place = self._done.get((problem.id, seed))
         return None if place is None or place.failed else self._read(place)
 
-    def records(self) -> Iterator[SolveRecord]:
+    def records(self) -> Iterator[Solution]:
         """The last word on every problem and seed."""
         return map(self._read, self._done.values())
 
-    def keep(self, solution: Solution) -> SolveRecord:
+    def keep(self, solution: Solution) -> None:
         """Append a solution."""
-        record = SolveRecord.of(solution)
-        line = record.model_dump_json()
+        line = solution.model_dump_json()
         offset = self._traces.append(line)
-        self._done[record.problem, record.seed] = Place(offset, len(line.encode()), record.failed)
-        return record
+        self._done[solution.problem, solution.seed] = Place(offset, len(line.encode()), solution.failed)
+
+    async def solve(
+        self,
+        problems: Iterable[Problem],
+        kit: Kit,
+        window: int,
+        *,
+        solve: Solve = climb,
+        kept: Callable[[Solution], None] = lambda solution: None,
+        known: Callable[[Solution], None] = lambda solution: None,
+    ) -> None:
+        """Solve what is not finished yet, at most `window` problems at a time. Each is kept as it ends.
+
+        `kept` hears of those, `known` of the ones that were finished before.
+        """
+
+        def todo() -> Iterator[Problem]:
+            for problem in problems:
+                if done := self.finished(problem, kit.seed):
+                    known(done)
+                else:
+                    self._keep_text(problem)
+                    yield problem
+
+        def keep(solution: Solution) -> None:
+            self.keep(solution)
+            kept(solution)
+
+        await solve_all(todo(), kit, window, keep, solve)
+
+    def _keep_text(self, problem: Problem) -> None:
+        """Append a problem's text, once, so that people see their own questions beside the answers."""
+        if self._problems and problem.id not in self._told:
+            self._told.add(problem.id)
+            self._problems.append(*problem_rows([replace(problem, solution=None)]))
 
     def close(self) -> None:
         """Make everything durable and release the lock."""
         self._traces.close()
+        if self._problems:
+            self._problems.close()
         if not self._shared:
             self.calls.close()
         os.close(self._lock)
@@ -117,74 +156,16 @@ class Run:
             else:
                 self._done[item.problem, item.seed] = Place(offset, length, item.failed)
 
-    def _read(self, place: Place) -> SolveRecord:
-        return SolveRecord.model_validate_json(self._traces.read(place.offset, place.length))
+    def _read(self, place: Place) -> Solution:
+        return Solution.model_validate_json(self._traces.read(place.offset, place.length))
 
 
-def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> None:
-    """Write a manifest where there is none; refuse one that differs in what the named parts hold."""
-    if not path.exists():
-        write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-        return
-    before = json.loads(path.read_text(encoding="utf-8"))
-    differences = []
-    for name in names:
-        was, now = before.get(name), manifest[name]
-        if name == "config" and isinstance(was, dict) and isinstance(now, dict):
-            # A setting that came after the run was made stood at its default; one that no longer counts is let go.
-            was = {key: was.get(key, _unsaid(key)) for key in {*now, *was} - PACE}
-        if was != now:
-            differences.append(_difference(name, was, now))
-    if differences:
-        raise UsageError(
-            f"{path.parent} holds a run with another {', another '.join(differences)}",
-            fix="choose another --out, or repeat the settings of that run",
-        )
-
-
-PACE = frozenset({"timeout", "max_connections"})
-"""How fast a run goes, not what it finds."""
-
-
-def _unsaid(name: str) -> object:
-    """What a setting stood at in a manifest that was written before there was such a setting."""
-    if name in PAPER:
-        return PAPER[name]
-    field = Config.model_fields.get(name)
-    return None if field is None else field.get_default()
-
-
-def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
-    """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
-    url = {"base_url": public_url(config.base_url)} if config.base_url else {}
-    return {
-        "v": RUN_VERSION,
-        "kace": version("kace"),
-        "python": platform.python_version(),
-        "config": {
-            **config.model_dump(
-                mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices", "tree", *PACE}
-            ),
-            **url,
-            **(_teacher(config) if config.synthesis else {}),
-            "sampling": {
-                tier.value: {"temperature": draw.temperature, "max_tokens": draw.max_tokens}
-                for tier, draw in config.tier_sampling().items()
-            },
-        },
-        "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
-        "sources": dict(config.sources),
-        "prompts": template_hashes(),
-    }
-
-
-def default_folder(name: str, manifest: dict[str, object], source: bytes) -> Path:
-    """Where a run goes when nobody says: a name that the same command finds again."""
-    settings = json.dumps([manifest["config"], manifest["prompts"], manifest["tree"]], sort_keys=True).encode()
-    return Path("runs") / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
-
-
-Solve = Callable[[Problem, Kit], Awaitable[Solution]]
+def read_problems(folder: Path) -> Iterator[Problem]:
+    """The problems whose texts a run keeps, in a file that `kace solve --file` reads. Damaged lines are left out."""
+    path = folder / "problems.jsonl"
+    for number, _, line in whole_lines(path) if path.exists() else ():
+        with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError):
+            yield problem_of(json.loads(line), f"{path}:{number}")
 
 
 async def solve_all(
@@ -192,7 +173,7 @@ async def solve_all(
 ) -> None:
     """Solve a stream of problems, at most `window` at a time, keeping each as it finishes.
 
-    What the operator must mend stops new problems; those under way finish, so nothing paid for is lost.
+    A user error stops new problems; those under way finish, so nothing paid for is lost.
     """
     stream = iter(problems)
     stopped: list[KaceError] = []
@@ -209,18 +190,3 @@ async def solve_all(
             workers.create_task(worker())
     if stopped:
         raise stopped[0]
-
-
-def _teacher(config: Config) -> dict[str, object]:
-    """The teacher's settings, which a solve depends on only where the teacher takes part in it."""
-    url = {"teacher_base_url": public_url(config.teacher_base_url)} if config.teacher_base_url else {}
-    return {"teacher": config.teacher, **url, "teacher_max_tokens": config.teacher_max_tokens}
-
-
-def _difference(name: str, before: object, now: object) -> str:
-    if isinstance(before, dict) and isinstance(now, dict):
-        other = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
-        named = other if name in ("config", "settings") else other[:1]  # the rest is hashes, and lists of them
-        told = (f"'{key}' ({before.get(key)!r}, now {now.get(key)!r})" for key in named)
-        return f"{name.rstrip('s')} {', '.join(told)}"
-    return name

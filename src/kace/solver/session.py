@@ -14,10 +14,10 @@ from kace.models.base import ChatModel
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
 from kace.models.provider import open_model
-from kace.solver.ladder import Kit, Observer, Rungs, locked
+from kace.retrieval.retriever import EsPolicy, Retriever
+from kace.solver.ladder import Kit, Observer, locked
 
 if TYPE_CHECKING:
-    from kace.retrieval.retriever import Library
     from kace.solver.synthesis import Synthesis
     from kace.tree.tree import EpistemicTree
 
@@ -61,15 +61,15 @@ async def open_session(
             teacher = _open(config.for_teacher(), opened_here)
             ledger.require_price(teacher.name)
             synthesis = open_synthesis(in_role("synthesis", teacher, ledger, calls), config)
-        library = None if tree is None else open_library(tree, role("classifier"), config)
+        retriever = None if tree is None else open_retriever(tree, role("classifier"), config)
         kit = Kit(
             model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
             seed=config.seed,
             early_stop=config.early_stop,
-            library=library,
-            rungs=direct_rungs(library) if library and config.direct else locked,
+            source=retriever,
+            tiers=EsPolicy(retriever) if retriever else locked,
             synthesis=synthesis,
             observer=observer,
         )
@@ -82,6 +82,11 @@ def in_role(role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None
     return metered if calls is None else Cached(metered, calls)
 
 
+def open_retriever(tree: EpistemicTree, model: ChatModel, config: Config) -> Retriever:
+    """The tree, opened for reading as the configuration says."""
+    return Retriever(tree, model, config.retrieval, seed=config.seed)
+
+
 def open_synthesis(teacher: ChatModel, config: Config) -> Synthesis:
     """The teacher, opened for gathering facts."""
     from kace.solver.synthesis import Synthesis
@@ -89,40 +94,10 @@ def open_synthesis(teacher: ChatModel, config: Config) -> Synthesis:
     return Synthesis(teacher, config.teacher_max_tokens)
 
 
-def open_library(tree: EpistemicTree, model: ChatModel, config: Config) -> Library:
-    """The tree, opened for solving with the configured budget."""
-    from kace.retrieval.retriever import Appetite, Library
-    from kace.retrieval.selector import rank
-
-    ranking = rank
-    if config.rank_by == "meaning":
-        from kace.retrieval.embed import rank_by_meaning, require_embeddings
-
-        require_embeddings()
-        ranking = rank_by_meaning
-    appetite = Appetite(
-        max_tokens=config.max_card_tokens,
-        max_cards=config.max_cards,
-        min_relevance=config.min_relevance,
-        ranking=ranking,
-        place_by=config.place_by,
-        refine=config.refine_domain,
-        at=config.cards_at,
-    )
-    return Library(tree, model, seed=config.seed, appetite=appetite)
-
-
-def direct_rungs(library: Library) -> Rungs:
-    """The ladder that begins at MS where a card of the library speaks of the problem."""
-    from kace.retrieval.skip_es import from_ms
-
-    return from_ms(library)
-
-
 def window(config: Config) -> int:
     """Enough problems to keep every connection busy, and no more: what is open at once is what memory holds."""
     if config.model.startswith("local/"):
-        from kace.models.local import SLOTS
+        from kace.models.engine import SLOTS
 
         return config.slots or SLOTS
     return config.max_connections or 100

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from kace.evaluation.stats import Interval, wilson
 from kace.models.base import Usage
-from kace.solver.attempt import Outcome
+from kace.solver.records import Outcome, Solution
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import SolveRecord
 
 
 @dataclass(slots=True)
@@ -33,14 +32,14 @@ class Summary:
     finished_right: int = 0
 
     @classmethod
-    def of(cls, records: Iterable[SolveRecord]) -> Summary:
+    def of(cls, records: Iterable[Solution]) -> Summary:
         """The totals of many records."""
         summary = cls()
         for record in records:
             summary.add(record)
         return summary
 
-    def add(self, record: SolveRecord) -> None:
+    def add(self, record: Solution) -> None:
         """Count one solve."""
         self.problems += 1
         self.labelled += record.correct is not None

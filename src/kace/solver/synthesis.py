@@ -11,12 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Reply, Request, Role, Sampling, chat
+from kace.models.base import (
+    AttemptKey,
+    ChatModel,
+    Message,
+    ModelError,
+    Reply,
+    Request,
+    Role,
+    Sampling,
+    after_thinking,
+    chat,
+)
 from kace.problem import Problem
 from kace.retrieval.fence import fenced, neutral
-from kace.retrieval.prompt import Context, Prompt, solver_prompt, template
-from kace.solver.attempt import Attempt
+from kace.retrieval.prompt import Prompt, PromptContext, solver_prompt, template
 from kace.solver.ladder import Kit, drawn
+from kace.solver.records import Attempt
 from kace.solver.tiers import LOCKED
 from kace.tree.card_text import BULLET, stray_character
 
@@ -32,7 +43,6 @@ MAX_ATTEMPT_CHARS = 6_000
 """What is shown of an attempt: its beginning, since what attempts share stands before they part."""
 MAX_FACTS, MAX_FACT_CHARS = 12, 500
 
-_THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _ANSWER = re.compile(r"\\f?boxed|\bfinal answer\b|\banswer\b[^.;]{0,40}?(?:\bis\b|[:=])", re.IGNORECASE)
 
 
@@ -51,7 +61,7 @@ class Synthesis:
         A teacher that fails leaves a failed attempt behind, so that another run tries again. The attempt sees all
         cards of its tier, also in a dropout run, which does not measure it.
         """
-        texts = [a.reply.text for a in attempts if a.reply and a.reply.text.strip()]
+        texts = [a.text for a in attempts if a.text.strip()]
         if len(texts) < LEAST_ATTEMPTS:
             return None
         key = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
@@ -86,7 +96,7 @@ def gathering_prompt(problem: str, attempts: Sequence[str]) -> tuple[Message, ..
 
 def finishing_prompt(problem: str, facts: Sequence[str], cards: Sequence[Card]) -> Prompt:
     """What the solver is asked: as any attempt without a lens, with the facts quoted before the finish line."""
-    plain = solver_prompt(problem, None, Context(tuple(cards)))
+    plain = solver_prompt(problem, None, PromptContext(tuple(cards)))
     system, _ = plain.messages
     steer, quoted = template("from_facts"), fenced("facts", "\n".join(BULLET + fact for fact in facts))
     user = "\n\n".join((neutral(problem.strip()), steer, quoted, template("finish")))
@@ -105,7 +115,7 @@ def read_facts(reply: str) -> tuple[str, ...]:
 
     A line that gives a final answer is left out: the solver finishes by itself.
     """
-    lines = [line.strip() for line in _THOUGHT_END.split(reply)[-1].split("\n")]
+    lines = [line.strip() for line in after_thinking(reply).split("\n")]
     if lines.count("<facts>") != 1 or lines.count("</facts>") != 1:
         return ()
     block = [line for line in lines[lines.index("<facts>") + 1 : lines.index("</facts>")] if line]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -82,6 +82,11 @@ LOCKED = (
     ),
     Tier(TierName.HS, (None,) * 5, Gate(2), ExitPath.HS_PLURALITY),
 )
+
+FROM_MS = LOCKED[1:]
+"""Beyond the paper: the ladder without ES."""
+NO_EXIT_AT_ES = (replace(LOCKED[0], gate=Gate(LOCKED[0].attempts + 1)), *LOCKED[1:])
+"""Beyond the paper: a first gate that never opens, since it asks for more votes than there are attempts."""
 
 FALLBACK_GATE = Gate(2)
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""

@@ -1,7 +1,7 @@
 """The ablation without distillation: a tree whose cards are the solver's own reflections on what it got wrong.
 
-Trained like the method's tree up to the cards: a tiered run, then every problem that a cell did not deliver. There the
-solver itself says what to remember. No teacher writes, judges or revises a card; only the rules of the card type hold.
+After a tiered run, the solver itself says what to remember of every problem that a cell did not deliver. No teacher
+writes, judges or revises a card; only the rules of the card type hold.
 """
 
 from __future__ import annotations
@@ -9,32 +9,23 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from kace.learner.cell import Cell
-from kace.learner.failure import Failure, failures
-from kace.learner.growth import Growth
-from kace.learner.notebook import Step
-from kace.learner.practice import Exercise, Practice
-from kace.learner.teacher import side_by_side
-from kace.learner.verdicts import Kept
+from kace.learner.propose import FailedProblem, TreeCell, failures
+from kace.learner.steps import Kept, StepName, TreeWriter
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
 from kace.redact import one_line
 from kace.retrieval.fence import fenced, quoted_line, shortened
 from kace.retrieval.prompt import template
 from kace.solver.tiers import TierName
-from kace.systems.base import Bench
-from kace.systems.tiered import Tiered, library_of
-from kace.systems.training import Dials, Ground, registry
+from kace.systems.training import Training
 from kace.tree.card import BODY_CAPS, Card, CardError, Difficulty, card_of
 from kace.tree.card_text import BULLET, TRIGGER_WORDS, USEFUL
 from kace.tree.changes import Add
 from kace.tree.tree import EpistemicTree
 
-AUTHOR = "kace train reflections"
-TIER = "REFLECT"
-"""Where the solver's reflections stand among its attempts in a cache."""
+AUTHOR = "kace learn --method reflections"
+TIER = "REFLECT"  # where the solver's reflections stand among its attempts in a cache
 MAX_TOKENS = 600
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_LINE_CHARS = 4_000, 800, 400
 SHOWN_ATTEMPTS = 3
@@ -50,95 +41,75 @@ class Reflected(Kept):
     """The reflections of a cell."""
 
     cards: tuple[Card, ...] = ()
-    refused: tuple[str, ...] = ()
-    """Reflections that break a rule of the card type, with the reason."""
-    failed: int = 0
-    """Calls that gave no reply."""
+    refused: tuple[str, ...] = ()  # reflections that break a rule of the card type, with the reason
+    failed: int = 0  # calls that gave no reply
 
 
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """What the training works with."""
-
-    ground: Ground
-    practice: Practice
-    growth: Growth
-
-
-def open_reflections(bench: Bench) -> Tiered:
-    """The ladder, reading a tree of reflections as the method reads its own."""
-    return Tiered("kace-reflections", library_of(bench))
-
-
-async def train_reflections(ground: Ground, dials: Dials) -> EpistemicTree:
+async def train_reflections(training: Training) -> EpistemicTree:
     """The frozen tree, in the plan's folder."""
-    plan, session = ground.plan, ground.session
-    shop = Workshop(
-        ground,
-        Practice(plan.folder, plan.config, session, ground.shop.calls),
-        Growth(plan.out, ground.notebook, author=AUTHOR),
-    )
-    shop.growth.plant(await registry(ground))
-    for epoch in range(1, dials.epochs + 1):
+    writer = TreeWriter(training.plan.out, training.log, author=AUTHOR)
+    writer.plant(await training.domains())
+    for epoch in range(1, training.plan.settings.epochs + 1):
         for tier in (TierName.MS, TierName.HS):
-            await _add(tier, epoch, shop)
-        shop.growth.snapshot(epoch)
-    return shop.growth.freeze()
+            await _add(tier, epoch, training, writer)
+        writer.snapshot(epoch)
+    return writer.freeze()
 
 
-async def _add(tier: TierName, epoch: int, shop: Workshop) -> None:
+async def _add(tier: TierName, epoch: int, training: Training, writer: TreeWriter) -> None:
     """A tiered run, then a card for every problem that a cell of the tier did not deliver."""
-    ground, tree = shop.ground, shop.growth.tree
-    train = ground.plan.train
-    run = Step("reflect", "run", epoch, tier.value)
-    records = await shop.practice.run(Exercise(run, train, tree, ground.seed(epoch)), ground.notebook)
+    train, tree = training.plan.train, writer.tree
+    records = await training.run(StepName("reflect", "run", epoch, tier.value), train, tree, training.seed(epoch))
     by_id = {problem.id: problem for problem in train}
     cards: dict[str, Card] = {}
     for name in tree.domain_names:
-        cell = Cell(tier, name)
-        failed = failures(records, by_id, cell, shop.practice.text_of)
-        step = Step("reflect", "write", epoch, str(cell))
-        written = await ground.notebook.once(step, Reflected, partial(_reflected, step, cell, failed, shop))
+        cell = TreeCell(tier, name)
+        failed = failures(records, by_id, cell, training.text_of)
+        step = StepName("reflect", "write", epoch, str(cell))
+        written = await training.log.once(step, Reflected, partial(_reflected, step, cell, failed, training))
         cards |= {card.card_id: card for card in written.cards if card.card_id not in tree}
-    shop.growth.commit(Step("reflect", "commit", epoch, tier.value), [Add(card) for card in cards.values()])
+    writer.commit(StepName("reflect", "commit", epoch, tier.value), [Add(card) for card in cards.values()])
 
 
-async def _reflected(step: Step, cell: Cell, failed: Sequence[Failure], shop: Workshop) -> Reflected:
+async def _reflected(step: StepName, cell: TreeCell, failed: Sequence[FailedProblem], training: Training) -> Reflected:
     cards: list[Card] = []
     refused: list[str] = []
-    missing = 0
-    window = shop.ground.session.window
-    for start in range(0, len(failed), window):
-        some = failed[start : start + window]
-        for failure, said in zip(some, await side_by_side(_said(step, f, shop) for f in some), strict=True):
-            if said is None:
-                missing += 1
-                continue
-            try:
-                cards.append(card_from(said, cell, failure, step.epoch))
-            except CardError as error:
-                refused.append(one_line(f"{failure.problem.name}: {error.message}"))
-    return Reflected(cards=tuple(cards), refused=tuple(refused), failed=missing)
+    said = await training.each(failed, lambda failure: _said(step, failure, training))
+    for failure, text in zip(failed, said, strict=True):
+        try:
+            cards += [card_from(text, cell, failure, step.epoch)] if text is not None else []
+        except CardError as error:
+            refused.append(one_line(f"{failure.problem.name}: {error.message}"))
+    return Reflected(cards=tuple(cards), refused=tuple(refused), failed=said.count(None))
 
 
-async def _said(step: Step, failure: Failure, shop: Workshop) -> str | None:
+async def _said(step: StepName, failure: FailedProblem, training: Training) -> str | None:
     """What the solver makes of its own failure."""
-    kit = shop.ground.session.kit
-    key = AttemptKey(failure.problem.id, shop.ground.seed(step.epoch), f"{TIER} {step.place}", 0)
+    kit, problem = training.session.kit, failure.problem
+    key = AttemptKey(problem.id, training.seed(step.epoch), f"{TIER} {step.place}", 0)
     sampling = Sampling(kit.sampling[TierName.MS].temperature, MAX_TOKENS, key.sampling_seed())
-    messages = chat(template("reflections/reflect"), _user(failure))
+    tails = (attempt.tail[-MAX_ATTEMPT_CHARS:] for attempt in failure.attempts[:SHOWN_ATTEMPTS])
+    shown = (
+        fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
+        f"Correct answer: {quoted_line(problem.answer or '')}",
+        *(fenced("attempt", tail or "(no text)") for tail in tails),
+    )
+    messages = chat(template("reflections/reflect"), "\n\n".join(shown))
     try:
         return (await kit.model.complete(Request(messages, sampling, key))).text
     except ModelError:
         return None
 
 
-def card_from(said: str, cell: Cell, failure: Failure, epoch: int) -> Card:
+def card_from(said: str, cell: TreeCell, failure: FailedProblem, epoch: int) -> Card:
     """A reflection as a card of its cell: cut to the caps, and otherwise as it was said."""
-    when, lesson = _parts(said)
-    lines = [line.rstrip()[:MAX_LINE_CHARS] for line in lesson.split("\n") if line.strip()]
+    when, label = _WHEN.search(said), _LESSON.search(said)
+    lesson = said[label.end() :] if label else _WHEN.sub("", said, count=1)
+    # A reply without the two parts is a lesson as it stands; what stands behind the lesson is part of it.
+    useful = when[1] if when and (not label or when.start() < label.start()) else ""
+    lines = [line.rstrip()[:MAX_LINE_CHARS] for line in lesson.strip().split("\n") if line.strip()]
     body = "\n".join(lines[: BODY_CAPS[cell.difficulty]])
-    words = _STRAY.sub(" ", when).split()[:TRIGGER_WORDS] or cell.domain.split("_")[:TRIGGER_WORDS]
+    words = _STRAY.sub(" ", useful).split()[:TRIGGER_WORDS] or cell.domain.split("_")[:TRIGGER_WORDS]
     mark = hashlib.sha256(f"{failure.problem.id}\x1f{cell}\x1f{body}".encode()).hexdigest()[:10].upper()
     return card_of(
         {
@@ -154,24 +125,4 @@ def card_from(said: str, cell: Cell, failure: Failure, epoch: int) -> Card:
                 "epoch_introduced": epoch,
             },
         }
-    )
-
-
-def _parts(said: str) -> tuple[str, str]:
-    """When a lesson applies, and the lesson; a reply without the two parts is a lesson as it stands."""
-    when = _WHEN.search(said)
-    lesson = _LESSON.search(said)
-    if lesson:
-        return when[1] if when and when.start() < lesson.start() else "", said[lesson.end() :].strip()
-    return (when[1], _WHEN.sub("", said, count=1).strip()) if when else ("", said.strip())
-
-
-def _user(failure: Failure) -> str:
-    attempts = failure.attempts[:SHOWN_ATTEMPTS]
-    return "\n\n".join(
-        (
-            fenced("problem", shortened(failure.problem.text, MAX_PROBLEM_CHARS)),
-            f"Correct answer: {quoted_line(failure.problem.answer or '')}",
-            *(fenced("attempt", attempt.tail[-MAX_ATTEMPT_CHARS:] or "(no text)") for attempt in attempts),
-        )
     )

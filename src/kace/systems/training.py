@@ -1,36 +1,40 @@
-"""What every training shares: its plan, and the solver, teacher and record that it is opened with."""
+"""What every other method's training shares: its plan, what it works with, and how what it made is read."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from kace.config import Config
-from kace.learner.notebook import Notebook, Step, Tell
-from kace.learner.opening import check_training
+from kace.errors import DataError
 from kace.learner.partition import Partition, partition
-from kace.learner.teacher import Teacher
-from kace.learner.verdicts import Kept
-from kace.learner.workshop import Hired, Workshop, open_workshop
+from kace.learner.resources import GivenModels, Resources, open_resources
+from kace.learner.steps import Kept, StepName, Tell
+from kace.learner.study import SEEDS_PER_EPOCH, check_training
+from kace.learner.teacher import side_by_side
 from kace.models.base import ChatModel
 from kace.problem import Problem
 from kace.retrieval.prompt import template_hashes
-from kace.solver.run import manifest_of
-from kace.solver.session import Session
+from kace.solver.manifest import manifest_of
 from kace.tree.tree import Domain
 
-SEEDS_PER_EPOCH = 100
+MAX_BYTES = 16_000_000
+RECORD = "train"  # where a training keeps its own record, inside what it makes
+
+A = TypeVar("A")
+B = TypeVar("B")
+K = TypeVar("K", bound=Kept)
 
 
-class Dials(Kept):
-    """The settings of a training. Those in `EXTENT` may grow when a training goes on; the others are held to."""
+class MethodSettings(Kept):
+    """The settings of a training. Those in `EXTENT` may grow when it is resumed; the others are held to."""
 
     EXTENT: ClassVar[frozenset[str]] = frozenset()
 
@@ -38,91 +42,80 @@ class Dials(Kept):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainPlan:
     """What is to be trained, on what, and where the result goes."""
 
-    what: str
-    """As `kace train` calls it."""
+    method: str  # as `kace learn --method` calls it
     train: tuple[Problem, ...]
     config: Config
-    dials: Dials
+    settings: MethodSettings
     out: Path
     domains: tuple[Domain, ...] = ()
     """A registry to begin with; where there is none, the teacher is asked for one if the training needs it."""
     validation: tuple[Problem, ...] = ()
     """Problems that choose between candidates by score alone. No teacher ever reads them."""
 
-    @property
-    def taught(self) -> bool:
-        """Whether a teacher takes part: reflections are the solver's own, and need one only for the domains."""
-        return self.what != "reflections" or not self.domains
+    def manifest(self) -> dict[str, object]:
+        """What a training depends on, free of secrets. How far it goes is not held to: it may go on further."""
+        domains = [domain.model_dump(mode="json") for domain in self.domains]
+        held = self.settings.model_dump(mode="json", exclude=set(self.settings.EXTENT))
+        return {
+            **manifest_of(self.config),
+            "teacher": self.config.teacher,
+            "settings": {"what": self.method, **held, "domains": domains},
+            "prompts": {part: template_hashes(part) for part in ("", "teacher", "ace", "reflections")},
+            "train": {"problems": _identity(self.train), "validation": _identity(self.validation)},
+        }
 
-    @property
-    def folder(self) -> Path:
-        """Where the training keeps its own record, inside what it makes."""
-        return self.out / "train"
 
+@dataclass(frozen=True, kw_only=True)
+class Training(Resources):
+    """An open training: its plan, and what it works with."""
 
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """An open training."""
-
-    plan: Plan
-    shop: Workshop
-
-    @property
-    def session(self) -> Session:
-        """The solver, and the ledger that the teacher shares."""
-        return self.shop.session
-
-    @property
-    def notebook(self) -> Notebook:
-        """What was done before."""
-        return self.shop.notebook
-
-    @property
-    def teacher(self) -> Teacher:
-        """The teacher of a training that has one."""
-        return self.shop.teacher
+    plan: TrainPlan
 
     def seed(self, epoch: int) -> int:
         """The seed of an epoch's samples."""
         return self.plan.config.seed * SEEDS_PER_EPOCH + epoch
 
+    async def domains(self) -> tuple[Domain, ...]:
+        """The domains given, else those that the teacher proposes, asked for once."""
+        if self.plan.domains:
+            return self.plan.domains
+        step = StepName("plan", "partition")
+        return (await self.log.once(step, Partition, lambda: partition(self.plan.train, self.teacher))).domains
+
+    async def each(self, items: Sequence[A], work: Callable[[A], Awaitable[B]]) -> list[B]:
+        """The work done on every item, as many side by side as the session takes."""
+        done, window = list[B](), self.session.window
+        for start in range(0, len(items), window):
+            done += await side_by_side(map(work, items[start : start + window]))
+        return done
+
 
 @asynccontextmanager
 async def open_training(
-    plan: Plan, *, model: ChatModel | None = None, teacher: ChatModel | None = None, tell: Tell | None = None
-) -> AsyncIterator[Ground]:
+    plan: TrainPlan, *, model: ChatModel | None = None, teacher: ChatModel | None = None, tell: Tell | None = None
+) -> AsyncIterator[Training]:
     """Everything a training works with, under one ledger. Models that are given stay the caller's to close."""
     check_training(plan.train)
-    hired = Hired(model, teacher, plan.taught)
-    async with open_workshop(plan.folder, plan.config, train_manifest(plan), hired, tell=tell) as shop:
-        yield Ground(plan, shop)
+    # Reflections are the solver's own, and need a teacher only for the domains.
+    given = GivenModels(model, teacher, taught=plan.method != "reflections" or not plan.domains)
+    async with open_resources(plan.out / RECORD, plan.config, plan.manifest(), given, tell=tell) as resources:
+        yield Training(**vars(resources), plan=plan)
 
 
-async def registry(ground: Ground) -> tuple[Domain, ...]:
-    """The domains of a training: those given, else those that the teacher proposes, asked for once."""
-    plan = ground.plan
-    if plan.domains:
-        return plan.domains
-    step = Step("plan", "partition")
-    return (await ground.notebook.once(step, Partition, lambda: partition(plan.train, ground.teacher))).domains
-
-
-def train_manifest(plan: Plan) -> dict[str, object]:
-    """What a training depends on, free of secrets. How far it goes is not held to: it may go on further."""
-    return {
-        **manifest_of(plan.config),
-        "teacher": plan.config.teacher,
-        "settings": {
-            "what": plan.what,
-            **plan.dials.model_dump(mode="json", exclude=set(plan.dials.EXTENT)),
-            "domains": [domain.model_dump(mode="json") for domain in plan.domains],
-        },
-        "prompts": {part: template_hashes(part) for part in ("", "teacher", "ace", "reflections")},
-        "train": {"problems": _identity(plan.train), "validation": _identity(plan.validation)},
-    }
+def read_artefact(path: Path, name: str, kind: type[K], what: str, method: str) -> K:
+    """What a training made, from its file or the folder that holds it."""
+    file, fix = path / name if path.is_dir() else path, f"name what kace learn --method {method} made"
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise DataError(f"{file}: larger than {MAX_BYTES // 1_000_000} MB", fix=fix)
+        return kind.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise DataError(f"{file}: {(error.strerror or str(error)).lower()}", fix=fix) from None
+    except ValidationError as error:
+        raise DataError(f"{file}: not a {what} ({error.errors()[0]['msg'].lower()})", fix=fix) from None
 
 
 def _identity(problems: tuple[Problem, ...]) -> dict[str, object]:

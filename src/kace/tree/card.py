@@ -6,39 +6,42 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Annotated, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, model_validator
+from pydantic_core import ErrorDetails
 
 from kace.errors import DataError
 from kace.solver.tiers import TierName
-from kace.tree.card_text import (
-    LINE,
-    TEXT,
-    Example,
-    TextError,
-    broken_tex,
-    read_payload,
-    split_examples,
-    split_payload,
-    triggers_of,
-    with_examples,
-)
-from kace.tree.refusal import refusal
+from kace.tree import card_text
+from kace.tree.card_text import BULLET, LINE, TEXT, Example, TextError
 
 MAX_CARD_BYTES = 16_384
 MAX_PAYLOAD = 8_000
+MAX_COUNT = 1 << 53
 UNIVERSAL = "universal"
 """The domain tag that passes any domain."""
 PREFIXES = ("EXACT_", "RUBRIC_", "ALGO_RUBRIC_", "MICRO_", "READING_", "CASE_SPLIT_", "ANTI_")
 LEGACY = ("scope", "tier_eligibility", "tag")
-TRUSTED: Mapping[str, bool] = MappingProxyType({"trusted": True})
+TRUSTED = {"trusted": True}
 """Validation context for text whose hash says that it passed every rule already."""
 
 SNAKE = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
 _ID = r"^[A-Z0-9]+(_[A-Z0-9]+){2,5}$"
-_ALIASES = {"general": UNIVERSAL, "global": UNIVERSAL, "all": UNIVERSAL, "any": UNIVERSAL}
+_FIXES = {
+    "missing": "add the field",
+    "extra_forbidden": "remove the field",
+    "too_long": "remove some",
+    "too_short": "give at least one",
+    "string_too_long": "shorten it",
+    "finite_number": "use a finite number",
+}
+_SHAPES = {
+    "card_id": ("is not 3 to 6 words of A-Z and 0-9 joined by '_'", "use an id such as EXACT_SUM_OF_SQUARES"),
+    "domain_tags": ("is not snake_case", "use a name such as number_theory"),
+    "name": ("is not snake_case", "use a name such as number_theory"),
+}
+_EVERYWHERE = ("general", "global", "all", "any")
 
 
 class Difficulty(StrEnum):
@@ -57,19 +60,15 @@ class Status(StrEnum):
     DEPRECATED = "deprecated"
 
 
-BODY_CAPS: Mapping[Difficulty, int] = MappingProxyType(
-    {Difficulty.MEDIUM: 6, Difficulty.HARD: 12, Difficulty.UNIVERSAL: 4}
-)
+BODY_CAPS: Mapping[Difficulty, int] = {Difficulty.MEDIUM: 6, Difficulty.HARD: 12, Difficulty.UNIVERSAL: 4}
 """Non-blank lines that a body may have."""
 
-VISIBLE: Mapping[TierName, frozenset[Difficulty]] = MappingProxyType(
-    {
-        TierName.ES: frozenset(),
-        TierName.FLAT: frozenset(),
-        TierName.MS: frozenset({Difficulty.MEDIUM, Difficulty.UNIVERSAL}),
-        TierName.HS: frozenset({Difficulty.HARD, Difficulty.UNIVERSAL}),
-    }
-)
+VISIBLE: Mapping[TierName, frozenset[Difficulty]] = {
+    TierName.ES: frozenset(),
+    TierName.FLAT: frozenset(),
+    TierName.MS: frozenset({Difficulty.MEDIUM, Difficulty.UNIVERSAL}),
+    TierName.HS: frozenset({Difficulty.HARD, Difficulty.UNIVERSAL}),
+}
 """What each tier may read. Strict: a tier never reads what another tier's difficulty holds."""
 
 
@@ -79,13 +78,17 @@ class CardError(DataError):
 
 Line = Annotated[str, StringConstraints(pattern=LINE, max_length=300)]
 Name = Annotated[str, StringConstraints(pattern=SNAKE, max_length=64)]
-Count = Annotated[int, Field(ge=0, le=1 << 53)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
-class Provenance(BaseModel):
-    """Where a card came from and how it has fared."""
+class StrictRecord(BaseModel):
+    """A value that takes no other types, no other fields and no changes."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class Provenance(StrictRecord):
+    """Where a card came from and how it has fared."""
 
     source: Line
     supporting_problems: tuple[Line, ...] = ()
@@ -97,10 +100,8 @@ class Provenance(BaseModel):
     epoch_introduced: Count = 0
 
 
-class Card(BaseModel):
+class Card(StrictRecord):
     """One card. Build it in Python with the constructor, from outside with `read_card`."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     card_id: Annotated[str, StringConstraints(pattern=_ID, max_length=64)]
     payload: Annotated[str, StringConstraints(pattern=TEXT, max_length=MAX_PAYLOAD)]
@@ -112,35 +113,35 @@ class Card(BaseModel):
 
     @model_validator(mode="after")
     def _rules(self, info: ValidationInfo) -> Self:
-        if info.context is TRUSTED:
-            return self
-        _check(self)
+        if info.context is not TRUSTED:
+            _check(self)
         return self
 
     @property
     def triggers(self) -> tuple[str, ...]:
         """The `Useful when:` bullets."""
-        return triggers_of(self.payload)
+        useful = self.header.split(f"\n{card_text.AVOID}", 1)[0].split("\n")
+        return tuple(line.removeprefix(BULLET).strip() for line in useful if line.startswith(BULLET))
 
     @property
     def header(self) -> str:
         """The payload before its first blank line."""
-        return split_payload(self.payload)[0]
+        return card_text.split_payload(self.payload)[0]
 
     @property
     def body(self) -> str:
         """The payload after its first blank line, up to its examples."""
-        return split_payload(self.payload)[1]
+        return card_text.split_payload(self.payload)[1]
 
     @property
     def rule(self) -> str:
         """The payload without its examples."""
-        return split_examples(self.payload)[0].strip()
+        return card_text.split_examples(self.payload)[0].strip()
 
     @property
     def examples(self) -> tuple[Example, ...]:
         """Problems of the card's kind, worked."""
-        return split_examples(self.payload)[1]
+        return card_text.split_examples(self.payload)[1]
 
     @property
     def status(self) -> Status:
@@ -149,35 +150,33 @@ class Card(BaseModel):
 
     def at(self, difficulty: Difficulty, domains: Sequence[str]) -> Card:
         """The card at another place. Its body must respect the cap there."""
-        return self._with({"difficulty_tag": difficulty, "domain_tags": tuple(domains)})
+        return self._with(difficulty_tag=difficulty, domain_tags=tuple(domains))
 
     def with_status(self, status: Status) -> Card:
         """The card with another promotion status."""
-        provenance = {**dict(self.provenance), "promotion_status": status}
-        return self._with({"provenance": provenance})
+        return self._with(provenance={**dict(self.provenance), "promotion_status": status})
 
     def with_payload(self, payload: str) -> Card:
         """The card saying something else."""
-        return self._with({"payload": payload})
+        return self._with(payload=payload)
 
     def illustrated(self, examples: Sequence[Example]) -> Card:
         """The card with these examples instead of its own."""
-        return self.with_payload(with_examples(self.payload, tuple(examples)))
+        return self.with_payload(card_text.with_examples(self.payload, tuple(examples)))
 
-    def _with(self, fields: Mapping[str, object]) -> Card:
+    def _with(self, **fields: object) -> Card:
         try:
             return Card.model_validate({**dict(self), **fields})
         except ValidationError as error:
-            raise _card_error(error, self.card_id) from None
+            raise _error(self.card_id, *refusal(error)) from None
 
 
 def read_card(raw: str | bytes) -> Card:
     """Read one card from JSON given by anyone: at most 16 KiB, every rule checked, old stores' fields migrated."""
     size = len(raw) if isinstance(raw, bytes) else len(raw.encode("utf-8", "surrogatepass"))
     if size > MAX_CARD_BYTES:
-        raise CardError(
-            f"the card is {size:,} bytes, more than {MAX_CARD_BYTES:,}", fix="give one card, and keep it short"
-        )
+        what = f"the card is {size:,} bytes, more than {MAX_CARD_BYTES:,}"
+        raise CardError(what, fix="give one card, and keep it short")
     return card_of(read_json(raw))
 
 
@@ -185,25 +184,19 @@ def card_of(value: object) -> Card:
     """The card that a decoded JSON value describes, under the rules of `read_card`."""
     if not isinstance(value, dict):
         raise CardError("a card must be a JSON object", fix="give the fields card_id, payload and so on")
-    name = value.get("card_id")
-    card_id = name if isinstance(name, str) else ""
+    card_id = name if isinstance(name := value.get("card_id"), str) else ""
     try:
         text = json.dumps(_migrated(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
         if len(text) > MAX_CARD_BYTES * 2:
             raise _error(card_id, f"is larger than {MAX_CARD_BYTES:,} bytes", "keep it short")
         return Card.model_validate_json(text)
     except ValidationError as error:
-        raise _card_error(error, card_id) from None
+        raise _error(card_id, *refusal(error)) from None
 
 
 def card_line(card: Card) -> str:
     """The card as canonical JSON on one line: the fields in fixed order, no spaces, no newline at the end."""
     return card.model_dump_json()
-
-
-def trusted_card(line: bytes) -> Card:
-    """Read a canonical line that passed every rule when it was written. Types, ids and characters are still checked."""
-    return Card.model_validate_json(line, context=TRUSTED)
 
 
 def read_json(raw: str | bytes) -> object:
@@ -214,10 +207,10 @@ def read_json(raw: str | bytes) -> object:
     except UnicodeDecodeError as error:
         raise CardError(f"not UTF-8 text (byte {error.start})", fix="save the file as UTF-8") from None
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        escape = "escape" in error.msg.lower()
+        what, where = error.msg.lower(), f"line {error.lineno} column {error.colno}"
+        escape = "escape" in what
         fix = "double every backslash of LaTeX in JSON" if escape else "check commas, quotes and brackets there"
-        raise CardError(f"not valid JSON: {error.msg.lower()} ({where})", fix=fix) from None
+        raise CardError(f"not valid JSON: {what} ({where})", fix=fix) from None
     except RecursionError:
         raise CardError("the JSON is nested too deeply", fix="a card holds lists of text and one object") from None
     except ValueError as error:  # a number of thousands of digits
@@ -228,7 +221,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise CardError(f"the key {twice[:64]!r} stands twice in one JSON object", fix="keep one of the two")
+        raise CardError(f"the key {twice[:64]!r} appears twice in one JSON object", fix="keep one of the two")
     return found
 
 
@@ -240,42 +233,61 @@ def _migrated(value: Mapping[str, object]) -> dict[str, object]:
     """The record without the fields of old stores; what `scope` named becomes domain tags."""
     record = {name: content for name, content in value.items() if name not in LEGACY}
     scope = value.get("scope")
-    named = [scope] if isinstance(scope, str) else scope
-    tags = record.get("domain_tags", [])
+    named, tags = [scope] if isinstance(scope, str) else scope, record.get("domain_tags", [])
     if isinstance(named, list) and all(isinstance(name, str) for name in named) and isinstance(tags, list):
         snake = ("_".join(name.lower().replace("-", " ").split()) for name in named)
-        record["domain_tags"] = [*tags, *dict.fromkeys(tag for tag in map(_tag, snake) if tag and tag not in tags)]
+        scopes = dict.fromkeys(UNIVERSAL if name in _EVERYWHERE else name for name in snake)
+        record["domain_tags"] = [*tags, *(tag for tag in scopes if tag and tag not in tags)]
     return record
 
 
-def _tag(name: str) -> str:
-    return _ALIASES.get(name, name)
-
-
 def _check(card: Card) -> None:
-    """The rules that take more than one field, or more than one look. Raises `TextError`."""
+    """The rules that pydantic cannot say. Raises `TextError`."""
     if not card.card_id.startswith(PREFIXES):
         raise TextError("has an id without a known prefix", f"begin the id with one of {' '.join(PREFIXES)}")
-    if broken := broken_tex("\x1f".join((card.payload, *card.routing_conditions))):
+    if broken := card_text.broken_tex("\x1f".join((card.payload, *card.routing_conditions))):
         raise broken
-    text = read_payload(card.payload)
-    cap = BODY_CAPS[card.difficulty_tag]
-    if text.body_lines > cap:
-        raise TextError(
-            f"has a body of {text.body_lines} non-blank lines, {card.difficulty_tag.value} allows {cap}",
-            "shorten the body, or split the card",
-        )
+    lines, cap = card_text.line_count(card_text.read_payload(card.payload).body), BODY_CAPS[card.difficulty_tag]
+    if lines > cap:
+        what = f"has a body of {lines} non-blank lines, {card.difficulty_tag.value} allows {cap}"
+        raise TextError(what, "shorten the body, or split the card")
     if len(set(card.domain_tags)) < len(card.domain_tags):
         raise TextError("repeats a domain tag", "name each domain once")
     if len(card.model_dump_json().encode()) > MAX_CARD_BYTES:
         raise TextError(f"is larger than {MAX_CARD_BYTES:,} bytes as JSON", "keep it short")
 
 
-def _card_error(error: ValidationError, card_id: str) -> CardError:
-    what, fix = refusal(error)
-    return _error(card_id, what, fix)
-
-
 def _error(card_id: str, what: str, fix: str) -> CardError:
     known = f"card {card_id[:64]!r}" if card_id else "a card without an id"
     return CardError(f"{known}: {what}", fix=fix)
+
+
+def refusal(error: ValidationError) -> tuple[str, str]:
+    """What a validation error holds against a value first, in plain words, and the fix."""
+    details = error.errors(include_url=False)
+    first = next((d for d in details if d["type"] == "extra_forbidden"), details[0])
+    place = ""
+    for part in first["loc"]:
+        known = isinstance(part, int) or (part.isidentifier() and len(part) <= 40)  # else a stranger's key
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if known else f".{part[:40]!r}"
+    what, fix = _cause(first)
+    return f"{place} {what}".lstrip(".") if place else what, fix
+
+
+def _cause(detail: ErrorDetails) -> tuple[str, str]:
+    kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
+    raised = context.get("error")
+    if isinstance(raised, TextError):
+        return raised.what, raised.fix
+    if kind in ("string_pattern_mismatch", "string_unicode"):
+        field = next((part for part in reversed(detail["loc"]) if isinstance(part, str)), "")
+        if field in _SHAPES and isinstance(given, str):
+            return f"{given[:40]!r} {_SHAPES[field][0]}", _SHAPES[field][1]
+        stray = card_text.stray_character(given, one_line=field != "payload") if isinstance(given, str) else None
+        lone = "holds a lone surrogate, which no text file can keep", "remove it"
+        return (stray.what, stray.fix) if stray else lone
+    if kind == "json_invalid":
+        return f"is not valid JSON: {context.get('error', '')}", "check quotes, escapes and characters there"
+    message = detail["msg"][0].lower() + detail["msg"][1:]
+    shown = f" (got {given!r:.40})" if isinstance(given, (str, int, float, bool)) and "type" in kind else ""
+    return f"is refused: {message}{shown}", _FIXES.get(kind, "see the card's fields in docs/concepts.md")

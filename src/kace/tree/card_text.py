@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 USEFUL = "Useful when:"
 AVOID = "Do not apply if:"
@@ -38,12 +40,11 @@ _REMAINS = re.compile(
 
 
 class TextError(ValueError):
-    """A rule that a card's text breaks, and how to mend it."""
+    """A rule that a card's text breaks, and the fix."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
-        self.what = what
-        self.fix = fix
+        self.what, self.fix = what, fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +56,17 @@ class Example:
 
     @property
     def text(self) -> str:
-        """As it stands in a payload."""
+        """As a payload holds it."""
         return f"{EXAMPLE}\n{self.problem}\n{WORKED}\n{self.worked}"
 
 
-@dataclass(frozen=True, slots=True)
-class CardText:
+class CardText(NamedTuple):
     """A payload taken apart."""
 
     useful: tuple[str, ...]
     avoid: tuple[str, ...]
-    header: str
     body: str
     examples: tuple[Example, ...] = ()
-
-    @property
-    def body_lines(self) -> int:
-        """Non-blank lines of the body, which the caps count."""
-        return line_count(self.body)
 
 
 def line_count(text: str) -> int:
@@ -81,7 +75,7 @@ def line_count(text: str) -> int:
 
 
 def split_payload(payload: str) -> tuple[str, str]:
-    """Header and body: what stands before and after the first blank line, without the examples."""
+    """Header and body: what comes before and after the first blank line, without the examples."""
     lines = split_examples(payload)[0].strip("\n").split("\n")
     blank = next((i for i, line in enumerate(lines) if not line.strip()), len(lines))
     return "\n".join(lines[:blank]), "\n".join(lines[blank + 1 :]).strip("\n")
@@ -90,13 +84,12 @@ def split_payload(payload: str) -> tuple[str, str]:
 def split_examples(payload: str) -> tuple[str, tuple[Example, ...]]:
     """The rule of a payload, and the examples that end it. A part that lacks its problem or solution is no example."""
     rule, *parts = payload.split(f"\n\n{EXAMPLE}\n")
-    examples = tuple(map(read_example, parts))
-    whole = tuple(example for example in examples if example)
+    whole = tuple(example for example in map(read_example, parts) if example)
     return (rule, whole) if len(whole) == len(parts) else (payload, ())
 
 
 def read_example(text: str) -> Example | None:
-    """The example that a text tells: a problem, a line `Worked:`, a solution."""
+    """The example that a text holds: a problem, a line `Worked:`, a solution."""
     problem, mark, worked = f"\n{text}".partition(f"\n{WORKED}\n")
     example = Example(problem.strip(), worked.strip())
     return example if mark and example.problem and example.worked else None
@@ -107,59 +100,41 @@ def with_examples(payload: str, examples: tuple[Example, ...]) -> str:
     return "\n\n".join((split_examples(payload)[0].rstrip("\n"), *(example.text for example in examples)))
 
 
-def triggers_of(payload: str) -> tuple[str, ...]:
-    """The bullets under `Useful when:`."""
-    header, _ = split_payload(payload)
-    useful = header.split(f"\n{AVOID}", 1)[0]
-    return tuple(line[len(BULLET) :].strip() for line in useful.split("\n") if line.startswith(BULLET))
-
-
 def read_payload(payload: str) -> CardText:
     """Take a payload apart, or raise `TextError` for the first rule it breaks."""
     header, body = split_payload(payload)
-    useful: list[str] = []
-    avoid: list[str] = []
-    bullets: list[str] | None = None
+    sections: list[list[str]] = []
     for line in header.split("\n"):
-        label = line.strip()
-        if label == USEFUL and bullets is None:
-            bullets = useful
-        elif label == AVOID and bullets is useful:
-            bullets = avoid
-        elif bullets is not None and line.startswith(BULLET) and line[len(BULLET) :].strip():
-            bullets.append(line[len(BULLET) :].strip())
+        if len(sections) < 2 and line.strip() == (USEFUL, AVOID)[len(sections)]:
+            sections.append([])
+        elif sections and line.startswith(BULLET) and line[len(BULLET) :].strip():
+            sections[-1].append(line[len(BULLET) :].strip())
         else:
             raise TextError(f"does not begin with a trigger header ({_cut(line)} is no part of one)", _SHAPE)
-    _check_bullets(useful, avoid if bullets is avoid else None)
-    if not body.strip():
-        raise TextError("has no body", "put a blank line after the header, then the body")
-    if body.lstrip().startswith((USEFUL, AVOID)):
-        raise TextError("has a blank line inside its header", f"remove the blank line before '{AVOID}'")
-    examples = split_examples(payload)[1]
-    _check_examples(examples)
-    return CardText(tuple(useful), tuple(avoid), header, body, examples)
+    text = CardText(tuple(sections[0]), tuple(*sections[1:]), body, split_examples(payload)[1])
+    for broken, what, fix in _rules(text, avoid=len(sections) > 1):
+        if broken:
+            raise TextError(what, fix)
+    return text
 
 
 _SHAPE = f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally '{AVOID}' and bullets, then a blank line"
 
 
-def _check_examples(examples: tuple[Example, ...]) -> None:
-    if len(examples) > MAX_EXAMPLES:
-        raise TextError(f"has {len(examples)} examples", f"keep at most {MAX_EXAMPLES}")
-    longest = max((line_count(example.text) - 2 for example in examples), default=0)
-    if longest > EXAMPLE_LINES:
-        raise TextError(f"has an example of {longest} non-blank lines", f"use at most {EXAMPLE_LINES}")
-
-
-def _check_bullets(useful: list[str], avoid: list[str] | None) -> None:
-    if not useful:
-        raise TextError(f"has no bullet under '{USEFUL}'", f"add a line '{BULLET}...' of at most {TRIGGER_WORDS} words")
-    if avoid == []:
-        raise TextError(f"has no bullet under '{AVOID}'", f"add a line '{BULLET}...', or remove '{AVOID}'")
-    for bullet in useful:
+def _rules(text: CardText, *, avoid: bool) -> Iterator[tuple[bool, str, str]]:
+    """Whether each rule is broken, what to say then, and the fix."""
+    add, few = f"add a line '{BULLET}...'", f"at most {TRIGGER_WORDS} words"
+    yield not text.useful, f"has no bullet under '{USEFUL}'", f"{add} of {few}"
+    yield avoid and not text.avoid, f"has no bullet under '{AVOID}'", f"{add}, or remove '{AVOID}'"
+    for bullet in text.useful:
         words = len(bullet.split())
-        if words > TRIGGER_WORDS:
-            raise TextError(f"has a trigger of {words} words ({_cut(bullet)})", f"use at most {TRIGGER_WORDS} words")
+        yield words > TRIGGER_WORDS, f"has a trigger of {words} words ({_cut(bullet)})", f"use {few}"
+    yield not text.body.strip(), "has no body", "put a blank line after the header, then the body"
+    headed = text.body.lstrip().startswith((USEFUL, AVOID))
+    yield headed, "has a blank line inside its header", f"remove the blank line before '{AVOID}'"
+    count, longest = len(text.examples), max((line_count(example.text) - 2 for example in text.examples), default=0)
+    yield count > MAX_EXAMPLES, f"has {count} examples", f"keep at most {MAX_EXAMPLES}"
+    yield longest > EXAMPLE_LINES, f"has an example of {longest} non-blank lines", f"use at most {EXAMPLE_LINES}"
 
 
 def stray_character(text: str, *, one_line: bool = False) -> TextError | None:
@@ -173,7 +148,7 @@ def stray_character(text: str, *, one_line: bool = False) -> TextError | None:
     name = unicodedata.name(char, "lone surrogate" if "\ud800" <= char <= "\udfff" else "control character").lower()
     where = f"U+{ord(char):04X} ({name}) at character {found.start() + 1}"
     rule = "keep the field on one line" if char in "\t\n" else "remove it"
-    return TextError(f"holds {where}", f"{rule}; only newlines and tabs may stand in a payload, neither elsewhere")
+    return TextError(f"holds {where}", f"{rule}; a payload may hold newlines and tabs, other fields neither")
 
 
 def broken_tex(text: str) -> TextError | None:
@@ -181,10 +156,9 @@ def broken_tex(text: str) -> TextError | None:
     found = _REMAINS.search(text)
     if found is None:
         return None
-    char, rest = found.group()[0], found.group()[1:]
-    escape = _ESCAPES[char]
+    char, rest = found.group()[0], found.group()[1:21]
     return TextError(
-        f"holds LaTeX corrupted by JSON escapes: \\{escape}{rest[:20]} became U+{ord(char):04X} and '{rest[:20]}'",
+        f"holds LaTeX corrupted by JSON escapes: \\{_ESCAPES[char]}{rest} became U+{ord(char):04X} and '{rest}'",
         "double every backslash of LaTeX in JSON" + (", and indent with spaces" if char == "\t" else ""),
     )
 

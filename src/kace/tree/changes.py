@@ -1,11 +1,12 @@
-"""The changes a tree can undergo, as values."""
+"""The changes a tree can undergo, as values, and the tree after them. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kace.tree.card import Card, Difficulty
-from kace.tree.tree import Domain, EpistemicTree
+from kace.tree.card import Card, Difficulty, Status
+from kace.tree.tree import Domain, EpistemicTree, TreeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +58,42 @@ Change = Add | Edit | Relocate | Deprecate | SetDomains | Batch
 
 def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
     """The tree after a change; raises `TreeError` or `CardError` where the change breaks a rule."""
+    cards: dict[str, Card] = {}  # gathered, so that importing many stays quick
+    for each in _single(change):
+        if isinstance(each, SetDomains):
+            tree, cards = tree.revised(cards).revised({}, each.domains), {}
+        else:
+            card = _card_after(each, tree, cards)
+            cards[card.card_id] = card
+    return tree.revised(cards)
+
+
+def _card_after(change: Add | Edit | Relocate | Deprecate, tree: EpistemicTree, changed: Mapping[str, Card]) -> Card:
+    name = change.card.card_id if isinstance(change, Add | Edit) else change.card_id
+    if isinstance(change, Add):
+        if name in changed or name in tree:
+            raise TreeError(f"the tree already has a card {name}", fix="edit it, or choose another id")
+        return change.card
+    now = changed.get(name) or tree.card(name)
     match change:
-        case Add(card):
-            return tree.add(card)
         case Edit(card):
-            return tree.edit(card)
-        case Relocate(card_id, difficulty, domains):
-            return tree.relocate(card_id, difficulty, domains)
-        case Deprecate(card_id):
-            return tree.deprecate(card_id)
-        case SetDomains(domains):
-            return tree.with_domains(domains)
-        case Batch(changes):
-            return _all_applied(tree, changes)
-
-
-def _all_applied(tree: EpistemicTree, changes: tuple[Change, ...]) -> EpistemicTree:
-    """The tree after changes in order. New and rewritten cards are gathered, so that importing many stays quick."""
-    gathered: dict[str, Card] = {}
-    for change in changes:
-        if isinstance(change, Add | Edit):
-            name = change.card.card_id
-            if (name in tree or name in gathered) is isinstance(change, Edit):
-                gathered[name] = change.card
-                continue
-        tree = applied(tree.revised(gathered), change)
-        gathered = {}
-    return tree.revised(gathered)
+            return card
+        case Relocate(_, difficulty, domains):
+            return now.at(difficulty, domains)
+        case Deprecate():
+            return now.with_status(Status.DEPRECATED)
 
 
 def touched(change: Change) -> tuple[str, ...]:
     """The ids of the cards a change may alter."""
-    match change:
-        case Add(card) | Edit(card):
-            return (card.card_id,)
-        case Relocate(card_id) | Deprecate(card_id):
-            return (card_id,)
-        case SetDomains():
-            return ()
-        case Batch(changes):
-            return tuple(dict.fromkeys(name for each in changes for name in touched(each)))
+    singles = (each for each in _single(change) if not isinstance(each, SetDomains))
+    return tuple(dict.fromkeys(each.card.card_id if isinstance(each, Add | Edit) else each.card_id for each in singles))
+
+
+def _single(change: Change) -> Iterator[Add | Edit | Relocate | Deprecate | SetDomains]:
+    """The changes that a change is made of, in order."""
+    if isinstance(change, Batch):
+        for each in change.changes:
+            yield from _single(each)
+    else:
+        yield change

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
-from kace.errors import KaceError
-from kace.io import LineLog, cannot_write
-from kace.tree.card import TRUSTED, Card
+from kace.io import LineLog, cannot_write, whole_lines
+from kace.tree.card import TRUSTED, Card, StrictRecord
 from kace.tree.card_text import LINE
-from kace.tree.changes import Add, Batch, Change, Deprecate, Edit, Relocate, SetDomains
 from kace.tree.tree import Domain, EpistemicTree, TreeError
 
 FORMAT = 1
@@ -24,7 +22,7 @@ _SUM = 16
 _SUFFIX = len(',"sum":""}') + _SUM
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What a line of the journal records."""
 
     CREATE = "create"
@@ -39,27 +37,8 @@ class Kind(StrEnum):
     FREEZE = "freeze"
     THAW = "thaw"
 
-    @classmethod
-    def of(cls, change: Change) -> Kind:
-        """The kind of a change."""
-        return _KINDS[type(change)]
 
-
-_KINDS: dict[type, Kind] = {
-    Add: Kind.ADD,
-    Edit: Kind.EDIT,
-    Relocate: Kind.RELOCATE,
-    Deprecate: Kind.DEPRECATE,
-    SetDomains: Kind.DOMAINS,
-    Batch: Kind.BATCH,
-}
-
-
-class _Record(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
-
-
-class CardChange(_Record):
+class CardChange(StrictRecord):
     """A card before and after; `None` where there was or is none."""
 
     before: Card | None
@@ -72,15 +51,15 @@ class CardChange(_Record):
         return card.card_id if card else ""
 
 
-class DomainsChange(_Record):
+class DomainsChange(StrictRecord):
     """The registry before and after."""
 
     before: tuple[Domain, ...]
     after: tuple[Domain, ...]
 
 
-class Entry(_Record):
-    """One step in a tree's life: who, when, why, and what was there before."""
+class JournalEntry(StrictRecord):
+    """One change of a tree: who, when, why, and what was there before."""
 
     v: Literal[1] = 1
     generation: Annotated[int, Field(ge=0)]
@@ -88,11 +67,11 @@ class Entry(_Record):
     """UTC, ISO 8601."""
     author: Annotated[str, StringConstraints(pattern=LINE, min_length=1, max_length=200)]
     note: Annotated[str, StringConstraints(pattern=LINE, max_length=1_000)]
-    kind: Kind
+    kind: ChangeKind
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None
     frozen: str | None = None
-    """The content hash, where the tree is frozen after this step."""
+    """The content hash, where the tree is frozen after this change."""
 
     def line(self) -> str:
         """The entry as the journal keeps it, with a checksum of its own at the end."""
@@ -100,68 +79,27 @@ class Entry(_Record):
         return f'{text[:-1]},"sum":"{_checksum(text.encode())}"}}'
 
 
-class Delta(NamedTuple):
-    """What a step changes."""
-
-    cards: tuple[CardChange, ...] = ()
-    domains: DomainsChange | None = None
-
-
-class Author(NamedTuple):
-    """Who makes a change, and why."""
-
-    name: str
-    note: str = ""
-
-
-class Damage(NamedTuple):
-    """A line that cannot be read back as it was written."""
-
-    reason: str
-
-
 class JournalLine(NamedTuple):
     """A line of the journal, with where it ends."""
 
     number: int
     end: int
-    content: Entry | Damage
+    content: JournalEntry | str
+    """Text says why the line cannot be read back as it was written."""
 
 
-def now() -> str:
-    """This second, as entries write it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def delta_between(before: EpistemicTree, after: EpistemicTree, ids: Iterable[str]) -> Delta:
-    """What turns one tree into the other, where only the named cards may differ."""
-    pairs = ((_card(before, name), _card(after, name)) for name in ids)
-    cards = tuple(CardChange(before=old, after=new) for old, new in pairs if old is not new and old != new)
-    changed = before.domains != after.domains
-    return Delta(cards, DomainsChange(before=before.domains, after=after.domains) if changed else None)
-
-
-def redone(tree: EpistemicTree, entries: Sequence[Entry]) -> EpistemicTree:
-    """The tree after the entries, oldest first."""
+def replayed(tree: EpistemicTree, entries: Sequence[JournalEntry], *, back: bool = False) -> EpistemicTree:
+    """The tree after the entries, which are given oldest first; going back, the tree before them."""
     cards: dict[str, Card | None] = {}
-    domains = tree.domains
-    for entry in entries:
-        cards.update((change.card_id, change.after) for change in entry.cards)
-        domains = entry.domains.after if entry.domains else domains
-    return tree.revised(cards, domains) if cards or domains != tree.domains else tree
+    domains: tuple[Domain, ...] | None = None
+    for entry in reversed(entries) if back else entries:
+        cards.update((change.card_id, change.before if back else change.after) for change in entry.cards)
+        if entry.domains:
+            domains = entry.domains.before if back else entry.domains.after
+    return tree.revised(cards, domains)
 
 
-def undone(tree: EpistemicTree, entries: Sequence[Entry]) -> EpistemicTree:
-    """The tree before the entries, which are given oldest first."""
-    cards: dict[str, Card | None] = {}
-    domains = tree.domains
-    for entry in reversed(entries):
-        cards.update((change.card_id, change.before) for change in entry.cards)
-        domains = entry.domains.before if entry.domains else domains
-    return tree.revised(cards, domains) if cards or domains != tree.domains else tree
-
-
-def append(path: Path, entry: Entry) -> int:
+def append(path: Path, entry: JournalEntry) -> int:
     """Add an entry, durably, and return where the journal now ends. A torn last line is cut first."""
     line = entry.line()
     try:
@@ -174,55 +112,32 @@ def append(path: Path, entry: Entry) -> int:
 def read_journal(path: Path, offset: int = 0) -> Iterator[JournalLine]:
     """The whole lines from an offset on; a torn last line is not one. Numbers count from the offset."""
     try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                offset += len(line)
-                yield JournalLine(number, offset, _read_line(line[:-1]))
+        for number, start, line in whole_lines(path, offset):
+            yield JournalLine(number, start + len(line) + 1, _read_line(line))
     except FileNotFoundError:
         return
     except OSError as error:
-        raise TreeError(f"cannot read {path}: {(error.strerror or str(error)).lower()}", fix="check the path") from None
+        raise cannot_read(path, error) from None
 
 
-def torn_bytes(path: Path) -> int:
-    """The bytes after the last newline, which a killed writer left."""
-    data = path.read_bytes() if path.exists() else b""
-    return len(data) - (data.rfind(b"\n") + 1)
+def cannot_read(path: Path, error: OSError) -> TreeError:
+    """The error of a failed read."""
+    return TreeError(f"cannot read {path}: {(error.strerror or str(error)).lower()}", fix="check the path")
 
 
-def newer(path: Path, version: object) -> KaceError:
-    """The refusal of a format this version does not know."""
-    return TreeError(
-        f"{path} was written by a newer kace (format {version}, this one knows {FORMAT})", fix="upgrade kace"
-    )
-
-
-def _read_line(line: bytes) -> Entry | Damage:
+def _read_line(line: bytes) -> JournalEntry | str:
     text = line[:-_SUFFIX] + b"}"
     if line[-_SUFFIX:] != b',"sum":"' + _checksum(text).encode() + b'"}':
-        return Damage("it is damaged: its checksum does not match")
+        return "it is damaged: its checksum does not match"
     try:
-        return Entry.model_validate_json(text, context=TRUSTED)
+        return JournalEntry.model_validate_json(text, context=TRUSTED)
     except ValidationError:
-        version = _version(text)
-        newer_one = isinstance(version, int) and version > FORMAT
-        return Damage(f"it was written by a newer kace (format {version})" if newer_one else "it is no journal entry")
-
-
-def _version(text: bytes) -> object:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value.get("v") if isinstance(value, dict) else None
+        version = None
+        with contextlib.suppress(ValueError, AttributeError):
+            version = json.loads(text).get("v")
+        newer = isinstance(version, int) and version > FORMAT
+        return f"it was written by a newer kace (format {version})" if newer else "it is no journal entry"
 
 
 def _checksum(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:_SUM]
-
-
-def _card(tree: EpistemicTree, name: str) -> Card | None:
-    return tree.card(name) if name in tree else None

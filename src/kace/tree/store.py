@@ -1,53 +1,32 @@
 """A tree on disk: a directory that people can diff, with its history, safe under threads, processes and kills.
 
-    cards.jsonl        a header line, then one card a line in order of id: the tree at some generation
-    journal.jsonl      one line per change, appended and synced before anything else changes: the truth
-    snapshots/         named copies in the form of cards.jsonl
-    lock               held by whoever writes; readers never wait
-
-cards.jsonl is the journal's checkpoint. In a small tree every change rewrites it; in a large one only now and then,
-and opening replays the changes since.
+journal.jsonl has one line per change, appended and synced first: the truth. cards.jsonl, a header and one card a line,
+is its checkpoint, rewritten now and then. snapshots/ has named copies; lock is held by whoever writes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from kace.errors import KaceError, UsageError
-from kace.io import cannot_write, write_atomic
-from kace.tree.card import Card
-from kace.tree.changes import Add, Batch, Change, Deprecate, Edit, Relocate, SetDomains, applied, touched
-from kace.tree.check import check_store
-from kace.tree.files import NOTHING, Image, cannot_read, image_text, is_image, read_image, read_spec_json
-from kace.tree.journal import Author, Delta, Entry, Kind, append, delta_between, now, read_journal, redone, undone
-from kace.tree.refusal import refusal
-from kace.tree.state import State, read_state, refuse_if_tampered, stamp_of
+from kace.io import lock_folder, write_atomic
+from kace.tree import journal
+from kace.tree import state as disk
+from kace.tree.card import Card, refusal
+from kace.tree.changes import Change, SetDomains, applied, touched
+from kace.tree.formats import tree_from_json
+from kace.tree.journal import ChangeKind, JournalEntry, cannot_read, read_journal, replayed
+from kace.tree.state import NOTHING, TreeState, read_file, refuse_if_tampered
 from kace.tree.tree import Domain, EpistemicTree, TreeError
-
-__all__ = [
-    "Add",
-    "Author",
-    "Batch",
-    "Change",
-    "Deprecate",
-    "Edit",
-    "Entry",
-    "Relocate",
-    "SetDomains",
-    "TreeStore",
-    "frozen_hash_of",
-    "open_tree",
-]
 
 SMALL = 2_000
 """Cards up to which every change rewrites cards.jsonl."""
@@ -62,7 +41,7 @@ class TreeStore:
         self.folder = folder
         self.cards_path = folder / "cards.jsonl"
         self.journal_path = folder / "journal.jsonl"
-        self._known: State | None = None
+        self._known: TreeState | None = None
 
     @classmethod
     def create(
@@ -74,7 +53,7 @@ class TreeStore:
         with store._lock():
             if store._exists():
                 raise UsageError(f"{path} already holds a tree", fix="choose another directory")
-            store._commit(State(NOTHING, 0, None), tree, Kind.CREATE, Author(author, note), tree.cards)
+            store._commit(NOTHING, tree, ChangeKind.CREATE, author, note, tree.cards)
         return store
 
     @classmethod
@@ -87,50 +66,49 @@ class TreeStore:
 
     def load(self) -> EpistemicTree:
         """The tree as it is now. Refuses a frozen tree whose content changed."""
-        return self._checked().image.tree
+        return self._checked().tree
 
     @property
     def generation(self) -> int:
         """How many changes the tree has seen; 0 as created."""
-        return self._checked().image.generation
+        return self._checked().generation
 
     @property
     def frozen_hash(self) -> str | None:
         """The content hash the tree is frozen at, if it is."""
-        return self._checked().image.frozen
+        return self._checked().frozen
 
     def apply(self, change: Change, *, author: str, note: str = "") -> EpistemicTree:
         """Make one change durably and return the tree after it. A change that alters nothing is not recorded."""
         with self._writing() as state:
-            tree = applied(state.image.tree, change)
-            return self._commit(state, tree, Kind.of(change), Author(author, note), touched(change)).image.tree
+            kind = ChangeKind("domains" if isinstance(change, SetDomains) else type(change).__name__.lower())
+            return self._commit(state, applied(state.tree, change), kind, author, note, touched(change)).tree
 
     def revert(self, generation: int, *, author: str, note: str = "") -> EpistemicTree:
         """Make the tree exactly what it was at a generation, as a new change."""
         with self._writing() as state:
             tree = self._past(state, generation)
-            ids = sorted({*state.image.tree.cards, *tree.cards})
-            by = Author(author, note or f"back to generation {generation}")
-            return self._commit(state, tree, Kind.REVERT, by, ids).image.tree
+            ids = sorted({*state.tree.cards, *tree.cards})
+            note = note or f"back to generation {generation}"
+            return self._commit(state, tree, ChangeKind.REVERT, author, note, ids).tree
 
     def freeze(self, *, author: str = "kace", note: str = "") -> str:
         """Refuse changes from now on, and return the content hash that every later load must match."""
-        with self._settled() as state:
-            digest = state.image.frozen
-            if digest is None:
-                digest = state.image.tree.content_hash()
-                self._set_frozen(state, digest, Kind.FREEZE, Author(author, note))
+        with self._writing(frozen=True) as state:
+            digest = state.frozen or state.tree.content_hash()
+            if state.frozen is None:
+                self._commit(replace(state, frozen=digest), state.tree, ChangeKind.FREEZE, author, note)
             return digest
 
     def thaw(self, *, author: str = "kace", note: str = "") -> None:
         """Allow changes again."""
-        with self._settled() as state:
-            if state.image.frozen is not None:
-                self._set_frozen(state, None, Kind.THAW, Author(author, note))
+        with self._writing(frozen=True) as state:
+            if state.frozen is not None:
+                self._commit(replace(state, frozen=None), state.tree, ChangeKind.THAW, author, note)
 
-    def log(self) -> tuple[Entry, ...]:
+    def log(self) -> tuple[JournalEntry, ...]:
         """Every change, oldest first. Lines that cannot be read are left out; `verify` names them."""
-        return tuple(line.content for line in read_journal(self.journal_path) if isinstance(line.content, Entry))
+        return tuple(line.content for line in read_journal(self.journal_path) if isinstance(line.content, JournalEntry))
 
     def at(self, generation: int) -> EpistemicTree:
         """The tree as it was at a generation."""
@@ -139,20 +117,19 @@ class TreeStore:
     def snapshot(self, name: str) -> Path:
         """Keep the tree under a name, in a file that `open_tree` reads."""
         if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"{name[:64]!r} cannot name a snapshot", fix="use letters, digits, '-' and '_', such as epoch-1"
-            )
+            fix = "use letters, digits, '-' and '_', such as epoch-1"
+            raise UsageError(f"{name[:64]!r} cannot name a snapshot", fix=fix)
         path = self.folder / "snapshots" / f"{name}.jsonl"
         with self._lock():
-            image = self._checked().image
-            if path.exists() and read_image(path).tree != image.tree:
+            state = self._checked()
+            if path.exists() and read_file(path).tree != state.tree:
                 raise UsageError(f"{path} already holds another tree", fix="choose another name")
-            write_atomic(path, image_text(image))
+            write_atomic(path, disk.state_text(state))
         return path
 
     def verify(self) -> list[str]:
         """Everything wrong with the store, one line each; empty when all is well."""
-        return check_store(self.folder)
+        return disk.check_store(self.folder)
 
     def _exists(self) -> bool:
         try:
@@ -160,99 +137,74 @@ class TreeStore:
         except OSError as error:
             raise cannot_read(self.folder, error) from None
 
-    def _checked(self) -> State:
+    def _checked(self) -> TreeState:
         """The store as it is now, unless it was frozen and changed since."""
-        self._known = state = read_state(self.folder, self._known)
-        refuse_if_tampered(self.folder, state.image)
+        self._known = state = disk.read_state(self.folder, self._known)
+        refuse_if_tampered(self.folder, state)
         return state
 
-    def _past(self, state: State, generation: int) -> EpistemicTree:
-        newest = state.image.generation
+    def _past(self, state: TreeState, generation: int) -> EpistemicTree:
+        newest = state.generation
         if not 0 <= generation <= newest:
             raise TreeError(f"the tree has no generation {generation}", fix=f"choose one from 0 to {newest}")
-        entries = {entry.generation: entry for entry in self.log()}
-        needed = range(generation + 1, newest + 1)
-        lost = next((n for n in needed if n not in entries), None)
-        if lost is not None:
+        entries, needed = {entry.generation: entry for entry in self.log()}, range(generation + 1, newest + 1)
+        for lost in (n for n in needed if n not in entries):
             raise TreeError(f"{self.journal_path}: generation {lost} cannot be read", fix="see: kace tree verify")
-        return undone(state.image.tree, [entries[n] for n in needed])
+        return replayed(state.tree, [entries[n] for n in needed], back=True)
 
     @contextmanager
-    def _settled(self) -> Iterator[State]:
-        """The store as it is now, locked, with what was edited by hand in the journal."""
+    def _writing(self, *, frozen: bool = False) -> Iterator[TreeState]:
+        """The store as it is now, locked, open to change, and with what was edited by hand in the journal."""
         with self._lock():
             state = self._checked()
-            yield state if state.image.trusted else self._adopted(state)
-
-    @contextmanager
-    def _writing(self) -> Iterator[State]:
-        """The store as it is now, locked, and open to change."""
-        with self._settled() as state:
-            if state.image.frozen is not None:
-                raise UsageError(
-                    f"{self.folder} is frozen at {state.image.frozen[:12]}",
-                    fix="copy it with --out and change the copy, or thaw it with: kace tree thaw",
-                )
+            state = state if state.trusted else self._adopted(state)
+            if state.frozen is not None and not frozen:
+                fix = "copy it with --out and change the copy, or thaw it with: kace tree thaw"
+                raise UsageError(f"{self.folder} is frozen at {state.frozen[:12]}", fix=fix)
             yield state
 
-    def _adopted(self, state: State) -> State:
+    def _adopted(self, state: TreeState) -> TreeState:
         """The state once the journal knows what was edited by hand."""
         entries = self.log()
-        image = state.image
-        if [entry.generation for entry in entries] == list(range(image.generation + 1)):
-            journalled = redone(NOTHING.tree, entries)
-            ids = sorted({*journalled.cards, *image.tree.cards})
-            base = replace(state, image=replace(image, tree=journalled))
-            by = Author("by hand", "cards.jsonl was edited directly")
-            return self._commit(base, image.tree, Kind.BY_HAND, by, ids)
-        return state
-
-    def _set_frozen(self, state: State, digest: str | None, kind: Kind, by: Author) -> None:
-        marked = replace(state, image=replace(state.image, frozen=digest))
-        self._commit(marked, state.image.tree, kind, by)
-
-    def _commit(self, state: State, tree: EpistemicTree, kind: Kind, by: Author, ids: Iterable[str] = ()) -> State:
-        """Journal a change, then bring cards.jsonl up to date where that is due."""
-        delta = delta_between(state.image.tree, tree, ids)
-        if delta == Delta() and kind not in _ALWAYS:
+        if [entry.generation for entry in entries] != list(range(state.generation + 1)):
             return state
-        image = replace(state.image, tree=tree, generation=state.image.generation + 1)
-        entry = _entry(image, kind, by, delta)
-        image = replace(image, journal=append(self.journal_path, entry), trusted=True)
-        after = State(image, state.behind + 1, state.stamp)
-        due = len(tree) <= SMALL or after.behind >= len(tree) // 50 or kind in _ALWAYS
-        if due or not state.image.trusted:
-            after = self._checkpointed(after)
-        self._known = after
-        return after
+        journalled = replayed(NOTHING.tree, entries)
+        before, note = replace(state, tree=journalled), "cards.jsonl was edited directly"
+        ids = sorted({*journalled.cards, *state.tree.cards})
+        return self._commit(before, state.tree, ChangeKind.BY_HAND, "by hand", note, ids)
 
-    def _checkpointed(self, state: State) -> State:
+    def _commit(
+        self, state: TreeState, tree: EpistemicTree, kind: ChangeKind, author: str, note: str, ids: Iterable[str] = ()
+    ) -> TreeState:
+        """Journal a change of the named cards, then bring cards.jsonl up to date where that is due."""
+        entry = _entry(state, tree, kind, author, note, ids)
+        if entry is None:
+            return state
+        end, behind = journal.append(self.journal_path, entry), state.behind + 1
+        after = replace(state, tree=tree, generation=entry.generation, journal=end, trusted=True, behind=behind)
+        due = len(tree) <= SMALL or after.behind >= len(tree) // 50 or kind in _ALWAYS
+        self._known = self._checkpointed(after) if due or not state.trusted else after
+        return self._known
+
+    def _checkpointed(self, state: TreeState) -> TreeState:
         """Rewrite cards.jsonl. The change is safe in the journal already, so a full disk is no failure of it."""
         for litter in self.folder.rglob(".*.jsonl.*.tmp"):  # of a killed writer: we hold the lock
             with contextlib.suppress(OSError):
                 litter.unlink()
         try:
-            write_atomic(self.cards_path, image_text(state.image))
+            write_atomic(self.cards_path, disk.state_text(state))
         except KaceError:
             return state
-        return State(state.image, 0, stamp_of(self.cards_path))
+        return replace(state, behind=0, stamp=disk.stamp_of(self.cards_path))
 
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def _lock(self) -> contextlib.ExitStack:
         """Holds the store's lock, which the kernel releases however the process dies."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise cannot_write(self.folder, error) from None
-        try:
-            _wait_for(lock, self.folder)
-            yield
-        finally:
-            os.close(lock)
+        held = contextlib.ExitStack()
+        held.callback(os.close, lock_folder(self.folder, seconds=LOCK_SECONDS))
+        return held
 
 
-_ALWAYS = frozenset({Kind.CREATE, Kind.FREEZE, Kind.THAW})
+_ALWAYS = frozenset({ChangeKind.CREATE, ChangeKind.FREEZE, ChangeKind.THAW})
 """Kinds that are recorded though no card changes."""
 
 
@@ -260,48 +212,42 @@ def open_tree(path: Path) -> EpistemicTree:
     """The tree at a path: a store's directory, a snapshot, or a JSON file in the SPEC's form."""
     if path.is_dir():
         return TreeStore.open(path).load()
-    if not is_image(path):
-        return read_spec_json(path)
-    image = read_image(path)
-    refuse_if_tampered(path, image)
-    return image.tree
+    if not disk.is_tree_file(path):
+        with disk.located(path):
+            return tree_from_json(disk.read_bytes(path))
+    state = read_file(path)
+    refuse_if_tampered(path, state)
+    return state.tree
 
 
 def frozen_hash_of(path: Path) -> str | None:
     """The content hash a tree is frozen at; `None` where it may still change."""
     if path.is_dir():
         return TreeStore.open(path).frozen_hash
-    return read_image(path).frozen if is_image(path) else None
+    return read_file(path).frozen if disk.is_tree_file(path) else None
 
 
-def _entry(image: Image, kind: Kind, by: Author, delta: Delta) -> Entry:
+def _entry(
+    state: TreeState, tree: EpistemicTree, kind: ChangeKind, author: str, note: str, ids: Iterable[str]
+) -> JournalEntry | None:
+    """The entry that leads from a state to a tree, which differ in the named cards only; None for none."""
+    old, new = state.tree, tree
+    pairs = ((old.card(name) if name in old else None, new.card(name) if name in new else None) for name in ids)
+    cards = tuple(journal.CardChange(before=a, after=b) for a, b in pairs if a is not b and a != b)
+    domains = None if old.domains == new.domains else journal.DomainsChange(before=old.domains, after=new.domains)
+    if not cards and domains is None and kind not in _ALWAYS:
+        return None
     try:
-        return Entry(
-            generation=image.generation,
-            time=now(),
-            author=by.name,
-            note=by.note,
+        return JournalEntry(
+            generation=state.generation + 1,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            author=author,
+            note=note,
             kind=kind,
-            cards=delta.cards,
-            domains=delta.domains,
-            frozen=image.frozen,
+            cards=cards,
+            domains=domains,
+            frozen=state.frozen,
         )
     except ValidationError as error:
         what, fix = refusal(error)
         raise UsageError(f"the change cannot be recorded: {what}", fix=fix) from None
-
-
-def _wait_for(lock: int, folder: Path) -> None:
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise KaceError(
-                    f"{folder} has been locked by another process for {LOCK_SECONDS:.0f} s",
-                    fix="wait for it, or end it",
-                ) from None
-            time.sleep(0.002)
-        except OSError as error:  # a file system without locks
-            raise cannot_write(folder / "lock", error) from None

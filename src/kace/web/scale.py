@@ -1,13 +1,28 @@
-"""The scale of an axis."""
+"""Scales of axes; lifts, what a card was measured to do, with the colours that stand for them and their scale."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kace.words import points
+
+if TYPE_CHECKING:
+    from kace.tree.card import Card
+
+# From which mean lift on a place has which colour, and what the colour means.
+BANDS = (
+    (0.05, "lift-1", "+5 points or more"),
+    (0.01, "lift-2", "+1 to +5"),
+    (-0.01, "lift-3", "within 1 of zero"),
+    (-0.05, "lift-4", "−1 to −5"),
+    (float("-inf"), "lift-5", "−5 or less"),
+)
+UNMEASURED = "lift-0"
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """A range of values, and the places on an axis that are labelled."""
 
     low: float
@@ -39,3 +54,46 @@ def scale_over(low: float, high: float, *, about: int = 5) -> Scale:
     step = next(size * n for n in (1, 2, 5, 10) if span / (size * n) <= about)
     bottom, top = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     return Scale(bottom, top if top > bottom else bottom + step, step)
+
+
+class LiftMark(NamedTuple):
+    """A card's lift: the change in the share of right attempts, with its 95 % interval."""
+
+    effect: float
+    low: float
+    high: float
+
+    @property
+    def tone(self) -> str:
+        """What the interval says: that the card helps, that it harms, or nothing yet."""
+        return "good" if self.low > 0 else "bad" if self.high < 0 else "open"
+
+    @property
+    def words(self) -> str:
+        """In figures, in points."""
+        return f"{points(self.effect)} [{points(self.low)}, {points(self.high)}]"
+
+
+def lift_of(card: Card) -> LiftMark | None:
+    """The lift that the learner wrote on a card; `None` where there is none, or one in other words."""
+    effect, _, rest = card.provenance.validated_lift.partition(" points [")
+    low, _, high = rest.partition("]")[0].partition(", ")
+    try:
+        return LiftMark(float(effect) / 100, float(low) / 100, float(high) / 100)
+    except ValueError:
+        return None
+
+
+def band(lift: float | None) -> str:
+    """The class of a mean lift's colour. It is rounded as it is written, so that none contradicts its figure."""
+    return UNMEASURED if lift is None else next(name for least, name, _ in BANDS if round(lift, 3) >= least)
+
+
+def lift_scale(lifts: Iterable[LiftMark | None]) -> Scale:
+    """One scale for lifts that stand together. It follows the effects: an interval far wider than any is cut."""
+    known = [lift for lift in lifts if lift is not None]
+    ends = max((max(abs(lift.low), abs(lift.high)) for lift in known), default=0.1)
+    effects = max((abs(lift.effect) for lift in known), default=0.1)
+    widest = max(0.02, min(ends, max(0.1, 2.5 * effects), 1.0))
+    step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5) if widest / step <= 4.5)
+    return Scale(-widest * 1.04, widest * 1.04, step)

@@ -7,19 +7,28 @@ import contextlib
 import errno
 import importlib.util
 import ipaddress
+import re
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kace.errors import KaceError, UsageError
 from kace.redact import keep_secret
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+    from uvicorn import Server
 
-GRACE = 10.0
-"""Seconds that requests have to end after the server was asked to stop."""
+LAST = 2.0  # seconds from the end of the grace until what still runs is cancelled by force
+KEEP_ALIVE = 75  # longer than clients keep idle connections: it is they who close them
+UVICORN: dict[str, Any] = {
+    **{"log_config": None, "log_level": "critical", "access_log": False},  # the guard logs, without secrets
+    **{"proxy_headers": False, "server_header": False},  # nobody is believed about where they come from
+    **{"ws": "none", "loop": "asyncio", "timeout_keep_alive": KEEP_ALIVE, "h11_max_incomplete_event_size": 65_536},
+}
 Ready = Callable[[str], None]
 
 
@@ -28,17 +37,13 @@ class Bind:
     """Where a server listens, and the key it asks for."""
 
     host: str = "127.0.0.1"
-    port: int = 0
-    """0 is any free one."""
+    port: int = 0  # 0 is any free one
     token: str | None = None
-    option: str = "--token"
-    """How the verb calls the key."""
+    option: str = "--token"  # how the verb calls the key
 
     def __post_init__(self) -> None:
         keep_secret(self.token)
-        if self.token is not None and (
-            not self.token or not self.token.isascii() or not self.token.isprintable() or " " in self.token
-        ):
+        if self.token is not None and not re.fullmatch("[!-~]+", self.token):
             raise UsageError(f"{self.option} is empty or has characters that no key has", fix="use letters and digits")
         if not 0 <= self.port <= 65_535:
             raise UsageError(f"--port {self.port} is no port", fix="give a number up to 65535, or 0 for any free one")
@@ -48,22 +53,12 @@ class Bind:
 class Closing:
     """How a server ends."""
 
-    grace: float = GRACE
-    """Seconds until requests under way are given up."""
-    expire: Callable[[], None] = lambda: None
-    """Called when the grace is over: the application then ends what it still does, and says so to who waits."""
-    stop: asyncio.Event | None = None
-    """Set, it ends the server, as a signal does."""
+    grace: float = 10.0  # seconds until requests under way are given up
+    expire: Callable[[], None] = lambda: None  # the grace is over: the application ends what it still does
+    stop: asyncio.Event | None = None  # set, it ends the server, as a signal does
 
 
-def run_server(app: ASGIApp, bind: Bind, *, ready: Ready, closing: Closing | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; `ready` hears the address once connections are taken."""
-    with listening(bind) as port:
-        asyncio.run(serve(app, port, ready=ready, closing=closing))
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(NamedTuple):
     """An open port."""
 
     socket: socket.socket
@@ -74,62 +69,87 @@ class Port:
 @contextlib.contextmanager
 def listening(bind: Bind) -> Iterator[Port]:
     """Open the port, or say in one line why not. A door to other machines needs a key before it opens at all."""
-    _require_uvicorn()
-    family, address = _resolved(bind)
-    if bind.token is None and not ipaddress.ip_address(address[0].partition("%")[0]).is_loopback:
-        raise UsageError(
-            f"--host {bind.host} lets other machines in, and there is no key",
-            fix=f"give {bind.option}, or stay on 127.0.0.1",
-        )
-    # The protocol is named, or asyncio would leave Nagle's algorithm on: an answer in two pieces then takes 40 ms more.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    if importlib.util.find_spec("uvicorn") is None or importlib.util.find_spec("starlette") is None:
+        raise UsageError("serving needs an extra that is not installed", fix="pip install 'kace[web]'")
     try:
+        found = socket.getaddrinfo(bind.host or "0.0.0.0", bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        unknown = f"--host {bind.host} is no address of this machine"
+        raise UsageError(unknown, fix="give 127.0.0.1, or an address of this machine") from None
+    family, _, _, _, address = found[0]
+    if bind.token is None and not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
+        exposed = f"--host {bind.host} lets other machines in, and there is no key"
+        raise UsageError(exposed, fix=f"give {bind.option}, or stay on 127.0.0.1")
+    # The protocol is named, or asyncio would leave Nagle's algorithm on: an answer in two pieces then takes 40 ms more.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind(address)  # listens only once somebody is there to answer
+            listener.bind(address[:2])  # listens only once somebody is there to answer
         except OSError as error:
             raise _closed_port(bind, error) from None
         listener.setblocking(False)
         shown = f"[{bind.host}]" if ":" in bind.host else bind.host
         yield Port(listener, f"http://{shown}:{listener.getsockname()[1]}", bind)
-    finally:
-        listener.close()
 
 
 async def serve(app: ASGIApp, port: Port, *, ready: Ready, closing: Closing | None = None) -> None:
     """Serve on an open port until a signal or `closing.stop`. Every request has ended when this returns."""
-    from kace.web.protocol import server_of  # loads uvicorn
+    from uvicorn import Config, Server
 
+    from kace.web.protocol import PatientProtocol
+
+    closing = closing or Closing()
+    patience = int(closing.grace + LAST)
+    server = Server(Config(app, http=PatientProtocol, timeout_graceful_shutdown=patience, **UVICORN))
+    watching = asyncio.create_task(_watch(server, lambda: ready(port.url), closing))
     try:
-        await server_of(app, port, ready, closing or Closing()).serve(sockets=[port.socket])
+        with _signals_end(server):
+            await server.serve(sockets=[port.socket])
     except OSError as error:  # somebody else began to listen in the meantime
         raise _closed_port(port.bind, error) from None
+    finally:
+        watching.cancel()
+        # What a second signal, or the end of the grace, has left ends by itself, or by force.
+        if running := set(server.server_state.tasks):
+            closing.expire()
+            _, running = await asyncio.wait(running, timeout=LAST)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=LAST)
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
 
 
-def _require_uvicorn() -> None:
-    if importlib.util.find_spec("uvicorn") is None or importlib.util.find_spec("starlette") is None:
-        raise UsageError("serving needs an extra that is not installed", fix="pip install 'kace[web]'")
-
-
-def _resolved(bind: Bind) -> tuple[socket.AddressFamily, tuple[str, int]]:
+async def _watch(server: Server, ready: Callable[[], None], closing: Closing) -> None:
+    """Say when connections are taken, wait for the end, and tell the application when its grace is over."""
     try:
-        found = socket.getaddrinfo(bind.host or "0.0.0.0", bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError):
-        raise UsageError(
-            f"--host {bind.host} is no address of this machine", fix="give 127.0.0.1, or an address of this machine"
-        ) from None
-    family, _, _, _, address = found[0]
-    return family, (str(address[0]), int(address[1]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        ready()
+        while not server.should_exit and not (closing.stop and closing.stop.is_set()):
+            await asyncio.sleep(0.05)
+    finally:
+        server.should_exit = True
+    await asyncio.sleep(closing.grace)
+    closing.expire()
+
+
+def _signals_end(server: Server) -> contextlib.ExitStack:
+    """Signals end the server and nothing else: uvicorn raises them again when it has ended, for these handlers."""
+    before = contextlib.ExitStack()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.signal(number, lambda number, frame: setattr(server, "should_exit", True))
+            before.callback(signal.signal, number, handler)
+    return before
 
 
 def _closed_port(bind: Bind, error: OSError) -> KaceError:
     if error.errno == errno.EADDRINUSE:
-        return UsageError(
-            f"port {bind.port} on {bind.host} is in use", fix="give another --port, or --port 0 for any free one"
-        )
+        used = f"port {bind.port} on {bind.host} is in use"
+        return UsageError(used, fix="give another --port, or --port 0 for any free one")
     if error.errno == errno.EACCES:
         return UsageError(f"port {bind.port} is not open to this user", fix="give a --port of 1024 or above")
-    return UsageError(
-        f"cannot listen on {bind.host}:{bind.port} ({(error.strerror or str(error)).lower()})",
-        fix="give --host 127.0.0.1, or an address of this machine",
-    )
+    closed = f"cannot listen on {bind.host}:{bind.port} ({(error.strerror or str(error)).lower()})"
+    return UsageError(closed, fix="give --host 127.0.0.1, or an address of this machine")

@@ -5,7 +5,6 @@ defining them. Only the training split carries solutions, and only there are the
 """
 
 from kace.datasets.starter.family import SPLITS, Split
-from kace.datasets.starter.generate import generate_set
-from kace.datasets.starter.splits import load_split
+from kace.datasets.starter.generate import generate_set, load_split, starter_domains
 
-__all__ = ["SPLITS", "Split", "generate_set", "load_split"]
+__all__ = ["SPLITS", "Split", "generate_set", "load_split", "starter_domains"]

@@ -15,15 +15,15 @@ ROUND_COUNTS = (*range(2, 13), 20, 30, 40, 50, 100)
 """How many of a thing an easy problem has: few, or a round number."""
 
 
-class Kind(int):
-    """Which of the nouns offered as `{kind:cats|dogs|cows}` a wording is told with."""
+class NounChoice(int):
+    """Which of the nouns offered as `{kind:cats|dogs|cows}` a wording uses."""
 
     def __format__(self, nouns: str) -> str:
         return nouns.split("|")[self]
 
 
 class Instance(NamedTuple):
-    """The numbers of a problem and the kind of thing it is told of."""
+    """The numbers of a problem and the kind of thing it is about."""
 
     values: Values
     kind: int
@@ -55,7 +55,7 @@ class Family:
     def text(self, instance: Instance, wording: int) -> str:
         """The problem in one of its wordings."""
         numbers = dict(zip(self.names, instance.values, strict=True))
-        return self.wordings[wording].format(kind=Kind(instance.kind), **numbers)
+        return self.wordings[wording].format(kind=NounChoice(instance.kind), **numbers)
 
 
 def family(

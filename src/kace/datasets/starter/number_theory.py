@@ -38,11 +38,7 @@ def twice(n: int) -> Worked:
 @family(
     DOMAIN,
     space=((a * unit, b * unit) for unit, a, b in product((10, 100), range(1, 10), range(1, 10)) if a + b <= 10),
-    wordings=(
-        "What is {a} + {b}?",
-        "Find the sum of {a} and {b}.",
-        "Which number is {a} more than {b}?",
-    ),
+    wordings=("What is {a} + {b}?", "Find the sum of {a} and {b}.", "Which number is {a} more than {b}?"),
 )
 def sum_of_tens(a: int, b: int) -> Worked:
     """Tens and hundreds are added like units."""
@@ -52,11 +48,7 @@ def sum_of_tens(a: int, b: int) -> Worked:
 @family(
     DOMAIN,
     space=((a * unit, b * unit) for unit, a, b in product((10, 100), range(3, 11), range(1, 10)) if a > b),
-    wordings=(
-        "What is {a} - {b}?",
-        "Find the difference between {a} and {b}.",
-        "Which number is {b} less than {a}?",
-    ),
+    wordings=("What is {a} - {b}?", "Find the difference between {a} and {b}.", "Which number is {b} less than {a}?"),
 )
 def difference_of_tens(a: int, b: int) -> Worked:
     """Tens and hundreds are taken away like units."""

@@ -1,0 +1,186 @@
+"""How solves look in a terminal: lines, a live table, and text from outside stripped of control characters."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kace.cli.streams import plain as plain
+from kace.problem import Problem
+from kace.solver.records import Attempt, Outcome, Solution
+from kace.solver.summary import Summary
+from kace.solver.tiers import LOCKED, ExitPath
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+ROWS_KEPT = 12
+
+
+def path_of(record: Solution) -> str:
+    """The tiers climbed, such as `ES>MS`."""
+    tiers = [tier.name.value for tier in LOCKED if any(a.tier is tier.name for a in record.attempts)]
+    return ">".join(tiers) + ("!" if record.exit_name.startswith("fallback") else "")
+
+
+def votes_of(record: Solution, limit: int = 4) -> str:
+    """The answer classes with their support, most supported first, such as `12 x3, 7 x2, none x1`."""
+    classes = sorted(record.classes, key=lambda c: (-len(c.positions), c.positions[0]))
+    parts = [f"{plain(c.answer, 18)} x{len(c.positions)}" for c in classes[:limit]]
+    if len(classes) > limit:
+        parts.append(f"{len(classes) - limit} more")
+    if silent := sum(a.answer is None and a.outcome is not Outcome.CANCELLED for a in record.attempts):
+        parts.append(f"none x{silent}")
+    return ", ".join(parts)
+
+
+def _verdict(record: Solution) -> str:
+    return "" if record.correct is None else "right" if record.correct else "wrong"
+
+
+def _synthesis(record: Solution) -> str:
+    """What came of the attempt from common facts, where one was made."""
+    attempt = record.synthesis
+    return f"synthesis {plain(attempt.answer, 18) if attempt.answer else attempt.outcome.value}" if attempt else ""
+
+
+def audit_line(record: Solution) -> str:
+    """One line that says how an answer came about."""
+    calls = f"{record.real_calls} calls" + (f" ({record.cached_calls} from cache)" if record.cached_calls else "")
+    if record.real_calls != record.paper_calls:
+        calls += f" (paper {record.paper_calls})"
+    read = []
+    for recall in record.recalls:  # such as `MS:geometry 3 of 9 cards ~410 tokens`
+        shown, mark = len(recall.cards), "~" if recall.estimated else ""
+        cards = f"{shown} of {recall.eligible} cards" if shown < recall.eligible else f"{shown} cards"
+        domains = "+".join(recall.domains) or "universal only"
+        read.append(f"{recall.tier}:{domains} {cards} {mark}{recall.tokens} tokens")
+    name, answer = plain(record.label or record.problem[:8]), plain(record.answer or "no answer", 40)
+    tokens = f"{sum(a.input + a.output for a in record.made):,} tokens"
+    parts = (name, answer, _verdict(record), record.exit_name, votes_of(record), calls, ", ".join(read),
+             _synthesis(record), tokens, f"{record.seconds:.1f} s")  # fmt: skip
+    return "  ".join(part for part in parts if part)
+
+
+def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
+    """Every attempt of a solve, tier by tier, with its text."""
+    lines = []
+    for attempt in record.made:
+        lens = "from common facts" if attempt is record.synthesis else attempt.lens or "sampling only"
+        answer = f"answer {plain(attempt.answer, 60)}" if attempt.answer else attempt.outcome.value
+        took = f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
+        body = plain(text_of(attempt) or attempt.detail).strip().splitlines()
+        lines += [f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"]
+        lines += [*(f"   {line}" for line in body), ""]
+    lines += [f"-- {recall.tier} read {', '.join(recall.cards) or 'no card'}" for recall in record.recalls]
+    lines += [f"-- {record.exit_name}: {votes_of(record, limit=10)}"]
+    return "\n".join([*lines, f"-- {_synthesis(record)}"] if record.synthesis else lines)
+
+
+def summary_lines(summary: Summary, seconds: float) -> Iterator[str]:
+    """The figures of a run, one a line."""
+    n = summary.problems or 1
+    if summary.accuracy is not None:
+        low, high = summary.interval
+        share = f"{summary.correct} of {summary.labelled} = {summary.accuracy:.1%}"
+        yield f"accuracy     {share}   (95 % interval {low:.1%} to {high:.1%})"
+    exits = ", ".join(f"{path.value} {summary.exits[path]}" for path in ExitPath if summary.exits[path])
+    yield f"exits        {exits}"
+    kept = f" ({summary.cached_calls} of {summary.real_calls} read from disk)" if summary.cached_calls else ""
+    paper, real = summary.paper_calls / n, summary.real_calls / n
+    yield f"calls        {paper:.2f} a problem by the paper's count, {real:.2f} really made{kept}"
+    if summary.finished:
+        right = f", {summary.finished_right} right" if summary.labelled else ""
+        yield f"synthesis    {summary.finished} problems answered from common facts{right}"
+    usage = summary.usage
+    yield f"tokens       {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out"
+    if summary.fresh_output and seconds > 0:
+        yield f"speed        {summary.fresh_output / seconds:,.0f} output tokens/s over {seconds:.0f} s"
+    if stopped := summary.outcomes[Outcome.CANCELLED]:
+        yield f"early stop   {stopped} attempts cancelled that could not change the outcome"
+    silent = [each for each in Outcome if each not in (Outcome.ANSWERED, Outcome.CANCELLED) and summary.outcomes[each]]
+    if silent:
+        listed = ", ".join(f"{outcome.value} {summary.outcomes[outcome]}" for outcome in silent)
+        yield f"no answer    {listed} (attempts; they count and vote for nothing)"
+
+
+class LiveTable:
+    """A table of problems as they climb: those under way, the last ones finished, and the count."""
+
+    def __init__(self, total: int | None, *, rows: int = ROWS_KEPT, console: Console | None = None) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self.total = total
+        self.under_way: dict[str, tuple[Problem, list[Attempt]]] = {}
+        self.finished: deque[Solution] = deque(maxlen=rows)
+        self.done = self.right = self.labelled = 0
+        self.began = time.monotonic()
+        console = console or Console(stderr=True)
+        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
+
+    def started(self, problem: Problem) -> None:
+        """A problem steps onto the ladder."""
+        self.under_way[problem.id] = (problem, [])
+
+    def attempted(self, problem: Problem, attempt: Attempt) -> None:
+        """An attempt has ended."""
+        self.under_way[problem.id][1].append(attempt)
+
+    def solved(self, solution: Solution) -> None:
+        """A problem has left the ladder."""
+        self.under_way.pop(solution.problem, None)
+        self.add(solution)
+
+    def add(self, record: Solution) -> None:
+        """Count a finished problem."""
+        self.finished.append(record)
+        self.done += 1
+        self.labelled += record.correct is not None
+        self.right += bool(record.correct)
+
+    def __enter__(self) -> LiveTable:
+        self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def _render(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        total = f" of {self.total}" if self.total else ""
+        score = f", {self.right} of {self.labelled} right" if self.labelled else ""
+        status = f"{self.done}{total} solved{score}, {time.monotonic() - self.began:.0f} s"
+        return Group(solve_table(self.finished, list(self.under_way.values())[:ROWS_KEPT]), Text(status))
+
+
+def solve_table(finished: Iterable[Solution], climbing: Iterable[tuple[Problem, list[Attempt]]] = ()) -> RenderableType:
+    """Finished and climbing problems as a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    colours = {"right": "green", "wrong": "red"}
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("problem", no_wrap=True)
+    for name in ("tiers", "votes", "answer", "verdict"):
+        table.add_column(name, overflow="ellipsis", no_wrap=name != "votes")
+    for record in finished:
+        name, verdict = plain(record.label or record.problem[:8], 28), _verdict(record)
+        answer = Text(plain(record.answer, 20) if record.answer else "none")
+        told = Text(verdict, style=colours.get(verdict, ""))
+        table.add_row(Text(name), path_of(record), Text(votes_of(record)), answer, told)
+    for problem, attempts in climbing:
+        tiers = ">".join(dict.fromkeys(a.tier.value for a in attempts))
+        given = ", ".join(plain(a.answer, 12) if a.answer else "none" for a in attempts)
+        table.add_row(Text(plain(problem.name, 28)), f"{tiers}...", Text(given, style="dim"), "", "")
+    return table
+
+
+def terminal() -> bool:
+    """Whether stderr is a terminal that can redraw."""
+    return sys.stderr is not None and sys.stderr.isatty()

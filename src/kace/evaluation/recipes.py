@@ -1,0 +1,111 @@
+"""The paper's table for a benchmark as a list of commands, each of which can be run by hand and resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kace.systems.registry import SYSTEMS, Need, spec_of
+
+PROFILE = ("--profile", "paper")  # how the paper learns and reads a tree
+LADDER_CALLS = (5.4, 10.0)  # expected and most calls of the ladder a problem
+TRAINERS = ("ace", "domain-ace", "gepa", "reflections")
+CONTROLS = ("kace-random", "kace-placebo", "kace-empty-prompt")  # those that the paper lists as missing
+
+
+class Benchmark(NamedTuple):
+    """A benchmark of the paper, named as its data set and preset, with the percentages reported for it."""
+
+    name: str
+    epochs: int
+    reported: Mapping[str, float]  # accuracy by system, means over three seeds
+
+
+_AIME = {"single": 42.5, "ace": 38.5, "gepa": 51.0, "domain-ace": 52.2, "best-of-5": 51.8, "tiered": 52.2}
+_AIME |= {"tiered-ace": 54.5, "tiered-gepa": 56.6, "kace": 62.2, "kace-no-domain": 54.4, "kace-reflections": 59.3}
+_AIME |= {"kace-monolithic": 51.6, "kace-router": 56.4, "kace-retriever": 56.2}
+_MATH = {"best-of-5": 72.7, "tiered": 73.3, "tiered-ace": 70.0, "tiered-gepa": 72.0, "kace": 77.3}
+_OLYMPIAD = {"best-of-5": 40.7, "tiered": 44.4, "tiered-ace": 40.7, "tiered-gepa": 44.4, "kace": 48.3}
+_ALL = (Benchmark("aime25", 2, _AIME), Benchmark("math-hard", 4, _MATH), Benchmark("olymmath", 2, _OLYMPIAD))
+BENCHMARKS: Mapping[str, Benchmark] = {each.name: each for each in _ALL}
+
+
+class Command(NamedTuple):
+    """One command of a reproduction, with expected and most solver calls where they can be said beforehand."""
+
+    about: str
+    words: tuple[str, ...]
+    calls: tuple[float, float] | None
+
+
+class Recipe(NamedTuple):
+    """What is reproduced, with which models and where."""
+
+    benchmark: Benchmark
+    arms: tuple[str, ...]
+    model: tuple[str, ...]  # the options that name the solver and its settings, as every command takes them
+    teacher: tuple[str, ...]
+    out: Path
+    seeds: int
+    sizes: Mapping[str, int]  # problems of each split
+
+    def commands(self) -> tuple[Command, ...]:
+        """Everything to be done, in order."""
+        todo = self._learning() if any(map(_reads_learned_tree, self.arms)) else []
+        trained = {_trained_by(arm) for arm in self.arms}
+        for name in (name for name in TRAINERS if name in trained):
+            taught = (*self.model, *self.teacher, "--out", str(self.out / "trained" / name))
+            words = ("learn", "--method", name, "--train", self._data("train"), *taught)
+            todo.append(Command(f"train {name}", words, None))
+        todo += [self._evaluation(arm) for arm in self.arms]
+        runs = [str(self.out / "runs" / arm) for arm in self.arms]
+        return (*todo, Command("the page", ("report", *runs, "--out", str(self.out / "report")), None))
+
+    def _data(self, split: str) -> str:
+        return str(self.out / "data" / f"{split}.jsonl")
+
+    def _learning(self) -> list[Command]:
+        tree, epochs = str(self.out / "tree"), self.benchmark.epochs
+        held = ("--held-out", self._data("validation"), "--held-out", self._data("test"))
+        dials = ("--epochs", str(epochs), *PROFILE)
+        learn = ("learn", "--train", self._data("train"), *held, *dials, *self.model, *self.teacher, "--out", tree)
+        select = ("learn", "select", tree, "--validation", self._data("validation"), "--out", str(self.out / "chosen"))
+        calls = _times(LADDER_CALLS, self.sizes["validation"] * (epochs + 1))
+        about = f"learn a tree from {self.sizes['train']} problems (see its own --dry-run)"
+        return [Command(about, learn, None), Command("choose the epoch on validation", select, calls)]
+
+    def _evaluation(self, arm: str) -> Command:
+        learned: tuple[str, ...] = ()
+        if _reads_learned_tree(arm):
+            learned = ("--tree", str(self.out / "chosen"))
+        elif (trainer := _trained_by(arm)) is not None:
+            option = "--tree" if Need.TREE in spec_of(arm).needs else "--artefact"
+            learned = (option, str(self.out / "trained" / trainer))
+        # Ladders ask the same at ES: paid once, and what differs between them is what they read.
+        ladders = [each for each in self.arms if each.startswith(("tiered", "kace"))]
+        shared = ("--reuse", str(self.out / "runs" / ladders[0])) if arm in ladders[1:] else ()
+        data = ("--data", self._data("test"), "--seeds", str(self.seeds))
+        asked = (*data, *self.model, *PROFILE, *learned, *shared, "--out", str(self.out / "runs" / arm))
+        fixed = "1" if arm in ("single", "ace", "domain-ace", "gepa") else arm.removeprefix("best-of-")
+        each = (float(fixed), float(fixed)) if fixed.isdecimal() else LADDER_CALLS
+        calls = _times(each, self.sizes["test"] * self.seeds)
+        return Command(f"{arm} on {self.sizes['test']} test problems", ("eval", "--system", arm, *asked), calls)
+
+
+def default_arms(benchmark: Benchmark) -> tuple[str, ...]:
+    """What the paper reports for the benchmark, then the controls, in the order of reports."""
+    return tuple(name for name in SYSTEMS if name in benchmark.reported or name in CONTROLS)
+
+
+def _reads_learned_tree(arm: str) -> bool:
+    return spec_of(arm).needs & {Need.TREE, Need.TRAIN} == {Need.TREE}
+
+
+def _trained_by(arm: str) -> str | None:
+    name = arm.removeprefix("tiered-").removeprefix("kace-")
+    return name if Need.TRAIN in spec_of(arm).needs and name in TRAINERS else None
+
+
+def _times(calls: tuple[float, float], number: int) -> tuple[float, float]:
+    return calls[0] * number, calls[1] * number

@@ -1,0 +1,169 @@
+"""What a learning run would take, worked out before anything is spent; and what it has cost, from the calls it kept."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ValidationError
+
+from kace.config import Config
+from kace.io import write_atomic
+from kace.learner.admit import MAX_SHOWN
+from kace.learner.propose import TAIL_CHARS
+from kace.models.base import Usage
+from kace.models.budget import Ledger
+from kace.models.cache import read_calls
+from kace.models.replay import TEACHER
+from kace.problem import Problem
+from kace.retrieval.prompt import template
+from kace.retrieval.router import FIRST, REFINED
+from kace.solver.synthesis import TEACHER_TIER
+from kace.solver.tiers import LOCKED, TierName
+
+if TYPE_CHECKING:  # the study opens the resources, which keep the bill
+    from kace.learner.study import Settings
+
+ROLES = {TEACHER: "teacher", TEACHER_TIER: "synthesis", FIRST: "classifier", REFINED: "classifier"}
+"""Who made the calls of a tier; those of any other are the solver's."""
+CHARS_PER_TOKEN = 4
+DOMAINS, MOST_DOMAINS = 5, 7
+LADDER_SHARE = 0.43
+"""Of the eight attempts past ES, the part that the published runs made: 5.4 calls a problem in all."""
+FAILED_SHARE = 0.5
+"""Of the problems, the part that a tier is expected not to deliver."""
+CARD_TOKENS = 250
+"""Of a card, and of an example: in the published trees one is about as long as the other."""
+TYPICAL_OUTPUT = 800
+"""Tokens of a typical attempt, or the tier's cap where that is lower."""
+
+
+class RoleBill(BaseModel):
+    """What one role used."""
+
+    role: str = ""
+    calls: int = 0
+    failed: int | None = None
+    """`None` where failures were not counted."""
+    input: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    usd: float | None = None
+    """`None` where the price is not known."""
+
+
+class Bill(BaseModel):
+    """What every role used, and the models they were: the content of bill.json."""
+
+    roles: Mapping[str, RoleBill] = {}
+    models: Mapping[str, str] = {}
+
+
+def keep_bill(folder: Path, config: Config) -> None:
+    """Sum every finished call of a learner's folder, at the user's prices, and write the bill beside its steps."""
+    counts: Counter[str] = Counter()
+    used: defaultdict[str, Usage] = defaultdict(Usage)
+    for segment in sorted((folder / "calls").glob("*.jsonl")):
+        for record in read_calls(segment):
+            role = ROLES.get(record.tier, "solver")
+            counts[role] += 1
+            used[role] += record.reply().usage
+    models = {role: config.model if role in ("solver", "classifier") else config.teacher or "" for role in sorted(used)}
+    prices, roles = Ledger(prices=config.price_table()), {}
+    for role, model in models.items():
+        usage, price = used[role], prices.price(model)
+        tokens = {name: getattr(usage, name) for name in ("input", "cached", "written", "output")}
+        roles[role] = RoleBill(calls=counts[role], **tokens, usd=price.cost(usage) if price else None)
+    total = Bill(roles=roles, models=models)
+    text = total.model_dump_json(indent=2, exclude={"roles": {"__all__": {"role", "failed"}}})
+    write_atomic(folder / "bill.json", text + "\n")
+
+
+def read_costs(folder: Path) -> tuple[RoleBill, ...]:
+    """What the bill beside the steps says of every role; nothing where there is none that can be read."""
+    path = next((path for name in ("bill.json", "ledger.json") if (path := folder / name).exists()), None)
+    try:
+        roles = Bill.model_validate_json(path.read_bytes()).roles if path else {}
+    except (OSError, ValidationError):
+        return ()
+    return tuple(cost.model_copy(update={"role": role}) for role, cost in roles.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Calls and tokens of one role."""
+
+    calls: float
+    input: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoleForecast:
+    """What one role is expected to take, and what it takes at most."""
+
+    role: str
+    model: str
+    expected: Load
+    most: Load
+    usd: float | None
+    """Expected, without any prefix cache; `None` where the user gave no price."""
+    most_usd: float | None
+
+
+def forecast(train: Sequence[Problem], config: Config, settings: Settings) -> tuple[RoleForecast, ...]:
+    """Solver, classifier and teacher, in that order."""
+    prices = Ledger(prices=config.price_table())
+
+    def role(name: str, model: str, expected: Load, most: Load) -> RoleForecast:
+        price = prices.price(model)
+        used = (Usage(input=round(load.input), output=round(load.output)) for load in (expected, most))
+        return RoleForecast(name, model, expected, most, *(price.cost(usage) if price else None for usage in used))
+
+    placed = [len(train) * share for share in (LADDER_SHARE, 2.0)]  # a placement is asked for once and then kept
+    return (
+        role("solver", config.model, *(_solver(train, config, settings, most=most) for most in (False, True))),
+        role("classifier", config.model, *(Load(calls, calls * 1_000, calls * 10) for calls in placed)),
+        role("teacher", config.teacher or "", *(_teacher(train, settings, most=most) for most in (False, True))),
+    )
+
+
+def _solver(train: Sequence[Problem], config: Config, settings: Settings, *, most: bool) -> Load:
+    n, epochs = len(train), settings.epochs
+    dropout = settings.impact_runs if settings.impact == "dropout" else 0
+    # Tiered runs an epoch: those that new cards are written from, the base, what measures impact, and the reruns.
+    reruns = settings.refine + bool(settings.refine) if most else settings.refine / 2
+    runs = settings.add_runs + 1 + dropout + reruns
+    fresh_seeds = 2 + max(0, dropout - 1)  # runs that share a seed share their ES attempts
+    easy = epochs * n * LOCKED[0].attempts * fresh_seeds
+    climbed = epochs * n * sum(tier.attempts for tier in LOCKED[1:]) * runs * (1.0 if most else LADDER_SHARE)
+    left_out = epochs * settings.impact_calls if settings.impact == "leave_one_out" else 0
+    prompt = (len(template("solve")) + sum(len(p.text) for p in train) / n) / CHARS_PER_TOKEN
+    cards = config.retrieval.max_card_tokens if most else min(config.retrieval.max_card_tokens, 4 * CARD_TOKENS)
+    caps = {tier: draw.max_tokens for tier, draw in config.tier_sampling().items()}
+    written = {tier: cap if most else min(cap, TYPICAL_OUTPUT) for tier, cap in caps.items()}
+    hard = climbed + left_out
+    output = easy * written[TierName.ES] + hard * max(written[TierName.MS], written[TierName.HS])
+    return Load(easy + hard, easy * prompt + hard * (prompt + cards), output)
+
+
+def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Load:
+    domains, share, tries = (MOST_DOMAINS, 1.0, 2) if most else (DOMAINS, FAILED_SHARE, 1)
+    tries_a_domain = settings.refine if most else min(1, settings.refine)
+    rounds = 2 * domains * (2 + settings.imagine + bool(settings.examples)) + (domains + 1) * tries_a_domain
+    text = sum(len(p.text) for p in train) / len(train)
+    failed = share * len(train)
+    shown = failed * (text + 4 * TAIL_CHARS) / CHARS_PER_TOKEN
+    cards = failed * settings.cards_per_problem * CARD_TOKENS
+    worked = settings.examples * cards
+    retold = (cards + failed * settings.cards_per_problem * MAX_SHOWN * text / CHARS_PER_TOKEN) if worked else 0
+    epoch_input = 2 * shown + 2 * cards + 2 * retold + tries_a_domain * (shown + 2 * cards) + rounds * 1_000
+    return Load(
+        calls=tries * (1 + settings.epochs * rounds),
+        input=tries * (30 * text / CHARS_PER_TOKEN + settings.epochs * epoch_input),
+        output=tries * (1_000 + settings.epochs * (2 * (cards + worked) + tries_a_domain * cards + rounds * 100)),
+    )

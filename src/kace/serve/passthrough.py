@@ -1,0 +1,130 @@
+"""Chats that are not for the ladder, passed through to the provider's own model.
+
+An OpenAI-compatible provider gets the body as the client sent it, and its reply goes back byte for byte, streamed or
+not. Any other model is asked for one reply to the messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kace.config import Config
+from kace.errors import KaceError
+from kace.models.base import AttemptKey, ChatModel, Finish, ModelError, Request, Sampling
+from kace.models.budget import Ledger, Spent
+from kace.models.openai import DEFAULT_URL, KEY, read_completion
+from kace.models.remote import address, usable_key
+from kace.redact import one_line, redact
+from kace.serve.chat import JSON, ApiError, read_chat
+from kace.serve.stream import EVENTS, Completion, HttpReply, SseWriter
+
+if TYPE_CHECKING:
+    import httpx2
+
+log = logging.getLogger(__name__)
+
+PREFIX, ROLE = "passthrough/", "passthrough"
+MAX_ERROR = 65_536
+MAX_TOKENS = 2_048  # of a reply, where a client asks for no other number
+_FINISH = {Finish.STOP: "stop", Finish.LENGTH: "length", Finish.FILTERED: "content_filter"}
+
+Forward = Callable[[Mapping[str, object], str, HttpReply], Awaitable[None]]  # answers a body for the model named
+
+
+@asynccontextmanager
+async def open_passthrough(config: Config, model: ChatModel, ledger: Ledger) -> AsyncIterator[Forward]:
+    """The way through to the provider of a configuration; `model` is the one it serves."""
+    if not config.model.startswith("openai/"):
+        yield partial(_ask, config.model, model)
+        return
+    import httpx2
+
+    url, auth = address(config.base_url or DEFAULT_URL)
+    key = usable_key(config.api_key.get_secret_value() if config.api_key else None, variable=KEY)
+    # Credentials in the URL take the place of the key, as they do for every other call.
+    headers = {**({} if auth else {"authorization": f"Bearer {key}"}), "content-type": JSON}
+    limits, timeout = httpx2.Limits(max_keepalive_connections=64), httpx2.Timeout(None, connect=10.0)
+    async with httpx2.AsyncClient(base_url=url, auth=auth, headers=headers, timeout=timeout, limits=limits) as client:
+        yield partial(_relay, client, config.timeout, ledger)
+
+
+async def _relay(
+    client: httpx2.AsyncClient, seconds: float, ledger: Ledger, raw: Mapping[str, object], name: str, reply: HttpReply
+) -> None:
+    """Send the body on under the other model's name, and its reply back as it comes."""
+    import httpx2
+
+    spent = ledger.roles.setdefault(ROLE, Spent())
+    spent.calls += 1
+    body = json.dumps({**raw, "model": name}).encode()
+    try:
+        async with asyncio.timeout(seconds):
+            async with client.stream("POST", "/chat/completions", content=body) as response:
+                await (_pass_error if response.status_code >= 400 else _pass_reply)(response, reply, spent)
+    except (httpx2.HTTPError, TimeoutError) as error:
+        spent.failed += 1
+        why = "no whole reply in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        log.warning("%s", one_line(f"lost {client.base_url}chat/completions: {why}"))
+        # A reply that has begun is not ended: its client's connection is cut off as ours was.
+        if not reply.status:
+            raise ApiError(502, f"lost the provider: {why}", code="upstream_failed") from None
+
+
+async def _pass_reply(response: httpx2.Response, reply: HttpReply, spent: Spent) -> None:
+    kind = response.headers.get("content-type", JSON)
+    await reply.start(response.status_code, kind)
+    kept, streamed = bytearray(), kind.startswith(EVENTS)
+    async for chunk in response.aiter_bytes():
+        kept += b"" if streamed else chunk
+        await reply.send(chunk)
+    await reply.send(b"", more=False)
+    if not streamed:
+        try:
+            spent.usage += read_completion(bytes(kept), 0.0).usage
+        except ModelError:
+            spent.failed += 1
+
+
+async def _pass_error(response: httpx2.Response, reply: HttpReply, spent: Spent) -> None:
+    if response.status_code in (401, 403):  # our key, not the client's
+        raise ApiError(502, "the provider refused the key this server has for it", code="upstream_refused")
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_ERROR:
+            break
+    after = response.headers.get("retry-after")
+    headers = (("retry-after", after),) if after and after.isascii() else ()
+    kind = response.headers.get("content-type", JSON)
+    await reply.whole(response.status_code, redact(bytes(body).decode("utf-8", "replace")).encode(), kind, headers)
+
+
+async def _ask(served: str, model: ChatModel, raw: Mapping[str, object], name: str, reply: HttpReply) -> None:
+    """Have the served model itself, which need not speak HTTP, reply to the messages: text in, text out."""
+    own = served.partition("/")[2]
+    if name not in (own, served):
+        raise ApiError(404, f"only '{PREFIX}{own}' is served here", code="model_not_found", param="model")
+    body, messages = read_chat(raw)
+    text = "\x1f".join(message.content for message in messages)
+    key = AttemptKey(hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16], body.seed or 0, "CHAT", 0)
+    temperature = 1.0 if body.temperature is None else body.temperature
+    sampling = Sampling(temperature, body.token_cap or MAX_TOKENS, key.sampling_seed())
+    try:
+        answer = await model.complete(Request(messages, sampling, key))
+    except (ModelError, KaceError) as error:
+        code = "upstream_failed" if isinstance(error, ModelError) else "upstream_refused"
+        raise ApiError(502, error.message, code=code) from None
+    completion = Completion(answer.text, answer.usage, _FINISH[answer.finish])
+    writer = SseWriter(f"{PREFIX}{name}", body.stream_options.include_usage)
+    if body.stream:
+        await reply.start(200, EVENTS)
+        await reply.send(writer.opening() + writer.closing(completion), more=False)
+    else:
+        await reply.whole(200, writer.whole(completion))

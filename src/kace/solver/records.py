@@ -1,0 +1,226 @@
+"""What each step of a solve leaves: an attempt, what a tier read, and the solution. The same in memory and on disk.
+
+A solution is one line of `traces.jsonl`, trace version 1. Texts of attempts and of problems are not in it: a run keeps
+them in `calls/` and in `problems.jsonl`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kace.answers.extract import Answer, read_answer
+from kace.answers.judge import Verdict
+from kace.models.base import AttemptKey, Finish, ModelError, Reply, Usage, total
+from kace.solver.tiers import LOCKED, ExitPath, Tier, TierName
+from kace.solver.vote import AnswerClass, Vote, count
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    ANSWERED = "answered"
+    NO_ANSWER = "no_answer"
+    TRUNCATED = "truncated"
+    """The token cap came before any boxed answer."""
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    PROVIDER_ERROR = "provider_error"
+    CANCELLED = "cancelled"
+    """Stopped early because it could no longer change the gate or the answer."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Attempt(_Record):
+    """One call to the solver. A failed one is data: counted, kept, and voting for nothing."""
+
+    tier: TierName
+    index: int
+    lens: str | None = None
+    prompt: str = ""
+    """The hash of the prompt's templates."""
+    outcome: Outcome
+    answer: str | None = None
+    call: str = ""
+    """The key of its text among the run's calls."""
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    seconds: float = 0.0
+    from_cache: bool = False
+    detail: str = ""
+    """Why it failed, for people."""
+    correct: bool | None = None
+    """Whether it gave the expected answer; `None` where the problem has none."""
+    hidden: tuple[str, ...] = ()
+    """Cards of the block that a dropout run hid from it."""
+    text: str = Field(default="", exclude=True)
+    """What the model wrote, in memory only."""
+
+    @classmethod
+    def read(cls, key: AttemptKey, reply: Reply, lens: str | None, prompt: str = "") -> Attempt:
+        """Read the final answer out of a reply. Never raises."""
+        answer = read_answer(reply.text)
+        ended = {Finish.LENGTH: Outcome.TRUNCATED, Finish.FILTERED: Outcome.REFUSED}
+        return cls(
+            tier=TierName(key.tier),
+            index=key.index,
+            lens=lens,
+            prompt=prompt,
+            outcome=Outcome.ANSWERED if answer else ended.get(reply.finish, Outcome.NO_ANSWER),
+            answer=answer.text if answer else None,
+            call=reply.call,
+            input=reply.usage.input,
+            cached=reply.usage.cached,
+            output=reply.usage.output,
+            seconds=round(reply.seconds, 4),
+            from_cache=reply.cached,
+            text=reply.text,
+        )
+
+    @classmethod
+    def failed(cls, key: AttemptKey, error: ModelError, lens: str | None, prompt: str = "") -> Attempt:
+        """Record a call that gave no reply."""
+        outcome, tier = Outcome(error.failure.value), TierName(key.tier)
+        return cls(tier=tier, index=key.index, lens=lens, prompt=prompt, outcome=outcome, detail=error.message)
+
+    @classmethod
+    def cancelled(cls, key: AttemptKey, lens: str | None) -> Attempt:
+        """Record an attempt that was stopped because the tier was already decided."""
+        return cls(tier=TierName(key.tier), index=key.index, lens=lens, outcome=Outcome.CANCELLED)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal as records: the text is no part of them."""
+        return isinstance(other, Attempt) and self.model_dump() == other.model_dump()
+
+    def __hash__(self) -> int:
+        return hash((self.tier, self.index, self.call))
+
+    @cached_property
+    def parsed(self) -> Answer | None:
+        """The answer with its exact value."""
+        return None if self.answer is None else Answer.of(self.answer)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the call; zero when no reply came."""
+        return Usage(self.input, self.cached, self.output)
+
+    @property
+    def replied(self) -> bool:
+        """Whether the model said anything at all."""
+        return self.outcome in (Outcome.ANSWERED, Outcome.NO_ANSWER, Outcome.TRUNCATED) or bool(self.text)
+
+
+class ClassRecord(_Record):
+    """Attempts, by position, that gave equivalent answers."""
+
+    answer: str
+    positions: tuple[int, ...]
+
+
+class RetrievedContext(_Record):
+    """What one tier read, and how it was found. What its attempts are shown is a `PromptContext`."""
+
+    tier: TierName
+    domains: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+    eligible: int = 0
+    """Cards of the block before the gate and the budget."""
+    tokens: int = 0
+    """Of everything read: cards, notes and instructions."""
+    estimated: bool = False
+    """True when the model has no tokenizer we can ask, and `tokens` is characters over four."""
+    classifier_calls: int = 0
+    """Calls made to choose what is read: to route the problem or, in some compared systems, to pick cards."""
+    classifier_input: int = 0
+    classifier_output: int = 0
+    notes: str = ""
+    """The hash of learned text that was read beside cards or instead of them."""
+
+
+class TierResult(NamedTuple):
+    """One tier as a solve went through it."""
+
+    tier: Tier
+    attempts: tuple[Attempt, ...]
+    vote: Vote
+
+
+class Solution(_Record):
+    """One problem solved once, with everything that led to the answer."""
+
+    v: Literal[1] = 1
+    problem: str
+    """The content hash of the problem's text."""
+    label: str
+    family: str | None
+    domain: str | None
+    seed: int
+    exit: ExitPath | None
+    """Where it left the ladder; `None` for a system that has none."""
+    answer: str | None
+    expected: str | None
+    verdict: Verdict | None
+    """Against the expected answer; `None` when the problem has none."""
+    correct: bool | None
+    """No answer, and a comparison without a verdict, count as wrong."""
+    paper_calls: int
+    """Every attempt of a tier that was reached, also one cancelled: 2, 5 or 10 on the locked ladder."""
+    real_calls: int
+    """Attempts that really ran to an end, read from the cache or not."""
+    seconds: float
+    """Wall time from the first attempt to the exit, waiting included."""
+    failed: bool
+    """Whether the provider failed some attempt for good: worth another try on the next run."""
+    recalls: tuple[RetrievedContext, ...] = ()
+    """What MS and HS read; ES reads nothing, ever."""
+    classes: tuple[ClassRecord, ...]
+    attempts: tuple[Attempt, ...]
+    synthesis: Attempt | None = None
+    """The attempt from common facts, apart from the ladder's: it votes for nothing, and its answer is the answer."""
+
+    @property
+    def made(self) -> tuple[Attempt, ...]:
+        """The ladder's attempts, and the one from common facts where there is one."""
+        return self.attempts if self.synthesis is None else (*self.attempts, self.synthesis)
+
+    @property
+    def exit_name(self) -> str:
+        """Where it left, for people."""
+        return self.exit.value if self.exit else "no ladder"
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Where the problem was routed; nothing for one that left at ES."""
+        return self.recalls[-1].domains if self.recalls else ()
+
+    @property
+    def cached_calls(self) -> int:
+        """Calls that were read from disk and cost nothing."""
+        return sum(attempt.from_cache for attempt in self.made)
+
+    @property
+    def usage(self) -> Usage:
+        """The solver's tokens over all attempts."""
+        return total([attempt.usage for attempt in self.made])
+
+    @property
+    def tiers(self) -> tuple[TierResult, ...]:
+        """The tiers this solve went through, in order; none for a system without a ladder."""
+        if self.exit is None:
+            return ()
+        classes = [AnswerClass(Answer.of(c.answer), c.positions, exact=False) for c in self.classes]
+        results, start = [], 0
+        for tier in LOCKED:
+            made = tuple(attempt for attempt in self.attempts if attempt.tier is tier.name)
+            if made:
+                results.append(TierResult(tier, made, count(classes, start, start + len(made))))
+            start += len(made)
+        return tuple(results)

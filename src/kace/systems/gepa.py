@@ -1,0 +1,299 @@
+"""GEPA training: the `gepa` package proposes instructions, our solver and judge score them.
+
+gepa's own resuming (a pickle, and other random numbers than an unbroken run) is not used. Every evaluation is a step of
+our record and every call is kept, so the same command repeats what was done at no cost and ends where it would have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, TypeVar
+
+from pydantic import Field
+
+from kace.errors import KaceError, UsageError
+from kace.io import write_atomic
+from kace.learner.steps import Kept, StepName
+from kace.learner.teacher import TIER, unanswered
+from kace.models.base import AttemptKey, Message, ModelError, Request, Role, Sampling
+from kace.problem import Problem
+from kace.retrieval.fence import neutral, shortened
+from kace.retrieval.prompt import PromptContext, template
+from kace.retrieval.selector import TokenCounter
+from kace.solver.records import Solution
+from kace.solver.tiers import TierName
+from kace.systems.parts import FixedText, System
+from kace.systems.training import RECORD, MethodSettings, Training, read_artefact
+
+if TYPE_CHECKING:
+    from gepa.core.adapter import EvaluationBatch, ProposalFn
+    from gepa.core.result import GEPAResult
+
+T = TypeVar("T")
+
+FILE = "prompt.json"
+COMPONENT = "instructions"  # the one text that is evolved
+TEMPERATURE = 1.0  # of the reflecting teacher: the same prompt, asked again, should bring another proposal
+MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS = 6_000, 6_000
+Row = Mapping[str, str]  # what the teacher is shown of an attempt
+
+
+class GepaSettings(MethodSettings):
+    """How instructions are evolved."""
+
+    EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs", "max_metric_calls"})
+
+    epochs: Annotated[int, Field(ge=1, le=100)] = 2  # passes over the training problems, a minibatch an iteration
+    minibatch: Annotated[int, Field(ge=1, le=100)] = 3
+    max_metric_calls: Annotated[int, Field(ge=1)] | None = None
+    """Evaluations of one prompt on one problem; training ends with the iteration that passes it."""
+
+
+class Rollout(Kept):
+    """An attempt and its score. A failed call scores nothing, like a wrong answer."""
+
+    score: float
+    answer: str | None
+    expected: str | None
+    outcome: str
+    call: str  # where its text is kept
+    detail: str = ""
+
+
+class Rollouts(Kept):
+    """A batch of them."""
+
+    rollouts: tuple[Rollout, ...]
+
+
+class EvolvedPrompt(Kept):
+    """One prompt that entered the pool."""
+
+    instructions: str
+    score: float  # the share of the problems it was chosen on that it got right
+    parents: tuple[int, ...]
+    metric_calls: int  # evaluations made before it was found
+
+
+class GepaPrompt(Kept):
+    """The instructions that did best, and every prompt of the pool."""
+
+    v: Literal[1] = 1
+    instructions: Annotated[str, Field(min_length=1)]
+    best: int = 0  # its place among the candidates; 0 is the prompt that training began with
+    metric_calls: int = 0
+    candidates: tuple[EvolvedPrompt, ...] = ()
+
+
+def read_prompt(path: Path) -> GepaPrompt:
+    """The prompt of a file, or of the folder that training made. `{"instructions": "..."}` is enough."""
+    return read_artefact(path, FILE, GepaPrompt, "learned prompt", "gepa")
+
+
+def require_gepa() -> None:
+    """Raise with the fix where the extra is not installed."""
+    try:
+        import gepa  # noqa: F401
+    except ImportError:
+        raise UsageError("training GEPA needs an extra", fix="pip install 'kace[gepa]'") from None
+
+
+def check_budget(settings: GepaSettings, judged: int) -> None:
+    """Refuse a budget that ends before a single new prompt could be accepted, and would look like a result."""
+    least = 2 * judged + 2 * settings.minibatch
+    if settings.max_metric_calls is not None and settings.max_metric_calls < least:
+        raise UsageError(
+            f"max_metric_calls {settings.max_metric_calls} ends before one new prompt is judged",
+            fix=f"give at least {least}: twice the {judged} problems that prompts are judged on, and a minibatch",
+        )
+
+
+async def train_gepa(training: Training) -> GepaPrompt:
+    """The best instructions found, written to the plan's folder. The seed prompt is the solver's own."""
+    require_gepa()
+    plan = training.plan
+    assert isinstance(plan.settings, GepaSettings)
+    check_budget(plan.settings, len(plan.validation or plan.train))
+    with (plan.out / RECORD / "gepa.log").open("w", encoding="utf-8", errors="replace") as file:
+        adapter = Adapter(training, plan.settings, file)
+        prompt = await adapter.bridge.run(adapter.optimize)
+    write_atomic(plan.out / FILE, prompt.model_dump_json(indent=2) + "\n")
+    return prompt
+
+
+class Adapter:
+    """Our solver and teacher as gepa sees them, from its thread. Only training problems are ever reflected on."""
+
+    propose_new_texts: ProposalFn | None = None  # gepa's own proposal prompt is used
+
+    def __init__(self, training: Training, settings: GepaSettings, file: TextIO) -> None:
+        self.training, self.settings, self.file = training, settings, file
+        self.bridge = Bridge()
+        self._asked: Counter[str] = Counter()
+
+    def log(self, message: str) -> None:
+        """Keep what gepa says of its run in a file: standard output is for results."""
+        self.file.write(f"{message}\n")
+
+    def optimize(self) -> GepaPrompt:
+        """The run of gepa, for so many iterations or until something must be mended."""
+        from gepa.api import optimize
+
+        plan, settings = self.training.plan, self.settings
+        iterations = settings.epochs * math.ceil(len(plan.train) / settings.minibatch)
+        result: GEPAResult[Rollout, int] = optimize(
+            seed_candidate={COMPONENT: template("solve")},
+            trainset=list(plan.train),
+            valset=list(plan.validation) or None,
+            adapter=self,
+            reflection_lm=self.reflect,
+            reflection_minibatch_size=settings.minibatch,
+            max_metric_calls=settings.max_metric_calls,
+            stop_callbacks=lambda gepa_state: self.bridge.halted or gepa_state.i + 1 >= iterations,
+            logger=self,
+            seed=plan.config.seed,
+            track_best_outputs=False,
+        )
+        return _prompt(result)
+
+    def evaluate(
+        self, batch: list[Problem], candidate: dict[str, str], capture_traces: bool = False
+    ) -> EvaluationBatch[Row, Rollout]:
+        """One attempt a problem. A failed one scores 0 and says why; only what ends the run is raised."""
+        from gepa.core.adapter import EvaluationBatch
+
+        rollouts = self.bridge.call(self._score(candidate[COMPONENT], tuple(batch))).rollouts
+        pairs = zip(batch, rollouts, strict=True)
+        return EvaluationBatch(
+            outputs=list(rollouts),
+            scores=[rollout.score for rollout in rollouts],
+            trajectories=[self._row(problem, rollout) for problem, rollout in pairs] if capture_traces else None,
+        )
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: EvaluationBatch[Row, Rollout], components_to_update: list[str]
+    ) -> Mapping[str, Sequence[Row]]:
+        """What the teacher is shown of a minibatch."""
+        return {name: list(eval_batch.trajectories or ()) for name in components_to_update}
+
+    def reflect(self, prompt: str | list[dict[str, object]]) -> str:
+        """The teacher as gepa calls it."""
+        assert isinstance(prompt, str), "prompts with images are never made here"
+        return self.bridge.call(self._reflected(prompt))
+
+    async def _score(self, instructions: str, batch: tuple[Problem, ...]) -> Rollouts:
+        """One attempt a problem, each done once."""
+
+        async def scored() -> Rollouts:
+            kit = self.training.session.kit
+            context = PromptContext(instructions=neutral(instructions))
+            system = System("gepa", FixedText(context, TokenCounter(kit.model), TierName.FLAT), attempts=1)
+            solved = await self.training.each(batch, lambda problem: system.solve(problem, kit))
+            return Rollouts(rollouts=tuple(map(_rollout, solved)))
+
+        step = StepName("gepa", "score", place=_digest(instructions, *(problem.id for problem in batch)))
+        return await self.training.log.once(step, Rollouts, scored)
+
+    async def _reflected(self, prompt: str) -> str:
+        name, teacher = f"gepa reflect {_digest(prompt)}", self.training.teacher
+        key = AttemptKey(name, self.training.plan.config.seed, TIER, self._asked[name])
+        self._asked[name] += 1
+        sampling = Sampling(TEMPERATURE, teacher.max_tokens, key.sampling_seed())
+        try:
+            reply = await teacher.model.complete(Request((Message(Role.USER, prompt),), sampling, key))
+        except ModelError as error:
+            raise unanswered(key, error) from None
+        if not reply.text.strip():
+            raise ValueError("the teacher said nothing")
+        return reply.text
+
+    def _row(self, problem: Problem, rollout: Rollout) -> Row:
+        reply = self.training.calls.get(rollout.call) if rollout.call else None
+        silent = rollout.answer is None
+        wrong = f"There is no final answer ({rollout.outcome})." if silent else f"The answer {rollout.answer} is wrong."
+        right = "The answer is correct." if rollout.score > 0 else f"{wrong} The expected answer is {rollout.expected}."
+        return {
+            "Inputs": shortened(problem.text, MAX_PROBLEM_CHARS),
+            "Generated Outputs": shortened(reply.text if reply else "", MAX_ATTEMPT_CHARS) or "(nothing)",
+            "Feedback": right,
+        }
+
+
+def _rollout(solution: Solution) -> Rollout:
+    said = solution.attempts[0].model_dump(mode="json", include={"answer", "outcome", "call", "detail"})
+    return Rollout(score=float(bool(solution.correct)), expected=solution.expected, **said)
+
+
+def _prompt(result: GEPAResult[Rollout, int]) -> GepaPrompt:
+    rows = (result.candidates, result.val_aggregate_scores, result.parents, result.discovery_eval_counts)
+    pool = tuple(
+        EvolvedPrompt(
+            instructions=texts[COMPONENT],
+            score=round(score, 6),
+            parents=tuple(parent for parent in parents if parent is not None),
+            metric_calls=calls,
+        )
+        for texts, score, parents, calls in zip(*rows, strict=True)
+    )
+    best, calls = result.best_idx, result.total_metric_calls or 0
+    return GepaPrompt(instructions=pool[best].instructions, best=best, metric_calls=calls, candidates=pool)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+
+class Bridge:
+    """Runs coroutines for a thread, until the first thing that the operator must mend.
+
+    gepa carries on after most errors of a proposal. What ends a run (a cap, a missing reply, a refused key) is kept
+    here, refuses all further work, and is raised when the thread has ended.
+    """
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.error: KaceError | None = None
+        self._stopped = False
+        self._under_way: Future[object] | None = None
+
+    @property
+    def halted(self) -> bool:
+        """Whether the work should end."""
+        return self._stopped or self.error is not None
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine, for a thread that waits for it."""
+        if self.halted:
+            work.close()
+            raise RuntimeError("the training was stopped; nothing more is done for it")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        self._under_way = future  # type: ignore[assignment]
+        try:
+            return future.result()
+        except KaceError as error:
+            self.error = error
+            raise
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run blocking work in a thread to its end; a cancelled caller waits until the thread has let go."""
+        worker = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            result = await asyncio.shield(worker)
+        except asyncio.CancelledError:
+            self._stopped = True
+            if self._under_way:
+                self._under_way.cancel()
+            await asyncio.wait([worker])
+            worker.exception()
+            raise
+        except Exception as error:
+            raise (self.error or error) from None
+        if self.error:
+            raise self.error
+        return result

@@ -1,0 +1,207 @@
+"""The viewer as a Starlette application: every answer is a page in the same frame, or a file that pages share."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from kace.errors import KaceError
+from kace.redact import redact
+from kace.web import pages
+from kace.web.guard import Denial, Guard, Hosts, Policy
+from kace.web.page import Links, NotHere, Page, PageRequest, StillReading, assets, assets_mark, render
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from kace.web.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+MAX_FORM = 12_000_000  # bytes of a form as sent, where a letter beyond ASCII takes up to twelve
+MAX_FIELDS, MAX_PART = 20, 400
+AGAIN = 0.6  # seconds after which the page that waits looks again; without script, the next whole second
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+TYPES |= {".woff2": "font/woff2"}
+WAITING = "A large item takes a few seconds the first time. The page comes by itself."
+NAMES = {"tree": "Trees", "run": "Runs", "learner": "Learners", "inbox": "Inbox"}
+
+
+class FormError(KaceError):
+    """A form that no browser sends from our page. The server answers 400."""
+
+
+ERRORS = {NotHere: (404, "Not here"), FormError: (400, "That cannot be read"), KaceError: (500, "This cannot be shown")}
+
+
+def create_app(
+    workspace: Workspace, *, token: str | None = None, hosts: Hosts | None = None, link: Links | None = None
+) -> Starlette:
+    """The viewer of a workspace, behind the guard that decides who may ask."""
+    routes = [Route("/assets/{name:path}", _asset, methods=["GET"])]
+    for area in pages.areas():
+        # A form goes before the page of the same path.
+        views = [*((at, view, "POST") for at, view in getattr(area, "FORMS", {}).items())]
+        views += [(at, view, "GET") for at, view in area.ROUTES.items()]
+        routes += [Route(at.replace("}", ":part}"), _endpoint(view), methods=[verb]) for at, view, verb in views]
+    guard = Middleware(Guard, hosts=hosts, token=token, policy=Policy(max_body=MAX_FORM, render=refused))
+    handlers = {HTTPException: _missing, KaceError: _missing}
+    app = Starlette(routes=routes, middleware=[guard, Middleware(_AsSent)], exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    app.state.workspace, app.state.link, app.state.left_out = workspace, link or Links(), ()
+    return app
+
+
+class _Part(Convertor[str]):
+    """One part of a path as it was sent, decoded once: an encoded slash stays inside its part."""
+
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        try:
+            part = unquote_to_bytes(value).decode("utf-8", "strict")
+        except UnicodeDecodeError:
+            part = ""
+        if not part or part in {".", ".."} or len(part) > MAX_PART or not part.isprintable():
+            raise NotHere("there is no such page")
+        return part
+
+    def to_string(self, value: str) -> str:
+        return quote(value, safe="")
+
+
+register_url_convertor("part", _Part())
+
+
+class _AsSent:
+    """Lets routes match the path as it was sent, not as it reads once decoded."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            raw = scope.get("raw_path")
+            path = raw.decode("latin-1") if isinstance(raw, bytes) else quote(scope["path"])
+            scope = {**scope, "path": f"/{path.strip('/')}"}
+        await self.app(scope, receive, send)
+
+
+def _endpoint(view: Callable[..., Page | str]) -> Callable[[Request], Awaitable[Response]]:
+    """Asks a view in a thread. One of a form takes its fields, and may give the address to go on to."""
+
+    def answer(request: Request, body: bytes | None) -> Response:
+        """The page, or the one that says why there is none: whatever a view trips over becomes an answer."""
+        state = request.app.state
+        asked = PageRequest(state.workspace, state.link, request.path_params, dict(request.query_params))
+        try:
+            page = view(asked) if body is None else view(asked, _fields(body))
+        except StillReading as waiting:
+            told = {"status": "One moment", "sentences": [WAITING], "bars": [("", 0, 0)]}
+            page = Page("error.html", f"Reading {waiting.message}", told, refresh=AGAIN)
+        except KaceError as error:
+            status, title = next(said for kind, said in ERRORS.items() if isinstance(error, kind))
+            page = error_page(status, title, redact(error.message), redact(error.fix))
+        except Exception as error:
+            log.error("%s", redact("".join(traceback.format_exception(error))))
+            page = error_page(500, "Something went wrong here", "The page could not be made. The terminal says more.")
+        return _framed(request, page) if isinstance(page, Page) else RedirectResponse(page, status_code=303)
+
+    async def endpoint(request: Request) -> Response:
+        # The guard has read the body already, and no more than it may be.
+        return await run_in_threadpool(answer, request, await request.body() if request.method == "POST" else None)
+
+    return endpoint
+
+
+def error_page(status: int, title: str, *sentences: str) -> Page:
+    """A page that says what is wrong, and leads on."""
+    said = [words[0].upper() + words[1:] + "." * (words[-1] not in ".!?") for words in sentences if words]
+    return Page("error.html", title, {"status": status, "sentences": said}, status=status)
+
+
+def document(
+    page: Page, link: Links, workspace: Workspace | None = None, path: str = "/", left_out: Sequence[str] = ()
+) -> str:
+    """A page in its frame."""
+    at = "assets" if link.static else f"/assets/{assets_mark()}"
+    frame = {
+        "left_out": left_out,
+        "page": page,
+        "link": link,
+        "static": link.static,
+        "refresh": None if link.static else page.refresh,
+        "nav": _nav(workspace, link, path) if workspace else (),
+        "asset": lambda name: f"{at}/{name}",
+    }
+    return render(page.template, {**page.values, **frame})
+
+
+def refused(denial: Denial) -> Response:
+    """What the guard denies, in the frame of the other pages. It says nothing of what is open."""
+    page = error_page(denial.status, "Not allowed" if denial.status < 500 else "Not now", denial.message)
+    return HTMLResponse(document(page, Links()))
+
+
+def _framed(request: Request, page: Page) -> Response:
+    state = request.app.state
+    html = document(page, state.link, state.workspace, request.scope["path"], state.left_out)
+    return HTMLResponse(html, page.status, {"Cache-Control": "no-store"})
+
+
+def _nav(workspace: Workspace, link: Links, path: str) -> list[tuple[str, str, str | None]]:
+    """The links of the bar: every kind that is open. One item is led to at once, several by the home page's list."""
+    places: list[tuple[str, str, str | None]] = [("Home", link(), "page" if path == "/" else None)]
+    for kind, name in NAMES.items():
+        if items := workspace.items(kind):
+            only = len(items) == 1
+            here = only and path == f"/{kind}/{items[0].name}"
+            current = "page" if here else "true" if path.startswith(f"/{kind}/") else None
+            places.append((name, link(kind, items[0].name) if only else f"{link()}#{kind}", current))
+    return places
+
+
+def _missing(request: Request, error: Exception) -> Response:
+    """The page for a path that no route answers, or that answers no such method."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        return _framed(request, error_page(405, "Nothing can be sent here"))
+    return _framed(request, error_page(404, "Not here", "There is no such page."))
+
+
+def _asset(request: Request) -> Response:
+    """A file that pages share. With the mark of its content in the address it never changes."""
+    name = request.path_params["name"]
+    mark, _, rest = name.partition("/")
+    kept = mark == assets_mark()
+    content = assets().get(rest if kept else name)
+    if content is None:
+        return _framed(request, error_page(404, "Not here", "There is no such file."))
+    kind = TYPES.get(PurePosixPath(name).suffix, "text/plain; charset=utf-8")
+    fresh = "public, max-age=31536000, immutable" if kept else "no-cache"
+    return Response(content, headers={"Cache-Control": fresh, "Content-Type": kind})
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    """The fields of a form. Anything that no browser sends from our page is a `FormError`."""
+    fix = "send it from the page it stands on"
+    try:
+        text = body.decode("ascii")
+        pairs = parse_qsl(text, True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise FormError("the form cannot be read", fix=fix) from None
+    if len(fields := dict(pairs)) != len(pairs):
+        raise FormError("a field of the form stands twice", fix=fix)
+    return fields

@@ -1,0 +1,150 @@
+"""A static export: the pages of the app, from the first one along its links, as files that need no server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from kace.errors import KaceError, UsageError
+from kace.io import cannot_write
+from kace.web.app import create_app, document
+from kace.web.page import LEFT_OUT, Links, Page, assets, file_name
+from kace.web.workspace import Workspace
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+PAGES_OF_ITEM = 2_500
+PAGES = 20_000
+LIST = "kace-view.json"  # names the files that an export wrote, so that the next one takes away those it does not
+_OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*|assets(?:/[A-Za-z0-9_][A-Za-z0-9._-]*){1,3}")
+
+
+@dataclass(slots=True)
+class Exported:
+    """What is written, found by following links. A page counts to the item that its path begins with."""
+
+    index: Path
+    paths: list[str] = field(default_factory=lambda: ["/"])
+    left_out: list[str] = field(default_factory=list)  # a sentence for each item of which not every page was written
+    _known: dict[str, bool] = field(default_factory=lambda: {"/": True, LEFT_OUT: True})
+    _of_item: Counter[str] = field(default_factory=Counter)
+
+    def takes(self, path: str) -> bool:
+        """Whether the page that a link leads to is written: those of an item that are linked first are."""
+        item = "/".join(path.split("/")[:3])
+        if path not in self._known:
+            taken = self._known[path] = len(self.paths) < PAGES and self._of_item[item] < PAGES_OF_ITEM
+            if taken:
+                self.paths.append(path)
+                self._of_item[item] += 1
+            else:
+                self.lack(f"Of {_name(item)}, the first {self._of_item[item]:,} pages are here.")
+        return self._known[path]
+
+    def lack(self, sentence: str) -> None:
+        """Something is missing."""
+        if sentence not in self.left_out:
+            self.left_out.append(sentence)
+
+
+def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = lambda line: None) -> Exported:
+    """Write the pages of a workspace into a folder, up to the caps; what is left out is said, on the pages too."""
+    before, written, done = _earlier(folder), {LIST}, Exported(folder / "index.html")
+    link = Links(static=True, takes=done.takes)
+    app = create_app(workspace, link=link)
+    app.state.left_out = done.left_out
+
+    def write(name: str, content: bytes) -> None:
+        _write(folder, name, content)
+        written.add(name)
+
+    def write_list(names: set[str]) -> None:
+        _write(folder, LIST, json.dumps(sorted(names), indent=0).encode() + b"\n")
+
+    async def pages() -> None:
+        await _asked(app, "/")  # for what it leads to
+        for number, path in enumerate(done.paths):  # which grows as pages lead to others
+            if number:
+                status, content = await _asked(app, path)
+                if status >= 500:
+                    done.lack(f"{_name(path).capitalize()} cannot be read in full: its page says why.")
+                write(file_name(path), content)
+            if number and number % 500 == 0:
+                say(f"export       {number:,} of {len(done.paths):,} pages so far")
+        about = Page("left_out.html", "Left out", {"most": PAGES_OF_ITEM, "all": PAGES})
+        write(file_name(LEFT_OUT), document(about, link, left_out=done.left_out).encode())
+        write("index.html", (await _asked(app, "/"))[1])
+
+    for item in workspace.items("run"):
+        with contextlib.suppress(KaceError):  # its page says what is wrong
+            workspace.run(item.name).wait()
+    write_list(written | before)  # first, so that an export that is cut short is known as one
+    try:
+        for name, content in assets().items():
+            write(f"assets/{name}", content)
+        asyncio.run(pages())
+    except BaseException:
+        write_list(written | before)
+        raise
+    for name in before - written:
+        (folder / name).unlink(missing_ok=True)
+    write_list(written)
+    return done
+
+
+async def _asked(app: ASGIApp, path: str) -> tuple[int, bytes]:
+    """What the app answers to a path."""
+    status, body = 0, bytearray()
+    scope: dict[str, Any] = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET"}
+    scope |= {"scheme": "http", "path": unquote(path), "raw_path": path.encode(), "query_string": b""}
+    scope |= {"headers": [(b"host", b"localhost")]}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        body.extend(message.get("body", b""))
+
+    await app(scope, receive, send)
+    return status, bytes(body)
+
+
+def _name(path: str) -> str:
+    """An item as people call it, from a path of its pages."""
+    return " ".join(path.split("/")[1:3])
+
+
+def _earlier(folder: Path) -> set[str]:
+    """What an earlier export wrote here; `UsageError` for a folder that holds anything else."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return set()
+    with contextlib.suppress(OSError, ValueError):
+        if isinstance(names := json.loads((folder / LIST).read_bytes()), list):
+            # Only names as we write them, so that nothing else is ever taken away.
+            return {name for name in names if isinstance(name, str) and _OURS.fullmatch(name)}
+    raise UsageError(f"{folder} is not empty, and no export of ours", fix="choose another folder")
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    """Put a file in place whole. It is not synced: an export can be made again, and thousands of syncs take minutes."""
+    path = folder / name
+    temp = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temp.write_bytes(content)
+        temp.replace(path)
+    except BaseException as error:  # Ctrl-C too: no litter, and the old file untouched
+        with contextlib.suppress(OSError):
+            temp.unlink()
+        raise (cannot_write(path, error) if isinstance(error, OSError) else error) from None

@@ -1,0 +1,271 @@
+"""Sidecars: what pages need of a source, in a disposable SQLite database in the user's cache directory.
+
+It is built in a thread, continued when its source grows, and made anew when that is replaced or it is damaged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import sqlite3
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeVar, cast
+
+from kace.config import user_cache
+from kace.errors import KaceError
+from kace.redact import redact
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+_in_turn = ThreadPoolExecutor(1, thread_name_prefix="kace-index")  # reads what nobody waits for, one by one
+
+VERSION = 2  # of every schema together: another version has other files
+OLD = 30 * 86_400  # seconds after which a sidecar that nobody used is removed
+PATIENCE = 0.25  # seconds that a page waits for a source, so that a small one is whole at once
+TIMEOUT = 20.0  # seconds that whoever asks waits for whoever writes
+KEPT = 24  # values of one source that are kept in memory
+MARK = 4_096  # bytes by which the beginning and the end of what was read are known again
+LARGE, SHORT, LONG = 4_000_000, 0.1, 0.5  # bytes of a large source, seconds that a page waits for it, and for others
+META = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+
+
+class Sidecar(ABC):
+    """The database of one source. Any number of threads may ask; one builds."""
+
+    schema: str  # tables, each `IF NOT EXISTS`. `clear` drops nothing but empties them.
+    tables: tuple[str, ...]
+
+    def __init__(self, kind: str, source: Path) -> None:
+        name = hashlib.sha256(f"{VERSION}\0{kind}\0{source}".encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        self.path, self.source = cache_folder() / f"{kind}-{name}.sqlite", source
+        self.error: KaceError | None = None  # why reading stopped before the end, if it did
+        self.version = 0  # changes whenever the tables do
+        self._asked: object = None
+        self._lock = threading.Lock()  # over starting to build
+        self._done = threading.Event()
+        self._done.set()
+        self._begun = threading.Event()  # set once something was read
+        self._closed = False
+        self._kept: dict[Hashable, tuple[int, object]] = {}
+
+    @abstractmethod
+    def stamp(self) -> object:
+        """Changes when the source does; costs no more than asking for its size."""
+
+    @abstractmethod
+    def step(self, db: sqlite3.Connection) -> bool:
+        """Read the next part of the source; whether there is more. It runs in one transaction of its own."""
+
+    def look(self, patience: float | None = PATIENCE, *, urgent: bool = True) -> bool:
+        """Read what is new, in a thread (or in turn, if not urgent), and wait a moment; whether everything is read."""
+        with self._lock:
+            idle = self._done.is_set() and not self._closed
+            if idle and ((now := self.stamp()) != self._asked or not self.path.exists()):
+                self._asked = now
+                self._done.clear()
+                if urgent:
+                    threading.Thread(target=self._build, name="kace-index", daemon=True).start()
+                else:
+                    _in_turn.submit(self._build)
+        return self._done.wait(patience)
+
+    def glimpse(self) -> bool:
+        """Look, and wait as long as a page may: for all of a small source, for the first rows of a large one."""
+        return self.look(LONG) if self.size <= LARGE else self.look(0) or (self._begun.wait(SHORT) and self.complete)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the source."""
+        return FileState.of(self.source).size
+
+    def wait(self) -> None:
+        """Until everything there is has been read."""
+        self.look(None)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was there when last looked has been read."""
+        return self._done.is_set()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._closed = True
+
+    @contextmanager
+    def reading(self, other: Sidecar | None = None) -> Iterator[sqlite3.Connection]:
+        """A connection on which all questions see the same state; another sidecar's tables are `other.name`."""
+        with closing(self._connected()) as db:
+            db.row_factory = sqlite3.Row
+            if other is not None:
+                db.execute("ATTACH DATABASE ? AS other", (str(other.path),))
+            _begin(db, "main", *(["other"] if other else []))
+            yield db
+
+    def rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
+        """The rows of one question."""
+        with self.reading() as db:
+            return db.execute(sql, values).fetchall()
+
+    def kept(self, name: Hashable, make: Callable[[sqlite3.Connection], T]) -> T:
+        """What `make` finds, kept in memory until the tables change: for figures over many rows."""
+        version, known = self.version, self._kept.get(name)
+        if known is None or known[0] != version:
+            with self.reading() as db:
+                known = (version, make(db))
+            self._kept = {**dict(list(self._kept.items())[-KEPT:]), name: known}
+        return cast("T", known[1])
+
+    def meta(self, name: str, default: T) -> T:
+        """A value that `set_meta` wrote."""
+        with self.reading() as db:
+            return get_meta(db, name, default)
+
+    def clear(self, db: sqlite3.Connection) -> None:
+        """Forget everything: the source is another one."""
+        for table in (*self.tables, "meta"):
+            db.execute(f"DELETE FROM {table}")
+
+    def resumed(self, db: sqlite3.Connection, path: Path) -> int:
+        """Where reading of a file that grows goes on: 0, with everything forgotten, where it is another file by now."""
+        place, now = get_meta(db, "place", 0), FileState.of(path)
+        edited = now.size == get_meta(db, "size", -1) and now.changed != get_meta(db, "changed", 0.0)
+        if edited or _mark(path, place) != get_meta(db, "mark", _mark(path, 0)):
+            self.clear(db)
+            return 0
+        return place
+
+    def read_up_to(self, db: sqlite3.Connection, path: Path, place: int) -> None:
+        """Keep how far such a file is read."""
+        now = FileState.of(path)
+        set_meta(db, place=place, mark=_mark(path, place), size=now.size, changed=now.changed)
+
+    def _build(self) -> None:
+        try:
+            try:
+                self._steps()
+            except sqlite3.DatabaseError as error:  # damaged, or of another program: it is made anew once
+                log.info("sidecar of %s made anew: %s", self.source, error)
+                self.path.unlink(missing_ok=True)
+                self._steps()
+        except Exception as error:
+            log.error("%s", redact(f"reading {self.source} failed: {error!r}"))
+            self.error = KaceError(f"{self.source.name} cannot be read", fix="the terminal says more")
+        finally:
+            self._done.set()
+            self._begun.set()
+
+    def _steps(self) -> None:
+        self.error, more = None, True
+        with self.path.with_suffix(".lock").open("w") as lock, closing(self._connected()) as db:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # no other process builds the same sidecar at the same time
+            while more and not self._closed:
+                db.execute("BEGIN IMMEDIATE")
+                before = db.total_changes
+                try:
+                    more = self.step(db)
+                except KaceError as error:
+                    self.error, more = error, False
+                except BaseException:
+                    db.execute("ROLLBACK")
+                    raise
+                db.execute("COMMIT")
+                self.version += db.total_changes != before
+                self._begun.set()
+                time.sleep(0)  # pages first
+
+    def _connected(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False)
+        try:
+            for pragma in ("journal_mode=DELETE", "synchronous=OFF", "cache_size=-32000"):  # it can be made again
+                db.execute(f"PRAGMA {pragma}")
+            if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                db.executescript(f"BEGIN IMMEDIATE; {META} {self.schema} COMMIT;")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def _begin(db: sqlite3.Connection, *schemas: str) -> None:
+    """Begin to read of all databases at once: who holds one and waits for another may wait for ever."""
+    until = time.monotonic() + TIMEOUT
+    db.execute("PRAGMA busy_timeout=100")
+    while True:
+        db.execute("BEGIN")
+        try:
+            for schema in schemas:
+                db.execute(f"SELECT 1 FROM {schema}.sqlite_master LIMIT 1").fetchone()
+            return
+        except sqlite3.OperationalError:
+            db.execute("ROLLBACK")
+            if time.monotonic() > until:
+                raise
+
+
+class FileState(NamedTuple):
+    """A file as it is: another one, or a changed one, has another state. All 0 where there is none."""
+
+    inode: int = 0
+    size: int = 0
+    changed: float = 0.0
+
+    @classmethod
+    def of(cls, path: Path | None) -> FileState:
+        """The state of the file at a path."""
+        try:
+            found = path.stat() if path else None
+        except OSError:
+            found = None
+        return cls(found.st_ino, found.st_size, found.st_mtime) if found else cls()
+
+    def within(self, seconds: float) -> bool:
+        """Whether it changed just now."""
+        return time.time() - self.changed < seconds
+
+
+def get_meta(db: sqlite3.Connection, name: str, default: T) -> T:
+    """A value of the sidecar itself."""
+    row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return default if row is None else cast("T", row[0])
+
+
+def set_meta(db: sqlite3.Connection, **values: str | int | float | None) -> None:
+    """Keep values of the sidecar itself."""
+    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+
+def _mark(path: Path, place: int) -> str:
+    """Tells whether a file still begins with what was read of it up to a place."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for start in (0, max(0, place - MARK)):
+            file.seek(start)
+            digest.update(file.read(min(MARK, place - start)))
+    return digest.hexdigest()
+
+
+@cache
+def cache_folder() -> Path:
+    """Where sidecars lie: the user's cache directory, or a temporary one where that cannot be written."""
+    folder = user_cache() / "view"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="kace-view-"))
+    for path in folder.iterdir():
+        if not FileState.of(path).within(OLD):
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return folder

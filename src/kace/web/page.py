@@ -1,0 +1,217 @@
+"""What a page is before it is HTML, the addresses it links to, and how it is drawn. Every value is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from kace.errors import KaceError
+from kace.web.markup import seen
+from kace.words import counted, points, signed
+
+if TYPE_CHECKING:
+    from kace.web.workspace import Workspace
+
+LEFT_OUT = "/left-out"  # the page of an export that stands for those that were left out
+MAX_FILE_NAME = 80
+# What a page in a file may do: load what lies beside it, ask no server and send nothing. Browsers differ in whether a
+# file is itself (`'self'`) to another file, hence `file:`, which an HTTP page cannot use.
+FILE_POLICY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; font-src 'self' file:; "
+    "img-src 'self' file: data:; form-action 'none'; base-uri 'none'"
+)
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+# The styles that are asked for once, and what they are made of. That of reports is put into them.
+STYLES = {
+    "kace.css": ("view.css", "tree.css", "run.css", "learn.css"),
+    "report-whole.css": ("view.css", "tree.css", "learn.css", "report.css"),
+}
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class NotHere(KaceError):
+    """A page, or what it is about, that does not exist. The server answers 404."""
+
+
+class StillReading(KaceError):
+    """A source that a page needs whole and that is still being read. The server answers with a page that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The one place where addresses are made: paths, or, where `static`, files of one flat folder, without a query."""
+
+    static: bool = False
+    takes: Callable[[str], bool] = lambda path: True  # whether an export has a page; else it links to `LEFT_OUT`
+
+    def __call__(self, *parts: str, **query: str | int | None) -> str:
+        """The address of the page at a path, given in parts. Empty values and the first page are left out of it."""
+        path = path_of(*parts)
+        if self.static:
+            return file_name(path if self.takes(path) else LEFT_OUT)
+        said = {
+            name: value for name, value in query.items() if value not in (None, "") and (name, value) != ("page", 1)
+        }
+        return path + (f"?{urlencode(said)}" if said else "")
+
+
+def path_of(*parts: str) -> str:
+    """A canonical path from parts, each kept apart from the others whatever it holds."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def file_name(path: str) -> str:
+    """The file that holds a path's page: readable, and different for different paths."""
+    if path == "/":
+        return "index.html"
+    plain = _PLAIN.sub("-", path.strip("/")).strip("-.")[:MAX_FILE_NAME]
+    return f"{plain}-{hashlib.sha256(path.encode()).hexdigest()[:8]}.html"
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """What was asked for: the parts of the path that a pattern names, the query, and how links are made."""
+
+    workspace: Workspace
+    link: Links = field(default_factory=Links)
+    parts: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def static(self) -> bool:
+        """Whether the page becomes a file."""
+        return self.link.static
+
+    def choice(self, name: str, known: Sequence[str], default: str = "") -> str:
+        """A query value that is one of those known; the default for any other, so that no address is an error."""
+        value = "" if self.static else self.query.get(name, "")
+        return value if value in known else default
+
+
+class Crumb(NamedTuple):
+    """A step of the way to a page."""
+
+    name: str
+    parts: tuple[str, ...] = ()
+
+
+HOME = Crumb("Home")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: its template, the values it shows, and its place."""
+
+    template: str
+    title: str
+    values: Mapping[str, object] = field(default_factory=dict)
+    crumbs: tuple[Crumb, ...] = (HOME,)  # from the home page down, without the page itself
+    refresh: float | None = None  # seconds after which a served page looks for news; a file never does
+    status: int = 200
+
+
+class Slice(NamedTuple):
+    """The rows of one page of a list, with the page's number from 1 and the rows before these."""
+
+    rows: Sequence[Any]
+    number: int
+    pages: int
+    start: int
+    total: int
+
+
+def slice_of(
+    request: PageRequest, total: int, size: int, rows: Callable[[int, int], Sequence[Any]], in_file: int = -1
+) -> Slice:
+    """The page of a list that was asked for, or the nearest; `rows(limit, offset)` fetches it. A file holds all."""
+    if request.static:
+        return Slice(rows(in_file, 0), 1, 1, 0, total)
+    asked, pages = request.query.get("page", ""), max(1, -(-total // size))
+    number = min(pages, max(1, int(asked))) if asked.isascii() and asked.isdigit() and len(asked) <= 6 else 1
+    return Slice(rows(size, (number - 1) * size), number, pages, (number - 1) * size, total)
+
+
+def render(template: str, values: Mapping[str, object]) -> str:
+    """A template with its values."""
+    return environment().get_template(template).render(values)
+
+
+def render_document(template: str, **values: object) -> str:
+    """A page that needs nothing else: its style is in it, and it has no script, no font and no network."""
+    style = Markup(assets()["report-whole.css"].decode())
+    return render(template, {**values, "policy": REPORT_POLICY, "style": style})
+
+
+@cache
+def environment() -> Environment:
+    """The templates. Whatever is put into one is escaped, and stripped of what nobody would see."""
+    from kace.web.scale import band
+    from kace.web.text import inline, maths, prose
+
+    def finalized(value: object) -> object:
+        if value is None:
+            return ""
+        return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    made = Environment(loader=PackageLoader("kace.web"), autoescape=True, undefined=StrictUndefined, finalize=finalized)
+    made.trim_blocks = made.lstrip_blocks = True
+    made.filters |= {"counted": counted, "points": points, "short": short, "signed": signed, "ago": ago, "utc": utc}
+    made.filters |= {"band": band, "breakable": breakable, "inline": inline, "maths": maths, "prose": prose}
+    made.filters |= {"n": "{:,}".format, "percent": lambda share, digits=1: f"{100 * share:.{digits}f}\u00a0%"}
+    made.globals["file_policy"] = FILE_POLICY
+    return made
+
+
+def breakable(name: str) -> Markup:
+    """A name, marked up or not, that may be broken after its underscores, so that it fits a phone."""
+    shown = name if isinstance(name, Markup) else Markup.escape(seen(name))
+    return Markup(str(shown).replace("_", "_<wbr>"))
+
+
+def short(number: int) -> str:
+    """A large number in few digits."""
+    if number < 100_000:
+        return f"{number:,}"
+    return f"{number / 1e6:.1f}\u00a0M" if number >= 999_500 else f"{number / 1e3:.0f}\u00a0k"
+
+
+def ago(moment: float) -> str:
+    """How long a moment is past, such as `3 minutes ago`."""
+    past = time.time() - moment
+    units = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+    return next((f"{counted(int(past // size), unit)} ago" for size, unit in units if past >= size), "just now")
+
+
+def utc(moment: float, form: str = "%Y-%m-%d %H:%M UTC") -> str:
+    """A moment, given in seconds since 1970, as a date."""
+    return datetime.fromtimestamp(moment, UTC).strftime(form)
+
+
+@cache
+def assets() -> Mapping[str, bytes]:
+    """Every shared file by its name. What is not in here cannot be asked for."""
+    folder = Path(__file__).parent / "static"
+    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    whole = {name: b"\n".join(found[part] for part in parts) for name, parts in STYLES.items()}
+    alone = found.keys() - {part for parts in STYLES.values() for part in parts}
+    return dict(sorted(({name: found[name] for name in alone} | whole).items()))
+
+
+@cache
+def assets_mark() -> str:
+    """Changes whenever a shared file does."""
+    digest = hashlib.sha256()
+    for name, content in assets().items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:12]

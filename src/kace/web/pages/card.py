@@ -1,0 +1,175 @@
+"""A card's page: what it says, what it is worth, where it came from, where it was read, and what it went through."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kace.evaluation.report import CardLift, card_lifts
+from kace.evaluation.stats import wilson
+from kace.retrieval.prompt import card_text
+from kace.retrieval.selector import estimate
+from kace.tree.card import Card, Status
+from kace.tree.card_text import TextError, read_payload
+from kace.web.page import HOME, Crumb, Page, PageRequest
+from kace.web.pages.diff import card_diff, diff_lines, what_changed
+from kace.web.pages.tree import opened, place_name
+from kace.web.runs import RunIndex
+from kace.web.scale import LiftMark, lift_scale
+from kace.words import counted
+
+VERDICTS = {
+    "good": "It helps: the interval lies above zero.",
+    "bad": "It harms: the interval lies below zero.",
+    "open": "The interval holds zero: it may help, harm, or do nothing.",
+}
+STATUS_WORDS = {
+    Status.EXPERIMENTAL: "Shown in solves; not yet known to help or to harm.",
+    Status.VALIDATED: "Shown in solves; measured to help, after correction for the number of cards tried.",
+    Status.DEPRECATED: "Kept in the tree and never shown in a solve.",
+}
+MAX_PROBLEMS = 40  # supporting problems that are named
+MOST, OPEN = 40, 3  # changes of a card that are shown, and how many of the newest are open from the start
+OFFERED = 8  # runs that are offered to be looked at
+_READ = "SELECT card_set FROM {}set_cards WHERE card = ?"
+_USE = f"""
+    SELECT COUNT(*) AS solves, TOTAL(used) AS reading, TOTAL(used AND correct) AS right,
+        TOTAL(used AND correct IS NOT NULL) AS judged
+    FROM (SELECT correct, card_set IN ({_READ.format("")}) AS used FROM solves)
+"""
+_PAIRS = f"""
+    FROM solves AS ours JOIN other.solves AS theirs ON theirs.problem = ours.problem AND theirs.seed = ours.seed
+    WHERE ours.card_set IN ({_READ.format("")}) AND theirs.card_set NOT IN ({_READ.format("other.")})
+        AND ours.correct IS NOT NULL AND theirs.correct IS NOT NULL
+"""
+_FIT = f"""
+    SELECT SUM((ours.exit IS NULL) <> (theirs.exit IS NULL)), COUNT(*),
+        SUM(theirs.input) * 1.0 / MAX(1, SUM(theirs.attempts)) {_PAIRS}
+"""
+_CHANGED = f"""
+    SELECT ours.problem, ours.seed, ours.label, ours.correct {_PAIRS} AND ours.correct <> theirs.correct
+    ORDER BY ours.position
+"""
+
+
+def card_page(request: PageRequest) -> Page:
+    """Everything there is to know about a card."""
+    name, card_id = request.parts["tree"], request.parts["card"]
+    tree = opened(request, name)
+    card = tree.card(card_id)
+    kind, known, first = card.difficulty_tag.value, card.provenance, card.domain_tags[0]
+    measured = next(iter(card_lifts([card])), None)
+    lift = measured and LiftMark(measured.effect, measured.low, measured.high)
+    judged, history = known.n_wins + known.n_losses, _history(request, name, card)
+    try:
+        parts = read_payload(card.payload)
+    except TextError:  # of a card that an older version wrote, which is shown as it is
+        parts = None
+    values = {
+        "card": card,
+        "tree_name": name,
+        "tokens": estimate(card),
+        "status_words": STATUS_WORDS[card.status],
+        "places": [(place_name(domain, kind), ("cell", domain, kind)) for domain in card.domain_tags],
+        "parts": parts,
+        "as_read": card_text(card),
+        "lift": lift,
+        "lift_scale": lift and lift_scale([lift]),
+        "verdict": lift and VERDICTS[lift.tone],
+        "measured": measured and _measured(measured, card),
+        "judged": judged,
+        "interval": wilson(known.n_wins, judged) if judged else None,
+        "problems": known.supporting_problems[:MAX_PROBLEMS],
+        "more_problems": len(known.supporting_problems) - MAX_PROBLEMS,
+        "uses": _uses(request, name, tree.meta("hash", ""), card_id),
+        "history": history,
+    }
+    place = Crumb(place_name(first, kind), ("tree", name, "cell", first, kind))
+    crumbs = (HOME, Crumb(name, ("tree", name)), place)
+    return Page("card.html", card_id, values, crumbs, refresh=1.0 if history is None else None)
+
+
+def _measured(lift: CardLift, card: Card) -> str:
+    epoch = card.provenance.validated_lift.partition(", epoch ")[2].partition(";")[0]
+    when = f", in epoch {epoch}" if epoch.isdigit() else ""
+    return (
+        f"Measured by {lift.method}{when}: {counted(lift.shown, 'attempt')} with the card, {lift.hidden:,} without, "
+        f"on {counted(lift.problems, 'problem')}."
+    )
+
+
+def _history(request: PageRequest, name: str, card: Card) -> Mapping[str, Any] | None:
+    """Everything that happened to a card, newest first, with what is to be said of it; `None` while it is read."""
+    journal = request.workspace.journal(name)
+    if journal is None:
+        return {"changes": [], "notes": ["This tree is a single file, which keeps no history."]}
+    if not journal.look(None if request.static else 0.25):
+        return None
+    steps, damaged = journal.history(card.card_id)
+    shown: list[dict[str, object]] = []
+    if steps and not damaged and steps[0].card.after != card:
+        lines = diff_lines(card_diff(steps[0].card.after, card), heads=False)
+        shown.append({"change": None, "what": "edited by hand", "lines": lines, "open": True})
+    for place, (change, card_change) in enumerate(steps[:MOST]):
+        changes = card_diff(card_change.before, card_change.after)
+        lines = diff_lines(changes, heads=False) if changes else []
+        opening = place < OPEN and card_change.before is not None
+        shown.append({"change": change, "what": what_changed(changes), "lines": lines, "open": opening})
+    notes = {
+        f"{counted(len(steps) - MOST, 'earlier change')} not shown; all are in: kace tree log.": len(steps) > MOST,
+        f"{counted(damaged, 'change')} of this card cannot be read; see: kace tree verify.": damaged,
+        "The journal says nothing of this card.": not shown and not damaged,
+    }
+    return {"changes": shown, "notes": [note for note, due in notes.items() if due]}
+
+
+def _uses(request: PageRequest, tree: str, digest: str, card_id: str) -> Mapping[str, object]:
+    """Where it was read in the opened runs, what was won or lost beside others, and runs not looked at yet."""
+    runs = request.workspace.runs()
+    there = [item.name for item in request.workspace.items("run")]
+    uses = sorted(_reading(card_id, runs), key=lambda use: (-use["reading"], use["run"]))
+    unopened = sorted((name for name in there if name not in runs), key=lambda run: not run.startswith(f"{tree}."))
+    return {
+        "uses": uses,
+        "swings": list(_swings(card_id, [use["run"] for use in uses], runs)),
+        "opened": len(runs),
+        "there": len(there),
+        "offered": unopened[:OFFERED],
+        "digest": digest,
+    }
+
+
+def _reading(card_id: str, runs: Mapping[str, RunIndex]) -> Iterator[dict[str, Any]]:
+    """Every opened run that read the card: how many of its solves did, and how many of those are right."""
+    for name, run in runs.items():
+        complete = run.look(0)
+        solves, reading, right, judged = map(int, run.rows(_USE, card_id)[0])
+        if reading:
+            figures = {"solves": solves, "reading": reading, "right": right, "judged": judged}
+            told = {"complete": complete, "tree_hash": run.setup.tree_hash, "interval": wilson(right, judged)}
+            yield {"run": name, **figures, **told}
+
+
+def _swings(card_id: str, using: Sequence[str], runs: Mapping[str, RunIndex]) -> Iterator[dict[str, object]]:
+    """Per run that read the card, the plainest of the same model, problems and seeds that did not, if any."""
+    for name in using:
+        ours, fits = runs[name], list[tuple[int, bool, float, int, str, int]]()
+        for other, theirs in runs.items():
+            if other != name and theirs.setup.model == ours.setup.model:
+                ladders, pairs, prompt = _asked(ours, theirs, _FIT, card_id)[0]
+                fits += [(ladders, theirs.setup.tree_hash != "", prompt, len(fits), other, pairs)] if pairs else []
+        if fits:
+            *_, best, pairs = min(fits)
+            changed = _asked(ours, runs[best], _CHANGED, card_id)
+            gained, broken = ([row for row in changed if row["correct"] == right] for right in (1, 0))
+            yield {"run": name, "against": best, "pairs": pairs, "gained": gained, "broken": broken}
+
+
+def _asked(ours: RunIndex, theirs: RunIndex, sql: str, card_id: str) -> list[sqlite3.Row]:
+    theirs.count()  # its tables are there
+    with ours.reading(theirs) as db:
+        return db.execute(sql, (card_id, card_id)).fetchall()
+
+
+ROUTES = {"/tree/{tree}/card/{card}": card_page}

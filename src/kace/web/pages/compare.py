@@ -1,0 +1,211 @@
+"""Two runs side by side, as the evaluation sees them; and what else is open that belongs to a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kace.errors import KaceError
+from kace.evaluation.arm import TRACES, Arm
+from kace.evaluation.compare import p_text
+from kace.evaluation.metrics import Metrics
+from kace.evaluation.page import figure_of
+from kace.evaluation.plots import plots_of
+from kace.evaluation.report import evaluation_of
+from kace.redact import redact
+from kace.solver.manifest import read_manifest
+from kace.web.index import FileState
+from kace.web.later import Later
+from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest
+from kace.web.runs import MAX_MANIFEST, RunIndex, RunManifest, setup_of
+from kace.web.trees import TreeIndex
+from kace.web.workspace import Item, Workspace
+from kace.words import counted
+
+PATIENCE = 0.4  # seconds that a page waits for runs to be read, so that those of small runs come at once
+OTHERS = 12  # other runs that a page offers, and pages of a run that an export writes
+LISTED = 60  # problems gained or lost that a page names; the run's page lists them all
+MAX_VALUE, MAX_DEPTH = 200, 5
+AGAIN, GROWING = 1.0, 5.0
+MOST, LOOKED_AT = 24, 400  # runs that are set beside one, and runs whose manifests are read to find them
+SMALL_RUN, SMALL_TREE = 8_000_000, 20_000_000  # bytes up to which either is read because of another run
+FIGURES = (
+    ("Solver calls a problem", "by the paper's count", "paper_calls", 2),
+    ("Calls really made", "a problem", "real_calls", 2),
+    ("Calls to route a problem", "", "classifier_calls", 2),
+    ("Input tokens", "a problem", "input", 0),
+    ("of it cached", "", "cached", 0),
+    ("Output tokens", "a problem", "output", 0),
+    ("Active tokens", "of learned text in the fullest prompt of a solve", "card_tokens", 0),
+    ("Seconds", "a solve, waiting included", "seconds", 1),
+)
+SOMETIMES = ("classifier_calls", "cached", "card_tokens")  # left out where neither run has any
+_VERSIONS = ("v", "sources")
+_PAIRS: Later[Mapping[str, Any]] = Later(keep=24)
+
+
+def compare_page(request: PageRequest) -> Page:
+    """A run held against another."""
+    ours, theirs = request.parts["run"], request.parts["other"]
+    if ours == theirs:
+        raise NotHere("a run is not compared with itself")
+    title, crumbs = f"{ours} against {theirs}", (HOME, Crumb(ours, ("run", ours)))
+    runs = {name: request.workspace.run(name) for name in (ours, theirs)}
+    until = time.monotonic() + PATIENCE
+    read = {name: run.look(max(0.0, until - time.monotonic())) for name, run in runs.items() if not request.static}
+    words = "The page comes by itself as soon as it is there."
+    waiting: dict[str, Any] = {"status": "Two runs side by side", "sentences": [words], "bars": []}
+    if unread := [(name, *runs[name].progress) for name, whole in read.items() if not whole]:
+        for name, done, about in unread:
+            told = f"{done:,} of about {counted(about, 'solve')} read" if about else "its turn comes next"
+            waiting["bars"].append((f"{name}: {told}", done, about))
+        return Page("error.html", title, waiting, crumbs, AGAIN)
+    for run in runs.values() if request.static else ():  # what is written once must be whole
+        run.wait()
+
+    def make() -> Mapping[str, Any]:
+        return compared(*(replace(run.arm(), name=called) for called, run in runs.items()))
+
+    state = tuple(run.version for run in runs.values())
+    pair, fresh = _PAIRS.ask((*runs.items(),), state, make, patience=None if request.static else 0.25)
+    if pair is None:
+        solves = counted(sum(run.count() for run in runs.values()), "solve")
+        waiting["sentences"] = [f"comparing {solves}, problem by problem.", words]
+        return Page("error.html", title, waiting, crumbs, AGAIN)
+    offers = [each for each in others(request.workspace, "run", ours) if each != theirs]
+    settled = fresh and not any(run.going for run in runs.values())
+    values = {**pair, "fresh": fresh, "listed": LISTED, "others": offers}
+    return Page("compare.html", title, values, crumbs, None if settled else GROWING)
+
+
+def others(workspace: Workspace, kind: str, name: str) -> tuple[str, ...]:
+    """The items that one of a kind is offered to be compared with: a learner's runs with each other, else any."""
+    items = workspace.items(kind)
+    own = next((item.path.parent for item in items if item.name == name), None)
+    near = sorted((item for item in items if item.name != name), key=lambda item: item.path.parent != own)
+    return tuple(item.name for item in near[:OTHERS])
+
+
+def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
+    """All that a page says of two runs."""
+    found = evaluation_of([ours, theirs], base=theirs.name)
+    comparison = next(iter(found.comparisons), None)
+    changed = {"gained": comparison.gained, "lost": comparison.lost} if comparison else {}
+    listed = {each.problem for changes in changed.values() for each in changes[:LISTED]}
+    return {
+        "arms": found.arms,
+        "found": comparison,
+        "chance": p_text(comparison.adjusted) if comparison else "",
+        "notes": list(dict.fromkeys((*found.warnings, *(comparison.notes if comparison else ())))),
+        "changed": changed,
+        "seeds": _telling_seeds(ours, theirs, listed),
+        "lines": list(_lines(*found.arms)),
+        "differences": list(_differences(ours.manifest, theirs.manifest)),
+        "plots": {plot.name: figure_of(plot) for plot in plots_of(found)},
+    }
+
+
+def _telling_seeds(ours: Arm, theirs: Arm, problems: set[str]) -> dict[str, int]:
+    """Of each problem, the first seed on which the two runs differ."""
+    right = {(row.problem, row.seed): row.correct for row in theirs.rows if row.problem in problems}
+    rows = [row for row in ours.rows if right.get((row.problem, row.seed), row.correct) is not row.correct]
+    return {row.problem: row.seed for row in reversed(rows)}
+
+
+def _lines(*arms: Metrics) -> Iterator[tuple[str, str, list[str], str]]:
+    """The table of figures a problem or a solve: name, about, the values of both, the difference."""
+    for name, about, field, digits in FIGURES:
+        found = [getattr(arm, field) for arm in arms]
+        same = field == "real_calls" and found == [arm.paper_calls for arm in arms]
+        if same or (field in SOMETIMES and not any(found)):
+            continue
+        ours, theirs = values = [float(getattr(each, "mean", each) or 0) for each in found]
+        change = f"{ours - theirs:+,.{digits}f}".replace("-", "−")
+        change = change.lstrip("+−") if not float(f"{ours - theirs:.{digits}f}") else change
+        ratio = f" ({100 * (ours / theirs - 1):+.0f}\u00a0%)".replace("-", "−") if theirs and ours != theirs else ""
+        yield name, about, [f"{value:,.{digits}f}" for value in values], f"{change}{ratio}"
+    if any(arm.failed for arm in arms):
+        yield "Lost calls", "solves that lost a call to the provider", [f"{arm.failed:,}" for arm in arms], ""
+
+
+def _differences(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
+    left, right = dict(_leaves(ours)), dict(_leaves(theirs))
+    for name in dict.fromkeys((*left, *right)):
+        told = [redact(part.get(name, "")) or "–" for part in (left, right)]
+        if left.get(name, "") != right.get(name, ""):
+            yield name, *(f"{value[:MAX_VALUE]}…" if len(value) > MAX_VALUE else value for value in told)
+
+
+def _leaves(part: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """The values of a manifest by their names, without what says nothing about the solves."""
+    for name, value in part.items():
+        if not above and name in _VERSIONS:
+            continue
+        if isinstance(value, dict) and len(above) < MAX_DEPTH:
+            yield from _leaves(value, (*above, name))
+        elif value is not None:
+            yield " ".join((*above, name)), str(value)
+
+
+class TreeRead(NamedTuple):
+    """The open tree that a run read from, as far as that can be told."""
+
+    name: str  # in the workspace
+    exact: bool  # whether it is still what the run read; else it has changed since, or is only of the same name
+    tree: TreeIndex | None  # `None` for one that is too large to be read for this, or cannot be
+
+
+def related_runs(workspace: Workspace, name: str) -> dict[str, RunIndex]:
+    """Open runs of the same problems; small ones are opened for it, large ones only when somebody looked at them."""
+    item, found = workspace.item("run", name), dict[str, RunIndex]()
+    here = _setup(item).data_hash
+    for other in workspace.items("run")[:LOOKED_AT]:
+        there = _setup(other).data_hash  # steps of the same learner do not say what problems they are of
+        alike = here == there if here or there else item.path.parent == other.path.parent
+        if other.name == name or len(found) >= MOST or not alike:
+            continue
+        plain, packed = (FileState.of(other.path / trace).size for trace in TRACES)
+        if other.name in workspace.runs() or (plain or 10 * packed) <= SMALL_RUN:
+            with suppress(KaceError):
+                found[other.name] = workspace.run(other.name)
+                found[other.name].look(0, urgent=False)
+    return found
+
+
+def tree_of(workspace: Workspace, name: str) -> TreeRead | None:
+    """The tree that a run read from: the one of its learner, the one of that content, or the only one there is."""
+    run, trees = workspace.item("run", name), workspace.items("tree")
+    wanted = _setup(run).tree_hash
+    if not wanted or not trees:
+        return None
+    read: list[tuple[Item, TreeIndex | None]] = []
+    for item in sorted(trees, key=lambda item: not run.path.is_relative_to(item.path)):
+        found = None
+        with suppress(KaceError):
+            tree = workspace.tree(item.name)
+            found = tree.whole() if tree.size <= SMALL_TREE else None
+        if found is not None and found.meta("hash", "") == wanted:
+            return TreeRead(item.name, True, found)
+        read.append((item, found))
+    item, found = read[0]
+    return TreeRead(item.name, False, found) if run.path.is_relative_to(item.path) or len(read) == 1 else None
+
+
+def _setup(item: Item) -> RunManifest:
+    try:
+        return _setup_at(item.path / "run.json", FileState.of(item.path / "run.json"))
+    except KaceError:
+        return setup_of({})
+
+
+@lru_cache(maxsize=2048)
+def _setup_at(path: Path, state: FileState) -> RunManifest:
+    return setup_of(read_manifest(path, MAX_MANIFEST))
+
+
+ROUTES = {"/run/{run}/against/{other}": compare_page}

@@ -1,0 +1,163 @@
+"""The first page: what is open, each with what can be said of it without reading all of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from kace.errors import KaceError
+from kace.evaluation.arm import TRACES
+from kace.solver.manifest import manifest_part, read_manifest
+from kace.web.page import Page, PageRequest
+from kace.web.runs import MAX_MANIFEST, RunAccuracy, setup_of
+from kace.web.workspace import KINDS, Item, Workspace
+from kace.words import counted
+
+HEADS = {
+    "tree": ("Trees", "Cards by domain and difficulty, with what each was measured to do."),
+    "run": ("Runs", "Recorded solves: how far each climbed, what it answered, what it cost."),
+    "learner": ("Learners", "What kace learn proposed, tried and kept."),
+    "inbox": ("Inbox", "Requests to a teacher. Somebody writes the reply here, in the page."),
+}
+FEW = 12  # items from which on there is a field to find one
+MOST = 1_000  # runs that are listed
+REFRESH = 5.0
+EXACT, SAMPLE = 16_000_000, 1_000_000  # bytes up to which lines are counted, and of what they are told from
+SMALL = 4_000_000  # bytes of a trace up to which a run is read just to say on the first page how it went
+PACKED = 10  # how much larger a compressed trace is once it is read, about
+PATIENCE = 0.15  # seconds that the page waits for such runs, for all together
+MAX_LINE = 4_000_000
+NEWS = 60.0  # seconds since the last change within which something counts as going on
+
+
+class ItemSummary(NamedTuple):
+    """An item in a line or two: what it has how many of, where it comes from, and when its files last changed."""
+
+    item: Item
+    holds: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+    changed: float | None = None
+    frozen: bool = False
+    waiting: int = 0
+    score: RunAccuracy | None = None
+
+    @property
+    def going(self) -> bool:
+        """Whether it changed just now, so that somebody seems to be at work on it."""
+        working = self.item.kind in {"run", "learner"}
+        return working and self.changed is not None and time.time() - self.changed < NEWS
+
+
+def home_page(request: PageRequest) -> Page:
+    """Everything that is open, or what matches a search."""
+    wanted = "" if request.static else request.query.get("q", "").strip()[:100]
+    every = {kind: request.workspace.items(kind) for kind in KINDS}
+    shown = {kind: [item for item in items if wanted.lower() in item.name.lower()] for kind, items in every.items()}
+    until = time.monotonic() + PATIENCE
+    values = {
+        "wanted": wanted,
+        "searchable": not request.static and (wanted or sum(map(len, every.values())) >= FEW),
+        "heads": HEADS,
+        "shown": {kind: len(items) for kind, items in shown.items()},
+        "summaries": {kind: [summary(request, item, until) for item in shown[kind]] for kind in KINDS if kind != "run"},
+        "groups": _groups(request, shown["run"], until),
+    }
+    return Page("home.html", "What is open", values, crumbs=(), refresh=REFRESH)
+
+
+def _groups(request: PageRequest, items: Sequence[Item], until: float) -> list[tuple[str, int, list[ItemSummary]]]:
+    """Runs by the learner that made them, under its name; runs of nobody's first. Of each group, those listed."""
+    learners = {learner.path / "learn": learner.name for learner in request.workspace.items("learner")}
+    groups: dict[str, list[Item]] = {name: [] for name in ("", *learners.values())}
+    for item in items:
+        groups[learners.get(item.path.parent, "")].append(item)
+    listed = {name: [summary(request, item, until) for item in found[:MOST]] for name, found in groups.items()}
+    return [(name, len(found), listed[name]) for name, found in groups.items() if found]
+
+
+def summary(request: PageRequest, item: Item, until: float) -> ItemSummary:
+    """What is known of an item. Nothing here raises: a damaged item says more on its own page."""
+    try:
+        if item.kind == "run":
+            return _run(request, item, until)
+        return {"tree": _tree, "learner": _learner, "inbox": _inbox}[item.kind](request.workspace, item)
+    except (OSError, ValueError, RecursionError, KaceError):
+        return ItemSummary(item, about=("cannot be read",))
+
+
+def _tree(workspace: Workspace, item: Item) -> ItemSummary:
+    path = workspace.inside(item.path / "cards.jsonl" if item.path.is_dir() else item.path)
+    if path.suffix == ".json":
+        return ItemSummary(item, about=("a JSON file",), changed=path.stat().st_mtime)
+    header = _first(path)
+    domains = header.get("domains")
+    holds = (_lines(path, "card", less=1), *([counted(len(domains), "domain")] if isinstance(domains, list) else []))
+    return ItemSummary(item, holds, changed=path.stat().st_mtime, frozen=bool(header.get("frozen")))
+
+
+def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
+    path = request.workspace.inside(item.path / "run.json")
+    setup = setup_of(read_manifest(path, MAX_MANIFEST))
+    about = tuple(word[:80] for word in (setup.system, setup.model, setup.data) if word and word != item.name)
+    trace = next((found for name in TRACES if (found := item.path / name).is_file()), None)
+    if trace is None:
+        return ItemSummary(item, about=about, changed=path.stat().st_mtime)
+    trace = request.workspace.inside(trace)
+    packed = trace.suffix == ".gz"
+    holds, score = () if packed else (_lines(trace, "solve"),), None
+    if trace.stat().st_size * (PACKED if packed else 1) <= SMALL or item.name in request.workspace.runs():
+        run = request.workspace.run(item.name)
+        if run.look(None if request.static else max(0.0, until - time.monotonic()), urgent=False):
+            holds, score = (counted(run.count(), "solve"),), run.score()
+    return ItemSummary(item, holds, about, trace.stat().st_mtime, score=score)
+
+
+def _learner(workspace: Workspace, item: Item) -> ItemSummary:
+    manifest = _first(workspace.inside(item.path / "learn" / "learn.json"), lines=False)
+    model = manifest_part(manifest, "config").get("model")
+    about = (model[:80],) if isinstance(model, str) else ()
+    steps = workspace.inside(item.path / "learn" / "steps.jsonl")
+    if not steps.is_file():
+        return ItemSummary(item, ("nothing done yet",), about)
+    return ItemSummary(item, (_lines(steps, "step"),), about, steps.stat().st_mtime)
+
+
+def _inbox(workspace: Workspace, item: Item) -> ItemSummary:
+    from kace.web.replies import Inbox
+
+    entries = Inbox(workspace.inside(item.path)).entries()
+    waiting = sum(entry.answered is None for entry in entries)
+    changed = max((entry.answered or entry.asked for entry in entries), default=None)
+    holds = (f"{waiting:,} waiting", f"{len(entries) - waiting:,} answered")
+    return ItemSummary(item, holds, changed=changed, waiting=waiting)
+
+
+def _first(path: Path, *, lines: bool = True) -> Mapping[str, object]:
+    """What the first line of a file says, or all of it; nothing where that is no object."""
+    with path.open("rb") as file:
+        found = json.loads(file.readline(MAX_LINE) if lines else file.read(MAX_LINE))
+    return found if isinstance(found, dict) else {}
+
+
+def _lines(path: Path, noun: str, less: int = 0) -> str:
+    """How many lines a file has, in words; of a large one, as many as its start lets expect."""
+    now = path.stat()
+    lines = max(0, _count(path, now.st_size, now.st_mtime_ns) - less)
+    said = f"{lines:,}" if now.st_size <= EXACT else f"about {round(lines, -3):,}"
+    return f"{said} {noun}{'' if lines == 1 else 's'}"
+
+
+@lru_cache(maxsize=10_000)
+def _count(path: Path, size: int, changed: int) -> int:
+    with path.open("rb") as file:
+        if size <= EXACT:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(SAMPLE), b""))
+        start = file.read(SAMPLE)
+        return round(start.count(b"\n") * size / len(start))
+
+
+ROUTES = {"/": home_page}

@@ -1,0 +1,210 @@
+"""The page of one solve: the problem, the climb, what each attempt wrote, and the same problem elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from kace.datasets.starter import SPLITS, load_split
+from kace.errors import KaceError
+from kace.redact import redact
+from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
+from kace.solver.run import read_problems
+from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
+from kace.web.calls import PATIENCE
+from kace.web.index import FileState
+from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading
+from kace.web.pages.compare import tree_of
+from kace.web.pages.run import chosen_solves, opened_runs
+from kace.web.runs import RunIndex
+from kace.web.workspace import Workspace
+
+SOON = 1.5  # seconds after which a page that could not be drawn yet looks again
+ELSEWHERE = 60  # solves of the same problem in other runs that are listed
+FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
+
+
+def problem_page(request: PageRequest) -> Page:
+    """One solve."""
+    name, problem, said = (request.parts[part] for part in ("run", "problem", "seed"))
+    if not said.removeprefix("-").isascii() or not said.removeprefix("-").isdigit() or len(said) > 18:
+        raise NotHere("a seed is a whole number")
+    seed, (run, near) = int(said), opened_runs(request)
+    run.look()
+    crumbs = (HOME, Crumb(name, ("run", name)))
+    try:
+        record = run.record(problem, seed)
+    except StillReading:
+        read, about = run.progress
+        said = f"{read:,} of about {about:,} solves of this run are read, and {problem[:16]} is not among them yet."
+        told = {"status": "Solve", "sentences": [said], "bars": [("Solves read", read, max(1, about))]}
+        return Page("error.html", "Not read yet", told, crumbs, SOON)
+    if run.texts:
+        run.texts.look(PATIENCE)
+    values = {
+        "record": record,
+        "mark": "nothing" if record.answer is None and record.correct is None else mark_of(record.correct),
+        "text": statement(request.workspace, run, problem),
+        "climb": climb_of(record),
+        "mark_of": mark_of,
+        "texts": [run.texts and run.texts.text(attempt.call) for attempt in record.made],
+        "whys": [redact(attempt.detail) for attempt in record.made],
+        "keeps_texts": run.texts is not None,
+        "texts_complete": run.texts is None or run.texts.complete,
+        "cards": _card_links(request, record),
+        **_steps(request, run, record),
+        **_elsewhere(request, run, near),
+    }
+    title = f"{record.label or problem[:8]}, seed {seed}"
+    return Page("problem.html", title, values, crumbs, None if values["texts_complete"] else SOON)
+
+
+def statement(workspace: Workspace, run: RunIndex, problem: str) -> str | None:
+    """The problem's text, where the run keeps it or it is one of the bundled set; traces hold only its hash."""
+    path = run.folder / "problems.jsonl"
+    with suppress(OSError, KaceError):
+        workspace.inside(path)
+        if kept := _kept(run.folder, FileState.of(path)).get(problem):
+            return kept
+    return _bundled().get(problem)
+
+
+@lru_cache(maxsize=2)
+def _kept(folder: Path, state: FileState) -> Mapping[str, str]:
+    return {problem.id: problem.text for problem in read_problems(folder)}
+
+
+@cache
+def _bundled() -> Mapping[str, str]:
+    return {problem.id: problem.text for split in SPLITS for problem in load_split(split)}
+
+
+def _card_links(request: PageRequest, record: Solution) -> dict[str, tuple[str, str]]:
+    """The address and the beginning of every card that the open tree has."""
+    found = tree_of(request.workspace, request.parts["run"]) if record.recalls else None
+    if found is None:
+        return {}
+    wanted = {card for recall in record.recalls for card in recall.cards}
+    wanted |= {card for attempt in record.made for card in attempt.hidden}
+    links = {}
+    for card in wanted if found.tree is None else found.tree.has(wanted):
+        about = "" if found.tree is None else " ".join(found.tree.card(card).payload.split())[:160]
+        changed = "" if found.exact else "The tree has changed since this run read it. "
+        links[card] = request.link("tree", found.name, "card", card), f"{changed}{about}".strip()
+    return links
+
+
+def _steps(request: PageRequest, run: RunIndex, record: Solution) -> dict[str, object]:
+    """To the solve before and after, in the order and with the filters that the table had."""
+    name, served = request.parts["run"], not request.static
+    chosen, all_open = chosen_solves(request, run), served and request.query.get("open") == "all"
+
+    def to(problem: str, seed: int, **more: str | None) -> str:
+        return request.link("run", name, "problem", problem, str(seed), **chosen.choice.query(), **more)
+
+    number, near = chosen.beside(record.problem, record.seed) if served else (0, [])
+    fold = to(record.problem, record.seed, open=None if all_open else "all") + "#attempts" if served else ""
+    found = {"choice": chosen.choice, "number": number, "total": len(chosen.positions), "near": near}
+    return {**found, "to": to, "all_open": all_open, "fold": fold}
+
+
+def _elsewhere(request: PageRequest, run: RunIndex, near: Mapping[str, RunIndex]) -> dict[str, object]:
+    """The same problem under other seeds and in other runs: pairs of a run's name and a row of its solves."""
+    name, problem, sql = request.parts["run"], request.parts["problem"], "SELECT * FROM solves WHERE problem = ?"
+    own = [(name, row) for row in run.rows(f"{sql} ORDER BY seed", problem)]
+    others = [(other, row) for other, each in near.items() for row in each.rows(f"{sql} ORDER BY seed", problem)]
+    judged = [row["correct"] for _, row in (*own, *others) if row["correct"] is not None]
+    return {"own": own, "others": others[:ELSEWHERE], "all_others": len(others), "judged": judged}
+
+
+class AnswerGroup(NamedTuple):
+    """Attempts of one vote that gave the same answer, or none of which gave any."""
+
+    answer: str | None
+    attempts: Mapping[int, Attempt]  # by their positions in the solve
+    votes: int
+    support: int  # attempts that gave it in this tier and before
+    leads: bool  # whether it wins the vote, with votes enough
+    mark: str
+    outcomes: Mapping[Outcome, int]  # how its attempts ended
+
+
+class Rung(NamedTuple):
+    """A tier that was reached."""
+
+    name: str
+    attempts: int
+    groups: tuple[AnswerGroup, ...]  # the leader first; what has no answer last
+    votes: int  # what the leader has
+    needed: int | None  # votes that open the gate; `None` for attempts that have no gate
+    met: bool  # whether enough attempts agree, wherever the solve left
+    left: bool  # whether the solve left here
+    recall: RetrievedContext | None
+
+
+class ClimbView(NamedTuple):
+    """A solve from the first tier to its answer."""
+
+    rungs: tuple[Rung, ...]
+    below: tuple[TierName, ...]  # tiers of the ladder that were passed over: it began above them
+    above: tuple[TierName, ...]  # tiers that were not needed
+    fallback: tuple[AnswerGroup, ...]  # the vote over all attempts, where no gate opened
+    agreed: bool  # whether some answer was given often enough in it
+    gate: str  # the tier whose gate let it out, if one did
+
+
+def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
+    """What came of an attempt or a solve: `right`, `wrong`, `answered`, `nothing` or, by early stop, `stopped`."""
+    if outcome is not Outcome.ANSWERED:
+        return "stopped" if outcome is Outcome.CANCELLED else "nothing"
+    return "answered" if correct is None else "right" if correct else "wrong"
+
+
+def climb_of(record: Solution) -> ClimbView:
+    """The climb that a record tells."""
+    recalls = {recall.tier: recall for recall in record.recalls}
+    tiers = {tier.name: tier for tier in LOCKED}
+    rungs, start = [], 0
+    for name in dict.fromkeys(attempt.tier for attempt in record.attempts):
+        stop = start + sum(attempt.tier is name for attempt in record.attempts)
+        tier = tiers.get(name)
+        needed = tier.gate.votes if tier else None
+        groups = _groups(record, range(start, stop), needed or 1)
+        votes = groups[0].votes if groups else 0
+        met, left = needed is not None and votes >= needed, tier is not None and record.exit is tier.exit
+        rungs.append(Rung(name.value, stop - start, groups, votes, needed, met, left, recalls.get(name)))
+        start = stop
+    reached = {rung.name for rung in rungs}
+    ladder = [tier.name for tier in LOCKED] if record.exit is not None else []
+    places = [place for place, name in enumerate(ladder) if name.value in reached]
+    fallback = _groups(record, range(start), FALLBACK_GATE.votes) if record.exit in FALLBACKS else ()
+    below, above = ladder[: min(places, default=0)], ladder[max(places, default=-1) + 1 :]
+    agreed = bool(fallback) and fallback[0].votes >= FALLBACK_GATE.votes
+    gate = next((tier.name.value for tier in LOCKED if record.exit is tier.exit), "")
+    return ClimbView(tuple(rungs), tuple(below), tuple(above), fallback, agreed, gate)
+
+
+def _groups(record: Solution, span: range, needed: int) -> tuple[AnswerGroup, ...]:
+    """The vote of the attempts of a span, with all before its end as support."""
+    spans = [(each.answer, [at for at in each.positions if at in span], each.positions) for each in record.classes]
+    votes: list[tuple[int, int, int, list[int], str | None]]
+    votes = [(len(here), sum(at < span.stop for at in of), min(of), here, answer) for answer, here, of in spans if here]
+    votes.sort(key=lambda vote: (-vote[0], -vote[1], vote[2]))
+    voted = {at for vote in votes for at in vote[3]}
+    if rest := [at for at in span if at not in voted]:
+        votes.append((0, 0, 0, rest, None))
+    groups: list[AnswerGroup] = []
+    for count, support, _, here, answer in votes:
+        attempts = {at: record.attempts[at] for at in here}
+        first, outcomes = record.attempts[here[0]], Counter(attempt.outcome for attempt in attempts.values())
+        mark = "nothing" if answer is None else mark_of(first.correct, first.outcome)
+        leads = not groups and answer is not None and count >= needed
+        groups.append(AnswerGroup(answer, attempts, count, support, leads, mark, outcomes))
+    return tuple(groups)
+
+
+ROUTES = {"/run/{run}/problem/{problem}/{seed}": problem_page}

@@ -1,0 +1,195 @@
+"""The page of a run: its figures, where its solves left the ladder, and every solve in a table."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Any
+
+from kace.errors import KaceError
+from kace.evaluation.metrics import Metrics, metrics_of
+from kace.evaluation.page import DrawnPlot, figure_of
+from kace.evaluation.plots import plots_of
+from kace.evaluation.report import Evaluation
+from kace.evaluation.stats import wilson
+from kace.evaluation.tradeoff import Spot, front
+from kace.models.budget import Price
+from kace.solver.tiers import ExitPath
+from kace.web.later import KeptValue, Later
+from kace.web.page import HOME, Page, PageRequest, slice_of
+from kace.web.pages.compare import others, related_runs, tree_of
+from kace.web.runs import RunIndex
+from kace.web.selection import NO_LADDER, Choice, ChosenSolves
+
+PER_PAGE = 100
+IN_FILES = 2_000  # solves that a static page lists; each has a page of its own beside it
+NEWS, GROWING = 2.0, 5.0  # seconds after which to look again: while the run is read, and while it is going on
+BESIDE = 7  # runs in one plot: more could not be told apart, and placing their names takes long
+OFFERED = 200  # other runs that the table may be held against
+MOST_DOMAINS = 200
+HALF, WHOLE = 560.0, 880.0  # widths in which plots are drawn: two beside each other, or one alone
+HEADS = {"problem": "Problem", "seed": "Seed", "result": "Result", "": "Answer", "exit": "Exit", "calls": "Calls"}
+HEADS |= {"tokens": "Tokens", "cards": "Cards", "seconds": "Seconds"}
+FIRST_DOWN = ("calls", "tokens", "cards", "seconds")  # columns of which the largest figures are asked for first
+_METRICS: Later[Metrics] = Later(keep=64)
+
+
+def run_page(request: PageRequest) -> Page:
+    """A run."""
+    workspace, name = request.workspace, request.parts["run"]
+    run, near = opened_runs(request)
+    complete = run.glimpse()
+    metrics, fresh = metrics_so_far(run, patience=None if request.static else 0.25)
+    chosen = chosen_solves(request, run)
+    facts = run.kept("facts", _facts)
+    values = {
+        "run": run,
+        "metrics": metrics,
+        "score": run.score(),
+        "tree": tree_of(workspace, name),
+        "wilson": wilson,
+        "charts": _charts(request, run, metrics, near, facts["shares"]) if metrics else [],
+        "offers": others(workspace, "run", name) if request.static else (),
+        **facts,
+        **_table(request, chosen, near, facts),
+    }
+    reading = not (complete and fresh and all(each.complete for each in near.values()))
+    return Page("run.html", name, values, (HOME,), NEWS if reading else GROWING if run.going else None)
+
+
+def opened_runs(request: PageRequest) -> tuple[RunIndex, Mapping[str, RunIndex]]:
+    """The run of a page and those of the same problems; an export waits for them, since it writes once."""
+    name = request.parts["run"]
+    run, near = request.workspace.run(name), related_runs(request.workspace, name)
+    for each in (run, *near.values()) if request.static else ():
+        each.wait()
+    return run, near
+
+
+def chosen_solves(request: PageRequest, run: RunIndex) -> ChosenSolves:
+    """The solves that were asked for. A file lists wrong ones first, since nobody can ask it for them."""
+    if request.static:
+        return ChosenSolves(run, Choice(sort="result"))
+    choice = Choice.of(request.query)
+    base = request.workspace.run(choice.against) if choice.against else None
+    if base is not None:
+        base.look()
+    return ChosenSolves(run, choice, base)
+
+
+def metrics_so_far(run: RunIndex, *, patience: float | None = 0.25) -> KeptValue[Metrics]:
+    """The figures of what is read so far. Of a run that grows, perhaps those of a moment ago."""
+    price = known_prices().get(run.setup.model)
+    return _METRICS.ask((run, price), run.version, lambda: metrics_of(run.arm(), price), patience=patience)
+
+
+@cache
+def known_prices() -> Mapping[str, Price]:
+    """The user's prices by model, as the configuration has them."""
+    from kace.config import load_config
+
+    try:
+        return load_config().price_table()
+    except KaceError:  # a viewer opens whatever the configuration says about other things
+        return {}
+
+
+def _facts(db: sqlite3.Connection) -> dict[str, Any]:
+    """What all solves say: how many there are, of which seeds and exits, and what is right by exit, domain and seed."""
+    counts = "SELECT COUNT(*), COUNT(DISTINCT problem), TOTAL(retried) FROM solves"
+    solves, problems, retried = db.execute(counts).fetchone()
+    seeds = [row[0] for row in db.execute("SELECT DISTINCT seed FROM solves ORDER BY seed")]
+    shares = {}
+    for column, order in (("exit", "exit_rank DESC"), ("domain", "domain"), ("seed", "seed")):
+        sql = f"""
+            SELECT {column}, SUM(correct), COUNT(correct) FROM solves WHERE correct IS NOT NULL AND {column} IS NOT NULL
+                AND {column} <> '' GROUP BY {column} ORDER BY {order} LIMIT {MOST_DOMAINS}
+        """
+        if len(rows := [tuple(row) for row in db.execute(sql)]) > 1:
+            shares[column] = rows
+    exits = {row[0] or NO_LADDER for row in db.execute("SELECT DISTINCT exit FROM solves")}
+    several = problems < solves or len(seeds) > 1
+    found = {"solves": solves, "retried": int(retried), "seeds": seeds, "several": several}
+    return {**found, "exits": exits, "shares": shares}
+
+
+def _charts(
+    request: PageRequest, run: RunIndex, metrics: Metrics, near: Mapping[str, RunIndex], shares: Mapping[str, object]
+) -> list[DrawnPlot]:
+    """Where solves leave, and what accuracy takes beside other runs of the same problems."""
+    name = request.parts["run"]
+    # Runs that are still being read have no place beside others yet, and their plot would be drawn again and again.
+    digest = run.setup.data_hash if run.complete else ""
+    alike = {other: each for other, each in near.items() if each.complete and each.setup.data_hash == digest != ""}
+    patience = None if request.static else 0.05
+    asked = {other: metrics_so_far(each, patience=patience) for other, each in alike.items()}
+    known = [replace(found.value, name=other) for other, found in asked.items() if found.value]
+    arms = _beside(replace(metrics, name=f"{name} (this run)"), known, request.query.get("against", ""))
+    width = HALF if len(arms) > 1 and (metrics.exits or shares) else WHOLE
+    plots = ("exits-by-difficulty", [replace(metrics, name=name)]), ("accuracy-against-calls", arms)
+    return [drawn for plot, shown in plots if (drawn := _drawn(plot, tuple(map(_Drawable, shown)), width))]
+
+
+def _beside(here: Metrics, others: Sequence[Metrics], against: str) -> list[Metrics]:
+    """The run and those drawn beside it: the one it is held against, those that none beats, then the nearest."""
+    known = [arm for arm in (here, *others) if arm.accuracy is not None]
+    best = {spot.name for spot in front([Spot(arm.name, arm.paper_calls, arm.accuracy or 0, 0, 0) for arm in known])}
+
+    def order(arm: Metrics) -> tuple[object, ...]:
+        far = abs((arm.accuracy or 0.0) - (here.accuracy or 0.0))
+        return arm is not here, arm.name != against, arm.name not in best, far
+
+    return sorted(known, key=order)[:BESIDE]
+
+
+class _Drawable:
+    """The figures of a run, known by those that plots show, so that one that shows the same is not drawn again."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
+        buckets = tuple((row.problems, *row.exits.values()) for row in metrics.buckets)
+        exits = tuple(metrics.exits.values())
+        self.key = (metrics.name, metrics.accuracy, metrics.wilson, metrics.paper_calls, exits, buckets)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Drawable) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@lru_cache(maxsize=64)
+def _drawn(name: str, arms: tuple[_Drawable, ...], width: float) -> DrawnPlot | None:
+    """One plot of runs side by side; nothing where there is no data for it."""
+    shown = tuple(replace(arm.metrics, concordance=None) for arm in arms)
+    found = Evaluation(title="", arms=shown, base="", comparisons=(), lifts=(), setups=(), warnings=())
+    return next((figure_of(plot, width) for plot in plots_of(found) if plot.name == name), None)
+
+
+def _table(
+    request: PageRequest, chosen: ChosenSolves, near: Mapping[str, RunIndex], facts: Mapping[str, Any]
+) -> dict[str, object]:
+    """The filters, the order and the rows of the table."""
+    choice, name = chosen.choice, request.parts["run"]
+
+    def turned(head: str) -> str:
+        """The order that a click on a heading asks for."""
+        first = f"-{head}" if head in FIRST_DOWN else head
+        return {head: f"-{head}", f"-{head}": head}.get(choice.sort, first)
+
+    runs = [*near, *(item.name for item in request.workspace.items("run") if item.name not in {*near, name})]
+    return {
+        "choice": choice,
+        "part": slice_of(request, len(chosen.positions), PER_PAGE, chosen.rows, IN_FILES),
+        "others": runs[: len(near) + OFFERED],
+        "changes": chosen.changes() if chosen.base else None,
+        "exits": [path for path in (*ExitPath, NO_LADDER) if path in {*facts["exits"], choice.exit}],
+        "heads": {head: words for head, words in HEADS.items() if head != "seed" or facts["several"]},
+        "sorts": {} if request.static else {head: turned(head) for head in HEADS if head},
+        "to": lambda **changes: request.link("run", name, **choice.query(**changes)) + "#solves",
+    }
+
+
+ROUTES = {"/run/{run}": run_page}

@@ -1,0 +1,289 @@
+"""A run in a sidecar: one row a solve, followed as the run grows."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from pydantic import ValidationError
+
+from kace.errors import DataError
+from kace.evaluation.arm import TRACES, Arm, SolveRow, row_of
+from kace.evaluation.stats import Interval, wilson_of_share
+from kace.solver.manifest import manifest_part, manifest_text, read_manifest
+from kace.solver.records import Solution
+from kace.solver.tiers import ExitPath
+from kace.solver.trace import TRACE_VERSION, Damage
+from kace.web.calls import CallIndex
+from kace.web.index import FileState, Sidecar, get_meta, set_meta
+from kace.web.page import NotHere, StillReading
+
+BATCH = 1_000  # solves read at a time
+RECENT = 30.0  # seconds since the last solve within which a run counts as going on
+MAX_MANIFEST = 8_000_000  # bytes that are read of a manifest for a page
+MAX_LINE = 64_000_000
+_FIELDS = tuple(field.name for field in fields(SolveRow))
+_NUMBERS = tuple(name for name in _FIELDS if name not in {"problem", "label", "family", "domain", "exit", "cards"})
+_EXIT, _CARDS, *_TRUTHS = map(_FIELDS.index, ("exit", "cards", "correct", "failed", "estimated"))
+_EXITS = {path.value: path for path in ExitPath}
+_COLUMNS = ("problem", "label", "family", "domain", "exit", *_NUMBERS)
+_SAVED = (*_COLUMNS, "answer", "expected", "exit_rank", "n_cards", "card_set", "words", "place", "line")
+SHOWN = 200  # characters of an answer that are kept for lists
+
+
+class RunManifest(NamedTuple):
+    """The parts of a manifest that pages show; empty where the run does not say."""
+
+    system: str
+    model: str
+    preset: str
+    data: str
+    split: str
+    data_hash: str  # the content hash of the problems it was run on
+    problems: int | None  # of the data set
+    tree_hash: str
+    tree_cards: int | None
+    kace: str
+
+
+def setup_of(manifest: Mapping[str, object]) -> RunManifest:
+    """What a manifest says. Every part may be missing: other tools write runs, too."""
+    parts = [manifest_part(manifest, name) for name in ("system", "config", "config", "data", "data", "data", "tree")]
+    names = ("name", "model", "preset", "name", "split", "hash", "hash")
+    told = [manifest_text(part.get(name)) for part, name in zip(parts, names, strict=True)]
+    counts = (parts[3].get("problems"), parts[6].get("cards"))
+    problems, cards = (each if isinstance(each, int) and not isinstance(each, bool) else None for each in counts)
+    return RunManifest._make([*told[:6], problems, told[6], cards, manifest_text(manifest.get("kace"))])
+
+
+class RunAccuracy(NamedTuple):
+    """The mean over problems of the share of seeds that were right."""
+
+    share: float
+    interval: Interval
+    problems: int
+
+
+class RunIndex(Sidecar):
+    """An opened run directory. Every figure is that of what is read so far."""
+
+    schema = f"""
+        CREATE TABLE IF NOT EXISTS solves (
+            position INTEGER PRIMARY KEY, problem TEXT, label TEXT, family TEXT, domain TEXT, exit TEXT,
+            {", ".join(f"{name} NUMERIC" for name in _NUMBERS)},
+            answer TEXT, expected TEXT, exit_rank INTEGER, n_cards INTEGER, card_set INTEGER, words TEXT,
+            place INTEGER, line BLOB, retried INTEGER DEFAULT 0, UNIQUE (problem, seed));
+        CREATE TABLE IF NOT EXISTS card_sets (id INTEGER PRIMARY KEY, cards TEXT UNIQUE);
+        CREATE TABLE IF NOT EXISTS set_cards (card TEXT, card_set INTEGER, PRIMARY KEY (card, card_set)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS damage (line INTEGER PRIMARY KEY, reason TEXT);
+    """
+    tables = ("solves", "card_sets", "set_cards", "damage")
+
+    def __init__(self, folder: Path, *, within: Path | None = None) -> None:
+        """Nothing outside `within` is read. A folder without a manifest that can be read is a `DataError`."""
+        super().__init__("run", folder.resolve())
+        self.folder, self.within = self.source, (within or folder).resolve()
+        self.manifest = read_manifest(self.folder / "run.json", MAX_MANIFEST)
+        self.setup = setup_of(self.manifest)
+        self.name = self.setup.system or self.folder.name
+        above = (at / "calls" for at in (self.folder, *self.folder.parents) if at.is_relative_to(self.within))
+        calls = next((at.resolve() for at in above if at.is_dir() and at.resolve().is_relative_to(self.within)), None)
+        self.texts = CallIndex(calls) if calls else None  # what the attempts wrote, where the run or one above keeps it
+
+    @property
+    def trace(self) -> Path | None:
+        """The file of solves, where there is one inside the opened folder."""
+        path = next((path for name in TRACES if (path := self.folder / name).is_file()), None)
+        return path if path and path.resolve().is_relative_to(self.within) else None
+
+    def stamp(self) -> object:
+        """The trace's file, size and time."""
+        return FileState.of(self.trace)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the trace."""
+        return FileState.of(self.trace).size
+
+    def wait(self) -> None:
+        """Until everything there is has been read, texts included."""
+        super().wait()
+        if self.texts:
+            self.texts.wait()
+
+    def close(self) -> None:
+        """Stop reading."""
+        super().close()
+        if self.texts:
+            self.texts.close()
+
+    def step(self, db: sqlite3.Connection) -> bool:
+        """Read the next solves; from the start where the file is another one."""
+        path, stamp = self.trace, json.dumps(self.stamp())
+        if path is not None and path.suffix == ".gz":
+            return self._all(db, path, stamp)
+        if path is None or get_meta(db, "stamp", ""):  # gone, or no longer compressed
+            self.clear(db)
+        if path is None:
+            return False
+        place = self.resumed(db, path)
+        with path.open("rb") as file:
+            file.seek(place)
+            lines = list(islice(_whole_lines(file), BATCH))
+        number = get_meta(db, "number", 0)
+        try:
+            for line in lines:
+                self._take(db, number + 1, line, place)
+                number, place = number + 1, place + len(line)
+        finally:  # a line that nobody here can read ends it; what comes before counts
+            set_meta(db, number=number)
+            self.read_up_to(db, path, place)
+        return len(lines) == BATCH
+
+    def _all(self, db: sqlite3.Connection, path: Path, stamp: str) -> bool:
+        """Read a compressed trace, which keeps its lines here; in one go, since it does not grow line by line."""
+        if get_meta(db, "stamp", "") == stamp:
+            return False
+        self.clear(db)
+        number = 0
+        try:
+            with gzip.open(path) as file:
+                for number, line in enumerate(_whole_lines(file), start=1):
+                    self._take(db, number, line, None)
+        except (OSError, EOFError, zlib.error) as error:
+            db.execute("INSERT INTO damage VALUES (?, ?)", (number + 1, f"the compressed file ends early: {error}"))
+        set_meta(db, stamp=stamp)
+        return False
+
+    def _take(self, db: sqlite3.Connection, number: int, line: bytes, place: int | None) -> None:
+        found = solve_in(line)
+        if isinstance(found, str):
+            db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", (number, found))
+            return
+        row = row_of(found)
+        values = {name: getattr(row, name) for name in _COLUMNS} | {
+            "exit": row.exit.value if row.exit else None,
+            "answer": found.answer and found.answer[:SHOWN],
+            "expected": found.expected and found.expected[:SHOWN],
+            "exit_rank": row.exit.rank if row.exit else -1,
+            "n_cards": len(row.cards),
+            "card_set": self._card_set(db, row.cards),
+            "words": "\n".join((row.label, row.family or "", row.domain or "")).casefold(),
+            "place": place,
+            "line": None if place is not None else zlib.compress(line, 1),
+        }
+        db.execute(_UPSERT, values)
+
+    def _card_set(self, db: sqlite3.Connection, cards: tuple[str, ...]) -> int:
+        """The number of a set of cards; solves share their sets."""
+        text = json.dumps(cards)
+        if known := db.execute("SELECT id FROM card_sets WHERE cards = ?", (text,)).fetchone():
+            return int(known[0])
+        made = db.execute("INSERT INTO card_sets (cards) VALUES (?)", (text,)).lastrowid
+        db.executemany("INSERT OR IGNORE INTO set_cards VALUES (?, ?)", ((card, made) for card in cards))
+        return int(made or 0)
+
+    def solves(self, where: str = "1", order: str = "position", *values: object) -> tuple[SolveRow, ...]:
+        """Rows of solves, chosen and ordered by SQL over the table `solves`; values go in as parameters only."""
+        sets: dict[str, tuple[str, ...]] = {}
+        chosen = f"FROM solves JOIN card_sets ON card_set = id WHERE {where} ORDER BY {order}"
+        found = self.rows(f"SELECT {', '.join(_FIELDS)} {chosen}", *values)
+        return tuple(_row(list(each), sets) for each in found)
+
+    def count(self, where: str = "1", *values: object) -> int:
+        """How many solves there are, all or of a kind."""
+        return int(self.rows(f"SELECT COUNT(*) FROM solves WHERE {where}", *values)[0][0])
+
+    def record(self, problem: str, seed: int) -> Solution:
+        """The whole record of a solve. `NotHere` where there is none, `StillReading` where it may come."""
+        for place, line in self.rows("SELECT place, line FROM solves WHERE problem = ? AND seed = ?", problem, seed):
+            if line is not None:
+                line = zlib.decompress(line)
+            elif self.trace:
+                with contextlib.suppress(OSError), self.trace.open("rb") as file:
+                    file.seek(place)
+                    line = file.readline(MAX_LINE)
+            record = solve_in(line or b"")  # of a file that is gone, or another one by now, nothing
+            if isinstance(record, Solution) and (record.problem, record.seed) == (problem, seed):
+                return record
+        if not self.complete:
+            raise StillReading(self.name)
+        raise NotHere(f"no solve of problem '{problem[:40]}' with seed {seed} in {self.name}")
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """Lines that could not be read."""
+        return tuple(Damage(*row) for row in self.rows("SELECT line, reason FROM damage ORDER BY line"))
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many solves are read, and about how many there are."""
+        read = self.count()
+        place, size, number = (self.meta(name, 0) for name in ("place", "size", "number"))
+        return read, read if self.complete or not place else max(read, round(number * size / place))
+
+    @property
+    def going(self) -> bool:
+        """Whether the run seems to be under way: something was written to it just now."""
+        return FileState.of(self.trace).within(RECENT)
+
+    def score(self) -> RunAccuracy | None:
+        """How the run went, each problem counted once."""
+        share, problems = self.kept("score", lambda db: tuple(db.execute(_SCORE).fetchone()))
+        return None if share is None else RunAccuracy(share, wilson_of_share(share, problems), problems)
+
+    def arm(self) -> Arm:
+        """The run as comparisons take it, with what is read so far."""
+        retried = self.count("retried")
+        return Arm(self.name, self.solves(order="problem, seed"), self.manifest, self.damage, retried, self.folder)
+
+
+_SCORE = (
+    "SELECT AVG(share), COUNT(share) FROM "
+    "(SELECT AVG(correct) AS share FROM solves WHERE correct IS NOT NULL GROUP BY problem)"
+)
+_UPSERT = (
+    f"INSERT INTO solves ({', '.join(_SAVED)}) VALUES ({', '.join(f':{name}' for name in _SAVED)}) "
+    f"ON CONFLICT (problem, seed) DO UPDATE SET {', '.join(f'{name} = :{name}' for name in _SAVED)}, retried = 1"
+)
+
+
+def solve_in(line: bytes) -> Solution | str:
+    """The record in a line; the reason in words where it is damaged. A newer format is a `DataError`."""
+    try:
+        return Solution.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    version = found.get("v") if isinstance(found, dict) else None
+    if isinstance(version, int) and version > TRACE_VERSION:
+        what = f"the trace is written by a newer kace (version {version}, this one reads {TRACE_VERSION})"
+        raise DataError(what, fix="upgrade kace")
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
+
+
+def _row(values: list[Any], sets: dict[str, tuple[str, ...]]) -> SolveRow:
+    """The row of a solve; those that read the same cards share them."""
+    for place in _TRUTHS:
+        values[place] = None if values[place] is None else bool(values[place])
+    values[_EXIT] = values[_EXIT] and _EXITS[values[_EXIT]]
+    if (cards := values[_CARDS]) not in sets:
+        sets[cards] = tuple(json.loads(cards))
+    values[_CARDS] = sets[cards]
+    return SolveRow(*values)
+
+
+def _whole_lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    """Lines that end: the last one may still be written to."""
+    return (line for line in iter(lambda: file.readline(MAX_LINE), b"") if line.endswith(b"\n"))

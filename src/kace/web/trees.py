@@ -1,0 +1,206 @@
+"""A tree in a sidecar: one row a card, its places on the map, and its words for search."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from kace.retrieval.selector import estimate
+from kace.tree.card import TRUSTED, Card, Difficulty
+from kace.tree.store import TreeStore, open_tree
+from kace.tree.tree import Domain, EpistemicTree
+from kace.web.index import FileState, Sidecar, get_meta, set_meta
+from kace.web.page import NotHere, StillReading
+from kace.web.scale import lift_of
+
+BATCH = 2_000  # cards put in at a time
+HASHED = 5_000  # cards up to which the content hash is worked out
+ORDERS = {
+    "lift": "effect IS NULL, effect DESC, position",
+    "-lift": "effect IS NULL, effect, position",
+    "id": "position",
+    "-id": "position DESC",
+    "uses": "uses DESC, position",
+    "-uses": "uses, position",
+}
+"""Orders of a list of cards; those without a lift come last in an order by lift."""
+_SHOWN = "FILTER (WHERE status != 'deprecated')"
+_STATUSES = ("validated", "experimental", "deprecated")
+_FIGURES = (
+    "COUNT(*), "
+    + ", ".join(f"COUNT(*) FILTER (WHERE status = '{name}')" for name in _STATUSES)
+    + f", COALESCE(SUM(tokens) {_SHOWN}, 0), COUNT(effect) {_SHOWN}, AVG(effect) {_SHOWN}"
+)
+
+
+class Cell(NamedTuple):
+    """The figures of the cards of one place of the map, or of a whole tree."""
+
+    cards: int = 0
+    validated: int = 0
+    experimental: int = 0
+    deprecated: int = 0
+    tokens: int = 0  # estimated, of the cards that can be shown
+    measured: int = 0  # cards that can be shown and have a lift
+    lift: float | None = None  # the mean lift of those
+
+    @property
+    def shown(self) -> int:
+        """Cards that a solve may read."""
+        return self.cards - self.deprecated
+
+    @property
+    def statuses(self) -> list[tuple[str, int]]:
+        """How many cards of each status there are, from the best on."""
+        every = zip(_STATUSES, self[1:4], strict=True)
+        return [(name, count) for name, count in every if count]
+
+
+class TreeIndex(Sidecar):
+    """An opened tree: a directory with a history, or a file."""
+
+    schema = """
+        CREATE TABLE IF NOT EXISTS cards (
+            position INTEGER PRIMARY KEY, id TEXT UNIQUE, difficulty TEXT, status TEXT, effect REAL, low REAL,
+            high REAL, tokens INTEGER, uses INTEGER);
+        CREATE TABLE IF NOT EXISTS places (domain TEXT, difficulty TEXT, position INTEGER,
+            PRIMARY KEY (domain, difficulty, position)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS texts (position INTEGER PRIMARY KEY, json TEXT);
+        CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
+            id, header, body, content='', tokenize="unicode61 remove_diacritics 0");
+    """
+    tables = ("cards", "places", "texts")
+
+    def __init__(self, name: str, path: Path) -> None:
+        super().__init__("tree", path)
+        self.name = name
+        self._left: Iterator[tuple[int, Card]] | None = None
+
+    def stamp(self) -> object:
+        """The files' sizes and times."""
+        folder = self.source.is_dir()
+        paths = (self.source / "cards.jsonl", self.source / "journal.jsonl") if folder else (self.source,)
+        return [FileState.of(path) for path in paths]
+
+    def load(self) -> EpistemicTree:
+        """The tree itself, for what needs all of it, such as a diff."""
+        return TreeStore(self.source).load() if self.source.is_dir() else open_tree(self.source)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its cards."""
+        return FileState.of(self.source / "cards.jsonl" if self.source.is_dir() else self.source).size
+
+    def whole(self, *, wait: bool = False) -> TreeIndex:
+        """This tree once it is read; `StillReading` before that, and the error of a tree that cannot be read."""
+        if wait:
+            self.wait()
+        elif not self.glimpse():
+            raise StillReading(self.name)
+        if self.error is not None:
+            raise self.error
+        return self
+
+    def card(self, card_id: str) -> Card:
+        """A card; `NotHere` where the tree has none of that id."""
+        if found := self._cards("WHERE id = ?", card_id):
+            return found[0]
+        raise NotHere(f"the tree {self.name} has no card '{card_id[:64]}'", fix="search the tree for what it says")
+
+    def has(self, card_ids: Iterable[str]) -> frozenset[str]:
+        """Which of some ids are cards of the tree."""
+        sql = "SELECT id FROM cards WHERE id IN (SELECT value FROM json_each(?))"
+        return frozenset(row["id"] for row in self.rows(sql, json.dumps(list(card_ids))))
+
+    def at(self, positions: Iterable[int]) -> list[Card]:
+        """The cards at some positions, in that order."""
+        return self._cards("JOIN json_each(?) ON value = position ORDER BY key", json.dumps(list(positions)))
+
+    def listed(self, domain: str, difficulty: str, status: str, sort: str, limit: int, offset: int) -> list[Card]:
+        """Cards of a place of the map, of one status or of all."""
+        which = "JOIN places USING (position) WHERE domain = ? AND places.difficulty = ? AND ? IN ('', status)"
+        order = f"ORDER BY {ORDERS[sort]} LIMIT ? OFFSET ?"
+        return self._cards(f"{which} {order}", domain, difficulty, status, limit, offset)
+
+    def extremes(self, most: int) -> tuple[list[Card], list[Card]]:
+        """The cards of highest and of lowest lift; none is in both."""
+        most = min(most, self.telling()[0] // 2)
+        highest, lowest = (f"WHERE effect IS NOT NULL ORDER BY {ORDERS[sort]} LIMIT ?" for sort in ("lift", "-lift"))
+        return self._cards(highest, most), self._cards(lowest, most)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domains in the order of the tree."""
+        return tuple(Domain.model_validate_json(json.dumps(each)) for each in json.loads(self.meta("domains", "[]")))
+
+    def cells(self) -> dict[tuple[str, Difficulty], Cell]:
+        """Every place that has cards. A card of two domains lies in both."""
+        sql = f"SELECT domain, places.difficulty, {_FIGURES} FROM places JOIN cards USING (position) GROUP BY 1, 2"
+        found = self.kept("cells", lambda db: db.execute(sql).fetchall())
+        return {(domain, Difficulty(kind)): Cell(*figures) for domain, kind, *figures in found}
+
+    def total(self) -> Cell:
+        """All cards, each once."""
+        return self.kept("total", lambda db: Cell(*db.execute(f"SELECT {_FIGURES} FROM cards").fetchone()))
+
+    def telling(self) -> tuple[int, int, int]:
+        """Cards with a lift, those whose interval lies above zero, and those whose interval lies below."""
+        sql = "SELECT COUNT(effect), COUNT(*) FILTER (WHERE low > 0), COUNT(*) FILTER (WHERE high < 0) FROM cards"
+        return cast("tuple[int, int, int]", self.kept("telling", lambda db: tuple(db.execute(sql).fetchone())))
+
+    def _cards(self, rest: str, *values: object) -> list[Card]:
+        found = self.rows(f"SELECT texts.json FROM cards JOIN texts USING (position) {rest}", *values)
+        return [Card.model_validate_json(row["json"], context=TRUSTED) for row in found]
+
+    def step(self, db: sqlite3.Connection) -> bool:
+        """Read the tree, then put its cards in, some thousands at a time."""
+        stamp = json.dumps(self.stamp())
+        if self._left is None:
+            if get_meta(db, "stamp", "") == stamp:
+                return False
+            self.clear(db)
+            self._begin(db)
+        batch = list(islice(self._left or (), BATCH))
+        _put(db, batch)
+        if len(batch) == BATCH:
+            return True
+        self._left = None
+        set_meta(db, stamp=stamp)
+        return False
+
+    def _begin(self, db: sqlite3.Connection) -> None:
+        store = TreeStore(self.source) if self.source.is_dir() else None
+        tree = store.load() if store else self.load()
+        known = {"generation": store.generation, "frozen": store.frozen_hash} if store else {}
+        domains = json.dumps([domain.model_dump(mode="json") for domain in tree.domains])
+        set_meta(db, domains=domains, hash=tree.content_hash() if len(tree) <= HASHED else "", **known)
+        self._left = enumerate(tree)
+
+    def clear(self, db: sqlite3.Connection) -> None:
+        """Forget everything."""
+        super().clear(db)
+        db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+
+
+def fields_of(card: Card) -> tuple[str, str, str]:
+    """What search looks through, from what counts most on: the id, what says when to use the card, the body."""
+    header, _, body = card.payload.partition("\n\n")
+    return card.card_id, "\n".join((header, *card.routing_conditions)), body
+
+
+def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:
+    cards, places, texts, words = [], [], [], []
+    for at, card in batch:
+        kind, lift = card.difficulty_tag.value, lift_of(card) or (None, None, None)
+        cards.append((at, card.card_id, kind, card.status.value, *lift, estimate(card), card.provenance.n_uses))
+        places += [(domain, kind, at) for domain in card.domain_tags]
+        texts.append((at, card.model_dump_json()))
+        words.append((at, *fields_of(card)))
+    db.executemany(f"INSERT INTO cards VALUES ({', '.join('?' * 9)})", cards)
+    db.executemany("INSERT INTO places VALUES (?, ?, ?)", places)
+    db.executemany("INSERT INTO texts VALUES (?, ?)", texts)
+    db.executemany("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", words)

@@ -1,0 +1,266 @@
+"""A solve reads the block of its tier and domain and nothing else, and the trace says what it read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kace.answers.judge import Judge
+from kace.cli.terminal import audit_line
+from kace.config import PROFILES, RetrievalConfig, load_config
+from kace.datasets.starter import load_split
+from kace.errors import UsageError
+from kace.models.base import Reply, Request
+from kace.models.scripted import Scripted
+from kace.problem import Problem
+from kace.retrieval.retriever import EsPolicy, Retriever
+from kace.solver.ladder import Kit, climb
+from kace.solver.records import Solution
+from kace.solver.tiers import TierName
+from kace.tree.card import Card, Difficulty, Provenance, Status
+from kace.tree.card_text import Example
+from kace.tree.store import open_tree
+from kace.tree.tree import Domain, EpistemicTree
+
+SAMPLING = load_config(env={}).tier_sampling()
+ROOT = Path(__file__).resolve().parents[2]
+LOOP = asyncio.Runner()
+JUDGE = Judge()
+DOMAINS = [
+    Domain(name=name, description=f"Problems of {name}.", share=0.5, signals=(name,))
+    for name in ("counting", "geometry")
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_judge_for_the_module():
+    yield
+    LOOP.run(JUDGE.aclose())
+    LOOP.close()
+
+
+def card(
+    name: str, difficulty: Difficulty, *domains: str, status: Status = Status.VALIDATED, body: str = "Do."
+) -> Card:
+    return Card(
+        card_id=f"EXACT_{name}_CARD",
+        payload=f"Useful when:\n- {name.lower()} comes up\n\n{body}",
+        routing_conditions=(),
+        difficulty_tag=difficulty,
+        domain_tags=domains,
+        helpfulness_score=0.0,
+        provenance=Provenance(source="test", promotion_status=status),
+    )
+
+
+TREE = EpistemicTree.of(
+    DOMAINS,
+    [
+        card("MEDCOUNT", Difficulty.MEDIUM, "counting"),
+        card("HARDCOUNT", Difficulty.HARD, "counting"),
+        card("UNICOUNT", Difficulty.UNIVERSAL, "counting"),
+        card("MEDGEO", Difficulty.MEDIUM, "geometry"),
+        card("HARDGEO", Difficulty.HARD, "geometry"),
+        card("EVERYWHERE", Difficulty.UNIVERSAL, "universal"),
+        card("GONE", Difficulty.MEDIUM, "counting", status=Status.DEPRECATED),
+    ],
+)
+
+
+class Asked(Scripted):
+    """A solver with chosen answers that remembers what each tier was shown."""
+
+    def __init__(self, answers: Sequence[str | None], domain: str = "counting") -> None:
+        self.shown: dict[str, set[str]] = {"ES": set(), "MS": set(), "HS": set()}
+        self.classified = 0
+        order = iter(answers)
+
+        def script(request: Request) -> str:
+            if request.attempt.tier not in self.shown:
+                self.classified += 1
+                return domain
+            text = "".join(message.content for message in request.messages)
+            self.shown[request.attempt.tier] |= {c for c in TREE.cards if c in text}
+            answer = next(order)
+            return "none" if answer is None else f"\\boxed{{{answer}}}"
+
+        super().__init__(script)
+
+
+def reading(**settings: object) -> RetrievalConfig:
+    """Whole blocks as text, as the paper reads them, but for what is given."""
+    return RetrievalConfig.model_validate({**PROFILES["paper"]["retrieval"], **settings})
+
+
+def solve(model: Asked, tree: EpistemicTree = TREE, **settings: object) -> Solution:
+    kit = Kit(model, JUDGE, SAMPLING, source=Retriever(tree, model, reading(**settings)))
+    return LOOP.run(climb(Problem("How many ways to count geometry?", "1", "p1"), kit))
+
+
+DISTINCT = [str(n) for n in range(10)]
+
+
+def test_each_tier_reads_its_own_block():
+    model = Asked(DISTINCT)
+    solution = solve(model)
+    universal = {"EXACT_UNICOUNT_CARD", "EXACT_EVERYWHERE_CARD"}
+    assert model.shown["ES"] == set()
+    assert model.shown["MS"] == {"EXACT_MEDCOUNT_CARD", *universal}
+    assert model.shown["HS"] == {"EXACT_HARDCOUNT_CARD", *universal}
+    assert [recall.tier for recall in solution.recalls] == [TierName.MS, TierName.HS]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=10, max_size=10))
+def test_the_easy_tier_is_never_shown_a_card_on_any_path(answers):
+    model = Asked(answers)
+    solution = solve(model)
+    assert model.shown["ES"] == set()
+    assert len(solution.recalls) == len(solution.tiers) - 1
+
+
+def test_a_problem_that_leaves_at_once_is_never_classified():
+    model = Asked(["1", "1"])
+    assert solve(model).recalls == ()
+    assert model.classified == 0
+
+
+def test_the_domain_is_asked_once_and_again_only_to_refine():
+    model = Asked(DISTINCT)
+    solution = solve(model)
+    assert model.classified == 1
+    assert [recall.classifier_calls for recall in solution.recalls] == [1, 0]
+    refined = Asked(DISTINCT)
+    assert [recall.classifier_calls for recall in solve(refined, refine_domain=True).recalls] == [1, 1]
+    assert solution.real_calls == 10, "classifier calls are counted apart"
+
+
+def test_an_unknown_domain_reads_universal_cards_only():
+    model = Asked(DISTINCT, domain="cooking")
+    solution = solve(model)
+    assert model.shown["MS"] == model.shown["HS"] == {"EXACT_EVERYWHERE_CARD"}
+    assert solution.recalls[0].domains == ()
+
+
+def test_two_domains_read_both_branches():
+    model = Asked(DISTINCT, domain="mixed: counting, geometry")
+    solve(model)
+    assert {"EXACT_MEDCOUNT_CARD", "EXACT_MEDGEO_CARD"} <= model.shown["MS"]
+
+
+def test_a_block_over_its_budget_is_cut_and_the_cut_is_recorded():
+    model = Asked(DISTINCT)
+    solution = solve(model, max_card_tokens=45)
+    recall = solution.recalls[0]
+    assert 0 < len(recall.cards) < recall.eligible == 3
+    assert recall.tokens <= 45
+    assert recall.estimated
+    assert set(recall.cards) == model.shown["MS"]
+
+
+def test_the_audit_line_names_block_cards_and_tokens():
+    record = solve(Asked(DISTINCT))
+    line = audit_line(record)
+    assert "MS:counting 3 cards ~" in line
+    assert "HS:counting 3 cards ~" in line
+    assert record.recalls[0].cards == tuple(c.card_id for c in TREE.project(TierName.MS, ["counting"]))
+    kept = Solution.model_validate_json(record.model_dump_json())
+    assert kept.model_dump_json() == record.model_dump_json()
+
+
+def test_the_best_ranked_cards_of_the_block_are_read_and_no_more_than_wanted():
+    model = Asked(DISTINCT)
+    solution = solve(model, max_cards=1)
+    assert [len(recall.cards) for recall in solution.recalls] == [1, 1]
+    assert [recall.eligible for recall in solution.recalls] == [3, 3], "the block is what it was"
+
+
+def test_where_no_card_with_demonstrations_is_relevant_nothing_is_shown():
+    told = (Example("Ferries join nine islands.", "\\boxed{36}"),)
+    model = Asked(DISTINCT)
+    solution = solve(
+        model, EpistemicTree.of(DOMAINS, [card.illustrated(told) for card in TREE]), relevance_threshold=0.5
+    )
+    assert [recall.cards for recall in solution.recalls] == [(), ()]
+    assert model.shown["MS"] == model.shown["HS"] == set()
+
+
+def test_a_card_without_an_example_is_shown_however_little_it_says():
+    gated, free = Asked(DISTINCT), Asked(DISTINCT)
+    solve(gated, relevance_threshold=50.0)
+    solve(free)
+    assert gated.shown == free.shown
+    assert gated.shown["MS"]
+
+
+def test_words_route_a_problem_without_a_call():
+    model = Asked(DISTINCT, domain="counting")
+    problem_of_geometry = solve(model, router="words")
+    assert model.classified == 0
+    assert problem_of_geometry.recalls[0].domains == ("geometry",)
+    assert "EXACT_MEDGEO_CARD" in model.shown["MS"]
+
+
+@pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("A geometry class takes the ferry to some islands.", "counting"),
+        ("A geometry class takes the ferry.", "geometry"),
+    ],
+)
+def test_a_card_that_is_relevant_routes_a_problem_and_else_the_registry(text: str, home: str):
+    ferry = Card.model_validate(
+        {
+            **dict(card("FERRY", Difficulty.MEDIUM, "counting")),
+            "payload": "Useful when:\n- ferry between islands\n\nDo.",
+        }
+    )
+    model = Asked(())
+    config = reading(router="cards", relevance_threshold=2.0)
+    retriever = Retriever(EpistemicTree.of(DOMAINS, [*TREE, ferry]), model, config)
+    found = LOOP.run(retriever.retrieve(Problem(text), TierName.MS, (), ()))
+    assert found and found.record.domains == (home,)
+    assert model.classified == 0
+
+
+def test_cards_can_stand_right_before_the_problem():
+    seen: list[tuple[str, str]] = []
+
+    class Watched(Asked):
+        async def complete(self, request: Request) -> Reply:
+            if request.attempt.tier == "MS":
+                system, user = request.messages
+                seen.append((system.content, user.content))
+            return await super().complete(request)
+
+    solve(Watched(DISTINCT), placement="problem")
+    for system, user in seen:
+        assert "EXACT_MEDCOUNT_CARD" not in system
+        assert user.index("EXACT_MEDCOUNT_CARD") < user.index("How many ways")
+
+
+@pytest.mark.parametrize("threshold", [2.0, 3.0])
+@pytest.mark.parametrize("solver", ["0.5b", "1.5b"])
+def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: float):
+    tree = open_tree(ROOT / "experiments" / "starter" / f"test-{solver}" / "tree")
+    model = Asked(())
+    retriever = Retriever(tree, model, RetrievalConfig(relevance_threshold=threshold, es_policy="skip"))
+    skipped = 0
+    for problem in load_split("test"):
+        if LOOP.run(retriever.covers(problem)):
+            skipped += 1
+            found = LOOP.run(retriever.retrieve(problem, TierName.MS, (), ()))
+            assert found and found.record.cards, problem.text
+    assert skipped > 20
+    assert model.classified == 0
+
+
+def test_a_policy_beyond_the_locked_ladder_needs_a_gate():
+    retriever = Retriever(TREE, Asked(()), reading(es_policy="skip"))
+    with pytest.raises(UsageError, match="needs a relevance gate"):
+        EsPolicy(retriever)
