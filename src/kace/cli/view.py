@@ -52,6 +52,8 @@ def _serve(workspace: Workspace, host: str, port: int, token: str | None, *, bro
 
     from kace.web.server import Bind, listening, serve
 
+    sys.setswitchinterval(0.001)  # a page is drawn while large sources are still being read
+
     def ready(address: str) -> None:
         """Where it is, on standard output; and the browser, opened beside the server."""
         item = workspace.only()  # the page to begin with: that of the one thing that was opened, or the list

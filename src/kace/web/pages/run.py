@@ -17,6 +17,7 @@ from kace.evaluation.stats import wilson
 from kace.evaluation.tradeoff import Spot, front
 from kace.models.budget import Price
 from kace.solver.tiers import ExitPath
+from kace.web.index import LARGE
 from kace.web.later import KeptValue, Later
 from kace.web.page import HOME, Page, PageRequest, slice_of
 from kace.web.pages.compare import others, related_runs, tree_of
@@ -41,7 +42,10 @@ def run_page(request: PageRequest) -> Page:
     workspace, name = request.workspace, request.parts["run"]
     run, near = opened_runs(request)
     complete = run.glimpse()
-    metrics, fresh = metrics_so_far(run, patience=None if request.static else 0.25)
+    if complete or request.static or run.size <= LARGE:
+        metrics, fresh = metrics_so_far(run, patience=None if request.static else 0.25)
+    else:  # working them out would take the time that the first page needs
+        metrics, fresh = None, False
     chosen = chosen_solves(request, run)
     facts = run.kept("facts", _facts)
     values = {
