@@ -68,7 +68,7 @@ def pid_of(judge: Judge) -> int:
 
 def test_no_bomb_is_merged_and_good_answers_are_judged_beside_them() -> None:
     async def run() -> None:
-        async with Judge(workers=2, seconds=2) as judge:
+        async with Judge(workers=2, seconds=6) as judge:
             async with asyncio.TaskGroup() as group:
                 bombs = [group.create_task(compare(judge, *bomb)) for bomb in BOMBS]
                 good = [group.create_task(compare(judge, rf"\sin^2 t+{n}", rf"{n + 1}-\cos^2 t")) for n in range(8)]
