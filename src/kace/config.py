@@ -66,11 +66,6 @@ class RetrievalConfig(BaseModel):
     refine_domain: bool = False
     """Route again after a failed MS, with its attempts in view."""
 
-    @property
-    def threshold(self) -> float:
-        """The relevance threshold."""
-        return self.relevance_threshold
-
 
 PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = MappingProxyType(
     {

@@ -184,16 +184,6 @@ class GroupedCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-OLD_OPTIONS = {
-    "place_by": "router",
-    "cards_at": "placement",
-    "min_relevance": "relevance_threshold",
-    "rank_by": "ranking",
-    "direct": "es_policy",
-}
-"""What settings were called as options of version one."""
-
-
 def refuse_settings(command: Any, ctx: Any, args: Sequence[str]) -> None:
     """Raise for an option that is a setting, with the fix."""
     known = {flag for param in command.get_params(ctx) for flag in param.opts}
@@ -203,9 +193,10 @@ def refuse_settings(command: Any, ctx: Any, args: Sequence[str]) -> None:
             continue
         from kace.config import Config, RetrievalConfig
         from kace.learner.study import Settings
+        from kace.solver.manifest import OLD_SETTINGS
 
         name = flag.removeprefix("--").replace("-", "_")
-        name = OLD_OPTIONS.get(name, name)
+        name = {**OLD_SETTINGS, "direct": "es_policy"}.get(name, name)
         if any(name in kind.model_fields for kind in (Config, RetrievalConfig, Settings)):
             raise UsageError(f"{flag} is a setting, not an option here", fix=f"write --set {name}=VALUE")
 

@@ -48,15 +48,14 @@ class Retriever:
         *,
         seed: int = 0,
         router: Router | None = None,
-        selector: Selector | None = None,
     ) -> None:
         self.tree = tree
         self.config = config
-        self.gate = RelevanceGate(tree, config.threshold)
+        self.gate = RelevanceGate(tree, config.relevance_threshold)
         self.budget = Budget(config, model)
         self.router = router or open_router(config.router, tree, self.gate, model, seed)
         self.blocks = BlockSelector(tree, self.gate, self.budget)
-        self.selector = selector or self.blocks
+        self.selector: Selector = self.blocks
         self._routes: dict[str, Route] = {}
 
     async def retrieve(
@@ -151,7 +150,7 @@ class EsPolicy:
 
     def __init__(self, retriever: Retriever) -> None:
         policy = retriever.config.es_policy
-        if policy != "locked" and not retriever.config.threshold:
+        if policy != "locked" and not retriever.config.relevance_threshold:
             raise UsageError(
                 f"es_policy '{policy}' needs a relevance gate, and the threshold is 0",
                 fix="set relevance_threshold above 0",

@@ -50,7 +50,7 @@ PACE = frozenset({"timeout", "max_connections"})
 """How fast a run goes, not what it finds."""
 
 
-_OLD_NAMES = {
+OLD_SETTINGS = {
     "place_by": "router",
     "min_relevance": "relevance_threshold",
     "rank_by": "ranking",
@@ -59,6 +59,7 @@ _OLD_NAMES = {
     "max_card_tokens": "max_card_tokens",
     "refine_domain": "refine_domain",
 }
+"""What the retrieval settings were called in version one."""
 _OLD_READING = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"}
 """How every tree was read before there were settings for it."""
 
@@ -67,12 +68,12 @@ def modern_config(config: Mapping[str, object]) -> dict[str, object]:
     """The configuration of a manifest under today's names. Older runs had the retrieval settings among the others."""
     if "retrieval" in config:
         return dict(config)
-    found = {_OLD_NAMES[key]: value for key, value in config.items() if key in _OLD_NAMES}
+    found = {OLD_SETTINGS[key]: value for key, value in config.items() if key in OLD_SETTINGS}
     if found.get("placement") == "turns":
         found["placement"] = "demonstrations"
     if config.get("direct"):
         found["es_policy"] = "skip"
-    rest = {key: value for key, value in config.items() if key not in _OLD_NAMES and key != "direct"}
+    rest = {key: value for key, value in config.items() if key not in OLD_SETTINGS and key != "direct"}
     defaults = RetrievalConfig().model_dump(mode="json", exclude_none=True)
     return {**rest, "retrieval": {**defaults, **_OLD_READING, **found}}
 

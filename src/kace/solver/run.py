@@ -75,7 +75,7 @@ class Run:
         self.damage: list[Damage] = []
         self._done: dict[tuple[str, int], Place] = {}
         self._index()
-        self._told = {problem.id for problem in read_problems(folder)}
+        self._told = {problem.id for problem in read_problems(folder)} if texts else set()
         self._shared = calls is not None
         self.calls = CallStore(folder / "calls", [each / "calls" for each in reuse]) if calls is None else calls
 
