@@ -136,3 +136,17 @@ def test_data_writes_the_bundled_split_and_fresh_problems(kace, tmp_path: Path):
     again = kace("data", "starter", "--n", "300", "--seed", "7").stdout
     assert again == (tmp_path / "fresh.jsonl").read_text(encoding="utf-8")
     assert kace("data", "starter", "--split", "exam").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        (("solve", "2+2?", "--place-by", "words"), "--set router=VALUE"),
+        (("solve", "2+2?", "--timeout=5"), "--set timeout=VALUE"),
+        (("learn", "--refine", "0"), "--set refine=VALUE"),
+    ],
+)
+def test_a_setting_typed_as_an_option_is_refused_with_the_way_to_set_it(kace, arguments: tuple[str, ...], fix: str):
+    done = kace(*arguments)
+    assert done.returncode == 2
+    assert f"Fix: write {fix}" in done.stderr and done.stderr.count("\n") == 1
