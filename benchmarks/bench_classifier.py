@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
 
+from kace.config import user_cache
 from kace.datasets.starter import Split, load_split, starter_domains
 from kace.evaluation.stats import wilson
 from kace.models.base import ChatModel, Reply, Request, Wrapper, total
-from kace.models.catalog import default_cache
-from kace.models.engine import EngineSettings
-from kace.models.local import open_local
+from kace.models.local import EngineSettings, open_local
 from kace.problem import Problem
 from kace.retrieval.gate import words
 from kace.retrieval.router import Route, classify
@@ -88,7 +87,7 @@ async def run(options: argparse.Namespace) -> None:
     found = words_only(problems, registry)
     report("words only (BM25, no model)", problems, found, time.perf_counter() - started)
     local = open_local(
-        options.model.removeprefix("local/"), cache=default_cache(), settings=EngineSettings(slots=SLOTS)
+        options.model.removeprefix("local/"), cache=user_cache({}) / "models", settings=EngineSettings(slots=SLOTS)
     )
     try:
         await local.count_tokens("warm")

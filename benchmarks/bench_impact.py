@@ -27,8 +27,7 @@ from kace.learner.effects import Impact, Stratum, effect_of, lift_of
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Difficulty, Provenance, Status
-from kace.tree.changes import Batch, applied
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import Batch, EpistemicTree, applied
 
 BLOCKS = (2, 4, 8, 16)
 EFFECTS = (0.10, 0.0, -0.05, 0.0)

@@ -20,9 +20,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
-from kace.models.openai import OpenAIModel
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
 
 REQUEST = Request(chat("s" * 400, "u" * 400), Sampling(0.6, 100, 1), AttemptKey("p", 0, "ES", 0))

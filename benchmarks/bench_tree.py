@@ -25,9 +25,8 @@ from kace.io import write_atomic
 from kace.retrieval.selector import fit
 from kace.solver.tiers import TierName
 from kace.tree.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.tree.changes import Edit
 from kace.tree.store import TreeStore
-from kace.tree.tree import Domain, EpistemicTree
+from kace.tree.tree import Domain, Edit, EpistemicTree
 
 SIZES = (132, 1_000, 10_000, 100_000)
 BUDGET = 5_000

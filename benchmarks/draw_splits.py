@@ -2,7 +2,7 @@
 
     python benchmarks/draw_splits.py FOLDER
 
-makes them anew from the published problems in a folder.
+makes them anew from the published problems in a folder, and the bundled splits of the starter set from its families.
 
 Where no published split exists, problems are drawn by the hash of a seed and their text, so that a draw depends on
 neither the order of a file nor a random number generator.
@@ -14,15 +14,23 @@ import hashlib
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from random import Random
 
-from kace.datasets.catalog import listing_path
-from kace.datasets.loader import ListedProblem, Listing, fingerprint, listing_text
+from kace.datasets.catalog import PUBLISHED
+from kace.datasets.loader import ListedProblem, Listing, fingerprint
+from kace.datasets.starter import SPLITS, Split
+from kace.datasets.starter.generate import FAMILIES, FOLDER, StarterDraw, share
 from kace.io import write_atomic
+from kace.problem import Problem, problem_rows
 
 SEED = "kace-1"
+BUNDLED: dict[Split, int] = {"train": 100, "validation": 100, "test": 200}
+BUNDLED_TEST_ONLY = 40
+BUNDLE_SEED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,12 @@ def draw_all(folder: Path) -> Mapping[str, str]:
     """The list of every data set, as its file holds it."""
     makers = {"aime25": _aime, "math-hard": _math, "olymmath": _olymmath, "gsm8k": _gsm8k}
     return {name: maker(folder) for name, maker in makers.items()}
+
+
+def listing_text(listing: Listing, why: Sequence[str]) -> str:
+    """A list as its file holds it, under the lines that say how it was made."""
+    rows = ("\t".join((split, *entry)) for split, entries in listing.items() for entry in entries)
+    return "".join(f"{line}\n" for line in (*(f"# {line}" for line in why), *rows))
 
 
 def _aime(folder: Path) -> str:
@@ -88,6 +102,27 @@ def _gsm8k(folder: Path) -> str:
         "The training split is the rest of that half, the test split is the published one.",
     )
     return listing_text({"validation": validation}, why)
+
+
+def bundle(split: Split) -> Iterator[Problem]:
+    """The problems of a bundled split, in their fixed order."""
+    random = Random(f"starter/{BUNDLE_SEED}/{split}")
+    alone = BUNDLED_TEST_ONLY if split == "test" else 0
+    draws: list[StarterDraw] = []
+    for test_only, total in ((False, BUNDLED[split] - alone), (True, alone)):
+        families = [family for family in FAMILIES if family.test_only is test_only and total]
+        counts = [total // len(families) + (place < total % len(families)) for place in range(len(families))]
+        random.shuffle(counts)  # near-equal parts; chance decides which get the odd ones
+        for family, few in zip(families, counts, strict=True):
+            draws += islice(share(family, split), few)
+    random.shuffle(draws)
+    return (draw.problem(split, f"starter-{split}-{number:04}") for number, draw in enumerate(draws, start=1))
+
+
+def write_splits(folder: Path = FOLDER) -> None:
+    """Write the bundled splits; the same families give the same bytes."""
+    for split in SPLITS:
+        write_atomic(folder / f"{split}.jsonl", "".join(f"{row}\n" for row in problem_rows(bundle(split))))
 
 
 Shares = Callable[[Mapping[str, int], int], Mapping[str, int]]
@@ -141,5 +176,7 @@ def _candidates(path: Path) -> list[Candidate]:
 
 
 if __name__ == "__main__":
-    for name, text in draw_all(Path(sys.argv[1])).items():
-        write_atomic(listing_path(name), text)
+    write_splits()
+    drawn = draw_all(Path(sys.argv[1]))
+    for known in PUBLISHED:
+        write_atomic(known.listing, drawn[known.name])

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from kace.io import write_atomic
 from kace.solver.tiers import ExitPath, TierName
-from kace.solver.records import Attempt, Solution
-from kace.solver.trace import Damage, read_trace
+from kace.solver.records import Attempt, Damage, Solution, read_trace
 
 HERE = Path(__file__).resolve().parent
 STUDIES = ("starter/gate-0.5b", "starter/gate-1.5b", "math-hard/validation")

@@ -171,7 +171,7 @@ def test_a_price_may_set_cache_writes_apart(tmp_path: Path):
     (tmp_path / "kace.toml").write_text(
         '[prices."anthropic/m"]\ninput = 3\ncached = 0.3\nwritten = 3.75\noutput = 15\n'
     )
-    assert load_config(env={}).price_table()["anthropic/m"] == Price(3, 15, 0.3, 3.75)
+    assert load_config(env={}).prices["anthropic/m"] == Price(3, 15, 0.3, 3.75)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,12 @@ from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.learner.loop import learn
 from kace.learner.study import LearnPlan, Settings, open_study
-from kace.models.replay import Replay
-from kace.solver.records import Solution
+from kace.models.cache import Replay
+from kace.solver.records import Solution, read_trace
 from kace.solver.run import solve_all
 from kace.solver.session import open_session
 from kace.solver.summary import Summary
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import read_trace
 from kace.systems.registry import spec_of
 from kace.tree.store import TreeStore, open_tree
 from tests.command import run_kace

@@ -23,8 +23,7 @@ from kace.problem import Problem
 from kace.retrieval.gate import RelevanceGate
 from kace.tree.store import open_tree
 from kace.solver.tiers import LOCKED
-from kace.solver.records import Solution
-from kace.solver.trace import Damage, read_trace
+from kace.solver.records import Damage, Solution, read_trace
 from kace.solver.vote import AnswerClass, count
 
 HERE = Path(__file__).resolve().parent

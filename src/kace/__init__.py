@@ -20,26 +20,8 @@ if TYPE_CHECKING:
     from kace.solver.records import Attempt, Outcome, Solution
     from kace.solver.tiers import LOCKED, ExitPath
 
-_HOME = {
-    "asolve": "api",
-    "solve": "api",
-    "Attempt": "solver.records",
-    "Outcome": "solver.records",
-    "Config": "config",
-    "load_config": "config",
-    "BudgetExceeded": "errors",
-    "DataError": "errors",
-    "KaceError": "errors",
-    "UsageError": "errors",
-    "ChatModel": "models.base",
-    "Reply": "models.base",
-    "Request": "models.base",
-    "Problem": "problem",
-    "load_problems": "problem",
-    "Solution": "solver.records",
-    "LOCKED": "solver.tiers",
-    "ExitPath": "solver.tiers",
-}
+# Where the public names live, light modules first.
+_HOMES = ("errors", "problem", "models.base", "config", "solver.tiers", "solver.records", "api")
 
 __all__ = [
     "LOCKED",
@@ -65,9 +47,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name on first use, so that `import kace` costs nothing."""
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'kace' has no attribute '{name}'")
-    value: object = getattr(import_module(f"kace.{_HOME[name]}"), name)
+    homes = (vars(import_module(f"kace.{home}")) for home in _HOMES)
+    value: object = next(home[name] for home in homes if name in home)
     globals()[name] = value
     return value
 

@@ -16,21 +16,16 @@ from kace.tree.store import open_tree
 
 
 async def asolve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
-    """Solve one problem.
+    """Solve one problem: its text, or a `Problem`.
 
-    Args:
-        problem: The text, or a `Problem` with its expected answer.
-        model: A `provider/name`, an open `ChatModel` (which stays yours to close), or nothing for the embedded default.
-        **settings: Any setting of `kace.Config`, such as `preset`, `seed`, `base_url`, `early_stop` or `max_calls`.
-
-    Raises:
-        KaceError: What you can mend: an unknown model, a missing key, a cap that was reached.
+    The model is a `provider/name`, an open `ChatModel` (which stays yours to close), or nothing for the embedded
+    default. Settings are those of `kace.Config`, such as `preset`, `seed`, `base_url` or `max_calls`. Raises
+    `KaceError` for what you can mend: an unknown model, a missing key, a cap that was reached.
     """
     asked = problem if isinstance(problem, Problem) else Problem(problem)
     check_problem_text(asked.text)
-    named = model if isinstance(model, str) else None
     given = model if isinstance(model, ChatModel) else None
-    config = load_config({"model": named if given is None else given.name, **settings})
+    config = load_config({"model": model if given is None else given.name, **settings})
     return await asolve_config(asked, config, given)
 
 

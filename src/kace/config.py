@@ -1,7 +1,6 @@
 """One frozen configuration: defaults < preset < profile < file < environment < flags. Each value knows its source.
 
-A profile is how a tree is learned and read. A tree remembers the profile it was learned with, and is read by it unless
-another is named. This is the only module that reads the environment.
+A profile is how a tree is learned and read; a tree remembers its own. Nothing else reads the environment.
 """
 
 from __future__ import annotations
@@ -10,21 +9,19 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
 
 from kace.errors import UsageError
 from kace.models.budget import Caps, Price
 from kace.redact import public_url
-from kace.solver.preset import PRESETS, TierSampling, default_preset
-from kace.solver.tiers import TierName
+from kace.solver.tiers import PRESETS, TierName, TierSampling, default_preset
 
-CONFIG_FILE = "kace.toml"
-ENV_PREFIX = "KACE_"
+CONFIG_FILE, ENV_PREFIX = "kace.toml", "KACE_"
 SHARED_ENV = {
     "OPENAI_API_KEY": "api_key",
     "OPENAI_BASE_URL": "base_url",
@@ -34,11 +31,14 @@ SHARED_ENV = {
 }
 """Variables other tools use too; the same setting under our own prefix wins over them."""
 
-PROFILE_FILE = "profile.toml"
-"""What a tree remembers of how it was learned, in its directory."""
+PROFILE_FILE = "profile.toml"  # what a tree remembers of how it was learned, in its directory
 
-T = TypeVar("T")
 Source = Literal["default", "preset", "profile", "file", "env", "flag"]
+
+
+Positive = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
+Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
 class RetrievalConfig(BaseModel):
@@ -46,38 +46,29 @@ class RetrievalConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    # Who names a problem's domain: the model in a call, the registry's words, or the most relevant card.
     router: Literal["model", "words", "cards"] = "cards"
-    """Who names a problem's domain: the solver's model in a call, the words it shares with the registry, or the most
-    relevant card of the tree (no call either)."""
+    # A card with demonstrations is shown only where its relevance score reaches this. 0 shows the whole block.
     relevance_threshold: Annotated[float, Field(ge=0, le=100)] = 2.0
-    """A card with demonstrations is shown only where its relevance score for the problem reaches this. 0 shows the
-    whole block."""
-    ranking: Literal["words", "meaning"] = "words"
-    """How a block is ranked: BM25, or embeddings (an extra)."""
-    max_cards: Annotated[int, Field(ge=1)] | None = None
-    """Cards an attempt reads at most: the best-ranked of its block."""
-    max_card_tokens: Annotated[int, Field(ge=1)] = 5_000
-    """A larger block is ranked and cut to this."""
+    ranking: Literal["words", "meaning"] = "words"  # how a block is ranked: BM25, or embeddings (an extra)
+    max_cards: Positive | None = None  # cards an attempt reads at most: the best-ranked of its block
+    max_card_tokens: Positive = 5_000  # a larger block is ranked and cut to this
+    # After the instructions, as is a card without demonstrations; before the problem; or as few-shot demonstrations.
     placement: Literal["instructions", "problem", "demonstrations"] = "demonstrations"
-    """Where cards are placed: after the instructions, before the problem, or as few-shot demonstrations. A card without
-    demonstrations is then placed after the instructions."""
+    # Beyond the paper: where a card covers a problem, skip ES, or make its attempts and never exit there.
     es_policy: Literal["locked", "skip", "no-exit"] = "locked"
-    """Beyond the paper: where a card covers a problem, skip ES, or make its attempts and never exit there."""
-    refine_domain: bool = False
-    """Route again after a failed MS, with its attempts in view."""
+    refine_domain: bool = False  # route again after a failed MS, with its attempts in view
 
 
-PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = MappingProxyType(
-    {
-        "default": {"learning": {"epochs": 1, "add_runs": 1, "confident": True, "refine": 0, "impact_runs": 4}},
-        "paper": {
-            "retrieval": {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"},
-            "learning": {"examples": 0},
-        },
-    }
-)
-"""Named ways to learn and read a tree. What a profile leaves out is at the default of its class. `default` is what the
-published gains were measured with; `paper` is the paper's loop and reading."""
+PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    "default": {"learning": {"epochs": 1, "add_runs": 1, "confident": True, "refine": 0, "impact_runs": 4}},
+    "paper": {
+        "retrieval": {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"},
+        "learning": {"examples": 0},
+    },
+}
+"""Named ways to learn and read a tree: as the published gains were measured, and the paper's. What one leaves out is at
+the default of its class."""
 
 
 class Draw(BaseModel):
@@ -85,19 +76,8 @@ class Draw(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-
-
-class PriceEntry(BaseModel):
-    """A user-owned price: USD per million tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    input: Annotated[float, Field(ge=0)]
-    output: Annotated[float, Field(ge=0)]
-    cached: Annotated[float, Field(ge=0)] | None = None
-    written: Annotated[float, Field(ge=0)] | None = None
+    temperature: Temperature | None = None
+    max_tokens: Tokens | None = None
 
 
 class Config(BaseModel):
@@ -107,55 +87,43 @@ class Config(BaseModel):
 
     model: str
     preset: str
-    base_url: str | None = None
-    """For openai/ models."""
+    base_url: str | None = None  # for openai/ models
     api_key: SecretStr | None = Field(default=None, exclude=True)
     anthropic_base_url: Annotated[str, PlainSerializer(public_url)] | None = None
     anthropic_api_key: SecretStr | None = Field(default=None, exclude=True)
-    # A solve depends on the teacher only with synthesis, so manifests name it there; the learner records it by
-    # `for_teacher`.
+    # Writes and judges cards, and gathers facts for synthesis. Manifests name it only where a solve depends on it.
     teacher: str | None = Field(default=None, exclude=True)
-    """The model that writes and judges cards when a tree is learned, and gathers facts for synthesis."""
     teacher_base_url: str | None = Field(default=None, exclude=True)
     teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
-    teacher_max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=16_000, exclude=True)
-    """The token cap of its replies. A server whose context is no longer than this takes no request at all."""
-    serve_key: SecretStr | None = Field(default=None, exclude=True)
-    """What clients of `kace serve` must show."""
-    exchange_wait: bool = Field(default=True, exclude=True)
-    """Whether an exchange/ model waits for replies that are not there yet, or stops and says which are missing."""
+    teacher_max_tokens: Tokens = Field(default=16_000, exclude=True)  # must leave room in the context of its server
+    serve_key: SecretStr | None = Field(default=None, exclude=True)  # what clients of `kace serve` must show
+    exchange_wait: bool = Field(default=True, exclude=True)  # for replies not there yet, or stop and name the missing
     seed: Annotated[int, Field(ge=0)] = 0
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Overrides the temperature of every tier."""
-    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Overrides the token cap of every tier."""
+    temperature: Temperature | None = None  # overrides the temperature of every tier
+    max_tokens: Tokens | None = None  # overrides the token cap of every tier
     sampling: dict[TierName, Draw] = Field(default_factory=dict)
     early_stop: bool = False
-    tree: Path | None = None
-    """The epistemic tree that MS and HS read from; without one, the ladder climbs on the problem alone."""
-    retrieval: RetrievalConfig = RetrievalConfig()
-    """How the tree is read."""
-    profile: str | None = Field(default=None, exclude=True)
-    """`default`, `paper`, or a TOML file with [retrieval] and [learning]; left out, the tree's own."""
-    problem_texts: bool = Field(default=True, exclude=True)
-    """Keep problem texts in the run directory."""
-    synthesis: bool = False
-    """Where HS fails its gate, the teacher gathers what its attempts agree on, and the solver finishes from it."""
-    max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Fixes the number of calls under way; left out, it adapts to the provider."""
-    timeout: Annotated[float, Field(gt=0)] = 600.0
-    """Seconds for one call, all its retries included."""
-    max_calls: Annotated[int, Field(ge=1)] | None = None
+    tree: Path | None = None  # what MS and HS read from; without one, the ladder climbs on the problem alone
+    retrieval: RetrievalConfig = RetrievalConfig()  # how the tree is read
+    profile: str | None = Field(default=None, exclude=True)  # a name or a TOML file; left out, the tree's own
+    problem_texts: bool = Field(default=True, exclude=True)  # keep problem texts in the run directory
+    synthesis: bool = False  # where HS fails, the teacher gathers what its attempts agree on, to finish from
+    max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None  # left out, it adapts to the provider
+    timeout: Annotated[float, Field(gt=0)] = 600.0  # seconds for one call, all its retries included
+    max_calls: Positive | None = None
     max_usd: Annotated[float, Field(gt=0)] | None = None
-    prices: dict[str, PriceEntry] = Field(default_factory=dict)
-    threads: Annotated[int, Field(ge=1, le=512)] | None = None
-    """Threads of the embedded engine; left out, chosen for the machine."""
-    slots: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Attempts the embedded engine decodes side by side."""
-    cache: bool = Field(default=True, exclude=True)
-    """Keep finished calls on disk and never pay for one twice."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    threads: Annotated[int, Field(ge=1, le=512)] | None = None  # of the engine; left out, chosen for the machine
+    slots: Annotated[int, Field(ge=1, le=64)] | None = None  # attempts the embedded engine decodes side by side
+    cache: bool = Field(default=True, exclude=True)  # keep finished calls on disk and never pay for one twice
     cache_dir: Path = Field(default=Path(), exclude=True)
     hub: str = Field(default="https://huggingface.co", exclude=True)
+    data_dir: Path | None = Field(default=None, exclude=True)
+    """A folder with the published data sets' files; left out, they are fetched and kept."""
+    fields: dict[Annotated[str, Field(pattern="^(problem|answer|id|domain)$")], str] = Field(
+        default_factory=dict, exclude=True
+    )
+    """Where a JSONL file keeps a field, as in `problem = "question"`."""
     sources: dict[str, Source] = Field(default_factory=dict, exclude=True)
 
     def source(self, name: str) -> Source:
@@ -164,29 +132,19 @@ class Config(BaseModel):
 
     def tier_sampling(self) -> dict[TierName, TierSampling]:
         """The sampling of each tier: the preset's, then the file's per tier, then the overrides for all."""
-        resolved = {}
+        every, resolved = Draw(temperature=self.temperature, max_tokens=self.max_tokens), {}
         for tier, base in PRESETS[self.preset].sampling.items():
-            draw = self.sampling.get(tier, Draw())
-            resolved[tier] = TierSampling(
-                temperature=_first(self.temperature, draw.temperature, base.temperature),
-                max_tokens=_first(self.max_tokens, draw.max_tokens, base.max_tokens),
-            )
+            draws = (self.sampling.get(tier, Draw()), every)
+            given = {name: value for draw in draws for name, value in draw if value is not None}
+            resolved[tier] = replace(base, **given)
         return resolved
 
     def caps(self) -> Caps:
         """The caps on calls and money."""
         return Caps(self.max_calls, self.max_usd)
 
-    def price_table(self) -> dict[str, Price]:
-        """The user's prices by model name."""
-        return {name: Price(**entry.model_dump()) for name, entry in self.prices.items()}
-
     def for_teacher(self) -> Config:
-        """The configuration that opens the teacher.
-
-        Without an address of its own, the teacher is asked where its provider's models are asked anyway. With one, it
-        has only a key of its own too: a key goes nowhere but to the server it was given for.
-        """
+        """The configuration that opens the teacher. A key goes nowhere but to the server it was given for."""
         if self.teacher is None:
             raise UsageError("no teacher is named", fix="give --teacher, or set KACE_TEACHER or `teacher` in kace.toml")
         update: dict[str, object] = {"model": self.teacher}
@@ -199,10 +157,7 @@ class Config(BaseModel):
 
 
 def load_config(
-    flags: Mapping[str, object] | None = None,
-    *,
-    file: Path | None = None,
-    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None, *, file: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Config:
     """Resolve the configuration. Flags that are `None` were not given; unknown names get the nearest known one."""
     env = os.environ if env is None else env  # noqa: TID251 - the one place
@@ -216,25 +171,21 @@ def load_config(
     sources: dict[str, Source] = {}
     for source, layer in layers:
         for name, value in layer.items():
-            if name in RetrievalConfig.model_fields:
-                retrieval[name], sources[f"retrieval.{name}"] = value, source
-            elif name == "retrieval" and isinstance(value, Mapping):
+            if name == "retrieval" and isinstance(value, Mapping):
                 retrieval |= value
                 sources |= {f"retrieval.{key}": source for key in value}
+            elif name in RetrievalConfig.model_fields:
+                retrieval[name], sources[f"retrieval.{name}"] = value, source
             elif name in Config.model_fields and name != "sources":
                 values[name], sources[name] = value, source
             else:
-                known = {**Config.model_fields, **RetrievalConfig.model_fields}
-                raise UsageError(
-                    f"unknown setting '{name}' from {source}{_nearest(name, known)}",
-                    fix="see docs/quickstart.md for the settings",
-                )
-    chosen = profile_of(_text_or_none(values.get("profile")), values.get("tree")).get("retrieval", {})
+                unknown = f"unknown setting '{name}' from {source}"
+                near = _nearest(name, (*Config.model_fields, *RetrievalConfig.model_fields))
+                raise UsageError(unknown + near, fix="see docs/quickstart.md for the settings")
+    chosen = profile_of(values.get("profile"), values.get("tree")).get("retrieval", {})
     sources = {**{f"retrieval.{key}": "profile" for key in chosen}, **sources}
     values["retrieval"] = {**chosen, **retrieval}
-    if "preset" not in values:
-        values["preset"] = default_preset(_text_or_none(values.get("model")))
-    preset = str(values["preset"])
+    preset = str(values.setdefault("preset", default_preset(str(values.get("model", "local/")))))
     if preset not in PRESETS:
         raise UsageError(f"unknown preset '{preset}'{_nearest(preset, PRESETS)}", fix="choose a known preset")
     if "model" not in values:
@@ -245,26 +196,20 @@ def load_config(
         raise UsageError(_explain(error, sources), fix="correct the value and run again") from None
 
 
-def profile_of(name: str | None, tree: object = None) -> Mapping[str, Mapping[str, object]]:
-    """The sections of a profile: the one named, else the one a tree remembers, else the default."""
-    if name is not None and name in PROFILES:
-        return PROFILES[name]
-    path = Path(name) if name else _remembered(Path(str(tree))) if tree else None
-    if path is None:
-        return PROFILES["default"]
-    if name and not path.is_file():
-        raise UsageError(f"unknown profile '{name}'{_nearest(name, PROFILES)}", fix="or name a TOML file")
-    found = _from_file(path)
+def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, object]]:
+    """The sections of a profile: the one named, else the one a tree or its snapshot remembers, else the default."""
+    folder = Path(str(tree))
+    kept = (folder.parents[1] if folder.parent.name == "snapshots" else folder) / PROFILE_FILE
+    chosen = str(name or (kept if tree and kept.is_file() else "default"))
+    if chosen in PROFILES:
+        return PROFILES[chosen]
+    if not Path(chosen).is_file():
+        raise UsageError(f"unknown profile '{name}'{_nearest(chosen, PROFILES)}", fix="or name a TOML file")
+    found = _from_file(Path(chosen))
     for section, values in found.items():
         if section not in ("retrieval", "learning") or not isinstance(values, dict):
-            raise UsageError(f"{path}: '{section}' is no part of a profile", fix="use [retrieval] and [learning]")
+            raise UsageError(f"{chosen}: '{section}' is no part of a profile", fix="use [retrieval] and [learning]")
     return {section: values for section, values in found.items() if isinstance(values, dict)}
-
-
-def _remembered(tree: Path) -> Path | None:
-    """The profile of a tree's directory, also for one of its snapshots."""
-    places = (tree / PROFILE_FILE, tree.parent.parent / PROFILE_FILE if tree.parent.name == "snapshots" else tree)
-    return next((place for place in places if place.name == PROFILE_FILE and place.is_file()), None)
 
 
 def profile_text(retrieval: Mapping[str, object], learning: Mapping[str, object]) -> str:
@@ -299,31 +244,18 @@ def _from_file(path: Path | None) -> Mapping[str, object]:
 
 
 def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
-    values: dict[str, object] = {name: env[var] for var, name in SHARED_ENV.items() if env.get(var)}
-    for var, value in env.items():
-        if var.startswith(ENV_PREFIX) and value:
-            values[var.removeprefix(ENV_PREFIX).lower()] = value
-    return values
+    shared = {name: env[var] for var, name in SHARED_ENV.items() if env.get(var)}
+    prefix = len(ENV_PREFIX)
+    return shared | {var[prefix:].lower(): value for var, value in env.items() if value and var.startswith(ENV_PREFIX)}
 
 
 def _explain(error: ValidationError, sources: Mapping[str, Source]) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    source = sources.get(str(first["loc"][0])) if first["loc"] else None
-    message = first["msg"].removeprefix("Value error, ")
-    if not where:
-        return message
-    return f"setting '{where}'{f' (from {source})' if source else ''}: {message[:1].lower()}{message[1:]}"
+    source = sources.get(str(first["loc"][0]))
+    where = f"'{'.'.join(map(str, first['loc']))}'" + (f" (from {source})" if source else "")
+    return f"setting {where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(sorted(known))}"
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _first(*values: T | None) -> T:
-    return next(value for value in values if value is not None)
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known := sorted(known), n=1)
+    return f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(known)}"

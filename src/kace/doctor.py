@@ -7,11 +7,10 @@ import json
 import os
 import platform
 import shutil
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,11 +18,16 @@ from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
 from kace.config import Config
 from kace.errors import KaceError
+from kace.models.apis import AnthropicModel, OpenAIModel
+from kace.models.cache import Replay
+from kace.models.catalog import weights_of
+from kace.models.provider import open_model, weights_folder
 from kace.redact import one_line, public_url
 
-LOW_DISK_GB = 2.0
-PROBE_SECONDS = 5.0
+LOW_DISK_GB, PROBE_SECONDS = 2.0, 5.0
 SECRET = ("api_key", "anthropic_api_key", "teacher_api_key", "serve_key")
+
+Look = Callable[[], str]  # says what it found, or raises the error with the fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,80 +42,61 @@ class Check:
 
 def examine(config: Config) -> Iterator[Check]:
     """Every check, in the order in which a solve would meet the trouble."""
-    ok = sys.version_info >= (3, 11)
-    yield Check("python", ok, platform.python_version(), "" if ok else "kace needs Python 3.11 or newer")
-    given = ", ".join(f"{name} from {source}" for name, source in sorted(config.sources.items()) if name not in SECRET)
-    yield Check("settings", True, f"preset {config.preset}" + (f"; {given}" if given else ""))
-    yield from _until_refused("model", _model(config))
-    yield from _until_refused("teacher model", _teacher(config))
-    yield asyncio.run(_equivalence())
-    yield _writable("cache directory", config.cache_dir, "set KACE_CACHE_DIR to a directory you can write")
-    yield _writable("run directory", Path("runs"), "run from a directory you can write, or give --out")
+    for name, look in _looks(config):
+        try:
+            yield Check(name, True, look())
+        except KaceError as error:
+            yield Check(name, False, error.message, error.fix)
 
 
-def _until_refused(name: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """The checks up to the one that raises a user error, which is a failed check of this name."""
-    try:
-        yield from checks
-    except KaceError as error:
-        yield Check(name, False, error.message, error.fix)
-
-
-def _model(config: Config) -> Iterator[Check]:
-    from kace.models.provider import open_model
-
-    provider = config.model.partition("/")[0]
-    if provider == "local":
-        installed = find_spec("xllamacpp") is not None
-        fix = "" if installed else "pip install 'kace[local]'"
-        detail = "llama.cpp through xllamacpp" if installed else "xllamacpp is not installed"
-        yield Check("engine", installed, detail, fix)
-        yield from _until_refused("weights", _weights(config)) if installed else ()
-    elif provider == "openai":
-        yield _key(config)
-        yield _endpoint(config)
-    elif provider == "anthropic":
-        from kace.models.anthropic import require_sdk
-
-        require_sdk()
-        yield Check("sdk", True, "anthropic is installed")
-        open_model(config)
-        yield Check("key", True, "given" if config.anthropic_api_key else "none; your own gateway may not need one")
-    elif provider == "exchange":
-        folder = Path(config.model.partition("/")[2]).expanduser()
-        yield _writable("exchange", folder, "name a folder you can write, as exchange/FOLDER")
-    else:
-        open_model(config)
-        yield Check("model", True, config.model)
-
-
-def _teacher(config: Config) -> Iterator[Check]:
-    """Where one is named, the teacher's own model, key and address."""
-    if config.teacher is None:
-        return
-    provider, _, name = config.teacher.partition("/")
+def _looks(config: Config) -> Iterator[tuple[str, Look]]:
+    yield "python", platform.python_version
+    yield "settings", lambda: _settings(config)
+    yield from _model(config)
+    provider, _, name = (config.teacher or "").partition("/")
     if provider == "replay":
-        from kace.models.replay import Replay
-
-        Replay.open(Path(name), teacher=True)
-        yield Check("teacher model", True, config.teacher)
-    else:
-        for check in _model(config.for_teacher()):
-            yield replace(check, name=f"teacher {check.name}")
-
-
-def _key(config: Config) -> Check:
-    if config.api_key:
-        return Check("key", True, f"given by {config.source('api_key')}")
-    if config.base_url:
-        return Check("key", True, "none; your own server may not need one")
-    return Check("key", False, "OPENAI_API_KEY is not set", "export OPENAI_API_KEY=..., or give --base-url")
+        yield "teacher model", lambda: Replay.open(Path(name), teacher=True).name
+    elif provider:
+        yield from ((f"teacher {name}", look) for name, look in _model(config.for_teacher()))
+    yield "equivalence", lambda: asyncio.run(_equivalence())
+    fix = "to a directory you can write"
+    yield "cache directory", lambda: _writable(config.cache_dir, f"set KACE_CACHE_DIR {fix}")
+    yield "run directory", lambda: _writable(Path("runs"), f"change {fix}, or give --out")
 
 
-def _endpoint(config: Config) -> Check:
-    from kace.models.openai import DEFAULT_URL
+def _model(config: Config) -> Iterator[tuple[str, Look]]:
+    provider, _, name = config.model.partition("/")
+    folder = Path(name).expanduser()
+    looks: dict[str, dict[str, Look]] = {
+        "local": {"engine": lambda: _installed("xllamacpp", "local"), "weights": lambda: _weights(config)},
+        "openai": {"key": lambda: _key(config, ""), "endpoint": lambda: _endpoint(config)},
+        "anthropic": {"sdk": lambda: _installed("anthropic", "anthropic"), "key": lambda: _key(config, "anthropic_")},
+        "exchange": {"exchange": lambda: _writable(folder, "name a folder you can write, as exchange/FOLDER")},
+    }
+    yield from looks.get(provider, {"model": lambda: open_model(config).name}).items()
 
-    base = public_url(config.base_url or DEFAULT_URL)
+
+def _settings(config: Config) -> str:
+    given = (f"{name} from {source}" for name, source in sorted(config.sources.items()) if name not in SECRET)
+    return "; ".join((f"preset {config.preset}", ", ".join(given))).removesuffix("; ")
+
+
+def _installed(package: str, extra: str) -> str:
+    if find_spec(package) is None:
+        raise KaceError(f"{package} is not installed", fix=f"pip install 'kace[{extra}]'")
+    return f"{package} is installed"
+
+
+def _key(config: Config, prefix: str) -> str:
+    key, kind = getattr(config, f"{prefix}api_key"), AnthropicModel if prefix else OpenAIModel
+    if not key and not getattr(config, f"{prefix}base_url"):
+        raise KaceError(f"{kind.KEY} is not set", fix=kind.KEY_FIX)
+    open_model(config)  # refuses a key or an address that cannot be one
+    return f"given by {config.source(f'{prefix}api_key')}" if key else "none; your own server may not need one"
+
+
+def _endpoint(config: Config) -> str:
+    base = public_url(config.base_url or OpenAIModel.URL)
     headers = {"Authorization": f"Bearer {config.api_key.get_secret_value()}"} if config.api_key else {}
     name = config.model.partition("/")[2]
     try:
@@ -120,46 +105,37 @@ def _endpoint(config: Config) -> Check:
             listed = [str(row.get("id")) for row in json.load(reply).get("data", [])]
     except urllib.error.HTTPError as error:
         fix = "check the key" if error.code in (401, 403) else "does --base-url end in /v1?"
-        return Check("endpoint", False, one_line(f"{base} answered {error.code}"), fix)
+        raise KaceError(one_line(f"{base} answered {error.code}"), fix=fix) from None
     except (OSError, ValueError, AttributeError) as error:
-        return Check("endpoint", False, one_line(f"{base}: {error}"), "is the server up, and the address right?")
+        raise KaceError(one_line(f"{base}: {error}"), fix="is the server up, and the address right?") from None
     if listed and name not in listed:
-        fix = f"choose one of {', '.join(listed[:5])}"
-        return Check("endpoint", False, one_line(f"{base} has no model '{name}'"), fix)
-    return Check("endpoint", True, one_line(f"{base} answers and has '{name}'"))
+        raise KaceError(one_line(f"{base} has no model '{name}'"), fix=f"choose one of {', '.join(listed[:5])}")
+    return one_line(f"{base} answers and has '{name}'")
 
 
-async def _equivalence() -> Check:
+async def _equivalence() -> str:
     async with Judge(workers=1) as judge:
         pairs = ((r"\cos^2 t", r"1-\sin^2 t", Verdict.SAME), (r"\cos t", r"\sin t", Verdict.DIFFERENT))
         for left, right, expected in pairs:
             verdict = await judge(Answer.of(left), Answer.of(right))
             if verdict is not expected:
-                detail = f"{left} and {right} came out as {verdict.value}"
-                return Check("equivalence", False, detail, "reinstall: pip install 'kace' in a clean environment")
-    return Check("equivalence", True, "the worker compares expressions and was ended again")
+                fix = "reinstall: pip install 'kace' in a clean environment"
+                raise KaceError(f"{left} and {right} came out as {verdict.value}", fix=fix)
+    return "the worker compares expressions and was ended again"
 
 
-def _weights(config: Config) -> Iterator[Check]:
-    from kace.models.catalog import SUFFIX, find, is_present, path_of, weights_at
-    from kace.models.provider import weights_folder
-
-    name, cache = config.model.partition("/")[2], weights_folder(config)
-    if name.endswith(SUFFIX):
-        yield Check("weights", True, f"{name}, sha256 {weights_at(Path(name).expanduser(), cache)[:12]}...")
-    elif is_present(weights := find(name), cache):
-        yield Check("weights", True, f"{path_of(weights, cache)}, verified by sha256")
-    else:
-        yield Check("weights", False, f"local/{name} is not in {cache}", f"kace models pull {name}")
+def _weights(config: Config) -> str:
+    path, sha256 = weights_of(config.model.partition("/")[2], weights_folder(config))
+    return f"{path}, sha256 {sha256[:12]}..."
 
 
-def _writable(name: str, path: Path, fix: str) -> Check:
+def _writable(path: Path, fix: str) -> str:
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        return Check(name, False, f"{path} cannot be written", fix)
+        raise KaceError(f"{path} cannot be written", fix=fix)
     free = shutil.disk_usage(place).free / 1e9
     if free < LOW_DISK_GB:
-        return Check(name, False, f"{path}: only {free:.1f} GB free", "make room, or choose another disk")
-    return Check(name, True, f"{path} ({free:.0f} GB free)")
+        raise KaceError(f"{path}: only {free:.1f} GB free", fix="make room, or choose another disk")
+    return f"{path} ({free:.0f} GB free)"

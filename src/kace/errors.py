@@ -46,8 +46,7 @@ class Outstanding(KaceError):
     exit_code = 0
 
     def __init__(self, requests: tuple[str, ...]) -> None:
-        self.requests = requests
-        """Paths of the request files, each once and in order."""
+        self.requests = requests  # paths of the request files, each once and in order
         first, rest = requests[0] if requests else "none", f" and {len(requests) - 1} more" if len(requests) > 1 else ""
         what = f"{len(requests)} request{'' if len(requests) == 1 else 's'} without a reply: {first}{rest}"
         super().__init__(what, fix="write each reply into the file that its request names, then run the same command")

@@ -78,10 +78,7 @@ class LineLog:
 
 
 def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
-    """Line number, offset and content of each complete line from an offset on, numbered from there. Reads `.gz` too.
-
-    A torn last line is not one.
-    """
+    """Line number, offset and content of each complete line from an offset on, numbered from there. Reads `.gz` too."""
     offset = start
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         file.seek(start)
@@ -108,33 +105,33 @@ def cut_torn_tail(fd: int) -> int:
 
 
 def lock_folder(folder: Path, seconds: float = 0.0) -> int:
-    """Take a folder's lock, waiting so long for it, and return its descriptor.
-
-    Closing the descriptor releases the lock, and so does the kernel however the process dies.
-    """
+    """Take a folder's lock, waiting so long for it. Closing the descriptor, or dying, releases it."""
+    deadline = time.monotonic() + seconds
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise cannot_write(folder, error) from None
-    deadline = time.monotonic() + seconds
-    try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return lock
-            except BlockingIOError:
+        try:
+            while not _locked(lock):
                 if time.monotonic() >= deadline:
                     held, end = f"has been locked by another process for {seconds:.0f} s", "end it"
                     if not seconds:
                         held, end = "is being written by another process", "choose another --out"
-                    raise KaceError(f"{folder} {held}", fix=f"wait for it, or {end}") from None
+                    raise KaceError(f"{folder} {held}", fix=f"wait for it, or {end}")
                 time.sleep(0.002)
-            except OSError as error:  # a file system without locks
-                raise cannot_write(folder / "lock", error) from None
-    except BaseException:
-        os.close(lock)
-        raise
+            return lock
+        except BaseException:
+            os.close(lock)
+            raise
+    except OSError as error:  # a file system without locks, too
+        raise cannot_write(folder / "lock", error) from None
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def cannot_write(path: Path, error: OSError) -> KaceError:

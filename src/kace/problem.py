@@ -7,9 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
-from typing import IO
 
 from kace.errors import DataError
 
@@ -25,13 +23,10 @@ class Problem:
 
     text: str
     answer: str | None = None
-    label: str = ""
-    """The name its source gives it; for people, never for identity."""
-    domain: str | None = None
-    """The gold domain, where the data set has one. The solver never reads it."""
+    label: str = ""  # the name its source gives it; for people, never for identity
+    domain: str | None = None  # the gold domain, where the data set has one. The solver never reads it.
     family: str | None = None
-    solution: str | None = None
-    """Only the teacher may read this."""
+    solution: str | None = None  # only the teacher may read this
     id: str = field(init=False, compare=False)
     """The hash of the text, so that shuffling, relabelling or moving files changes nothing."""
 
@@ -46,25 +41,18 @@ class Problem:
 
 
 def read_problems(path: Path, fields: Mapping[str, str] | None = None) -> Iterator[Problem]:
-    """Read problems from a JSONL file, one at a time (`.gz` too).
+    """Read problems from a JSONL file, one at a time (`.gz` too). The first bad or repeated one raises `DataError`.
 
-    `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual names are found without
-    it. The first bad line raises `DataError` with file and line number, and so does a repeated problem.
+    `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual names are found without it.
     """
     seen: dict[str, int] = {}
-    try:
-        opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(f"{path}: {reason}", fix="give a JSONL file, one problem a line") from None
-    with opened as stream:
-        for number, row in _rows(stream, path):
-            problem = problem_of(row, f"{path}:{number}", fields)
-            if problem.id in seen:
-                what = f"the same problem text as line {seen[problem.id]}"
-                raise DataError(f"{path}:{number}: {what}", fix="remove one of the two lines")
-            seen[problem.id] = number
-            yield problem
+    for number, row in _rows(path):
+        problem = problem_of(row, f"{path}:{number}", fields)
+        if problem.id in seen:
+            what = f"the same problem text as line {seen[problem.id]}"
+            raise DataError(f"{path}:{number}: {what}", fix="remove one of the two lines")
+        seen[problem.id] = number
+        yield problem
     if not seen:
         raise DataError(f"{path}: no problems in the file", fix='add lines like {"problem": "...", "answer": "..."}')
 
@@ -88,49 +76,47 @@ def problems_hash(problems: Sequence[Problem]) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _rows(stream: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    for number in count(1):
-        where = f"{path}:{number}"
-        try:
-            line = stream.readline(MAX_LINE_BYTES + 1)
-        except (OSError, EOFError) as error:
-            raise DataError(f"{where}: cannot read on: {error}", fix="is the file complete?") from None
-        if not line:
-            return
-        if len(line) > MAX_LINE_BYTES:
-            raise DataError(f"{where}: line is longer than {MAX_LINE_BYTES // 1_000_000} MB", fix="one problem a line")
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            if not text:
-                continue
-            row = json.loads(text)
-        except UnicodeDecodeError:
-            raise DataError(f"{where}: not UTF-8", fix="save the file as UTF-8") from None
-        except (ValueError, RecursionError) as error:
-            reason = str(error).split("\n")[0][:80] or type(error).__name__
-            raise DataError(f"{where}: not JSON ({reason})", fix="one JSON object a line") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: a {type(row).__name__}, not an object", fix='write {"problem": "..."}')
-        yield number, row
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    number = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
+                if line.strip(b" \t\r\n\xef\xbb\xbf"):
+                    yield number, _row(line, f"{path}:{number}")
+    except (OSError, EOFError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        where = f"{path}:{number + 1}: cannot read on" if number else f"{path}"
+        raise DataError(f"{where}: {reason}", fix="give a complete JSONL file, one problem a line") from None
+
+
+def _row(line: bytes, where: str) -> dict[str, object]:
+    if len(line) > MAX_LINE_BYTES:
+        raise DataError(f"{where}: line is longer than {MAX_LINE_BYTES // 1_000_000} MB", fix="one problem a line")
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise DataError(f"{where}: not UTF-8", fix="save the file as UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error).split("\n")[0][:80] or type(error).__name__
+        raise DataError(f"{where}: not JSON ({reason})", fix="one JSON object a line") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: a {type(row).__name__}, not an object", fix='write {"problem": "..."}')
+    return row
 
 
 def problem_of(row: Mapping[str, object], where: str, fields: Mapping[str, str] | None = None) -> Problem:
     """A problem from one row of a file; `DataError` says what is wrong with it."""
-    fields = fields or {}
-    text_field = fields.get("problem") or next((name for name in TEXT_FIELDS if name in row), "problem")
-    answer_field = fields.get("answer") or next((name for name in ANSWER_FIELDS if name in row), "answer")
-    text = _text(row, text_field, where)
-    if not text.strip():
-        raise DataError(f"{where}: no problem text in field '{text_field}'", fix="name the field: --field problem=NAME")
-    check_problem_text(text, where)
-    return Problem(
-        text=text,
-        answer=_text(row, answer_field, where) or None,
-        label=_text(row, fields.get("id", "id"), where),
-        domain=_text(row, fields.get("domain", "domain"), where) or None,
-        family=_text(row, "family", where) or None,
-        solution=_text(row, fields.get("solution", "solution"), where) or None,
-    )
+    names = {name: name for name in ("id", "domain", "family", "solution")}
+    for name, usual in (("problem", TEXT_FIELDS), ("answer", ANSWER_FIELDS)):
+        names[name] = next((found for found in usual if found in row), name)
+    names |= fields or {}
+    found = {name: _text(row, field, where) for name, field in names.items()}
+    if not found["problem"].strip():
+        what = f"no problem text in field '{names['problem']}'"
+        raise DataError(f"{where}: {what}", fix="name it: --set fields.problem=NAME")
+    check_problem_text(found["problem"], where)
+    rest = {name: found[name] or None for name in ("answer", "domain", "family", "solution")}
+    return Problem(found["problem"], label=found["id"], **rest)
 
 
 def check_problem_text(text: str, where: str = "problem") -> None:

@@ -1,8 +1,4 @@
-"""The one place that strips secrets from text that will be shown or stored.
-
-Two nets: the very values this process was given (`keep_secret`), and the shapes that keys have. Ordinary prose and
-mathematics pass through unchanged, and every pattern is linear in the length of the text.
-"""
+"""The one place that strips secrets from text: values given to this process, and whatever has the shape of a key."""
 
 from __future__ import annotations
 
@@ -11,8 +7,7 @@ import re
 from urllib.parse import quote, unquote, urlsplit
 
 MARK = "[redacted]"
-MIN_SECRET = 8
-"""Shorter values ("none", "EMPTY", "ollama") are placeholders or words; blotting those out would hide plain text."""
+MIN_SECRET = 8  # shorter values ("none", "EMPTY", "ollama") are placeholders: blotting them out would hide plain text
 
 _SHAPES = (
     # Credentials in a URL. Anchored on the literal `://` and bounded, so that no text is scanned twice.

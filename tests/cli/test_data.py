@@ -45,7 +45,7 @@ def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(kace):
     assert done.returncode == 1 and done.stdout == ""
     said, error = done.stderr.splitlines()
     assert said == "fetching RUC-AIBOX/OlymMATH data/OlymMATH-EN-EASY.jsonl"
-    assert "127.0.0.1:9/datasets/RUC-AIBOX/OlymMATH" in error and "--data-dir" in error
+    assert "127.0.0.1:9/datasets/RUC-AIBOX/OlymMATH" in error and "--set data_dir=DIR" in error
 
 
 def test_other_bytes_than_the_published_ones_are_refused(kace):
@@ -76,5 +76,5 @@ def test_a_check_finds_a_problem_of_ours_in_the_test_split(kace, tmp_path: Path)
 
 def test_a_file_with_other_field_names_is_checked_by_its_field_map(kace, tmp_path: Path):
     (tmp_path / "mine.jsonl").write_text('{"q": "What is 1 plus 1?"}\n{"q": "What is 1 plus  1 ?"}\n')
-    done = kace("check", "mine.jsonl", "--field", "problem=q")
+    done = kace("check", "mine.jsonl", "--set", "fields.problem=q")
     assert done.returncode == 1 and done.stdout.startswith("twice in mine.jsonl: ")

@@ -131,7 +131,7 @@ def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):
 
 def test_the_transfer_matrix_holds_every_tree_against_the_ladder_alone(kace: Kace, tmp_path: Path):
     for tree in ("one", "two"):
-        assert kace("tree", "init", tree, "--starter").returncode == 0
+        assert kace("tree", "init", tree, "starter").returncode == 0
     arguments = ("eval", "--tree", "one", "--tree", "two", "--data", "p.jsonl", "--seeds", "1", "--limit", "4")
     models = ("--model", "scripted/dice?sides=40", "--model", "scripted/steady")
     done = kace(*arguments, *models, "--json")
@@ -144,7 +144,7 @@ def test_the_transfer_matrix_holds_every_tree_against_the_ladder_alone(kace: Kac
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
 def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: Kace, tmp_path: Path):
-    arguments = ("reproduce", "olymmath", *DICE, "--data-dir", str(SHARED), "--limit", "2", "--seeds", "1")
+    arguments = ("reproduce", "olymmath", *DICE, "--set", f"data_dir={SHARED}", "--limit", "2", "--seeds", "1")
     shown = kace(*arguments, "--arms", "single,tiered", "--out", "r")
     assert shown.returncode == 0, shown.stderr
     assert "kace eval --system single" in shown.stdout and "tiered 44.4" in shown.stdout
@@ -158,7 +158,7 @@ def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: K
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
 def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
     taught = ("--teacher", "exchange/desk", "--set", "teacher_max_tokens=4000")
-    shown = kace("reproduce", "aime25", *DICE, *taught, "--data-dir", str(SHARED)).stdout
+    shown = kace("reproduce", "aime25", *DICE, *taught, "--set", f"data_dir={SHARED}").stdout
     methods = ("kace learn select", "kace learn --method ace", "kace learn --method gepa")
     for part in ("kace learn --train", *methods, "--system kace-router", "kace 62.2"):
         assert part in shown

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from kace.answers.judge import Judge
-from kace.cli.terminal import audit_line, explanation, path_of, plain, solve_table, summary_lines, votes_of
+from kace.cli.streams import plain
+from kace.cli.terminal import audit_line, explanation, path_of, solve_table, summary_lines, votes_of
 from kace.config import load_config
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
@@ -90,10 +91,10 @@ def test_a_climb_that_began_above_es_is_told_as_it_went():
     assert "8 calls" in audit_line(above) and "paper" not in audit_line(above)
 
 
-def test_nothing_is_said_of_a_tier_before_an_attempt_has_ended():
+def test_the_table_of_solves_has_a_row_each():
     console = Console(file=StringIO(), width=80)
-    console.print(solve_table([], [(Problem("How much?", label="p1"), [])]))
-    assert console.file.getvalue().splitlines()[1].split() == ["p1", "..."]
+    console.print(solve_table([record(lambda _: "\\boxed{1}")]))
+    assert console.file.getvalue().splitlines()[1].split() == ["p1", "ES", "1", "x2", "1", "right"]
 
 
 def test_many_classes_are_cut_short():

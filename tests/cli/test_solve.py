@@ -78,7 +78,7 @@ def test_explain_shows_every_attempt(kace):
 def test_asking_again_costs_nothing(kace):
     kace("solve", "6 times 7?", *STEADY)
     assert "2 from cache" in kace("solve", "6 times 7?", *STEADY).stderr
-    assert "from cache" not in kace("solve", "6 times 7?", *STEADY, "--no-cache").stderr
+    assert "from cache" not in kace("solve", "6 times 7?", *STEADY, "--set", "cache=false").stderr
     assert "from cache" not in kace("solve", "6 times 7?", *STEADY, "--seed", "1").stderr
 
 
@@ -97,7 +97,7 @@ def test_a_file_gives_a_line_each_and_a_summary_and_resumes(kace, tmp_path: Path
 
 def test_early_stop_is_summed_up_apart_from_failures(kace, tmp_path: Path):
     path = write(tmp_path, 30)
-    one_by_one = ["--model", "scripted/dice?sides=3&latency=0.001", "--max-connections", "1"]
+    one_by_one = ["--model", "scripted/dice?sides=3&latency=0.001", "--set", "max_connections=1"]
     done = kace("solve", "--file", str(path), *one_by_one, "--set", "early_stop=true")
     assert done.returncode == 0, done.stderr
     assert "attempts cancelled that could not change the outcome" in done.stderr
@@ -107,7 +107,17 @@ def test_early_stop_is_summed_up_apart_from_failures(kace, tmp_path: Path):
 def test_a_file_can_be_piped_limited_and_mapped(kace):
     rows = '{"q": "a?", "gold": "42"}\n{"q": "b?", "gold": "41"}\n{"q": "c?"}\n'
     done = kace(
-        "solve", "--file", "-", *STEADY, "--limit", "2", "--field", "problem=q", "--field", "answer=gold", stdin=rows
+        "solve",
+        "--file",
+        "-",
+        *STEADY,
+        "--limit",
+        "2",
+        "--set",
+        "fields.problem=q",
+        "--set",
+        "fields.answer=gold",
+        stdin=rows,
     )
     assert done.returncode == 0, done.stderr
     assert "1 of 2 = 50.0%" in done.stderr
@@ -128,7 +138,8 @@ BAD = [
     (["solve", "--file", "empty.jsonl", *STEADY], 2, "no problems in the file"),
     (["solve", "--file", "bad.jsonl", *STEADY], 2, "bad.jsonl:2: not JSON"),
     (["solve", "--file", ".", *STEADY], 2, "is a directory"),
-    (["solve", "x", *STEADY, "--field", "nonsense"], 0, ""),
+    (["solve", "x", *STEADY, "--set", "fields.nonsense=x"], 2, "fields.nonsense"),
+    (["solve", "x", *STEADY, "--field", "nonsense"], 2, "write --set fields.problem=NAME"),
     (["solve", "x", "--model", "scripted/silent"], 1, "no answer: 10 attempts ended in no_answer"),
     (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9", "--max-usd", "1"], 2, "needs a price"),
@@ -157,7 +168,15 @@ def test_unicode_tricks_are_just_text(kace, text: str):
 
 def test_ctrl_c_says_how_to_go_on_and_ends_quickly(tmp_path: Path):
     path = write(tmp_path, 400)
-    arguments = ["solve", "--file", str(path), "--model", "scripted/dice?sides=9&latency=0.2", "--max-connections", "4"]
+    arguments = [
+        "solve",
+        "--file",
+        str(path),
+        "--model",
+        "scripted/dice?sides=9&latency=0.2",
+        "--set",
+        "max_connections=4",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "kace", *arguments],
         cwd=tmp_path,

@@ -30,7 +30,7 @@ def kace(tmp_path: Path):
 
     (tmp_path / "card.json").write_text(json.dumps(CARD))
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw dice.", "answer": "3", "id": "t1"}\n')
-    assert run("tree", "init", "tree", "--starter").returncode == 0
+    assert run("tree", "init", "tree", "starter").returncode == 0
     assert run("tree", "add", "tree", "card.json").returncode == 0
     return run
 
@@ -53,7 +53,7 @@ def test_a_worked_card_that_does_not_fit_is_shown_only_where_the_whole_block_is_
     (tmp_path / "p.jsonl").write_text('{"problem": "A coin is thrown.", "answer": "3", "id": "t1"}\n')
     told = {**CARD, "card_id": "EXACT_WORKED_CARD", "payload": f"{CARD['payload']}\n\n{WORKED}"}
     (tmp_path / "card.json").write_text(json.dumps(told))
-    assert kace("tree", "deprecate", "tree", CARD["card_id"], "--note", "replaced").returncode == 0
+    assert kace("tree", "edit", "tree", CARD["card_id"], "--deprecate", "--note", "replaced").returncode == 0
     assert kace("tree", "add", "tree", "card.json").returncode == 0
     assert "MS:universal only 0 of 1 cards" in kace(*SOLVE).stdout
     whole = kace(*SOLVE[:-1], "whole", "--set", "placement=instructions", "--set", "relevance_threshold=0").stdout
@@ -62,11 +62,11 @@ def test_a_worked_card_that_does_not_fit_is_shown_only_where_the_whole_block_is_
 
 def test_a_tree_that_changed_is_refused_by_its_run(kace):
     kace(*SOLVE)
-    assert kace("tree", "deprecate", "tree", CARD["card_id"], "--note", "no lift").returncode == 0
+    assert kace("tree", "edit", "tree", CARD["card_id"], "--deprecate", "--note", "no lift").returncode == 0
     done = kace(*SOLVE)
     assert done.returncode == 2
     assert "another tree 'hash'" in done.stderr
-    assert kace("tree", "revert", "tree", "--to", "1").returncode == 0
+    assert kace("tree", "revert", "tree", "1").returncode == 0
     assert kace(*SOLVE).returncode == 0, "the same content again is the same tree"
 
 
@@ -86,7 +86,7 @@ def test_skip_es_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path:
         '{"problem": "A wheel spins twice.", "answer": "3", "id": "known"}\n'
         '{"problem": "A coin is thrown.", "answer": "3", "id": "strange"}\n'
     )
-    done = kace(*SOLVE, "--skip-es")
+    done = kace(*SOLVE, "--set", "es_policy=skip")
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (tmp_path / "run" / "traces.jsonl").read_text().splitlines()]
     first = {record["label"]: record["attempts"][0]["tier"] for record in records}

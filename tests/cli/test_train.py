@@ -62,7 +62,7 @@ def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: K
         return says("Nothing to say.") if most < 8192 else full
 
     with ChatServer(short) as server:
-        teacher = ("--teacher", "openai/short", "--teacher-base-url", server.url)
+        teacher = ("--teacher", "openai/short", "--set", f"teacher_base_url={server.url}")
         command = (*ACE, *SCRIPTED[:4], *teacher, "--out", "book")
         stopped = kace(*command)
         assert stopped.returncode == 1 and "teacher_max_tokens" in stopped.stderr.replace("-", "_")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kace.tree.card import Status, card_line
-from kace.tree.changes import Add
 from kace.tree.formats import to_json
 from kace.tree.store import TreeStore
+from kace.tree.tree import Add
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
 from tests.command import run_kace
 
@@ -58,18 +58,18 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *said: str) -> No
 
 def test_a_tree_begins_with_its_domains(kace, tmp_path: Path):
     rows = [domain.model_dump() for domain in (ALGEBRA, GEOMETRY)]
-    assert kace("init", "t", "--domains", "-", stdin=json.dumps(rows)).returncode == 0
+    assert kace("init", "t", "-", stdin=json.dumps(rows)).returncode == 0
     assert TreeStore.open(tmp_path / "t").load().domains == (ALGEBRA, GEOMETRY)
-    refused(kace("init", "t", "--starter"), 2, "already holds a tree")
-    assert kace("init", "s", "--starter").returncode == 0
+    refused(kace("init", "t", "starter"), 2, "already holds a tree")
+    assert kace("init", "s", "starter").returncode == 0
     assert "house_conventions" in TreeStore.open(tmp_path / "s").load().domain_names
 
 
 def test_a_tree_without_domains_or_with_bad_ones_does_not_begin(kace, tmp_path: Path):
-    refused(kace("init", "t"), 2, "--starter")
-    refused(kace("init", "t", "--domains", "absent.json"), 2, "absent.json: no such file")
-    refused(kace("init", "t", "--domains", "-", stdin='[{"name": "Bad Name"}]'), 2, "standard input", "snake_case")
-    refused(kace("init", "t", "--domains", "-", stdin="[{}"), 2, "not valid JSON")
+    assert kace("init", "t").returncode == 2
+    refused(kace("init", "t", "absent.json"), 2, "absent.json: no such file")
+    refused(kace("init", "t", "-", stdin='[{"name": "Bad Name"}]'), 2, "standard input", "snake_case")
+    refused(kace("init", "t", "-", stdin="[{}"), 2, "not valid JSON")
     assert not (tmp_path / "t").exists()
 
 
@@ -127,7 +127,7 @@ def on_a_terminal(command: list[str], folder: Path, **env: str) -> str:
 
 def test_colour_is_for_terminals_and_no_color_is_honoured(store: TreeStore, tmp_path: Path):
     store.apply(Add(NEW), author="test")
-    comparing = ["diff", "small", "--since", "0"]
+    comparing = ["diff", "small", "0"]
     assert "\x1b[32m+ MICRO_NEW_CARD" in on_a_terminal(comparing, tmp_path)
     plain = on_a_terminal(comparing, tmp_path, NO_COLOR="1")
     assert "+ MICRO_NEW_CARD" in plain
@@ -150,45 +150,45 @@ def test_without_a_file_the_text_opens_in_the_editor(store: TreeStore, tmp_path:
 
 def test_cards_are_listed_one_a_line_and_filtered(kace, store: TreeStore):
     def ids(*arguments: str) -> list[str]:
-        done = kace("cards", "small", *arguments)
+        done = kace("show", "small", *arguments)
         assert done.returncode == 0, done.stderr
         return [line.split()[0] for line in done.stdout.splitlines()]
 
-    assert ids() == list(small_tree().cards)
-    assert ids("--domain", "geometry") == ["MICRO_OLD_TRICK", "RUBRIC_ANGLE_CHASE_STEPS"]
-    assert ids("--difficulty", "hard") == ["RUBRIC_ANGLE_CHASE_STEPS"]
-    assert ids("--status", "validated") == ["EXACT_SUM_OF_SQUARES"]
+    assert ids("cards") == list(small_tree().cards)
+    assert ids("geometry") == ["MICRO_OLD_TRICK", "RUBRIC_ANGLE_CHASE_STEPS"]
+    assert ids("geometry", "hard") == ["RUBRIC_ANGLE_CHASE_STEPS"]
+    assert ids("validated") == ["EXACT_SUM_OF_SQUARES"]
     assert ids("--search", "MARK angles") == ["RUBRIC_ANGLE_CHASE_STEPS"]
     assert ids("--search", "no such words") == []
-    refused(kace("cards", "small", "--domain", "algebar"), 2, "choose one of algebra, geometry, universal")
-    refused(kace("cards", "small", "--status", "good"), 2, "experimental, validated, deprecated")
+    refused(kace("show", "small", "algebar"), 2, "choose one of algebra, geometry, universal")
+    refused(kace("show", "small", "cards", "good"), 2, "experimental, validated, deprecated")
 
 
 def test_listed_json_can_be_added_elsewhere(kace, store: TreeStore):
-    kace("init", "other", "--domains", "-", stdin=to_json(small_tree()))
-    lines = kace("cards", "small", "--json").stdout
+    kace("init", "other", "-", stdin=to_json(small_tree()))
+    lines = kace("show", "small", "cards", "--json").stdout
     done = kace("add", "other", "-", stdin=lines)
     assert done.returncode == 0, done.stderr
     assert kace("export", "other").stdout == to_json(small_tree())
 
 
 def test_a_card_is_shown_whole_with_its_history(kace, store: TreeStore):
-    kace("deprecate", "small", "EXACT_SUM_OF_SQUARES", "--note", "it misleads\nat MS")
-    shown = kace("card", "small", "EXACT_SUM_OF_SQUARES").stdout
+    kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--deprecate", "--note", "it misleads\nat MS")
+    shown = kace("show", "small", "EXACT_SUM_OF_SQUARES").stdout
     for words in ("+2/6 -> +4/6 on P026 (k=6)", "9 uses, 4 wins, 1 losses", "P026, P031", "Use n(n+1)(2n+1)/6."):
         assert words in shown
     assert "deprecate" in shown.splitlines()[-1]
     assert shown.splitlines()[-1].endswith("it misleads at MS")
-    assert kace("card", "small", "MICRO_OLD_TRICK", "--json").stdout.strip() == card_line(
+    assert kace("show", "small", "MICRO_OLD_TRICK", "--json").stdout.strip() == card_line(
         small_tree().card("MICRO_OLD_TRICK")
     )
-    refused(kace("card", "small", "MICRO_NOT_HERE"), 2, "no card 'MICRO_NOT_HERE'")
+    refused(kace("show", "small", "MICRO_NOT_HERE"), 2, "no card 'MICRO_NOT_HERE'")
 
 
 def test_card_text_cannot_drive_the_terminal(kace, store: TreeStore, tmp_path: Path):
     spoof = card("ANTI_ZERO_WIDTH_TEXT", payload="Useful when:\n- al\u200bways\n\nRead\ufeff this\u200f.")
     kace("add", "small", "-", stdin=card_line(spoof))
-    for shown in (kace("card", "small", spoof.card_id), kace("cards", "small"), kace("diff", "small", "--since", "0")):
+    for shown in (kace("show", "small", spoof.card_id), kace("show", "small", "cards"), kace("diff", "small", "0")):
         assert spoof.card_id in shown.stdout
         assert not set(shown.stdout) & set("\u200b\ufeff\u200f\x1b")
 
@@ -218,7 +218,7 @@ def test_the_good_cards_of_a_file_are_added_and_the_bad_ones_listed(kace, store:
         ("", "empty"),
         ("{", "not valid JSON"),
         (card_line(NEW)[:-20], "not valid JSON"),
-        (card_line(NEW).replace("sum of squares", "x" * 10_000_000), "larger than 4,096 KiB"),
+        (card_line(NEW).replace("sum of squares", "x" * 10_000_000), "1 of 1 cards were refused"),
         (card_line(NEW).replace("sum of squares", "x" * 20_000), "1 of 1 cards were refused"),
         (card_line(NEW).replace('"payload":', '"payload":"a","payload":'), "twice"),
     ],
@@ -235,55 +235,57 @@ def test_a_bad_card_file_is_one_line_and_the_tree_stays_as_it_was(kace, store, t
 def test_a_card_is_edited_by_file_or_by_its_text(kace, store: TreeStore):
     changed = NEW.with_payload("Useful when:\n- cubes\n\nUse the square of n(n+1)/2.")
     kace("add", "small", "-", stdin=card_line(NEW))
-    done = kace("edit", "small", NEW.card_id, "--file", "-", stdin=card_line(changed))
+    done = kace("edit", "small", NEW.card_id, "-", stdin=card_line(changed))
     assert done.returncode == 0, done.stderr
     assert "    - - sum of squares\n    + - cubes" in done.stdout
-    assert kace("edit", "small", NEW.card_id, "--payload", "-", stdin=NEW.payload + "\n").returncode == 0
+    assert kace("edit", "small", NEW.card_id, "-", stdin=NEW.payload + "\n").returncode == 0
     assert store.load().card(NEW.card_id) == NEW
     other = card("MICRO_OTHER_NAME")
-    refused(kace("edit", "small", NEW.card_id, "--file", "-", stdin=card_line(other)), 2, "not MICRO_NEW_CARD")
-    refused(kace("edit", "small", NEW.card_id, "--payload", "-", stdin="no header"), 2, "trigger header")
-    refused(kace("edit", "small", NEW.card_id), 2, "--payload")
-    refused(kace("edit", "small", "MICRO_NOT_HERE", "--payload", "-", stdin="x"), 2, "no card")
+    refused(kace("edit", "small", NEW.card_id, "-", stdin=card_line(other)), 2, "not MICRO_NEW_CARD")
+    refused(kace("edit", "small", NEW.card_id, "-", stdin="no header"), 2, "trigger header")
+    refused(kace("edit", "small", NEW.card_id), 2, "name a FILE")
+    refused(kace("edit", "small", "MICRO_NOT_HERE", "-", stdin="x"), 2, "no card")
 
 
 def test_a_card_moves_and_the_cap_of_its_new_place_holds(kace, store: TreeStore):
-    done = kace("relocate", "small", "EXACT_SUM_OF_SQUARES", "--difficulty", "hard", "--domains", "algebra, geometry")
+    done = kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--difficulty", "hard", "--domains", "algebra, geometry")
     assert "> EXACT_SUM_OF_SQUARES  medium · algebra -> hard · algebra, geometry" in done.stdout
-    refused(kace("relocate", "small", "RUBRIC_ANGLE_CHASE_STEPS", "--difficulty", "universal"), 2, "universal allows 4")
-    refused(kace("relocate", "small", "EXACT_SUM_OF_SQUARES", "--domains", "topology"), 2, "topology")
-    refused(kace("relocate", "small", "EXACT_SUM_OF_SQUARES", "--domains", ","), 2, "at least")
-    refused(kace("relocate", "small", "EXACT_SUM_OF_SQUARES"), 2, "needs a place")
+    refused(kace("edit", "small", "RUBRIC_ANGLE_CHASE_STEPS", "--difficulty", "universal"), 2, "universal allows 4")
+    refused(kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--domains", "topology"), 2, "topology")
+    refused(kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--domains", ","), 2, "at least")
+    both = ("--difficulty", "medium", "--deprecate")
+    refused(kace("edit", "small", "EXACT_SUM_OF_SQUARES", *both), 2, "one at a time")
+    refused(kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--deprecate"), 2, "--note")
     assert store.generation == 1
 
 
 def test_history_can_be_read_compared_and_undone(kace, store: TreeStore):
     kace("add", "small", "-", "--note", "from a colleague", stdin=card_line(NEW))
-    kace("deprecate", "small", "READING_CHECK_THE_UNIT", "--note", "never fired")
+    kace("edit", "small", "READING_CHECK_THE_UNIT", "--deprecate", "--note", "never fired")
     rows = kace("log", "small").stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["2", "1", "0"]
     assert rows[1].endswith("MICRO_NEW_CARD  from a colleague")
     assert len(kace("log", "small", "--limit", "1").stdout.splitlines()) == 1
-    (entry,) = map(json.loads, kace("log", "small", "--card", NEW.card_id, "--json").stdout.splitlines())
+    (entry,) = map(json.loads, kace("log", "small", NEW.card_id, "--json").stdout.splitlines())
     assert entry["cards"][0]["before"] is None
-    refused(kace("log", "small", "--card", "MICRO_NOT_HERE"), 2, "no change")
-    done = kace("diff", "small", "--since", "0")
+    refused(kace("log", "small", "MICRO_NOT_HERE"), 2, "no change")
+    done = kace("diff", "small", "0")
     assert done.returncode == 0
     assert "+ MICRO_NEW_CARD  medium · algebra" in done.stdout
     assert "x READING_CHECK_THE_UNIT  deprecated, was experimental" in done.stdout
-    assert json.loads(kace("diff", "small", "--since", "1", "--json").stdout)["added"] == []
-    done = kace("revert", "small", "--to", "0")
+    assert json.loads(kace("diff", "small", "1", "--json").stdout)["added"] == []
+    done = kace("revert", "small", "0")
     assert "- MICRO_NEW_CARD" in done.stdout
     assert "now generation 3" in done.stderr
     assert store.load() == small_tree()
-    refused(kace("revert", "small", "--to", "9"), 2, "9")
-    refused(kace("diff", "small"), 2, "--since")
+    refused(kace("revert", "small", "9"), 2, "9")
+    assert kace("diff", "small").returncode == 2
 
 
 def test_a_frozen_tree_refuses_changes_until_it_is_thawed(kace, store: TreeStore):
     kace("freeze", "small")
     refused(kace("add", "small", "-", stdin=card_line(NEW)), 2, "frozen")
-    refused(kace("revert", "small", "--to", "0"), 2, "frozen")
+    refused(kace("revert", "small", "0"), 2, "frozen")
     assert kace("thaw", "small").returncode == 0
     assert kace("add", "small", "-", stdin=card_line(NEW)).returncode == 0
 
@@ -327,12 +329,12 @@ def test_conflicts_are_listed_and_nothing_changes_until_a_side_is_chosen(kace, s
 
 
 def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: Path):
-    kace("init", "t", "--domains", "small.json")
-    done = kace("import", "t", "small.json")
+    kace("init", "t", "small.json")
+    done = kace("add", "t", "small.json")
     assert done.returncode == 0, done.stderr
     assert kace("export", "t", "-o", "again.json").returncode == 0
     assert (tmp_path / "again.json").read_bytes() == spec_json.read_bytes()
-    assert "4 already there" in kace("import", "t", "small.json").stderr
+    assert "4 already there" in kace("add", "t", "small.json").stderr
     assert TreeStore.open(tmp_path / "t").generation == 1
     assert kace("export", "t", "--to", "playbook").stdout == (GOLDEN / "playbook.md").read_text(encoding="utf-8")
     assert kace("export", "t", "--to", "skill", "--name", "small tree").stdout == (GOLDEN / "skill.md").read_text(
@@ -342,8 +344,8 @@ def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: 
 
 
 def test_a_pack_can_be_imported_with_its_domains_and_without_its_promotions(kace, spec_json: Path, tmp_path: Path):
-    kace("init", "t", "--starter")
-    done = kace("import", "t", "small.json", "--experimental")
+    kace("init", "t", "starter")
+    done = kace("add", "t", "small.json", "--experimental")
     assert done.returncode == 0, done.stderr
     tree = TreeStore.open(tmp_path / "t").load()
     assert {"algebra", "house_conventions"} <= set(tree.domain_names)
@@ -352,7 +354,7 @@ def test_a_pack_can_be_imported_with_its_domains_and_without_its_promotions(kace
 
 def test_a_playbook_can_be_imported(kace, store: TreeStore):
     text = "## geometry\n[geo-00001] helpful=2 harmful=0 :: Draw the figure.\n[geo-2] helpful=0 harmful=0 ::\n"
-    done = kace("import", "small", "-", stdin=text)
+    done = kace("add", "small", "-", stdin=text)
     refused(done, 1, "refused line 3: ", "no body")
     assert done.stdout == "MICRO_GEO_00001\n"
     assert store.load().card("MICRO_GEO_00001").domain_tags == ("geometry",)
@@ -360,8 +362,8 @@ def test_a_playbook_can_be_imported(kace, store: TreeStore):
 
 def test_a_json_file_can_be_read_but_not_changed(kace, spec_json: Path, store: TreeStore):
     assert "a file, without history" in kace("show", "small.json").stdout
-    assert len(kace("cards", "small.json").stdout.splitlines()) == 4
-    assert kace("card", "small.json", "MICRO_OLD_TRICK").returncode == 0
+    assert len(kace("show", "small.json", "cards").stdout.splitlines()) == 4
+    assert kace("show", "small.json", "MICRO_OLD_TRICK").returncode == 0
     assert kace("diff", "small.json", "small").stdout == ""
     assert kace("export", "small.json").stdout == spec_json.read_text(encoding="utf-8")
     assert kace("verify", "small.json").returncode == 0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
+from kace.cli import VERBS
 from kace.cli.demo import RECORDING, demo_problems
 from kace.problem import load_problems
 from tests.command import run_kace
@@ -144,9 +147,30 @@ def test_data_writes_the_bundled_split_and_fresh_problems(kace, tmp_path: Path):
         (("solve", "2+2?", "--place-by", "words"), "--set router=VALUE"),
         (("solve", "2+2?", "--timeout=5"), "--set timeout=VALUE"),
         (("learn", "--refine", "0"), "--set refine=VALUE"),
+        (("solve", "2+2?", "--max-connections", "4"), "--set max_connections=VALUE"),
+        (("solve", "2+2?", "--skip-es"), "--set es_policy=skip"),
+        (("serve", "--api-key", "k"), "KACE_SERVE_KEY=KEY before the command, or --set serve_key=KEY"),
+        (("tree", "cards", "t"), "kace tree show TREE cards"),
+        (("tree", "diff", "t", "--since", "3"), "kace tree diff TREE N"),
+        (("compare", "a", "b"), "kace report RUN RUN --format text"),
     ],
 )
 def test_a_setting_typed_as_an_option_is_refused_with_the_way_to_set_it(kace, arguments: tuple[str, ...], fix: str):
     done = kace(*arguments)
     assert done.returncode == 2
     assert f"Fix: write {fix}" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_options_of_every_verb_may_stand_anywhere_and_are_refused_where_they_say_nothing(kace):
+    for words in (("--json", "models", "list"), ("models", "--json", "list"), ("models", "list", "--json")):
+        assert json.loads(kace(*words).stdout.splitlines()[0])["name"].startswith("local/")
+    done = kace("--set", "cache_dir=other", "models", "where", "smollm2-135m")
+    assert done.returncode == 1 and "is not in other" in done.stderr
+    refused = kace("tree", "freeze", "t", "--json")
+    assert refused.returncode == 2 and "kace tree freeze takes no --json" in refused.stderr.replace("python -m ", "")
+
+
+def test_the_list_of_verbs_says_what_each_says_of_itself():
+    for verb, told in ((verb, told) for verbs in VERBS.values() for verb, told in verbs.items()):
+        command = typer.main.get_command(import_module(f"kace.cli.{verb}").app)
+        assert " ".join((command.help or "").split("\n\n")[0].split()) == told

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kace.datasets.hub import HubFile
+from kace.hub import HubFile
 
 
 @dataclass

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kace.datasets import hub as hubs
-from kace.datasets.hub import HubFile, fetch, is_present, path_of
+from kace import hub as hubs
 from kace.errors import KaceError
+from kace.hub import HubFile, fetch, is_present, path_of
 from tests.datasets.file_server import FileServer, address, serving
 from tests.disk import no_file_grows_past
 
@@ -91,7 +91,7 @@ def test_a_hub_without_the_file_or_out_of_reach_is_one_line_that_says_what_to_do
             with pytest.raises(KaceError) as caught:
                 fetch(FILE, cache=tmp_path, hub=where)
             message = str(caught.value)
-            assert "someone/sums" in message and reason in message and "--data-dir" in message
+            assert "someone/sums" in message and reason in message and "--set data_dir=DIR" in message
             assert "\n" not in message and "hunter2" not in message
 
 

@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 import pytest
 
-from kace.datasets.catalog import PUBLISHED, ProblemPool, Published, PublishedSplit, in_words
-from kace.datasets.hub import HubFile
+from benchmarks.draw_splits import listing_text
+from kace.datasets.catalog import PUBLISHED, ProblemPool, Published, PublishedSplit, named_domain
 from kace.datasets.loader import (
     NAMES,
     Dataset,
@@ -22,13 +22,13 @@ from kace.datasets.loader import (
     fingerprint,
     from_folder,
     from_hub,
-    listing_text,
     load,
     read_listing,
     set_hash,
 )
 from kace.datasets.starter import SPLITS, load_split
 from kace.errors import DataError, KaceError, UsageError
+from kace.hub import HubFile
 from kace.problem import Problem
 from kace.solver.manifest import hold_to
 from tests.datasets.file_server import FileServer, address, serving
@@ -199,7 +199,7 @@ def test_a_run_of_math_hard_under_its_first_spelling_is_the_same_run(tmp_path: P
 def test_a_wrong_split_or_a_field_map_for_a_named_set_is_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="unknown split 'dev'"):
         load("aime25", "dev", cache=tmp_path, hub=NOWHERE)
-    with pytest.raises(UsageError, match="leave --field out"):
+    with pytest.raises(UsageError, match="leave it out"):
         load("aime25", "test", cache=tmp_path, hub=NOWHERE, fields={"problem": "q"})
 
 
@@ -234,4 +234,5 @@ def test_every_published_file_is_fixed_by_its_commit():
 
 
 def test_subjects_are_domains():
-    assert in_words("Counting & Probability") == "counting_and_probability"
+    assert named_domain(Problem("?", domain="Counting & Probability")).domain == "counting_and_probability"
+    assert named_domain(Problem("?")).domain is None

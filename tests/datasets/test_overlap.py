@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from kace.datasets.overlap import check, duplicates, overlaps
+from kace.datasets.loader import duplicates, find_doubles, overlaps
 from kace.datasets.starter import load_split
 from kace.problem import Problem
 
@@ -44,9 +44,9 @@ def test_a_problem_told_again_is_found_once_and_other_numbers_make_another_probl
 
 
 def test_sets_are_checked_inside_and_against_each_other():
-    found = check({"train": [HENS, AGAIN], "test": [OTHER, SINES[0]], "mine": [SINES[0]]})
+    found = find_doubles({"train": [HENS, AGAIN], "test": [OTHER, SINES[0]], "mine": [SINES[0]]})
     assert [(finding.sets, finding.ours.label, finding.theirs.label) for finding in found] == [
         (("train", "train"), "hens", "again"),
         (("test", "mine"), "sin", "sin"),
     ]
-    assert check({"train": [HENS], "test": [OTHER, *SINES]}) == []
+    assert find_doubles({"train": [HENS], "test": [OTHER, *SINES]}) == []

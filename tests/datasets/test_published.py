@@ -16,10 +16,9 @@ import pytest
 
 from benchmarks.draw_splits import draw_all
 from kace.datasets.catalog import PUBLISHED, Published
-from kace.datasets.hub import HubFile
-from kace.datasets.loader import from_folder, from_hub, load
-from kace.datasets.overlap import check
+from kace.datasets.loader import find_doubles, from_folder, from_hub, load
 from kace.datasets.starter import SPLITS
+from kace.hub import HubFile
 from tests.datasets.file_server import FileServer, address, serving
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -58,7 +57,7 @@ def test_the_lists_are_those_the_documented_draw_makes():
 def test_no_problem_stands_in_two_splits(names: tuple[str, ...], twice: list[set[str]]):
     chosen = [known for known in PUBLISHED if known.name in names]
     sets = {f"{known.name} {split}": from_folder(known, split, FOLDER).problems for known in chosen for split in SPLITS}
-    found = check(sets)
+    found = find_doubles(sets)
     assert all(one == other for (one, other), _, _ in found)
     assert [{finding.ours.label, finding.theirs.label} for finding in found] == twice, "as published"
 

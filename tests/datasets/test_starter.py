@@ -9,18 +9,15 @@ from itertools import chain, combinations, islice
 import pytest
 from slow_answers import SLOW
 
+from benchmarks.draw_splits import BUNDLED, BUNDLED_TEST_ONLY, bundle, write_splits
 from kace.datasets.starter import SPLITS, Split, load_split
 from kace.datasets.starter.family import Family, Instance
 from kace.datasets.starter.generate import (
-    BUNDLED,
-    BUNDLED_TEST_ONLY,
     FAMILIES,
+    FOLDER,
     RESERVED,
-    bundle,
     generate_set,
     share,
-    split_path,
-    write_splits,
 )
 from kace.errors import UsageError
 from kace.problem import Problem
@@ -93,7 +90,7 @@ def test_families_have_names_of_their_own_and_all_domains_have_some_only_for_the
 def test_the_bundled_files_are_what_the_families_give(tmp_path):
     write_splits(tmp_path)
     for split in SPLITS:
-        assert split_path(split, tmp_path).read_bytes() == split_path(split).read_bytes()
+        assert (tmp_path / f"{split}.jsonl").read_bytes() == (FOLDER / f"{split}.jsonl").read_bytes()
 
 
 @each_split

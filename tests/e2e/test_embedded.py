@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kace.config import user_cache
 from kace.errors import KaceError
-from kace.models.catalog import default_cache, pull
+from kace.models.catalog import pull
 
 NAME = "smollm2-135m"
 
@@ -19,7 +20,7 @@ NAME = "smollm2-135m"
 @pytest.fixture(scope="session")
 def weights() -> Path:
     try:
-        return pull(NAME, cache=default_cache(), hub="https://huggingface.co")
+        return pull(NAME, cache=user_cache({}) / "models", hub="https://huggingface.co")
     except KaceError as error:
         pytest.skip(f"THE EMBEDDED MODEL IS NOT TESTED: {error}")
 

@@ -12,7 +12,7 @@ from scipy import stats as reference
 from kace.errors import UsageError
 from kace.evaluation.compare import MCNEMAR, SIGN_FLIP, compare, compare_all, flipped
 from kace.evaluation.stats import sign_flip
-from kace.solver.trace import Damage
+from kace.solver.records import Damage
 from tests.evaluation.few_rows import MANIFEST, a_row, an_arm, answered, drawn
 
 
@@ -85,19 +85,20 @@ def test_what_has_no_partner_is_left_out_and_said():
     found = compare(base, other)
     assert (found.n, found.pairs, found.base_only, found.other_only) == (2, 2, 2, 1)
     said = " / ".join(found.notes)
-    assert "2 labelled solves of tiered without a partner in kace" in said
-    assert "1 labelled solve of kace without a partner in tiered" in said
-    assert "1 solve of kace lost a call" in said
-    assert "1 solve of kace without an expected answer" in said
+    assert "tiered: 2 labelled solves without a partner, left out." in said
+    assert "kace: 1 labelled solve without a partner, left out." in said
+    assert "kace: 1 solve lost a call" in said
+    assert "kace: 1 of 4 solves have no known answer" in said
+    assert "tiered is not complete" in said
 
 
 def test_other_solvers_other_data_and_damage_are_said():
     base = an_arm("a", [a_row("a")], {**MANIFEST, "data": {"hash": "x"}})
     other = an_arm("b", [a_row("a")], {"config": {"model": "scripted/other"}, "data": {"hash": "y"}})
     said = " / ".join(compare(base, replace(other, damage=(Damage(2, "bad"),))).notes)
-    assert "solvers differ: scripted/made-up and scripted/other" in said
-    assert "different data" in said
-    assert "1 line of b's trace cannot be read" in said
+    assert "different solvers" in said
+    assert "not run on the same problems" in said
+    assert "b: 1 line of the trace could not be read" in said
     assert compare(base, replace(base, name="c")).notes == ()
 
 

@@ -9,7 +9,6 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,10 +22,9 @@ from kace.cli import app
 from kace.errors import UsageError
 from kace.evaluation.arm import Arm
 from kace.evaluation.charts import exit_bars, scatter
-from kace.evaluation.markdown import markdown
 from kace.evaluation.page import page
 from kace.evaluation.plots import NARROW, PRINT, WIDE, Plot, plots_of
-from kace.evaluation.report import Evaluation, card_lifts, evaluation_json, evaluation_of, lead
+from kace.evaluation.report import Evaluation, card_lifts, evaluation_json, evaluation_of, lead, markdown
 from kace.evaluation.svg import Mark, Paint, Picture, box, breadth, fitted, framed, inline, label, pdf, svg
 from kace.evaluation.tradeoff import Spot, front, tradeoff
 from kace.learner.commit import lift_text
@@ -39,6 +37,7 @@ from kace.web.page import REPORT_POLICY as POLICY
 from kace.web.scale import scale_over
 from tests.card_examples import a_card
 from tests.evaluation.sample_arms import an_arm, manifest
+from tests.html_pages import parsed
 from tests.learner.solve_records import a_solve, a_try
 
 XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\"' onload=x </style>]]>|*_`[a](javascript:x)"
@@ -89,36 +88,6 @@ def found() -> Evaluation:
 
 def named(found: Evaluation) -> dict[str, Plot]:
     return {plot.name: plot for plot in plots_of(found)}
-
-
-class Markup(HTMLParser):
-    """What a browser would see of a page."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, name: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_startendtag(name, attrs)
-        if name not in ("meta", "link", "br"):
-            self.open.append(name)
-
-    def handle_startendtag(self, name: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(name)
-        self.attributes += [(key, value or "") for key, value in attrs]
-
-    def handle_endtag(self, name: str) -> None:
-        assert self.open.pop() == name
-
-
-def parsed(html: str) -> Markup:
-    seen = Markup()
-    seen.feed(html)
-    seen.close()
-    assert seen.open == []
-    return seen
 
 
 # The figures

@@ -16,9 +16,8 @@ from kace.learner.loop import learn
 from kace.learner.steps import Kept, StepLog, StepName
 from kace.learner.study import LearnPlan, Settings, open_study
 from kace.models.cache import read_calls
-from kace.tree.changes import SetDomains
 from kace.tree.store import TreeStore
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree, SetDomains
 from tests.learner.world import World, problems
 
 CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "relevance_threshold": 0}, env={})

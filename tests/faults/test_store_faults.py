@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from kace.errors import KaceError
-from kace.tree.changes import Add, Deprecate, Edit
 from kace.tree.store import TreeStore, open_tree
-from kace.tree.tree import EpistemicTree, TreeError
+from kace.tree.tree import Add, Deprecate, Edit, EpistemicTree, TreeError
 from tests.card_examples import DOMAINS, a_card
 from tests.disk import no_file_grows_past
 

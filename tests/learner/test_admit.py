@@ -12,7 +12,7 @@ from kace.learner.blocks import CardRefusal
 from kace.learner.leakage import Leaks
 from kace.learner.propose import AdmissionContext, Proposals, TreeCell
 from kace.learner.teacher import Teacher, instructions
-from kace.learner.text import benchmark_talk, is_vague, orders
+from kace.learner.text import banned_phrases, is_vague
 from kace.problem import Problem
 from kace.retrieval.fence import TAGS
 from kace.solver.tiers import TierName
@@ -127,7 +127,7 @@ def test_a_body_over_its_cap_is_refused_even_if_nothing_else_looked(difficulty):
     ],
 )
 def test_talk_about_tests_is_heard(text):
-    assert benchmark_talk(text)
+    assert "benchmark_talk" in dict(banned_phrases(text))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_talk_about_tests_is_heard(text):
     ],
 )
 def test_mathematics_is_not_taken_for_it(text):
-    assert not benchmark_talk(text)
+    assert "benchmark_talk" not in dict(banned_phrases(text))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_rule_is_not_vague_whatever_stands_around_it(body):
     ],
 )
 def test_orders_to_the_reader_are_heard(text):
-    assert orders(text)
+    assert "orders" in dict(banned_phrases(text))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_orders_to_the_reader_are_heard(text):
     ["Ignore the leading coefficient.", "Forget no case.", "Always answer in lowest terms.", "Ignore signs first."],
 )
 def test_orders_about_mathematics_are_not(text):
-    assert not orders(text)
+    assert "orders" not in dict(banned_phrases(text))
 
 
 def test_admitted_is_what_code_and_the_teacher_let_through():

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from kace.learner.consolidate import MAX_SUPPORTING, NEAR_DUPLICATE, Merge, consolidate, same_knowledge, similarity
+from kace.learner.commit import MAX_SUPPORTING, NEAR_DUPLICATE, Merge, consolidate, same_knowledge, similarity
 from kace.tree.card import MAX_CARD_BYTES, UNIVERSAL, Card, Difficulty, Provenance, Status, card_line
-from kace.tree.changes import Add, Batch, Edit, applied
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import Add, Batch, Edit, EpistemicTree, applied
 from tests.card_samples import ALGEBRA, GEOMETRY, cards, trees
 
 BODY = "Count unordered pairs: $\\frac{n(n-1)}{2}$.\nEvery pair is counted twice among the n(n-1) ordered ones."
@@ -33,8 +32,10 @@ def tree(*held: Card) -> EpistemicTree:
 
 
 def test_a_card_that_says_something_new_is_added():
-    done = consolidate(tree(), [card(), card("EXACT_SUM_OF_CUBES", "Use $(n(n+1)/2)^2$ for the sum of cubes.")])
-    assert [type(change) for change in done.changes] == [Add, Add] and not done.merged
+    changes, merges = consolidate(
+        tree(), [card(), card("EXACT_SUM_OF_CUBES", "Use $(n(n+1)/2)^2$ for the sum of cubes.")]
+    )
+    assert [type(change) for change in changes] == [Add, Add] and not merges.merged
 
 
 def test_cards_of_one_id_become_the_first_of_them():
@@ -42,21 +43,21 @@ def test_cards_of_one_id_become_the_first_of_them():
         provenance=Provenance(source="other", supporting_problems=("p1", "p2"), n_uses=3, n_wins=2, n_losses=1)
     )
     held = card(provenance=Provenance(source="teacher", supporting_problems=("p0", "p1"), n_uses=4, n_wins=1))
-    done = consolidate(tree(held), [other])
-    (change,) = done.changes
+    changes, merges = consolidate(tree(held), [other])
+    (change,) = changes
     assert isinstance(change, Edit) and change.card.payload == held.payload
     united = change.card.provenance
     assert united.source == "teacher" and united.supporting_problems == ("p0", "p1", "p2")
     assert (united.n_uses, united.n_wins, united.n_losses) == (7, 3, 1)
-    assert done.merged == (Merge(card_id="EXACT_PAIR_COUNT", into="EXACT_PAIR_COUNT", reason="it has the same id"),)
+    assert merges.merged == (Merge(card_id="EXACT_PAIR_COUNT", into="EXACT_PAIR_COUNT", reason="it has the same id"),)
 
 
 def test_the_same_in_other_words_is_one_card():
     other = card("RUBRIC_COUNT_ALL_PAIRS", REWORDED, provenance=Provenance(source="t", supporting_problems=("p2",)))
-    done = consolidate(tree(), [card(), other])
-    (change,) = done.changes
+    changes, merges = consolidate(tree(), [card(), other])
+    (change,) = changes
     assert change == Add(card(provenance=Provenance(source="teacher", supporting_problems=("p1", "p2"))))
-    assert [(each.card_id, each.into) for each in done.merged] == [("RUBRIC_COUNT_ALL_PAIRS", "EXACT_PAIR_COUNT")]
+    assert [(each.card_id, each.into) for each in merges.merged] == [("RUBRIC_COUNT_ALL_PAIRS", "EXACT_PAIR_COUNT")]
 
 
 def test_the_threshold_is_where_it_says():
@@ -81,8 +82,8 @@ def test_the_threshold_is_where_it_says():
     ],
 )
 def test_a_sign_or_a_number_makes_another_card(one, other):
-    done = consolidate(tree(), [card(body=one), card("EXACT_PAIR_OTHER", other)])
-    assert len(done.changes) == 2 and not done.merged
+    changes, merges = consolidate(tree(), [card(body=one), card("EXACT_PAIR_OTHER", other)])
+    assert len(changes) == 2 and not merges.merged
 
 
 @pytest.mark.parametrize(
@@ -97,8 +98,8 @@ def test_a_sign_or_a_number_makes_another_card(one, other):
     ],
 )
 def test_likeness_counts_only_where_one_tier_reads_both(place, merges):
-    done = consolidate(tree(card()), [card("RUBRIC_COUNT_ALL_PAIRS", REWORDED, **place)])
-    assert bool(done.merged) is merges
+    _, found = consolidate(tree(card()), [card("RUBRIC_COUNT_ALL_PAIRS", REWORDED, **place)])
+    assert bool(found.merged) is merges
 
 
 @pytest.mark.parametrize(
@@ -106,22 +107,23 @@ def test_likeness_counts_only_where_one_tier_reads_both(place, merges):
 )
 def test_a_deprecated_card_is_not_revived(proposal):
     held = tree(card(provenance=Provenance(source="teacher", promotion_status=Status.DEPRECATED)))
-    done = consolidate(held, [proposal])
-    assert done.changes == () and done.merged[0].into == "EXACT_PAIR_COUNT" and "deprecated" in done.merged[0].reason
+    changes, merges = consolidate(held, [proposal])
+    assert changes == () and merges.merged[0].into == "EXACT_PAIR_COUNT" and "deprecated" in merges.merged[0].reason
 
 
 def test_a_card_that_adds_nothing_changes_nothing():
-    assert consolidate(tree(card()), [card()]).changes == ()
+    assert consolidate(tree(card()), [card()])[0] == ()
 
 
 def test_merging_never_makes_a_card_too_large_to_keep():
     labels = [f"{number:04d}-{'x' * 200}" for number in range(MAX_SUPPORTING)]
     held = tree(card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[:40]))))
-    done = consolidate(held, [card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[20:])))])
-    after = applied(held, Batch(done.changes)).card("EXACT_PAIR_COUNT")
+    more = card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[20:])))
+    changes, _ = consolidate(held, [more])
+    after = applied(held, Batch(changes)).card("EXACT_PAIR_COUNT")
     assert len(card_line(after).encode()) <= MAX_CARD_BYTES
     few = tuple(f"p{number}" for number in range(2 * MAX_SUPPORTING))
-    (change,) = consolidate(tree(card()), [card(provenance=Provenance(source="t", supporting_problems=few))]).changes
+    (change,) = consolidate(tree(card()), [card(provenance=Provenance(source="t", supporting_problems=few))])[0]
     assert isinstance(change, Edit) and len(change.card.provenance.supporting_problems) == MAX_SUPPORTING
 
 
@@ -129,16 +131,16 @@ def test_merging_never_makes_a_card_too_large_to_keep():
 @settings(max_examples=60, deadline=None)
 def test_any_cards_can_join_any_tree_and_the_second_time_nothing_is_new(held, first, second):
     proposed = [first, second, first]
-    done = consolidate(held, proposed)
-    after = applied(held, Batch(done.changes))
-    added = sum(isinstance(change, Add) for change in done.changes)
-    assert len(after) == len(held) + added and added + len(done.merged) == len(proposed)
-    assert not any(isinstance(change, Add) for change in consolidate(after, proposed).changes)
-    assert consolidate(held, proposed) == done
+    changes, merges = consolidate(held, proposed)
+    after = applied(held, Batch(changes))
+    added = sum(isinstance(change, Add) for change in changes)
+    assert len(after) == len(held) + added and added + len(merges.merged) == len(proposed)
+    assert not any(isinstance(change, Add) for change in consolidate(after, proposed)[0])
+    assert consolidate(held, proposed) == (changes, merges)
 
 
 def test_a_namesake_that_another_tier_reads_is_a_card_of_its_own():
     hard, elsewhere = card(difficulty_tag=Difficulty.HARD), card(domain_tags=("geometry",))
-    done = consolidate(tree(card()), [hard, elsewhere, hard])
-    assert [change.card.card_id for change in done.changes] == ["EXACT_PAIR_COUNT_HARD", "EXACT_PAIR_COUNT_GEOMETRY"]
-    assert [each.into for each in done.merged] == ["EXACT_PAIR_COUNT_HARD"], "said twice, it is one card"
+    changes, merges = consolidate(tree(card()), [hard, elsewhere, hard])
+    assert [change.card.card_id for change in changes] == ["EXACT_PAIR_COUNT_HARD", "EXACT_PAIR_COUNT_GEOMETRY"]
+    assert [each.into for each in merges.merged] == ["EXACT_PAIR_COUNT_HARD"], "said twice, it is one card"

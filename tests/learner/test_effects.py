@@ -11,7 +11,7 @@ import pytest
 from kace.errors import KaceError
 from kace.learner.effects import MIN_PROBLEMS, Lift, dropout_lifts, fires, lift_of, paired
 from kace.models.base import AttemptKey
-from kace.solver.dropout import Dropout
+from kace.solver.ladder import Dropout
 from kace.solver.records import Outcome, Solution
 from kace.solver.tiers import TierName
 from tests.learner.solve_records import HS, MS, a_solve, a_try

@@ -16,8 +16,7 @@ from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
 from kace.retrieval.retriever import Retriever
-from kace.solver.dropout import Dropout
-from kace.solver.ladder import Kit, climb
+from kace.solver.ladder import Dropout, Kit, climb
 from kace.solver.records import Outcome, Solution
 from kace.tree.card import Card, Difficulty, Status
 from kace.tree.tree import EpistemicTree

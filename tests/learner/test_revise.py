@@ -17,8 +17,7 @@ from kace.problem import Problem
 from kace.solver.tiers import ExitPath, TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.tree.card_text import Example
-from kace.tree.changes import Batch, Deprecate, Edit, Relocate, applied
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import Batch, Deprecate, Edit, EpistemicTree, Relocate, applied
 from tests.card_samples import ALGEBRA, GEOMETRY, card
 from tests.learner.said import Said, passes
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.cli.learn_select import selection_lines
+from kace.cli.learn_show import selection_lines
 from kace.config import PROFILES, Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.evaluation.arm import Arm, read_arm, row_of
-from kace.evaluation.stats import mcnemar
+from kace.evaluation.compare import flipped
 from kace.learner.select import (
     EpochRow,
     EpochTree,
@@ -28,7 +28,7 @@ from kace.learner.select import (
     solver_settings,
     try_epochs,
 )
-from kace.learner.steps import LearnManifest, TrainingSet
+from kace.learner.steps import LearnManifest, ProblemSet
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem, problem_rows
@@ -37,9 +37,8 @@ from kace.solver.manifest import manifest_of
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Difficulty, Status
-from kace.tree.changes import Add
 from kace.tree.store import TreeStore, open_tree
-from kace.tree.tree import Domain, EpistemicTree
+from kace.tree.tree import Add, Domain, EpistemicTree
 from tests.card_examples import a_card
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen, says
@@ -115,7 +114,7 @@ def test_the_best_epoch_is_chosen_and_every_row_says_what_it_cost(tmp_path: Path
     ladder, first, second = selection.rows
     assert ladder.ladder is None
     assert first.ladder is not None
-    assert (first.ladder.gained, first.ladder.lost, first.ladder.p) == (8, 0, mcnemar(8, 0))
+    assert (first.ladder.gained, first.ladder.lost, first.ladder.p) == (8, 0, flipped([1] * 8))
     assert second.ladder is not None
     assert second.previous is not None
     assert (second.ladder.gained, second.ladder.lost) == (8, 1)
@@ -124,7 +123,7 @@ def test_the_best_epoch_is_chosen_and_every_row_says_what_it_cost(tmp_path: Path
     assert 0 < first.card_tokens < second.card_tokens
     assert first.low < first.accuracy < first.high
     assert "Epoch 1 is better than no tree" in selection.said
-    assert selection.p == pytest.approx(2 * mcnemar(8, 0)), "adjusted for two epochs"
+    assert selection.p == pytest.approx(2 * flipped([1] * 8)), "adjusted for two epochs"
 
 
 def test_what_the_epochs_share_is_paid_for_once_and_a_repeat_costs_nothing(tmp_path: Path):
@@ -154,7 +153,7 @@ def test_more_seeds_go_on_from_the_first(tmp_path: Path):
     chosen = best_row(selection)
     assert (chosen.n, chosen.right, selection.seeds) == (24, 20, (0, 1))
     assert chosen.ladder is not None
-    assert (chosen.ladder.gained, chosen.ladder.p) == (16, mcnemar(8, 0)), "two seeds are no second problem"
+    assert (chosen.ladder.gained, chosen.ladder.p) == (16, flipped([1] * 8)), "two seeds are no second problem"
     assert (chosen.low, chosen.high) == (best_row(held(tree)).low, best_row(held(tree)).high)
 
 
@@ -243,8 +242,8 @@ def test_a_small_difference_is_not_called_one():
 def test_the_choice_among_epochs_is_paid_for():
     none, six = "0" * 6, "1" * 6
     alone, among = chosen(none, six), chosen(none, six, none, none)
-    assert alone.p == mcnemar(6, 0)
-    assert among.p == pytest.approx(3 * mcnemar(6, 0))
+    assert alone.p == flipped([1] * 6)
+    assert among.p == pytest.approx(3 * flipped([1] * 6))
     assert "is better than no tree" in alone.said
     assert "cannot tell it" in among.said
     assert "after the choice among 3 epochs" in among.said
@@ -256,11 +255,11 @@ def test_the_paired_test_is_mcnemars_with_one_seed_in_both_directions(gained: in
     found = chosen(theirs, ours).rows[1].ladder
     assert found is not None
     assert (found.gained, found.lost) == (gained, lost)
-    assert found.p == pytest.approx(mcnemar(gained, lost))
+    assert found.p == pytest.approx(flipped([1] * gained + [-1] * lost))
 
 
 def test_problems_of_the_training_set_and_unlabelled_ones_are_refused():
-    learned = LearnManifest(config={}, train=TrainingSet(problems=10, ids=tuple(problem.id for problem in TRAIN)))
+    learned = LearnManifest(config={}, train=ProblemSet(problems=10, ids=tuple(problem.id for problem in TRAIN)))
     check_validation(VAL, learned)
     with pytest.raises(DataError, match="1 of 13 validation problems appear in the training set, such as 't3'"):
         check_validation((*VAL, TRAIN[3]), learned)
@@ -311,7 +310,7 @@ def test_one_budget_holds_for_all_epochs(tmp_path: Path):
 def test_the_solver_is_the_learners_unless_flags_say_otherwise():
     first = load_config({"model": "openai/a", "base_url": "http://u:p@host/v1", "temperature": 0.3, "seed": 4}, env={})
     manifest = json.loads(json.dumps(manifest_of(first)))
-    learned = LearnManifest(config=manifest["config"], train=TrainingSet(problems=0, ids=()))
+    learned = LearnManifest(config=manifest["config"], train=ProblemSet(problems=0, ids=()))
     elsewhere = load_config(env={"KACE_TEMPERATURE": "1.5", "KACE_MODEL": "openai/z"})
     same = load_config(solver_settings(learned, {"seed": None}, elsewhere), env={"KACE_TEMPERATURE": "1.5"})
     assert (same.model, same.temperature, same.seed) == ("openai/a", 0.3, 4)
@@ -360,7 +359,8 @@ def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
         again = run_kace(tmp_path, *SELECT, "--validation", "val.jsonl", "tree", "--out", "best", "--json")
         assert len(server.requests) == asked
     assert done.returncode == 0, done.stderr
-    assert "*     1      1    10 of 12 = 83.3%" in done.stdout
+    chosen = next(line for line in done.stdout.splitlines() if line.startswith("*"))
+    assert chosen.split()[:8] == ["*", "1", "1", "10", "of", "12", "=", "83.3%"]
     assert "Epoch 1 is better than no tree on these 12 problems: 8 gained, 0 lost" in done.stdout
     assert "kace: epoch 0 (no tree): 12 problems" in done.stderr
     assert "use          kace solve --tree tree/snapshots/epoch-1.jsonl" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
-from kace.models.anthropic import AnthropicModel
+from kace.models.apis import AnthropicModel
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -313,7 +313,7 @@ def test_it_is_opened_by_name_with_its_own_key_and_never_with_another_providers_
 
 
 def test_without_the_extra_the_install_line_is_named(monkeypatch):
-    monkeypatch.setattr("kace.models.anthropic.find_spec", lambda name: None)
+    monkeypatch.setattr("kace.models.remote.find_spec", lambda name: None)
     with pytest.raises(UsageError) as caught:
         AnthropicModel("m", base_url=None, api_key=KEY, timeout=1.0, name="anthropic/m")
     assert "pip install 'kace[anthropic]'" in caught.value.fix
@@ -322,9 +322,9 @@ def test_without_the_extra_the_install_line_is_named(monkeypatch):
 def test_the_sdk_is_loaded_by_the_first_call_and_not_before():
     assert importlib.util.find_spec("anthropic") is not None
     code = (
-        "import sys; from kace.models.anthropic import AnthropicModel;"
+        "import sys; from kace.models.apis import AnthropicModel;"
         "AnthropicModel('m', base_url='http://localhost', api_key=None, timeout=1.0, name='anthropic/m');"
-        "sys.exit('anthropic' in sys.modules or 'httpx2' in sys.modules)"
+        "sys.exit('anthropic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

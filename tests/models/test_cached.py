@@ -10,8 +10,7 @@ import pytest
 
 from kace.errors import DataError, KaceError
 from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Sampling, Usage, chat
-from kace.models.cache import Cached, CallRecord, CallStore
-from kace.models.replay import Replay
+from kace.models.cache import Cached, CallRecord, CallStore, Replay
 from kace.models.scripted import Scripted, dice
 
 

@@ -14,11 +14,11 @@ from typing import TypeVar
 
 import pytest
 
+from kace.config import user_cache
 from kace.errors import DataError, KaceError, UsageError
 from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling, Transient, chat
-from kace.models.catalog import default_cache, find, pull
-from kace.models.engine import EngineSettings
-from kace.models.local import MAX_THREADS, LocalModel, default_threads, open_local, usable_cores
+from kace.models.catalog import find, pull
+from kace.models.local import MAX_THREADS, EngineSettings, LocalModel, default_threads, open_local, usable_cores
 
 T = TypeVar("T")
 NAME = "smollm2-135m"
@@ -29,7 +29,7 @@ model_test = pytest.mark.model
 @pytest.fixture(scope="session")
 def cache() -> Path:
     """The user's own cache, so that the weights are downloaded once per machine and not once per run."""
-    folder = default_cache()
+    folder = user_cache({}) / "models"
     try:
         pull(NAME, cache=folder, hub="https://huggingface.co")
     except KaceError as error:
@@ -286,7 +286,7 @@ SCRIPT = """
 import asyncio, os, signal, sys, time
 from pathlib import Path
 from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.models.engine import EngineSettings
+from kace.models.local import EngineSettings
 from kace.models.local import open_local
 
 async def main():

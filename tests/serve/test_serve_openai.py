@@ -118,7 +118,7 @@ def test_usage_in_a_stream_is_sent_to_who_asks_for_it(client: OpenAI):
 
 
 def test_a_long_wait_is_kept_alive_by_comments_that_clients_skip(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.serve.stream.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("kace.serve.chat.HEARTBEAT_SECONDS", 0.05)
     with Running(Watched(latency=0.4)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
         ask = {"model": "kace", "messages": PROBLEM, "stream": True}
         chunks = list(client.chat.completions.create(**ask))

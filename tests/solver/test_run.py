@@ -14,12 +14,11 @@ from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
 from kace.solver.manifest import default_folder, manifest_of
-from kace.solver.records import Solution
+from kace.solver.records import Solution, read_trace
 from kace.solver.run import Run, solve_all
 from kace.solver.session import open_session
 from kace.solver.summary import Summary
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import read_trace
 
 PROBLEMS = tuple(Problem(f"Throw {n}", "3", label=f"t{n}") for n in range(40))
 

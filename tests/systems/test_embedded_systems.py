@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import load_config
+from kace.config import load_config, user_cache
 from kace.datasets.starter import load_split, starter_domains
 from kace.errors import KaceError
 from kace.models.cache import CallStore
-from kace.models.catalog import default_cache, pull
+from kace.models.catalog import pull
 from kace.problem import Problem
 from kace.solver.records import Solution
 from kace.solver.session import open_session
@@ -40,7 +40,7 @@ TREE = EpistemicTree.of(
 @pytest.fixture(scope="session")
 def weights() -> Path:
     try:
-        return pull(NAME, cache=default_cache(), hub="https://huggingface.co")
+        return pull(NAME, cache=user_cache({}) / "models", hub="https://huggingface.co")
     except KaceError as error:
         pytest.skip(f"THE SYSTEMS ARE NOT TESTED ON THE EMBEDDED MODEL: {error}")
 

@@ -43,7 +43,7 @@ def test_a_missing_tree_or_artefact_is_one_error_with_the_fix(name: str):
     with pytest.raises(UsageError, match=f"system '{name}'.*none is given") as caught:
         open_system(name, bench(Solver(), tree=None))
     assert ("--tree DIR" if Need.TREE in spec.needs else "--artefact PATH") in caught.value.fix
-    assert ("--method" in caught.value.fix) == (Need.TRAIN in spec.needs)
+    assert ("--method" in caught.value.fix) == bool(spec.trainer)
 
 
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if Need.ARTEFACT in SYSTEMS[name].needs])

@@ -9,9 +9,8 @@ import pytest
 
 from kace.errors import DataError, KaceError
 from kace.tree.card import Difficulty, card_line, read_card
-from kace.tree.changes import Add, Batch, Deprecate, Edit, Relocate, SetDomains, applied
 from kace.tree.store import TreeStore, frozen_hash_of, open_tree
-from kace.tree.tree import EpistemicTree, TreeError
+from kace.tree.tree import Add, Batch, Deprecate, Edit, EpistemicTree, Relocate, SetDomains, TreeError, applied
 from tests.card_examples import DOMAINS, a_card, with_body
 
 A, B = a_card("EXACT_A_A"), a_card("EXACT_B_B", difficulty_tag=Difficulty.HARD)
@@ -244,7 +243,7 @@ def test_the_specs_json_opens_as_a_list_or_with_its_domains(tmp_path: Path):
     [
         ("", "not valid JSON"),
         ("{}", "not a tree"),
-        ('{"cards": [], "colour": 1}', "not a tree"),
+        ('{"cards": [], "colour": 1}', "unknown field 'colour'"),
         ('{"cards": {}}', "not a tree"),
         ('[{"card_id": "../X"}]', "card 1"),
         ("[" * 100_000, "nested too deeply"),

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
-from kace.tree.changes import Add, Batch, Deprecate, Edit, Relocate, applied
 from kace.tree.diff import diff
-from kace.tree.tree import Domain, EpistemicTree, TreeError, domain_of
+from kace.tree.tree import Add, Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, TreeError, applied, domain_of
 from tests.card_examples import DOMAINS, NAMES, a_card, cards, forests
 
 branches = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)

@@ -12,9 +12,8 @@ from kace.models.cache import CallRecord
 from kace.solver.records import ClassRecord, Solution
 from kace.solver.tiers import TierName
 from kace.tree.card import Card, Difficulty, Provenance
-from kace.tree.changes import Edit
 from kace.tree.store import TreeStore
-from kace.tree.tree import Domain
+from kace.tree.tree import Domain, Edit
 from tests.web.samples import a_recall, a_solve, an_attempt
 
 CANARY = "canary.test"

@@ -9,13 +9,14 @@ import threading
 import time
 from dataclasses import replace
 from types import TracebackType
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from kace.web.guard import Guard, Hosts, Policy
+from kace.web.guard import Guard, Hosts
 from kace.web.server import Bind, Closing, listening, serve
 
 TOKEN = "token-0123456789"
@@ -53,11 +54,11 @@ class Site:
         self,
         *,
         token: str | None = None,
-        policy: Policy | None = None,
         closing: Closing | None = None,
         also: tuple[str, ...] = (),
+        **rules: Any,
     ) -> None:
-        self.guard = Guard(sample_app(), hosts=Hosts.of("127.0.0.1", also), token=token, policy=policy)
+        self.guard = Guard(sample_app(), hosts=Hosts.of("127.0.0.1", also), token=token, **rules)
         self._bind = Bind(token=token)
         self._closing = closing or Closing(grace=1.0)
         self._ready = threading.Event()

@@ -10,10 +10,10 @@ import pytest
 
 from kace.solver.records import Solution
 from kace.tree.card import Card, Difficulty, Status
-from kace.tree.changes import Batch, Deprecate, Edit, Relocate, SetDomains
 from kace.tree.store import TreeStore
-from kace.tree.tree import Domain, EpistemicTree
-from kace.web.journal import JournalIndex, ListedChange
+from kace.tree.tree import Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains
+from kace.web.journal import history, latest
+from kace.web.page import moment
 from kace.web.pages.diff import card_diff, diff_lines
 from tests.card_examples import DOMAINS, a_card
 from tests.web.samples import a_recall, a_run, a_solve, a_tree
@@ -203,13 +203,6 @@ def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> 
     assert "a single file, which keeps no history" in said(page_of(workspace_of(file), f"/tree/pack/card/{NAME}"))
 
 
-def the_journal(store: TreeStore) -> JournalIndex:
-    """The sidecar of a store's journal, read whole."""
-    index = JournalIndex(store.journal_path)
-    index.wait()
-    return index
-
-
 def test_the_history_is_that_of_the_journal(tmp_path: Path) -> None:
     store = a_history(tmp_path)
     for name in store.load().cards:
@@ -219,10 +212,10 @@ def test_the_history_is_that_of_the_journal(tmp_path: Path) -> None:
             for change in entry.cards
             if change.card_id == name
         ]
-        steps, damaged = the_journal(store).history(name)
-        assert [(step.change.generation, step.card) for step in steps] == expected
+        steps, damaged = history(store.journal_path, name)
+        assert [(entry.generation, change) for entry, change in steps] == expected
         assert damaged == 0
-    assert the_journal(store).history("EXACT_NOT_THERE") == ([], 0)
+    assert history(store.journal_path, "EXACT_NOT_THERE") == ([], 0)
 
 
 def test_texts_that_look_like_a_change_are_none(tmp_path: Path) -> None:
@@ -231,55 +224,52 @@ def test_texts_that_look_like_a_change_are_none(tmp_path: Path) -> None:
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [*cards, tricky], author="importer", note="a pack")
     store.apply(Edit(tricky.model_copy(update={"routing_conditions": ()})), author="editor")
     expected = [change for entry in store.log() for change in entry.cards if change.card_id == tricky.card_id]
-    steps, _ = the_journal(store).history(tricky.card_id)
-    assert [step.card for step in reversed(steps)] == expected
-    assert (steps[1].change.author, steps[1].change.note, steps[1].change.cards) == ("importer", "a pack", 51)
-    assert len(the_journal(store).history("EXACT_N_0")[0]) == 1
+    steps, _ = history(store.journal_path, tricky.card_id)
+    assert [change for _, change in reversed(steps)] == expected
+    first = steps[1][0]
+    assert (first.author, first.note, len(first.cards)) == ("importer", "a pack", 51)
+    assert len(history(store.journal_path, "EXACT_N_0")[0]) == 1
 
 
 def test_a_torn_last_line_is_no_change_until_it_is_whole(tmp_path: Path) -> None:
     store = a_history(tmp_path)
-    index = the_journal(store)
-    before = index.history(NAME)
+    before = history(store.journal_path, NAME)
     line = store.journal_path.read_bytes().splitlines()[-1]
     with store.journal_path.open("ab") as file:
         file.write(line[:300])
-    index.wait()
-    assert index.history(NAME) == before
-    assert [change.generation for change in index.latest(3)] == [5, 4, 3]
+    assert history(store.journal_path, NAME) == before
+    assert [change.generation for change in latest(store.journal_path, 3)] == [5, 4, 3]
 
 
 def test_a_journal_is_followed_as_it_grows_and_read_anew_when_it_is_another(tmp_path: Path) -> None:
     store = a_history(tmp_path)
-    index = the_journal(store)
+    assert [change.author for change in latest(store.journal_path, 1)] != ["late"]
     store.apply(Edit(a_card("EXACT_OTHER_CARD")), author="late")
-    index.wait()
-    assert [change.author for change in index.latest(1)] == ["late"]
+    assert [change.author for change in latest(store.journal_path, 1)] == ["late"]
     other = TreeStore.create(tmp_path / "elm", DOMAINS, [a_card()], author="other")
     store.journal_path.write_bytes(other.journal_path.read_bytes())
-    index.wait()
-    assert [change.author for change in index.latest(9)] == ["other"]
+    assert [change.author for change in latest(store.journal_path, 9)] == ["other"]
 
 
 def test_a_change_of_domains_is_no_change_of_a_card(tmp_path: Path) -> None:
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
     domains = (*DOMAINS, Domain(name="logic", description="true and false"))
     store.apply(Batch((SetDomains(domains), Edit(a_card(routing_conditions=())))), author="editor")
-    assert len(the_journal(store).history(NAME)[0]) == 2
+    assert len(history(store.journal_path, NAME)[0]) == 2
 
 
 def test_the_latest_changes_come_newest_first(tmp_path: Path) -> None:
     store = a_history(tmp_path)
     newest = [(entry.generation, entry.kind.value, entry.author) for entry in reversed(store.log())]
-    found = the_journal(store).latest(99)
+    found = latest(store.journal_path, 99)
     assert [(change.generation, change.kind, change.author) for change in found] == newest
-    assert the_journal(store).latest(3) == found[:3]
-    assert JournalIndex(tmp_path / "nothing").latest(3) == []
+    assert latest(store.journal_path, 3) == found[:3]
+    assert latest(tmp_path / "nothing", 3) == []
 
 
 def test_a_time_that_nobody_can_read_is_shown_as_it_is() -> None:
-    assert ListedChange(1, 1, "edit", "a", "", "yesterday", 0).moment is None
-    assert ListedChange(1, 1, "edit", "a", "", "2026-01-01T00:00:00+00:00", 0).moment == 1767225600
+    assert moment("yesterday") is None
+    assert moment("2026-01-01T00:00:00+00:00") == 1767225600
 
 
 def test_lines_that_have_nothing_in_common_are_not_compared_word_by_word() -> None:

@@ -293,7 +293,7 @@ def test_a_tree_that_changes_is_compared_as_it_is_now(tmp_path: Path):
     two_trees(tmp_path / "both")
     with opened(tmp_path / "both") as client:
         assert "1 added" in Audit(client.get("/tree/before/diff/after").text).text
-        from kace.tree.changes import Add
+        from kace.tree.tree import Add
 
         TreeStore.open(tmp_path / "both" / "after").apply(Add(a_card("EXACT_CARD_NEWER_STILL")), author="x")
         for _ in range(50):

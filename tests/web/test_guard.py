@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from kace.web.guard import SECURITY_HEADERS, Guard, Hosts, Policy
+from kace.web.guard import SECURITY_HEADERS, Guard, Hosts
 from tests.web.sample_site import TOKEN, Answered, Site
 
 GONE = {"type": "http.disconnect"}
@@ -20,13 +20,13 @@ GONE = {"type": "http.disconnect"}
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with Site(policy=Policy(max_body=1000, body_seconds=0.5)) as running:
+    with Site(max_body=1000, body_seconds=0.5) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def locked() -> Iterator[Site]:
-    with Site(token=TOKEN, policy=Policy(open_paths=frozenset({"/open"}))) as running:
+    with Site(token=TOKEN, open_paths={"/open"}) as running:
         yield running
 
 
@@ -174,7 +174,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(site: Site):
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.web.protocol.HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("kace.web.server.HEAD_SECONDS", 0.3)
     with Site() as site:
         assert site.raw(b"GET / HTTP/1.1\r\nHost: loc", seconds=5) == b""
         assert site.raw(b"", seconds=5) == b""
@@ -288,7 +288,7 @@ def test_the_way_on_never_leads_elsewhere(locked: Site):
 
 
 def test_a_server_for_programs_takes_no_key_from_an_address():
-    with Site(token=TOKEN, policy=Policy(cookie=False)) as site:
+    with Site(token=TOKEN, cookie=False) as site:
         assert site.ask(f"/?token={TOKEN}").status == 401
 
 

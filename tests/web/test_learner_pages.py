@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kace.config import load_config
+from kace.errors import KaceError
 from kace.io import lock_folder
 from kace.learner.loop import learn
 from kace.learner.steps import StepName
@@ -27,7 +29,7 @@ from kace.models.exchange import Exchange
 from kace.tree.card import Status
 from kace.tree.store import TreeStore
 from kace.web.app import create_app
-from kace.web.learner import Fate, Learner, LearnerIndex, is_held, learner_index
+from kace.web.learner import Fate, Learner, is_held, learner_of
 from kace.web.page import Links, file_name, path_of
 from kace.web.pages.learner import DOING, DONE, TO_COME, stages
 from kace.web.replies import Inbox
@@ -60,7 +62,8 @@ class Shown:
 
 def page_of(folder: Path, path: str = "", query: dict[str, str] | None = None, *, static: bool = True) -> Shown:
     """A page of the learner, waited for."""
-    learner_index(folder).fresh(None)  # however busy the machine is
+    with suppress(KaceError):
+        learner_of(folder, None)  # however busy the machine is
     workspace = Workspace([folder])
     app = create_app(workspace, link=Links(static=static))
     answer = TestClient(app, base_url=HOST).get(f"/learner/{folder.name}{path}", params=query or {})
@@ -75,10 +78,9 @@ def served(folder: Path, path: str = "", **query: str) -> Shown:
 
 
 def read_learner(folder: Path) -> Learner:
-    index = LearnerIndex(folder)
-    index.fresh(None)
-    assert index.learner is not None
-    return index.learner
+    found = learner_of(folder, None).value
+    assert found is not None
+    return found
 
 
 def text_of(page: Shown) -> str:
@@ -161,12 +163,11 @@ def test_whoever_holds_the_lock_is_at_work_and_looking_takes_no_lock(tree: Path)
 
 
 def test_what_has_changed_since_it_was_read_is_not_up_to_date(tree: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.web.learner.REST", 1e9)
-    index = LearnerIndex(tree)
-    assert index.fresh(None) and index.fresh(0)
+    monkeypatch.setattr("kace.web.later.REST", 1e9)
+    assert learner_of(tree, None).fresh and learner_of(tree, 0).fresh
     cut(tree, before_hard_cards)
-    assert not index.fresh(0), "a page may not say of it that it has stopped"
-    assert index.fresh(None) and index.learner is not None and not index.learner.report.finished
+    assert not learner_of(tree, 0).fresh, "a page may not say of it that it has stopped"
+    assert not read_learner(tree).report.finished
 
 
 def test_where_locks_cannot_be_looked_at_a_fresh_file_is_a_sign_of_life(tree: Path, monkeypatch, tmp_path: Path):

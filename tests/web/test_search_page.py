@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from kace.tree.card import Card
 from kace.tree.tree import EpistemicTree
-from kace.web.pages import search as search_pages
-from kace.web.pages.search import MAX_WORDS, find, words_of
-from kace.web.pages.tree import PER_PAGE
+from kace.web.pages import tree as tree_pages
+from kace.web.pages.tree import MAX_WORDS, PER_PAGE, find, words_of
 from tests.card_examples import DOMAINS, a_card
 from tests.web.samples import a_tree
 from tests.web.tree_views import Shown, grown, ids, many, page_of, said, workspace_of
@@ -152,8 +151,8 @@ def test_a_search_of_a_large_tree_draws_only_the_cards_it_shows(
 ) -> None:
     workspace = grown(many(20_000), tmp_path)
     drawn: list[str] = []
-    row = search_pages._row
-    monkeypatch.setattr(search_pages, "_row", lambda card, pattern: (drawn.append(card.card_id), row(card, pattern))[1])
+    tell = tree_pages._told
+    monkeypatch.setattr(tree_pages, "_told", lambda card, **by: (drawn.append(card.card_id), tell(card, **by))[1])
     page = page_of(workspace, "/tree/large/search", q="squares", page="399")
     assert "20,000 cards of 20,000" in said(page)
     assert drawn == ids(page.body)

@@ -15,13 +15,11 @@ from starlette.testclient import TestClient
 from kace.retrieval.selector import estimate
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
 from kace.tree.card_text import Example
-from kace.tree.changes import Add
 from kace.tree.store import TreeStore
-from kace.tree.tree import Domain
+from kace.tree.tree import Add, Domain
 from kace.web.app import create_app
 from kace.web.export import export
 from kace.web.page import path_of, short
-from kace.web.pages import tree as tree_pages
 from kace.web.pages.tree import IN_A_FILE, PER_PAGE
 from kace.web.scale import band, lift_of
 from kace.web.trees import TreeIndex
@@ -214,8 +212,14 @@ def test_pages_of_a_place_follow_one_another(tmp_path: Path) -> None:
 def test_a_page_of_a_large_tree_draws_only_the_cards_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = grown(many(20_000), tmp_path)
     drawn: Counter[str] = Counter()
-    tell = tree_pages.told
-    monkeypatch.setattr(tree_pages, "told", lambda card: (drawn.update([card.card_id]), tell(card))[1])
+    fetch = TreeIndex._cards
+
+    def counted(tree: TreeIndex, *asked: object) -> list[Card]:
+        found = fetch(tree, *asked)
+        drawn.update(card.card_id for card in found)
+        return found
+
+    monkeypatch.setattr(TreeIndex, "_cards", counted)
     page = page_of(workspace, "/tree/large/cell/algebra/medium", page="234", sort="uses")
     assert len(drawn) == PER_PAGE == len(ids(page.body))
     assert max(drawn.values()) == 1
@@ -239,8 +243,8 @@ def test_a_large_tree_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_tree_that_is_being_read_says_so_and_comes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace, go = workspace_of(a_tree(tmp_path / "oak", cards())), threading.Event()
-    begin = TreeIndex._begin
-    monkeypatch.setattr(TreeIndex, "_begin", lambda self, db: (go.wait(60), begin(self, db))[1])
+    step = TreeIndex.step
+    monkeypatch.setattr(TreeIndex, "step", lambda self, db: (go.wait(60), step(self, db))[1])
     client = TestClient(create_app(workspace), base_url="http://127.0.0.1")
     for path in ("/tree/oak", "/tree/oak/cell/algebra/medium", "/tree/oak/search?q=sum"):
         answer = client.get(path)

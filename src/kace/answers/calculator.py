@@ -1,18 +1,16 @@
-"""The arithmetic of written numbers and polynomials: recursive descent over a normal form, and nothing else.
+"""The arithmetic of written numbers and polynomials: recursive descent over a normal form (rules: docs/answers.md).
 
-The same grammar serves two arithmetics: exact numbers, and estimates to sixty digits that tell at once that two
-answers differ. An estimate is never a reason to call two answers the same. docs/answers.md has the rules.
+One grammar serves exact numbers and estimates to sixty digits. An estimate only ever tells that two answers differ.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any
 
 from kace.answers.exact import MAX_FACTORIAL, PI_NAME, NoExactValue, Number
 
@@ -30,84 +28,55 @@ _FACTORS = frozenset(("(", "{", PI_NAME, r"\frac", r"\sqrt", r"\binom")) | _FUNC
 _GREEK = frozenset(
     re.findall(r"\\\w+", r"\alpha\beta\gamma\delta\theta\lambda\mu\nu\rho\sigma\tau\phi\varphi\psi\omega")
 )
-_APPLIED = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")
-"""Letters that name a function when a bracket follows."""
+_APPLIED = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")  # letters that name a function when a bracket follows
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A real number, rounded. An unknown has a fixed arbitrary value, so that expressions in letters differ as well."""
+class _Reals:
+    """What `Number` does, for rounded numbers. An unknown has a fixed arbitrary value: expressions in it differ too."""
 
-    value: Decimal
+    def of(self, value: Fraction) -> Decimal:
+        return Decimal(value.numerator) / Decimal(value.denominator)
 
-    @classmethod
-    def of(cls, value: Fraction) -> Estimate:
-        """A rational number."""
-        return Estimate(Decimal(value.numerator) / Decimal(value.denominator))
-
-    @classmethod
-    def letter(cls, name: str) -> Estimate:
-        """Pi, e, infinity, or some number between 1 and 2 that the name decides."""
+    def letter(self, name: str) -> Decimal:
         if name == "i":
             raise NoExactValue("not real")
         known = {PI_NAME: PI, "e": Decimal(1).exp(), r"\infty": Decimal("Infinity")}
-        return Estimate(known.get(name) or 1 + Decimal(zlib.crc32(name.encode()) % 99_991) / 99_991)
+        return known.get(name) or 1 + Decimal(zlib.crc32(name.encode()) % 99_991) / 99_991
 
-    def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(self.value + other.value)
-
-    def __sub__(self, other: Estimate) -> Estimate:
-        return Estimate(self.value - other.value)
-
-    def __neg__(self) -> Estimate:
-        return Estimate(-self.value)
-
-    def __mul__(self, other: Estimate) -> Estimate:
-        return Estimate(self.value * other.value)
-
-    def __truediv__(self, other: Estimate) -> Estimate:
-        if abs(other.value) < MARGIN:
+    def divide(self, above: Decimal, below: Decimal) -> Decimal:
+        if abs(below) < MARGIN:
             raise NoExactValue("close to a division by zero")
-        return Estimate(self.value / other.value)
-
-    def power(self, exponent: Estimate) -> Estimate:
-        """A power; of a negative number only a whole one."""
-        whole = exponent.value == exponent.value.to_integral_value()
-        if (not whole and self.value <= 0) or abs(self.value) < MARGIN:
-            raise NoExactValue("a power that may not be real")
-        return Estimate(self.value**exponent.value)
-
-    def root(self, degree: int) -> Estimate:
-        """The root of a positive number."""
-        if self.value <= 0 or degree < 2:
-            raise NoExactValue("a root that may not be real")
-        return Estimate(self.value ** (Decimal(1) / degree))
-
-    def factorial(self) -> Estimate:
-        """A small factorial."""
-        return Estimate.of(self._whole().factorial().rational or Fraction(0))
-
-    def choose(self, lower: Estimate) -> Estimate:
-        """A small binomial coefficient."""
-        return Estimate.of(self._whole().choose(lower._whole()).rational or Fraction(0))
-
-    def function(self, name: str) -> Estimate:
-        """A logarithm or a trigonometric function of it."""
-        if name == r"\ln" and self.value > 0:
-            return Estimate(self.value.ln())
-        zero, one = Estimate(Decimal(0)), Estimate(Decimal(1))
-        sine, cosine = Estimate(_sine(self.value)), Estimate(_sine(self.value + PI / 2))
-        above = {r"\sin": sine, r"\cos": cosine, r"\tan": sine, r"\cot": cosine}.get(name, one)
-        below = {r"\tan": cosine, r"\cot": sine, r"\sec": cosine, r"\csc": sine, r"\ln": zero}.get(name, one)
         return above / below
 
-    def _whole(self) -> Number:
-        if self.value != self.value.to_integral_value() or abs(self.value) > MAX_FACTORIAL:
-            raise NoExactValue("not a small whole number")
-        return Number.of(int(self.value))
+    def power(self, base: Decimal, exponent: Decimal) -> Decimal:
+        if (exponent != exponent.to_integral_value() and base <= 0) or abs(base) < MARGIN:
+            raise NoExactValue("a power that may not be real")
+        return base**exponent
+
+    def root(self, value: Decimal, degree: int) -> Decimal:
+        if value <= 0 or degree < 2:
+            raise NoExactValue("a root that may not be real")
+        return value ** (Decimal(1) / degree)
+
+    def factorial(self, value: Decimal) -> Decimal:
+        return self.of(_whole(value).factorial().rational or Fraction(0))
+
+    def choose(self, upper: Decimal, lower: Decimal) -> Decimal:
+        return self.of(_whole(upper).choose(_whole(lower)).rational or Fraction(0))
+
+    def function(self, value: Decimal, name: str) -> Decimal:
+        if name == r"\ln" and value > 0:
+            return value.ln()
+        sine, cosine, one = _sine(value), _sine(value + PI / 2), Decimal(1)
+        above = {r"\sin": sine, r"\cos": cosine, r"\tan": sine, r"\cot": cosine}.get(name, one)
+        below = {r"\tan": cosine, r"\cot": sine, r"\sec": cosine, r"\csc": sine, r"\ln": Decimal(0)}.get(name, one)
+        return self.divide(above, below)
 
 
-Q = TypeVar("Q", Number, Estimate)
+def _whole(value: Decimal) -> Number:
+    if value != value.to_integral_value() or abs(value) > MAX_FACTORIAL:
+        raise NoExactValue("not a small whole number")
+    return Number.of(int(value))
 
 
 def _sine(x: Decimal) -> Decimal:
@@ -124,13 +93,10 @@ def _sine(x: Decimal) -> Decimal:
     return total
 
 
-def calculate(text: str, kind: type[Q]) -> Q:
+def calculate(text: str) -> Number:
     """The value of a number or polynomial; `NoExactValue` where the text is not one, or has none."""
-    calculator = _Calculator(text, kind)
-    result = calculator.sum()
-    if calculator.peek():
-        raise NoExactValue("something is left over")
-    return result
+    value: Number = _Calculator(text, Number).whole()
+    return value
 
 
 @lru_cache(maxsize=4_096)
@@ -138,7 +104,8 @@ def estimate(form: str) -> Decimal | None:
     """The value of a normal form to about sixty digits, where it has one."""
     try:
         with localcontext(CONTEXT):
-            return calculate(form, Estimate).value
+            value: Decimal = _Calculator(form, _Reals()).whole()
+            return value
     except ArithmeticError:
         return None
 
@@ -153,15 +120,21 @@ def apart(left: str, right: str) -> bool:
     return abs(first - second) > MARGIN * max(Decimal(1), abs(first), abs(second))
 
 
-class _Calculator(Generic[Q]):
-    """Recursive descent over one number; every way out but a number is `NoExactValue`."""
+class _Calculator:
+    """Recursive descent over one number of a kind; every way out but a number is `NoExactValue`."""
 
-    def __init__(self, text: str, kind: type[Q]) -> None:
-        self.kind: type[Q] = kind
+    def __init__(self, text: str, kind: type[Number] | _Reals) -> None:
+        self.kind: Any = kind
         self.tokens = [token.strip() or token for token in _TOKEN.findall(text)]
         self.position = self.depth = 0
         if len(self.tokens) > MAX_TOKENS:
             raise NoExactValue("too long")
+
+    def whole(self) -> Any:
+        result = self.sum()
+        if self.peek():
+            raise NoExactValue("something is left over")
+        return result
 
     def peek(self, ahead: int = 0) -> str:
         index = self.position + ahead
@@ -184,7 +157,7 @@ class _Calculator(Generic[Q]):
         if self.depth > MAX_DEPTH:
             raise NoExactValue("too deep")
 
-    def sum(self) -> Q:
+    def sum(self) -> Any:
         self.deeper()
         total = self.product()
         while self.peek() in ("+", "-"):
@@ -192,7 +165,7 @@ class _Calculator(Generic[Q]):
         self.depth -= 1
         return total
 
-    def product(self) -> Q:
+    def product(self) -> Any:
         negative = False
         while self.peek() in ("-", "+"):
             negative ^= self.take() == "-"
@@ -201,7 +174,7 @@ class _Calculator(Generic[Q]):
             if token in (r"\cdot", "/"):
                 self.take()
                 other = -self.power() if self.skip("-") else self.power()
-                result = result / other if token == "/" else result * other
+                result = self.kind.divide(result, other) if token == "/" else result * other
                 if token == "/" and self.starts_factor():
                     raise NoExactValue("a/bc has two readings")
             elif self.starts_factor() and not (token[0].isdigit() and self.peek(-1)[-1:].isdigit()):
@@ -214,15 +187,17 @@ class _Calculator(Generic[Q]):
         token = self.peek()
         return token[:1].isalnum() or token in _FACTORS or token in _GREEK
 
-    def power(self) -> Q:
+    def power(self) -> Any:
         base = self.factor()
         while self.peek() in ("!", "%"):
-            base = base.factorial() if self.take() == "!" else base / self.kind.of(Fraction(100))
+            base = (
+                self.kind.factorial(base) if self.take() == "!" else self.kind.divide(base, self.kind.of(Fraction(100)))
+            )
             if self.peek() == "!":
                 raise NoExactValue("a double factorial is another function")
-        return base.power(self.group()) if self.skip("^") else base
+        return self.kind.power(base, self.group()) if self.skip("^") else base
 
-    def factor(self) -> Q:
+    def factor(self) -> Any:
         token = self.take()
         if token[0].isdigit() or (token[0] == "." and len(token) > 1):
             return self.numeral(token)
@@ -231,15 +206,15 @@ class _Calculator(Generic[Q]):
                 self.position -= 1
                 return self.group("()" if token == "(" else "{}")
             case r"\frac":
-                return self.group() / self.group()
+                return self.kind.divide(self.group(), self.group())
             case r"\binom":
-                return self.group().choose(self.group())
+                return self.kind.choose(self.group(), self.group())
             case r"\sqrt":
                 degree = self.enclosed("[]") if self.peek() == "[" else "2"
-                return self.group().root(int(degree) if degree.isdigit() and len(degree) < 3 else 0)
+                return self.kind.root(self.group(), int(degree) if degree.isdigit() and len(degree) < 3 else 0)
         return self.function(token) if token in _FUNCTIONS else self.unknown(token)
 
-    def function(self, name: str) -> Q:
+    def function(self, name: str) -> Any:
         """A function, its power before its argument; without brackets the argument is `x`, `2x` or a fraction."""
         self.deeper()
         power = self.group() if self.skip("^") else None
@@ -250,10 +225,10 @@ class _Calculator(Generic[Q]):
         if (self.starts_factor() and self.peek() not in _FUNCTIONS) or self.peek() == "^":
             raise NoExactValue("an argument that may end in two places")
         self.depth -= 1
-        value = argument.function(name)
-        return value.power(power) if power is not None else value
+        value = self.kind.function(argument, name)
+        return self.kind.power(value, power) if power is not None else value
 
-    def unknown(self, name: str) -> Q:
+    def unknown(self, name: str) -> Any:
         """A letter, but not one that is applied to something."""
         letter = len(name) == 1 and name.isascii() and name.isalpha()
         if not letter and name not in _GREEK and name not in (PI_NAME, r"\infty"):
@@ -264,7 +239,7 @@ class _Calculator(Generic[Q]):
             name += f"_{{{self.enclosed()}}}"
         return self.kind.letter(name)
 
-    def group(self, braces: str = "{}") -> Q:
+    def group(self, braces: str = "{}") -> Any:
         self.take(braces[0])
         inner = self.sum()
         self.take(braces[1])
@@ -277,7 +252,7 @@ class _Calculator(Generic[Q]):
         self.take(braces[1])
         return token
 
-    def numeral(self, token: str) -> Q:
+    def numeral(self, token: str) -> Any:
         """A literal and what may hang on it: a base, a repeating tail, the fraction of a mixed number."""
         if self.skip("_"):
             base = self.enclosed()
@@ -296,7 +271,7 @@ class _Calculator(Generic[Q]):
         mixed = self.fraction_after(token)
         return self.kind.of(_decimal(token)) + mixed if mixed else self.kind.of(_decimal(token))
 
-    def fraction_after(self, token: str) -> Q | None:
+    def fraction_after(self, token: str) -> Any:
         if not token.isdigit():
             return None
         pattern = (" ", "", "/", "") if self.peek() == " " else (r"\frac", "{", "", "}", "{", "", "}")

@@ -1,9 +1,8 @@
 """Exact values: numbers and polynomials over rationals, roots, `i` and pi, and the small structures made of them.
 
-A number is a sum of terms `q * i^a * p1^e1 * p2^e2 ... * x^k ...` with `q` rational, `a` 0 or 1, `p` primes,
-`0 < e < 1`, and `x` an unknown with a whole power, or pi with a rational one. Such products are linearly independent
-over the rationals, so that a number has one form only: equal values compare equal. No floating point anywhere. Every
-size is bounded; what does not fit raises `NoExactValue`, never takes long.
+A number is a sum of terms `q * i^a * p1^e1 * p2^e2 ... * x^k ...`: `q` rational, `a` 0 or 1, `p` prime, `0 < e < 1`,
+`x` an unknown with a whole power, or pi with a rational one. Such products are linearly independent over the rationals:
+equal values compare equal. No floating point; every size is bounded, and what does not fit raises `NoExactValue`.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
-MAX_BITS = 8_192
-"""Bits of all coefficients of a number together; its digits stay printable."""
+MAX_BITS = 8_192  # bits of all coefficients of a number together; its digits stay printable
 MAX_TERMS = 32
 MAX_EXPONENT = 1 << 31
 MAX_ROOT = 12
 MAX_FACTORIAL = 1_000
 MAX_RADICAND_BITS = 256
-SIEVE = 100_000
-"""Radicands are factored by the primes below this, so a leftover below its square is prime."""
+SIEVE = 100_000  # radicands are factored by the primes below this, so a leftover below its square is prime
 
 PI_NAME = r"\pi"
 HALF = Fraction(1, 2)
@@ -79,8 +76,7 @@ ONE = Monomial()
 class Number:
     """An exact number, or polynomial, in its only form."""
 
-    terms: tuple[tuple[Monomial, Fraction], ...]
-    """In order of the monomials; no coefficient is zero."""
+    terms: tuple[tuple[Monomial, Fraction], ...]  # in order of the monomials; no coefficient is zero
 
     @classmethod
     def of(cls, value: int | Fraction) -> Number:
@@ -92,7 +88,7 @@ class Number:
         """The imaginary unit, or a number that is only known by name; `e` and infinity have no exact value."""
         if name in ("e", r"\infty"):
             raise NoExactValue("no number with an exact value")
-        return IMAGINARY_UNIT if name == "i" else unknown(name)
+        return Number(((Monomial(imaginary=True) if name == "i" else Monomial(((name, 1),)), Fraction(1)),))
 
     @property
     def rational(self) -> Fraction | None:
@@ -126,6 +122,8 @@ class Number:
 
     def __truediv__(self, other: Number) -> Number:
         return self * other.inverse()
+
+    divide = __truediv__
 
     def inverse(self) -> Number:
         """One over it; sums are cleared of square roots by their conjugates."""
@@ -256,17 +254,8 @@ _WRITTEN = {
     "row": ("", "&", ""),
     "{}": (r"\{", ", ", r"\}"),
 }
-IMAGINARY_UNIT = Number(((Monomial(imaginary=True), Fraction(1)),))
 INFINITY = Word(r"\infty")
 MINUS_INFINITY = Word(r"-\infty")
-
-
-def unknown(name: str) -> Number:
-    """A number that is only known by name."""
-    return Number(((Monomial(unknowns=((name, 1),)), Fraction(1)),))
-
-
-PI = unknown(PI_NAME)
 
 
 def _small(number: Number) -> int:

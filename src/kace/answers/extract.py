@@ -21,12 +21,9 @@ _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", 
 class Answer:
     """One answer. Two answers with the same `key` are the same answer."""
 
-    text: str
-    """What was boxed, stripped, as the model wrote it."""
-    form: str
-    """The normal form of the text."""
-    value: Value | None
-    """The exact value, where the text has one."""
+    text: str  # what was boxed, stripped, as the model wrote it
+    form: str  # the normal form of the text
+    value: Value | None  # the exact value, where the text has one
 
     @classmethod
     def of(cls, text: str) -> Answer:

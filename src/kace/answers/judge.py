@@ -12,7 +12,7 @@ import json
 import math
 import re
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import OrderedDict
 from enum import StrEnum
 from pathlib import Path
@@ -25,14 +25,9 @@ from kace.answers.parse import equation
 
 MAX_DEPTH = 24
 MAX_DIGITS = 256
-MAX_MEMORY = 10_000
-"""Remembered verdicts."""
+MAX_MEMORY = 10_000  # remembered verdicts
 START_SECONDS = 30.0
 """A worker imports a computer algebra system before its first answer; on a busy machine that takes a while."""
-
-PATIENCE = 1.0
-"""How long a comparison waits for a worker before another one is started."""
-
 _WORKER = Path(__file__).with_name("worker.py")
 _NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset")
 _NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
@@ -50,8 +45,7 @@ class Verdict(StrEnum):
     SAME = "same"
     DIFFERENT = "different"
     TIMEOUT = "timeout"
-    REFUSED = "refused"
-    """Too large to try, or the process that tried broke."""
+    REFUSED = "refused"  # too large to try, or the process that tried broke
 
 
 def settled(left: Answer, right: Answer) -> Verdict | None:
@@ -83,14 +77,11 @@ class Judge:
     """Compares answers within one event loop. A call never raises and never hangs; workers start on first need."""
 
     def __init__(self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024) -> None:
-        self._seconds, self._memory_mb = seconds, memory_mb
-        self._most, self._open = workers, 1
-        self._places = asyncio.Semaphore(self._open)
-        self._idle: list[_Worker] = []
-        self._busy: set[_Worker] = set()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._workers = [_Worker(memory_mb, seconds) for _ in range(workers)]
+        self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # the one last used is the one that runs already
+        for worker in self._workers:
+            self._idle.put_nowait(worker)
         self._verdicts: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
-        self._closed = False
 
     async def __aenter__(self) -> Judge:
         return self
@@ -108,8 +99,13 @@ class Judge:
         if pair in self._verdicts:
             self._verdicts.move_to_end(pair)
             return self._verdicts[pair]
-        large = any(len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical) for side in (left, right))
-        verdict = None if self._closed or large else await self._ask(first.canonical, second.canonical)
+        if any(len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical) for side in (left, right)):
+            return Verdict.REFUSED
+        worker = await self._idle.get()
+        try:
+            verdict = await worker.compare(first.canonical, second.canonical)
+        finally:
+            self._idle.put_nowait(worker)
         if verdict is None:
             return Verdict.REFUSED
         self._verdicts[pair] = verdict
@@ -119,117 +115,87 @@ class Judge:
 
     async def aclose(self) -> None:
         """End every worker and wait until it is gone. Later calls settle what needs no worker. Safe to call twice."""
-        self._closed = True
-        for worker in self._busy:
+        for worker in self._workers:
+            worker.closed = True
             worker.kill()
-        for _ in range(self._open):  # whoever is busy notices and hands its place back
-            await self._places.acquire()
-        while self._idle:
-            self._end(self._idle.pop())
-        while self._ending:
-            await asyncio.wait(self._ending)
-        for _ in range(self._open):
-            self._places.release()
-
-    async def _ask(self, left: str, right: str) -> Verdict | None:
-        """A worker's verdict; None when there was no worker to be had."""
-        await self._place()
-        worker: _Worker | None = None
-        try:
-            if self._closed:
-                return None
-            worker = self._idle.pop() if self._idle else _Worker(self._memory_mb, self._seconds)
-            self._busy.add(worker)
-            verdict = await worker.compare(left, right) if await worker.started() else None
-            if verdict in (Verdict.SAME, Verdict.DIFFERENT) and not self._closed:
-                self._idle.append(worker)
-            return verdict
-        finally:
-            if worker is not None:
-                self._busy.discard(worker)
-                if worker not in self._idle:
-                    self._end(worker)
-            self._places.release()
-
-    async def _place(self) -> None:
-        """Wait for a turn. Workers are slow to start: another one is opened only when those there keep us waiting."""
-        while self._open < self._most and not self._closed:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
-                    await self._places.acquire()
-                    return
-            if self._open < self._most and not self._closed:
-                self._open += 1
-                self._places.release()
-        await self._places.acquire()
-
-    def _end(self, worker: _Worker) -> None:
-        """Kill now; collect what is left of it without keeping anyone waiting."""
-        worker.kill()
-        task = asyncio.create_task(worker.wait())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        for worker in [await self._idle.get() for _ in self._workers]:  # whoever is busy notices, and hands it back
+            self._idle.put_nowait(worker)
+            worker.end()
+            while worker.ending:
+                await asyncio.wait(worker.ending)
 
 
 class _Worker:
-    """One child process and the lines spoken with it."""
+    """One child process at a time, and the lines spoken with it. One that gave no verdict in time is replaced."""
 
     def __init__(self, memory_mb: int, seconds: float) -> None:
-        self._memory_mb, self._seconds = memory_mb, seconds
-        self._process: asyncio.subprocess.Process | None = None
-        self._killed = False
+        self._seconds, self._limits = seconds, (str(memory_mb), str(math.ceil(seconds) + 2))
+        self._process: Process | None = None
+        self.closed = False
+        self.ending: set[asyncio.Task[object]] = set()
 
-    async def started(self) -> bool:
-        """Start the process if it is not running; False when it cannot be."""
-        if self._process is not None:
-            return True
-        limits = str(self._memory_mb), str(math.ceil(self._seconds) + 2)
-        # -P: a file in the working directory must not pose as a library. Its own session: Ctrl-C is the parent's.
-        command = (sys.executable, "-P", "-W", "ignore", str(_WORKER), *limits)
+    async def compare(self, left: str, right: str) -> Verdict | None:
+        """The child's verdict; None when there was no child to be had."""
+        same: object = None
+        verdict: Verdict | None = None
+        if self.closed:
+            return None
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
-            )
-            if self._killed:
-                self.kill()
-            async with asyncio.timeout(START_SECONDS):
-                return "ready" in await self._heard()
-        except (OSError, ValueError, TimeoutError):
-            return False
-
-    async def compare(self, left: str, right: str) -> Verdict:
-        """Ask, and wait no longer than allowed."""
-        try:
+            self._process = process = self._process or await self._started()
+            verdict = Verdict.REFUSED
             async with asyncio.timeout(self._seconds):
-                assert self._process is not None and self._process.stdin is not None
-                self._process.stdin.write(json.dumps({"left": left, "right": right}).encode() + b"\n")
-                await self._process.stdin.drain()
-                same = (await self._heard()).get("same")
+                assert process.stdin is not None
+                process.stdin.write(json.dumps({"left": left, "right": right}).encode() + b"\n")
+                await process.stdin.drain()
+                same = (await _heard(process)).get("same")
         except TimeoutError:
-            return Verdict.TIMEOUT
+            verdict = verdict and Verdict.TIMEOUT
         except (OSError, ValueError):
-            return Verdict.REFUSED
-        return Verdict.SAME if same is True else Verdict.DIFFERENT if same is False else Verdict.REFUSED
+            pass
+        finally:
+            if not isinstance(same, bool):
+                self.end()
+        return verdict if not isinstance(same, bool) else Verdict.SAME if same else Verdict.DIFFERENT
 
-    async def _heard(self) -> dict[str, object]:
-        """One message; `ValueError` for anything else, the end of the process included."""
-        assert self._process is not None and self._process.stdout is not None
-        message: object = None
-        with contextlib.suppress(RecursionError):
-            message = json.loads(await self._process.stdout.readline())
-        if not isinstance(message, dict):
-            raise ValueError("not a message")
-        return message
+    async def _started(self) -> Process:
+        # -P: a file in the working directory must not pose as a library. Its own session: Ctrl-C is the parent's.
+        command = (sys.executable, "-P", "-W", "ignore", str(_WORKER), *self._limits)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+        )
+        self._process = process  # from here on it can be killed
+        async with asyncio.timeout(START_SECONDS):
+            if self.closed or "ready" not in await _heard(process):
+                raise ValueError("not ready")
+        return process
 
     def kill(self) -> None:
-        """End the process at once, whatever it is doing."""
-        self._killed = True
-        if self._process is not None and self._process.returncode is None:
+        """Kill the process, whatever it is doing."""
+        if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
-    async def wait(self) -> None:
-        """Collect a killed process and close its pipes."""
+    def end(self) -> None:
+        """Kill now; collect what is left of it without keeping anyone waiting."""
+        self.kill()
         if self._process is not None:
-            with contextlib.suppress(OSError):
-                await self._process.communicate()
+            task: asyncio.Task[object] = asyncio.create_task(_collected(self._process))
+            self.ending.add(task)
+            task.add_done_callback(self.ending.discard)
+            self._process = None
+
+
+async def _heard(process: Process) -> dict[str, object]:
+    """One message; `ValueError` for anything else, the end of the process included."""
+    assert process.stdout is not None
+    message: object = None
+    with contextlib.suppress(RecursionError):
+        message = json.loads(await process.stdout.readline())
+    if not isinstance(message, dict):
+        raise ValueError("not a message")
+    return message
+
+
+async def _collected(process: Process) -> None:
+    with contextlib.suppress(OSError):
+        await process.communicate()

@@ -9,8 +9,7 @@ import hashlib
 import re
 import unicodedata
 
-MAX_CHARS = 2_000
-"""Longer texts are known by their hash only."""
+MAX_CHARS = 2_000  # longer texts are known by their hash only
 ROUNDS = 8
 
 SYMBOLS = {

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from decimal import Decimal, localcontext
 from functools import cmp_to_key, lru_cache
 from itertools import accumulate, chain
+from typing import NamedTuple
 
-from kace.answers.calculator import MAX_DEPTH, calculate
-from kace.answers.exact import (
-    INFINITY,
-    MINUS_INFINITY,
-    PI_NAME,
-    Collection,
-    NoExactValue,
-    Number,
-    Value,
-    Word,
-    integer_root,
-    unknown,
-)
+from kace.answers.calculator import CONTEXT, MAX_DEPTH, calculate, estimate
+from kace.answers.exact import INFINITY, MINUS_INFINITY, Collection, NoExactValue, Number, Value, Word
 from kace.answers.normalize import depth
 
 _NAMED = re.compile(
@@ -34,10 +23,6 @@ _MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOT
 _NAME = re.compile(r"[a-zA-Z](?:_\{\w+\})?|\\(?:alpha|beta|theta|lambda|mu|phi|omega)")
 _RELATION = re.compile(r"(<|>|\\[lg]eq) ?")
 _BELOW = ("<", r"\leq")
-PRECISION = 256
-"""Bits to which irrational numbers are bracketed before they are ordered; equal ones are known to be equal anyway."""
-PI_DIGITS = 31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679
-PI = Fraction(PI_DIGITS, 10**100)
 INTERVALS = ("()", "[]", "(]", "[)")
 _OPEN = {"(": "(", "[": "[", r"\{": "{"}
 _CLOSE = {")": ")", "]": "]", r"\}": "}"}
@@ -58,11 +43,11 @@ def equation(form: str) -> Number | None:
     if len(sides) != 2 or "," in form:
         return None
     try:
-        zero = calculate(sides[0], Number) - calculate(sides[1], Number)
+        zero = calculate(sides[0]) - calculate(sides[1])
         if zero.constant:
             return None
         for name, power in {name: power for m, _ in zero.terms for name, power in m.unknowns if power < 0}.items():
-            zero = zero * unknown(name).power(Number.of(-power))
+            zero = zero * Number.letter(name).power(Number.of(-power))
         return zero / Number.of(zero.terms[0][1])
     except NoExactValue:
         return None
@@ -117,7 +102,7 @@ def _value(text: str) -> Value:
     if len(sides := _RELATION.split(text)) > 1:
         return _inequality(sides)
     if matrix := _MATRIX.fullmatch(text):
-        rows = [[calculate(cell, Number) for cell in row.split("&")] for row in matrix[1].split(r"\\") if row]
+        rows = [[calculate(cell) for cell in row.split("&")] for row in matrix[1].split(r"\\") if row]
         return Collection.of("matrix", [Collection.of("row", row) for row in rows])
     opening, closing = re.match(r"\(|\[|\\\{", text), re.search(r"\)|\]|\\\}$", text[-2:])
     if opening and closing:
@@ -128,13 +113,13 @@ def _value(text: str) -> Value:
             return _set([value for item in items for value in _alternatives(item)])
         if len(items) > 1 and braces in INTERVALS:
             return Collection.of(braces, [_value(item) for item in items])
-    return calculate(text, Number)
+    return calculate(text)
 
 
 def _inequality(sides: list[str]) -> Value:
     """The interval of a linear inequality, or of `a<x<b`; `sides` alternates between expressions and signs."""
     if len(sides) == 3:
-        low_end, bound = _solved(calculate(sides[0], Number) - calculate(sides[2], Number), sides[1] in _BELOW)
+        low_end, bound = _solved(calculate(sides[0]) - calculate(sides[2]), sides[1] in _BELOW)
         ends: tuple[Value, Value] = (bound, INFINITY) if low_end else (MINUS_INFINITY, bound)
         closed = len(sides[1]) > 1
         return _between(*ends, closed and low_end, closed and not low_end)
@@ -142,7 +127,7 @@ def _inequality(sides: list[str]) -> Value:
         raise NoExactValue("not the range of one unknown")
     if sides[1] not in _BELOW:
         sides.reverse()
-    low, high = calculate(sides[0], Number), calculate(sides[4], Number)
+    low, high = calculate(sides[0]), calculate(sides[4])
     return union([_between(low, high, len(sides[1]) > 1, len(sides[3]) > 1)])
 
 
@@ -176,8 +161,7 @@ def _balanced(text: str) -> bool:
     return min(depths) >= 0 == depths[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Interval:
+class _Interval(NamedTuple):
     low: Value
     high: Value
     with_low: bool
@@ -189,7 +173,7 @@ def union(parts: Sequence[Value]) -> Value:
     intervals = [interval for part in parts for interval in _intervals(part)]
     if not intervals:
         raise NoExactValue("empty")
-    intervals.sort(key=cmp_to_key(lambda a, b: _order(a.low, b.low) or b.with_low - a.with_low))
+    intervals.sort(key=cmp_to_key(_by_start))
     merged: list[_Interval] = []
     for interval in intervals:
         gap = _order(interval.low, merged[-1].high) if merged else 1
@@ -198,9 +182,13 @@ def union(parts: Sequence[Value]) -> Value:
             continue
         last, order = merged[-1], _order(merged[-1].high, interval.high)
         with_high = (last.with_high and order >= 0) or (interval.with_high and order <= 0)
-        merged[-1] = replace(last, high=last.high if order >= 0 else interval.high, with_high=with_high)
+        merged[-1] = last._replace(high=last.high if order >= 0 else interval.high, with_high=with_high)
     values = [i.low if i.low == i.high else _between(i.low, i.high, i.with_low, i.with_high) for i in merged]
     return values[0] if len(values) == 1 else Collection.of("union", values)
+
+
+def _by_start(a: _Interval, b: _Interval) -> int:
+    return _order(a.low, b.low) or b.with_low - a.with_low
 
 
 def _between(low: Value, high: Value, with_low: bool, with_high: bool) -> Collection:
@@ -234,24 +222,11 @@ def _order(left: Value, right: Value) -> int:
 
 
 def _sign(number: Number) -> int:
-    """The sign of a real number that is not zero."""
-    total = size = Fraction(0)
-    for monomial, coefficient in number.terms:
-        if monomial.imaginary or any(name != PI_NAME for name, _ in monomial.unknowns):
-            raise NoExactValue("not a real number")
-        term = coefficient
-        for _, power in monomial.unknowns:
-            if abs(Fraction(power)) > 8:
-                raise NoExactValue("too high a power of pi")
-            term *= _root(PI ** abs(power.numerator), power.denominator) ** (1 if power > 0 else -1)
-        for prime, exponent in monomial.roots:
-            term *= _root(Fraction(prime) ** exponent.numerator, exponent.denominator)
-        total, size = total + term, size + abs(term)
-    if abs(total) * (1 << (PRECISION // 2)) <= size:
-        raise NoExactValue("too close to tell apart")
+    """The sign of a real number that is not zero, by its estimate."""
+    parts = [estimate(str(Number((term,)))) if number.constant else None for term in number.terms]
+    with localcontext(CONTEXT):
+        found = [part for part in parts if part is not None]
+        total, size = sum(found, Decimal(0)), sum(map(abs, found), Decimal(0))
+        if len(found) < len(parts) or abs(total) * 10**38 <= size:
+            raise NoExactValue("not a real number, or too close to tell")
     return 1 if total > 0 else -1
-
-
-def _root(value: Fraction, degree: int) -> Fraction:
-    scaled = (value.numerator << (PRECISION * degree)) // value.denominator
-    return Fraction(integer_root(scaled, degree), 1 << PRECISION)

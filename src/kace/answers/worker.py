@@ -93,11 +93,7 @@ def _comparison() -> Any:
 
 
 def _own_verdict(left: Any, right: Any) -> bool | None:
-    """What is decided here, where math-verify would be slow or would say yes for a wrong reason.
-
-    It compares numbers after the decimal point, where all very small ones are zero; and it equates relations by their
-    real solutions, of which two impossible ones have equally none.
-    """
+    """What is decided here: math-verify is slow, takes tiny numbers for zero, and equates impossible relations."""
     from sympy import Expr
     from sympy.core.relational import Relational  # type: ignore[import-untyped]
     from sympy.logic.boolalg import BooleanAtom  # type: ignore[import-untyped]

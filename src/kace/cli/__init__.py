@@ -1,59 +1,100 @@
-"""The command line. Each verb has a file of its own; heavy imports happen inside the verb that needs them."""
+"""The command line. Each verb is a module of its own, loaded when it is typed."""
 
 from __future__ import annotations
 
 import io
 import sys
+from importlib import import_module
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any
 
 import typer
 
-from kace.cli.data import data_app
-from kace.cli.demo import demo
-from kace.cli.doctor import doctor
-from kace.cli.eval import evaluate
-from kace.cli.learn import learn_app
-from kace.cli.models import models_app
-from kace.cli.options import GroupedCommand, GroupedVerbs
-from kace.cli.report import report
-from kace.cli.reproduce import reproduce
-from kace.cli.serve import serve
-from kace.cli.solve import solve
+from kace.cli.options import GroupedVerbs, option
 from kace.cli.streams import note
-from kace.cli.tree import tree_app
-from kace.cli.view import view
 from kace.errors import KaceError
 from kace.redact import redact
 
+VERBS = {
+    "Solve": {
+        "demo": "Solve a dozen starter problems and show how each answer came about.",
+        "solve": "Solve a problem, or every problem of a file.",
+        "serve": "Answer OpenAI's chat completions with the ladder: any client, pointed here, gets the voted answer.",
+    },
+    "Learn": {
+        "learn": "Learn a tree from labelled problems: kace learn --train FILE --teacher MODEL --out TREE.",
+        "tree": "Look at a tree of cards, change it, compare it, go back.",
+    },
+    "Measure": {
+        "eval": "Evaluate a system on a data set and write a run.",
+        "report": "Say which run is better, or that it cannot be told: kace report RUN RUN --format text.",
+        "reproduce": "Run the paper's table for a benchmark: shows every command first, then runs them with --yes.",
+    },
+    "Look": {
+        "view": "Look at trees, runs and learners in the browser: kace view runs/eval-1.",
+        "data": "List, fetch, check and write problem sets.",
+        "models": "List, fetch and find embedded models.",
+        "doctor": "Check the model, its endpoint and key, the equivalence worker and write access.",
+    },
+}
+
+
+class Root(GroupedVerbs):
+    """The verbs by what they are for; its own options may be typed after the verb too."""
+
+    groups = VERBS
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.commands = {name: None for verbs in VERBS.values() for name in verbs}  # type: ignore[misc]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb's command, from its module."""
+        known = cmd_name in self.commands
+        return typer.main.get_command(import_module(f"kace.cli.{cmd_name}").app) if known else None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The root's options first, wherever they stand, then the rest."""
+        ours = {flag: getattr(param, "is_flag", False) for param in self.params for flag in param.opts}
+        first, rest, left = list[str](), list[str](), iter(args)
+        for arg in left:
+            flag, _, value = arg.partition("=")
+            (first if flag in ours else rest).append(arg)
+            if arg == "--":
+                rest += left
+            elif flag in ours and not ours[flag] and not value:
+                first += [each for each in (next(left, None),) if each is not None]
+        return super().parse_args(ctx, [*first, *rest])
+
+
 app = typer.Typer(
     name="kace",
-    help="Makes a frozen language model better at mathematics. Start with: kace demo",
-    cls=GroupedVerbs,
+    cls=Root,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for name, verb in (("demo", demo), ("solve", solve), ("serve", serve), ("eval", evaluate), ("report", report),
-                   ("reproduce", reproduce), ("view", view), ("doctor", doctor)):  # fmt: skip
-    app.command(name, cls=GroupedCommand)(verb)
-for name, verbs in (("learn", learn_app), ("tree", tree_app), ("data", data_app), ("models", models_app)):
-    app.add_typer(verbs, name=name)
 
 
 def version(show: bool) -> None:
     """Print the version and stop."""
     if show:
-        from importlib.metadata import version as installed
-
         print(f"kace {installed('kace')}")
         raise typer.Exit
 
 
 @app.callback()
 def root(
-    _version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Show the version."),
+    context: typer.Context,
+    set_: list[str] = option("", [], "--set", help="One setting, such as max_cards=1; may be repeated."),
+    config_file: Path = option("", None, "--config", help="A TOML file; kace.toml is read when it is there."),
+    as_json: bool = option("", False, "--json", help="Results as JSON on standard output."),
+    _version: bool = option("", False, "--version", callback=version, is_eager=True, help="Show the version."),
 ) -> None:
-    """Knowledge-adaptive context engineering."""
+    """Makes a frozen language model better at mathematics. Start with: kace demo."""
+    context.obj = {"set_": set_, "config_file": config_file, "as_json": as_json}
 
 
 def main() -> None:

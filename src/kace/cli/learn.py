@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
-from kace.cli.options import (
-    CAPS,
-    DATA,
-    LEARNING,
-    LIMITS,
-    MODEL,
-    OUTPUT,
-    SOLVER,
-    GroupedCommand,
-    GroupedVerbs,
-    Typed,
-    option,
-    takes,
-)
-from kace.errors import UsageError
+from kace.cli.learn_show import LearnProgress, SelectProgress, forecast_lines, outcome, report_lines, selection_lines
+from kace.cli.models import ensure_weights
+from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER, Typed, command, new_app, option, takes
+from kace.cli.streams import note, print_lines, run_async, write_output
+from kace.config import PROFILE_FILE, Config, load_config, profile_of
+from kace.errors import DataError, UsageError
+from kace.io import write_atomic
+from kace.learner import select as selecting
+from kace.learner.costs import forecast
+from kace.learner.leakage import ContaminationHashes
+from kace.learner.loop import learn as learn_tree
+from kace.learner.report import report_json, report_of
+from kace.learner.steps import Kept, StepName
+from kace.learner.study import LearnPlan, Settings, check_training, open_study, refuse_overlap
+from kace.learner.wall import raise_wall
+from kace.models.budget import Ledger
+from kace.problem import Problem, load_problems
+from kace.systems.ace import AceSettings, train_ace
+from kace.systems.gepa import GepaSettings, require_gepa, train_gepa
+from kace.systems.reflections import train_reflections
+from kace.systems.training import MethodSettings, Training, TrainPlan, open_training
+from kace.tree.store import TreeStore, frozen_hash_of, open_tree
+from kace.web.learner import page
 
 METHODS = ("kace", "ace", "domain-ace", "gepa", "reflections")
-learn_app = typer.Typer(cls=GroupedVerbs, rich_markup_mode=None)
+app = new_app()
 
 
-@learn_app.callback(invoke_without_command=True)
-@takes(*SOLVER, "teacher", "teacher_base_url", "tree", "profile", "set_", "field", "limit", "held_out", *CAPS,
-       "as_json", "config_file")  # fmt: skip
+@app.callback(invoke_without_command=True)
+@takes(*SOLVER, "teacher", "tree", "profile", "limit", *CAPS)
 def learn(
     context: typer.Context,
     typed: Typed,
+    as_json: bool,
     train: Path = option(DATA, None, help="JSONL with a problem and its answer a line."),
     validation: Path = option(DATA, None, help="For --method gepa: problems that choose the prompt by score alone."),
+    held_out: list[Path] = option(DATA, [], help="An evaluation split: refuse training problems that appear in it."),
     method: str = option(LEARNING, "kace", help=f"What to learn with: {', '.join(METHODS)}."),
     epochs: int = option(LEARNING, None, min=1, help="Rounds of adding and refining, or passes over the problems."),
     dry_run: bool = option(LIMITS, False, "--dry-run", help="Say what it would take, and spend nothing."),
-    no_wait: bool = option(LIMITS, False, "--no-wait", help="With exchange/DIR: leave when only replies are missing."),
     out: Path = option(OUTPUT, None, help="The tree to make, or another method's folder; the same command resumes it."),
 ) -> None:
-    """Learn a tree from labelled problems: kace learn --train train.jsonl --teacher MODEL --model MODEL --out TREE.
+    """Learn a tree from labelled problems: kace learn --train FILE --teacher MODEL --out TREE.
 
     Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, or the solver's own reflections. For
     domain-ace and reflections, --tree names a tree whose domains are used.
@@ -52,33 +63,52 @@ def learn(
         raise UsageError(f"{missing} is missing", fix="kace learn --train train.jsonl --teacher MODEL --out TREE")
     if method not in METHODS:
         raise UsageError(f"unknown method '{method[:40]}'", fix=f"choose one of {', '.join(METHODS)}")
-    from kace.cli.learn_run import learn_tree, train_method
+    if method != "kace":
+        if dry_run:
+            raise UsageError(f"--dry-run does not know {method}", fix="cap it with --max-calls or --max-usd")
+        return _train(method, typed, train, out, validation, held_out, epochs)
+    config = typed.config(*Settings.model_fields)
+    settings = typed.learning(Settings, profile_of(config.profile).get("learning", {}), epochs=epochs)
+    problems, kept_out = _training_data(train, held_out, config, typed.limit)
+    if dry_run:
+        rows = forecast(problems, config, settings)
+        return print_lines([json.dumps([asdict(row) for row in rows])] if as_json else forecast_lines(rows))
+    _wall_in(config, train, out)
 
-    wait = False if no_wait else None
-    if method == "kace":
-        learn_tree(typed, train, out, epochs, wait, dry_run=dry_run)
-    elif dry_run:
-        raise UsageError(f"--dry-run does not know {method}", fix="cap it with --max-calls or --max-usd")
-    else:
-        train_method(method, typed, train, out, validation, epochs, wait)
+    async def work() -> None:
+        plan = LearnPlan(problems, config, settings, out, ContaminationHashes.of(kept_out))
+        async with open_study(plan, observer=progress) as (study, progress.ledger):
+            await learn_tree(study)
+
+    with LearnProgress(settings.epochs) as progress:
+        run_async(work(), resumable=True)
+    _show_report(out, None, as_json)
 
 
-@learn_app.command(cls=GroupedCommand)
+@command(app)
 def report(
+    as_json: bool,
     tree: Path = typer.Argument(help="The tree that kace learn made, finished or not."),
     html: Path = option(OUTPUT, None, help="Write the page here instead of into the tree's folder."),
-    as_json: bool = option(OUTPUT, False, "--json", help="The report as JSON on standard output."),
 ) -> None:
     """Show what was learned: what each card earned, what was refused and why, and the cost."""
-    from kace.cli.learn_run import show_report
-
-    show_report(tree, html, as_json=as_json)
+    _show_report(tree, html, as_json)
 
 
-@learn_app.command(cls=GroupedCommand)
-@takes("model", "base_url", "seed", "set_", "field", "limit", *CAPS, "as_json", "config_file")
+def _show_report(tree: Path, html: Path | None, as_json: bool) -> None:
+    found, place = report_of(tree), html or tree / "learn" / "report.html"
+    write_atomic(place, page(found))
+    if as_json:
+        write_output(report_json(found) + "\n", None)
+    else:
+        print_lines(report_lines(found))
+    note(f"page         {place}")
+
+
+@command(app, "model", "base_url", "seed", "limit", *CAPS)
 def select(
     typed: Typed,
+    as_json: bool,
     tree: Path = typer.Argument(metavar="TREE", help="The --out of kace learn.", show_default=False),
     validation: Path = option(DATA, ..., help="JSONL with a validation problem and its answer a line."),
     seeds: int = option(MODEL, 1, min=1, max=20, help="Solve every problem on this many seeds, from --seed on."),
@@ -88,6 +118,103 @@ def select(
 
     The solver and its settings are those that the tree was learned with, but for what is given.
     """
-    from kace.cli.learn_select import choose_epoch
+    learned, epochs = selecting.read_learned(tree), selecting.epochs_of(tree)
+    ambient = load_config(file=typed.config_file)
+    given = {**{name: typed.values[name] for name in ("model", "base_url", "seed", *CAPS)}, **typed.settings}
+    config = load_config(selecting.solver_settings(learned, given, ambient), file=typed.config_file)
+    problems = load_problems(validation, config.fields)[: typed.limit]
+    selecting.check_validation(problems, learned)
+    if out is not None and TreeStore(out).cards_path.exists():
+        found = TreeStore.open(out).load()
+        if found and all(found != epoch.tree for epoch in epochs):  # it would be refused in the end, when all is paid
+            raise UsageError(f"{out} already holds another tree", fix="choose another --out")
+    ensure_weights(config)
+    asked = selecting.Validation(tree / "learn" / "select", problems, config, seeds)
+    if frozen_hash_of(tree) is None:
+        note(f"kace: {tree} is not frozen, so the learner has not finished; the epochs there are so far are tried")
+    note(
+        f"kace: none of the {len(problems)} validation problems has the text of a training problem; {tree} keeps no"
+        " training texts, so one told in other words would not be noticed here (kace learn --held-out notices it)"
+    )
+    with SelectProgress(asked) as progress:
+        arms = run_async(selecting.try_epochs(asked, epochs, observer=progress), resumable=True)
+    selection, place = selecting.selection_of(asked, epochs, arms), tree / "learn" / "selection.json"
+    write_atomic(place, selection.model_dump_json(indent=2) + "\n")
+    print_lines([selection.model_dump_json()] if as_json else selection_lines(selection))
+    note(f"selection    {place}")
+    use = f" --tree {shlex.quote(str(tree / selection.tree))}" if selection.tree else ", without --tree"
+    note(f"use          kace solve{use}")
+    if out is not None:
+        chosen = next(epoch for epoch in epochs if epoch.epoch == selection.epoch)
+        if (profile := tree / PROFILE_FILE).is_file():
+            write_atomic(out / PROFILE_FILE, profile.read_bytes())
+        digest = selecting.keep_tree(out, chosen.tree, f"epoch {chosen.epoch} of {tree}")
+        what = "an empty tree, which is the ladder alone" if chosen.tree is None else f"epoch {chosen.epoch}"
+        note(f"copied       {out}: {what}, frozen at {digest[:12]}")
 
-    choose_epoch(typed, tree, validation, seeds, out)
+
+def _train(
+    method: str, typed: Typed, train: Path, out: Path, validation: Path | None, held: list[Path], epochs: int | None
+) -> None:
+    """Train another method, and say what was made."""
+    if validation is not None and method != "gepa":
+        raise UsageError(f"--validation is not an option of {method}", fix="only gepa chooses by validation problems")
+    if typed.tree is not None and method not in ("domain-ace", "reflections"):
+        raise UsageError(f"--tree is not an option of {method}", fix="only domain-ace and reflections use its domains")
+    if method == "gepa":
+        require_gepa()
+    kind = {"gepa": GepaSettings, "reflections": MethodSettings}.get(method, AceSettings)
+    config = typed.config(*kind.model_fields)
+    chosen = load_problems(validation, config.fields) if validation else ()
+    if bare := next((problem for problem in chosen if problem.answer is None), None):
+        raise DataError(f"validation problem {bare.name!r} has no answer", fix="every problem needs its answer here")
+    problems, settings = _training_data(train, held, config, typed.limit)[0], typed.learning(kind, {}, epochs=epochs)
+    domains = open_tree(typed.tree).domains if typed.tree else ()
+    plan = TrainPlan(method, problems, config, settings, out, domains, chosen)
+    _wall_in(config, train, out)
+
+    def tell(step: StepName, value: Kept, fresh: bool) -> None:
+        if fresh:
+            note(f"kace: {step}: {outcome(value)}")
+
+    async def work() -> tuple[list[str], Ledger]:
+        async with open_training(plan, tell=tell) as training:
+            return await _made(training, out), training.session.ledger
+
+    lines, ledger = run_async(work(), resumable=True)
+    roles = ", ".join(f"{role} {spent.calls}" for role, spent in sorted(ledger.roles.items()))
+    calls = f"calls        {roles or 'none: everything was kept'}"
+    print_lines([*lines, calls, f"cost         {ledger.usd:.4f} USD"])
+
+
+async def _made(training: Training, out: Path) -> list[str]:
+    if training.plan.method == "gepa":
+        prompt = await train_gepa(training)
+        score, first = prompt.candidates[prompt.best].score, prompt.candidates[0].score
+        said = f"{score:.1%}, {first:.1%} with the prompt it began with; {len(prompt.candidates)} candidates"
+        return [f"prompt       {out / 'prompt.json'}", f"score        {said}, {prompt.metric_calls} evaluations"]
+    if training.plan.method == "reflections":
+        return [f"tree         {out}", f"cards        {len(await train_reflections(training))}"]
+    books = await train_ace(training)
+    held = ", ".join(f"{name} {len(playbook.bullets)}" for name, playbook in books.playbooks.items())
+    return [f"playbook     {out / 'playbook.json'}", f"bullets      {held}"]
+
+
+def _training_data(
+    path: Path, held_out: list[Path], config: Config, limit: int | None
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """The problems to learn from, and all those of the evaluation splits that are named, which hold none of them."""
+    problems = load_problems(path, config.fields)[:limit]
+    check_training(problems)
+    splits = {split: load_problems(split, config.fields) for split in held_out}
+    for split, found in splits.items():
+        refuse_overlap(problems, found, str(split))
+    return problems, tuple(problem for found in splits.values() for problem in found)
+
+
+def _wall_in(config: Config, train: Path, out: Path) -> None:
+    """Fetch weights, then let this process open the training file, its own folder, a teacher's folder, and no more."""
+    ensure_weights(config)
+    models = (config.model, config.teacher or "")
+    folders = [Path(name.partition("/")[2]) for name in models if name.startswith(("exchange/", "replay/", "local/"))]
+    raise_wall([train, out, config.cache_dir, *folders])

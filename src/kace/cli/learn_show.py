@@ -1,44 +1,152 @@
-"""What a learner made or would take, in a terminal: plain text, at most as wide as the screen."""
+"""What a learner does, made or would take, in a terminal: plain text, at most as wide as the screen."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from kace.cli.streams import columns
-from kace.cli.terminal import plain
+from kace.cli.streams import aligned, columns, note, plain
+from kace.cli.terminal import RunProgress
+from kace.evaluation.arm import Arm
+from kace.learner import select
+from kace.learner.admit import Rulings
 from kace.learner.costs import RoleForecast
-from kace.learner.epoch import Epoch
-from kace.learner.report import Report, progress, summary
-from kace.tree.card import Difficulty, Status
+from kace.learner.propose import Proposals
+from kace.learner.report import CardStory, Report, progress, summary
+from kace.learner.steps import Kept, StepName, TreeVersion
+from kace.models.budget import Ledger
+from kace.solver.records import Solution
+from kace.tree.card import Status
 from kace.words import counted
 
-PLOT = 25  # columns of a lift's picture
-INDENT = "  "
+OUTCOMES: Mapping[str, Callable[[Any], str]] = {
+    "RunTotals": lambda run: f"{run.correct} of {run.problems} right, {run.escalated} past ES",
+    "Routes": lambda some: f"{len(some.domains)} problems placed, {list(some.domains.values()).count(())} nowhere",
+    "Proposals": lambda some: f"{len(some.cards)} cards{f', {len(some.refused)} unusable' if some.refused else ''}",
+    "Rulings": lambda ruled: f"{len(ruled.admitted)} admitted, {len(ruled.refused)} refused",
+    "Demonstrations": lambda some: f"{sum(bool(c.examples) for c in some.cards)} of {len(some.cards)} with examples",
+    "TreeVersion": lambda tree: f"{tree.cards} cards in the tree",
+    "Impact": lambda impact: f"{len(impact.lifts)} lifts measured, {len(impact.fires)} cards fired",
+    "InterimAnalysis": lambda look: f"{'kept' if look.accepted else 'not kept'}: {look.reason}",
+    "Studied": lambda study: (
+        f"{study.right} right, {study.wrong} wrong, {study.failed} failed; {len(study.operations)} changes"
+        f" ({len(study.refused)} refused); {len(study.playbook.bullets)} bullets, {study.tokens} tokens"
+    ),
+    "Rollouts": lambda some: f"{sum(each.score > 0 for each in some.rollouts)} of {len(some.rollouts)} right",
+    "Reflected": lambda made: f"{len(made.cards)} cards, {len(made.refused)} refused, {made.failed} failed",
+}
+
+
+def outcome(value: Kept) -> str:
+    """A step's result in a few words."""
+    return OUTCOMES.get(type(value).__name__, lambda _: "done")(value)
+
+
+class LearnProgress(RunProgress):
+    """A line for each step and run; in a terminal, below them, where it is, what came of the cards, what it costs."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+        self.ledger: Ledger | None = None
+        self.cards = Counter({"proposed": 0, "admitted": 0, "refused": 0, "in the tree": 0})
+        self.now = StepName("plan", "partition")
+        super().__init__(0)
+
+    def run_started(self, step: StepName, problems: int, done: int) -> None:
+        """A run begins."""
+        self.now = step
+        if self.done >= (self.total or 0):
+            self.total = self.done = self.right = 0
+        self.total = (self.total or 0) + problems  # reruns of several domains go side by side
+        self.done += done
+        note(f"kace: {step}: {problems} problems" + (f", {done} done before" if done else ""))
+
+    def step_done(self, step: StepName, value: Kept, fresh: bool) -> None:
+        """A step is done."""
+        self.now = step
+        match value:
+            case Proposals():
+                self.cards.update(proposed=len(value.cards) + len(value.refused), refused=len(value.refused))
+            case Rulings():
+                self.cards.update(admitted=len(value.admitted), refused=len(value.refused))
+            case TreeVersion():
+                self.cards["in the tree"] = value.cards
+        if fresh:
+            note(f"kace: {step}: {outcome(value)}")
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if self.ledger:
+            note(f"kace: {self._told()}")
+
+    def _told(self) -> str:
+        cards = ", ".join(f"{count} {name}" for name, count in self.cards.items())
+        spent = sorted(self.ledger.roles.items()) if self.ledger else []
+        roles = ", ".join(f"{role} {each.calls}" for role, each in spent) or "none"
+        return f"cards: {cards}; calls: {roles}; {self.ledger.usd if self.ledger else 0:.4f} USD"
+
+    def status(self) -> str:
+        """Where it is, what came of the cards, and what it costs."""
+        epoch = f"epoch {self.now.epoch} of {self.epochs}" if self.now.epoch else "outside the epochs"
+        where = " ".join(part for part in (self.now.phase, self.now.place, self.now.what) if part)
+        return f"{epoch}: {where}: {super().status()}; {self._told()}"
+
+
+class SelectProgress(RunProgress):
+    """A line when the run of an epoch begins and ends; in a terminal, how it goes below."""
+
+    def __init__(self, validation: select.Validation) -> None:
+        super().__init__(None)
+        seeds = f" on {validation.seeds} seeds" if validation.seeds > 1 else ""
+        self.asked = f"{len(validation.problems)} problems{seeds}"
+
+    def run_started(self, epoch: select.EpochTree, solves: int, done: Sequence[Solution]) -> None:
+        """A run begins."""
+        note(f"kace: {_called(epoch)}: {self.asked}" + (f", {len(done)} done before" if done else ""))
+        self.total, self.done, self.right, self.labelled = solves, 0, 0, 0
+        for record in done:
+            self.solved(record)
+
+    def run_done(self, epoch: select.EpochTree, arm: Arm) -> None:
+        """A run is complete."""
+        note(f"kace: {_called(epoch)}: {sum(bool(row.correct) for row in arm.rows)} of {len(arm.rows)} right")
+
+
+def _called(epoch: select.EpochTree) -> str:
+    return f"epoch {epoch.epoch}{'' if epoch.epoch else ' (no tree)'}"
+
+
+def selection_lines(selection: select.Selection) -> list[str]:
+    """A row for each epoch, the chosen one marked, and what it means."""
+
+    def change(found: select.Against | None) -> str:
+        return "" if found is None else f"+{found.gained} -{found.lost}"
+
+    table = [("", "epoch", "cards", "right", "95 % interval", "against 0", "against last", "calls", "card tokens")]
+    for row in selection.rows:
+        mark, cards = "*" if row.epoch == selection.epoch else " ", str(row.cards) if row.epoch else "-"
+        right, interval = f"{row.right} of {row.n} = {row.accuracy:.1%}", f"{row.low:.1%} to {row.high:.1%}"
+        sizes = (f"{row.calls:.2f}", f"{row.card_tokens:,.0f}")
+        table.append((mark, str(row.epoch), cards, right, interval, change(row.ladder), change(row.previous), *sizes))
+    failed = sum(row.failed for row in selection.rows)
+    lost = f"{failed} solves lost a call to the provider and count as they are; the same command tries them again."
+    return [*aligned(table), "", selection.said, *([lost] if failed else [])]
 
 
 def report_lines(report: Report) -> list[str]:
-    """What was learned, what each card is worth, what was refused and why, and the cost."""
+    """What was learned, what each card is worth, what was refused, and the cost; the page says more of each epoch."""
+    parts = (_head(report), _runs(report), _cards(report.cards), _refusals(report), _costs(report))
+    lines = [line for part in map(list, parts) if part for line in ("", *part)][1:]
     width = columns()
-    parts = (
-        _head(report, width),
-        _runs(report),
-        _cards(report, width),
-        _tree(report),
-        *(_epoch(epoch, width) for epoch in report.epochs),
-        _refusals(report, width),
-        _costs(report),
-    )
-    return [line for part in map(list, parts) if part for line in ("", *part)][1:]
+    return [piece for line in lines for piece in textwrap.wrap(plain(line), width, subsequent_indent="    ") or [""]]
 
 
-def _head(report: Report, width: int) -> Iterator[str]:
-    yield plain(report.name, width)
-    yield from _wrapped(summary(report), width)
+def _head(report: Report) -> Iterator[str]:
+    yield from (report.name, summary(report))
     if not report.finished:
-        yield from _wrapped(progress(report), width)
-    yield ""
+        yield progress(report)
     found = report.funnel
     yield f"proposed     {found.proposed}" + (f" ({found.waiting} wait for a ruling)" if found.waiting else "")
     yield f"refused      {found.refused}"
@@ -47,135 +155,68 @@ def _head(report: Report, width: int) -> Iterator[str]:
     frozen = f"frozen at {report.frozen[:12]}" if report.frozen else "not frozen"
     yield f"tree         ~{report.size.tokens:,} tokens, {frozen}"
     if report.unread:
-        steps = "; ".join(report.unread)
-        yield from _wrapped(f"unread       {counted(len(report.unread), 'step')} of another version: {steps}", width)
+        yield f"unread       {counted(len(report.unread), 'step')} of another version: {'; '.join(report.unread)}"
 
 
 def _runs(report: Report) -> Iterator[str]:
-    scores = [score for epoch in report.epochs for score in epoch.scores]
-    if scores:
+    if report.scores:
         yield "runs on the training problems, with 95 % intervals"
-    for score in scores:
+    for score in report.scores:
         low, high = score.interval
         share = "-" if score.accuracy is None else f"{score.accuracy:.1%}"
         right, title = f"{score.correct} of {score.problems}", plain(score.title, 28)
-        yield f"{INDENT}epoch {score.step.epoch}  {title:28} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
+        yield f"  epoch {score.step.epoch}  {title:28} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
 
 
-def _cards(report: Report, width: int) -> Iterator[str]:
-    if report.cards:
-        yield "cards, with lift in points: - is the 95 % interval, o the estimate, | no effect"
-    reach = max((abs(story.lift.lift.effect) for story in report.measured if story.lift), default=0.0)
-    for story in report.cards:
+def _cards(cards: Sequence[CardStory]) -> Iterator[str]:
+    if cards:
+        yield "cards, with lift in points and its 95 % interval"
+    for story in cards:
         status = "retired" if story.card.status is Status.DEPRECATED else story.card.status.value
-        yield f"{INDENT}{story.card.card_id}"
-        yield f"{INDENT}{INDENT}{plain(f'{status}, {story.place}', width - 4)}"
-        if story.lift:
-            lift = story.lift.lift
-            low, effect, high = (f"{100 * share + 0.0:+.1f}" for share in (lift.low, lift.effect, lift.high))
-            old = ", of its earlier text" if story.outdated else ""
-            drawn = _picture(lift.low, lift.effect, lift.high, max(0.2, 2 * reach))
-            yield f"{INDENT}{INDENT}{drawn}  {effect} [{low}, {high}]{old}"
-        shown, earned = "never shown", "not measured"
+        shown, worth = "never shown", "not measured"
         if fire := story.fire:
             shown = f"shown in {fire.n_shown}: {fire.shown_correct} right, {fire.shown_wrong} wrong"
+        if story.lift:
+            lift = story.lift
+            low, effect, high = (f"{100 * share + 0.0:+.1f}" for share in (lift.low, lift.effect, lift.high))
+            worth = f"lift {effect} [{low}, {high}]{', of its earlier text' if story.outdated else ''}"
         if story.earned is not None:
-            earned = f"earned {story.earned + 0.0:+.1f} right attempts"
-        yield f"{INDENT}{INDENT}{shown}; {earned}"
+            worth += f", earned {story.earned + 0.0:+.1f} right attempts"
+        yield from (f"  {story.card.card_id}", f"    {status}, {story.place}", f"    {shown}; {worth}")
 
 
-def _picture(low: float, effect: float, high: float, scale: float) -> str:
-    """An interval drawn in characters; one that goes on beyond the scale ends in an arrow."""
-
-    def place(value: float) -> int:
-        return round((min(max(value, -scale), scale) / scale + 1) / 2 * (PLOT - 1))
-
-    drawn = ["-" if place(low) <= n <= place(high) else " " for n in range(PLOT)]
-    drawn[0] = "<" if low < -scale else drawn[0]
-    drawn[-1] = ">" if high > scale else drawn[-1]
-    drawn[PLOT // 2] = "|"
-    drawn[place(effect)] = "o"
-    return "".join(drawn)
-
-
-def _tree(report: Report) -> Iterator[str]:
-    if not report.branches:
-        return
-    yield f"{'cards in the tree':42}{''.join(f'{kind.value:>12}' for kind in Difficulty)}"
-    for branch in report.branches:
-        counts = "".join(f"{leaf.shown or '-':>12}" for leaf in branch.leaves)
-        yield f"{INDENT}{plain(branch.name, 39):40}{counts}"
-    for epoch in report.epochs:
-        if epoch.size:
-            size = f"{counted(epoch.size.shown, 'card')}, ~{epoch.size.tokens:,} tokens, {epoch.size.retired} retired"
-            yield f"{INDENT}after epoch {epoch.number}: {size}"
-
-
-def _epoch(epoch: Epoch, width: int) -> Iterator[str]:
-    refused = sum(refusal.what == "card" for refusal in epoch.refused)
-    came = f"{epoch.proposed} proposed, {epoch.admitted} admitted, {len(epoch.merged)} merged, {refused} refused"
-    yield f"epoch {epoch.number}: {came}"
-    for merging in epoch.merged:
-        yield from _wrapped(f"merged {merging.card_id} into {merging.into}: {merging.reason}", width, INDENT)
-    for look in epoch.looks:
-        verdict = "kept" if look.accepted else "not kept"
-        gained, lost = (", ".join(names) or "none" for names in (look.gained, look.lost))
-        said = f"{look.domain}, try {look.number}: {verdict}: {look.reason}; gained {gained}; lost {lost}"
-        yield from _wrapped(said, width, INDENT)
-    for gap in epoch.gaps:
-        yield from _wrapped(f"gap in {gap.domain}: {gap.text}", width, INDENT)
-    if epoch.beyond:
-        names = ", ".join(each.label for each in epoch.beyond)
-        said = f"{counted(len(epoch.beyond), 'problem')} beyond the tree's reach (wrong at ES): {names}"
-        yield from _wrapped(said, width, INDENT)
-
-
-def _refusals(report: Report, width: int) -> Iterator[str]:
+def _refusals(report: Report) -> Iterator[str]:
     rules = Counter((each.refused.rule, each.refused.by) for each in report.refused)
-    if not rules:
-        return
-    yield "refused, by rule"
-    yield from (f"{INDENT}{count:>4}  {plain(rule, 40)} ({by})" for (rule, by), count in rules.most_common())
-    yield ""
-    for each in report.refused:
-        what = f"{each.refused.card_id or 'unnamed'}{'' if each.what == 'card' else ' (revision)'}"
-        said = f"epoch {each.epoch} {each.place}: {what}: {each.refused.rule}: {each.refused.reason}"
-        yield from _wrapped(said, width, INDENT)
+    if rules:
+        yield "refused, by rule"
+    yield from (f"  {count:>4}  {plain(rule, 40)} ({by})" for (rule, by), count in rules.most_common())
 
 
 def _costs(report: Report) -> Iterator[str]:
-    if not report.costs:
-        return
-    yield f"{'cost':12}{'calls':>9}{'failed':>8}{'input':>14}{'cached':>14}{'output':>13}{'USD':>10}"
+    rows: list[Sequence[str]] = [("cost", "calls", "failed", "input", "cached", "output", "USD")]
     for cost in report.costs:
+        sizes = (cost.calls, cost.failed, cost.input, cost.cached, cost.output)
         usd = "-" if cost.usd is None else f"{cost.usd:,.2f}"
-        failed = "-" if cost.failed is None else f"{cost.failed:,}"
-        tokens = f"{cost.input:>14,}{cost.cached:>14,}{cost.output:>13,}"
-        yield f"{plain(cost.role, 11):12}{cost.calls:>9,}{failed:>8}{tokens}{usd:>10}"
-    total = "not known" if report.usd is None else f"{report.usd:,.2f}"
-    yield f"{'together':12}{total:>68}"
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Text from anywhere on lines of the width, the later ones set in."""
-    words = plain(" ".join(text.split()))
-    return textwrap.wrap(words, width, initial_indent=indent, subsequent_indent=f"{indent}{INDENT}")
+        rows.append((plain(cost.role, 11), *("-" if size is None else f"{size:,}" for size in sizes), usd))
+    if report.costs:
+        total = "not known" if report.usd is None else f"{report.usd:,.2f}"
+        yield from aligned([*rows, ("together", "", "", "", "", "", total)])
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
     """A line a role: what is expected, then what it takes at most."""
-    lines = [f"{'':11}{'calls':>16}{'input tokens':>18}{'output tokens':>18}{'USD':>15}"]
+    table: list[Sequence[str]] = [("", "calls", "input tokens", "output tokens", "USD")]
     for row in rows:
         pairs = ((getattr(row.expected, name), getattr(row.most, name)) for name in ("calls", "input", "output"))
-        calls, read, written = (f"{_short(expected)} to {_short(most)}" for expected, most in pairs)
         usd = "unknown" if row.usd is None or row.most_usd is None else f"{row.usd:.2f} to {row.most_usd:.2f}"
-        lines.append(f"{row.role:<11}{calls:>16}{read:>18}{written:>18}{usd:>15}")
-    if unpriced := sorted({row.model for row in rows if row.usd is None or row.most_usd is None}):
-        lines.append(f'no price for {", ".join(unpriced)}: add [prices."NAME"] with input and output to kace.toml')
-    else:
+        table.append((row.role, *(f"{_short(expected)} to {_short(most)}" for expected, most in pairs), usd))
+    unpriced = sorted({row.model for row in rows if row.usd is None or row.most_usd is None})
+    if not unpriced:
         total = f"{sum(row.usd or 0 for row in rows):.2f} to {sum(row.most_usd or 0 for row in rows):.2f}"
-        lines.append(f"{'in all':<63}{total:>15}")
-    return [*lines, "expected to at most, without prefix caches; nothing was spent"]
+        table.append(("in all", "", "", "", total))
+    missing = f'no price for {", ".join(unpriced)}: add [prices."NAME"] with input and output to kace.toml'
+    last = "expected to at most, without prefix caches; nothing was spent"
+    return [*aligned(table), *([missing] if unpriced else []), last]
 
 
 def _short(number: float) -> str:

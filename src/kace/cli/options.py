@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -25,15 +26,14 @@ if TYPE_CHECKING:
 Verb = TypeVar("Verb", bound=Callable[..., None])
 T = TypeVar("T", bound="BaseModel")
 
-FIELD = "Where a file keeps a field: problem=question, answer=target, id=name."
-MODEL, TREE, DATA, LEARNING, LIMITS, OUTPUT = "Model", "Tree", "Data", "Learning", "Limits", "Output"
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
-GROUPS = (DATA, MODEL, TREE, LEARNING, "Server", LIMITS, OUTPUT)
+DATA, MODEL, TREE, LEARNING, SERVER, LIMITS, OUTPUT = GROUPS = (
+    "Data", "Model", "Tree", "Learning", "Server", "Limits", "Output"
+)  # fmt: skip
 
 
 def option(group: str, default: object, *flags: str, help: str, **more: Any) -> Any:
     """An option of one verb, in a group of its help."""
-    return typer.Option(default, *flags, help=help, rich_help_panel=group, **more)
+    return typer.Option(default, *flags, help=help, rich_help_panel=group or None, **more)
 
 
 SHARED: Mapping[str, tuple[Any, Any]] = {
@@ -44,28 +44,30 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
     "seed": (int, option(MODEL, None, help="Draws other samples; the same seed repeats them.")),
     "teacher": (str, option(MODEL, None,
         help="anthropic/NAME, openai/NAME, exchange/DIR (answered by files) or replay/RUN.")),
-    "teacher_base_url": (str, option(MODEL, None, help="An OpenAI-compatible server for an openai/NAME teacher.")),
     "tree": (Path, option(TREE, None, help="The epistemic tree that MS and HS read from.")),
     "profile": (str, option(TREE, None,
         help="How trees are learned and read: default, paper or a TOML file; else the tree's own.")),
-    "set_": (list[str], option(TREE, [], "--set", help="One setting, such as max_cards=1; may be repeated.")),
-    "skip_es": (bool, option(TREE, False, "--skip-es", help="Beyond the paper: begin at MS where a card covers it.")),
-    "field": (list[str], option(DATA, [], help=FIELD)),
     "limit": (int, option(DATA, None, help="Only the first N problems.", min=1)),
-    "data_dir": (Path, option(DATA, None, help="A folder with the data sets' files; else they are fetched and kept.")),
-    "held_out": (list[Path], option(DATA, [], help="An evaluation split: refuse training problems that appear in it.")),
-    "max_connections": (int, option(LIMITS, None, help="Calls under way at once; left out, it adapts.")),
     "max_calls": (int, option(LIMITS, None, help="Stop before more calls than this are made.")),
     "max_usd": (float, option(LIMITS, None, help="Stop before more money than this is spent.")),
-    "no_texts": (bool, option(OUTPUT, False, "--no-texts", help="Leave problem texts out of the run directory.")),
-    "as_json": (bool, option(OUTPUT, False, "--json", help="Results as JSON on standard output.")),
-    "config_file": (Path, option(OUTPUT, None, "--config", help="A TOML file; kace.toml is read when it is there.")),
 }  # fmt: skip
-
 SOLVER = ("model", "base_url", "preset", "seed")
-READING = ("tree", "profile", "set_")
-CAPS = ("max_connections", "max_calls", "max_usd")
-_NOT_SETTINGS = ("set_", "skip_es", "field", "limit", "data_dir", "held_out", "as_json", "config_file", "no_texts")
+CAPS = ("max_calls", "max_usd")
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+EVERYWHERE = {"set_": "typed", "config_file": "typed", "as_json": "as_json"}
+"""The options of the root, which may follow any verb that has the parameter named here."""
+
+REPLACED = {  # what was typed once, and what to write now
+    "--direct": "--set es_policy=skip", "--skip-es": "--set es_policy=skip", "--no-texts": "--set problem_texts=false",
+    "--no-cache": "--set cache=false", "--no-wait": "--set exchange_wait=false", "--field": "--set fields.problem=NAME",
+    "--api-key": "KACE_SERVE_KEY=KEY before the command, or --set serve_key=KEY", "--since": "kace tree diff TREE N",
+    "--to": "kace tree revert TREE N", "--card": "kace tree log TREE ID", "--payload": "kace tree edit TREE ID FILE",
+    "--starter": "kace tree init DIR starter", "--domain": "kace tree show TREE DOMAIN",
+    "--status": "kace tree show TREE STATUS", "cards": "kace tree show TREE cards", "card": "kace tree show TREE ID",
+    "import": "kace tree add TREE FILE", "relocate": "kace tree edit TREE ID --difficulty KIND --domains NAMES",
+    "deprecate": "kace tree edit TREE ID --deprecate --note WHY", "compare": "kace report RUN RUN --format text",
+    "train": "kace learn --method NAME", "select": "kace learn select TREE", "transfer": "kace eval --tree A --tree B",
+}  # fmt: skip
 
 
 class Typed(NamedTuple):
@@ -77,38 +79,32 @@ class Typed(NamedTuple):
         return self.values[name]
 
     @property
-    def fields(self) -> dict[str, str]:
-        """What `--field` says of a file."""
-        return field_map(self.values["field"])
-
-    @property
-    def settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, Any]:
         """What `--set` says: settings by name, read as TOML values, else as text."""
-        found: dict[str, object] = {}
-        for pair in self.values.get("set_") or ():
-            name, _, value = pair.partition("=")
-            if not name or "=" not in pair:
-                raise UsageError(f"--set {pair} is no setting", fix="write --set max_cards=1")
+        lines = {}
+        for pair in self.values["set_"]:
+            name, equals, value = pair.partition("=")
             try:
-                found[name.strip()] = tomllib.loads(f"x = {value}")["x"]
+                lines[name] = f"{name} = {value}"
+                tomllib.loads(lines[name])
             except tomllib.TOMLDecodeError:
-                found[name.strip()] = value
-        return found
+                lines[name] = f"{name} = {json.dumps(value, ensure_ascii=False)}"
+            if not (name.strip() and equals):
+                raise UsageError(f"--set {pair} is no setting", fix="write --set max_cards=1")
+        try:
+            return tomllib.loads("\n".join(lines.values()))
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"--set cannot be read: {error}", fix="write --set max_cards=1") from None
 
     def config(self, *learning: str, **more: object) -> Config:
-        """The configuration: the options, `--set`, and `more` where nothing was typed.
+        """The configuration: `more`, over it the options, over them `--set`, but for the settings of `learning`."""
+        from kace.config import Config, load_config
 
-        `learning` names settings that are no part of it, and that `--set` may give all the same.
-        """
-        from kace.config import load_config
-
-        policy = {"es_policy": "skip"} if self.values.get("skip_es") else {}
-        texts = {"problem_texts": False} if self.values.get("no_texts") else {}
-        options = {name: value for name, value in self.values.items() if name not in _NOT_SETTINGS}
+        options = {name: value for name, value in self.values.items() if name in Config.model_fields}
         chosen = {name: value for name, value in self.settings.items() if name not in learning}
-        layers = (more, options, policy, texts, chosen)
+        layers = (more, options, chosen)
         flags = {name: value for layer in layers for name, value in layer.items() if value is not None}
-        return load_config(flags, file=self.values.get("config_file"))
+        return load_config(flags, file=self.values["config_file"])
 
     def learning(self, kind: type[T], base: Mapping[str, object], **more: object) -> T:
         """Settings of learning: those of a profile, `--set`, and the options typed."""
@@ -120,50 +116,53 @@ class Typed(NamedTuple):
             return kind.model_validate({**base, **chosen, **typed})
         except ValidationError as error:
             first = error.errors()[0]
-            known = first["type"] != "extra_forbidden"
-            reason = first["msg"].lower() if known else "not a setting of this method"
-            raise UsageError(
-                f"{first['loc'][0]} cannot be {first['input']!r}: {reason}", fix="see docs/learning.md"
-            ) from None
-
-
-def field_map(pairs: Sequence[str]) -> dict[str, str]:
-    """What `--field` says of a file: our names to the file's."""
-    found = {}
-    for pair in pairs:
-        ours, _, theirs = pair.partition("=")
-        if ours not in ("problem", "answer", "id", "domain") or not theirs:
-            raise UsageError(f"--field {pair} is not a field map", fix="write --field problem=question")
-        found[ours] = theirs
-    return found
+            said = f"{first['loc'][0]} cannot be {first['input']!r}: {first['msg'].lower()}"
+            raise UsageError(said, fix="see docs/learning.md") from None
 
 
 def takes(*names: str) -> Callable[[Verb], Verb]:
-    """Give a verb shared options; it gets them as `typed`."""
+    """Give a verb shared options, as `typed`. What it does not ask for of the root's options is refused with it."""
 
     def wrap(verb: Verb) -> Verb:
         own = inspect.signature(verb)
-        mine = [each for each in own.parameters.values() if each.name != "typed"]
-        shared = [
-            inspect.Parameter(name, KEYWORD, default=SHARED[name][1], annotation=SHARED[name][0]) for name in names
-        ]
+        asked = [name for name in EVERYWHERE if EVERYWHERE[name] in own.parameters]
 
         @functools.wraps(verb)
-        def run(**given: Any) -> None:
-            verb(**{k: v for k, v in given.items() if k not in names}, typed=Typed({n: given[n] for n in names}))
+        def run(context: typer.Context, **given: Any) -> None:
+            for param in context.find_root().command.params:
+                if context.obj.get(param.name) and param.name not in asked:
+                    raise UsageError(f"{context.command_path} takes no {param.opts[0]}", fix="leave it out")
+            typed = Typed({**context.obj, **{name: given.pop(name) for name in names}})
+            more = {"typed": typed, "as_json": typed.as_json, "context": context}
+            verb(**given, **{name: value for name, value in more.items() if name in own.parameters})
 
-        keyword = [each.replace(kind=KEYWORD) for each in (*mine, *shared)]
-        run.__signature__ = own.replace(parameters=keyword)  # type: ignore[attr-defined]
-        run.__annotations__ = {**verb.__annotations__, **{each.name: each.annotation for each in shared}}
+        mine = [each for name, each in own.parameters.items() if name not in (*EVERYWHERE.values(), "context")]
+        added = {"context": (typer.Context, inspect.Parameter.empty), **{name: SHARED[name] for name in names}}
+        mine += [inspect.Parameter(name, KEYWORD, default=default) for name, (_, default) in added.items()]
+        run.__signature__ = own.replace(parameters=[each.replace(kind=KEYWORD) for each in mine])  # type: ignore[attr-defined]
+        run.__annotations__ = {**verb.__annotations__, **{name: kind for name, (kind, _) in added.items()}}
+        run.everywhere = asked  # type: ignore[attr-defined]
         return run  # type: ignore[return-value]
 
     return wrap
 
 
+def new_app(**more: Any) -> typer.Typer:
+    """The commands of a verb."""
+    return typer.Typer(cls=GroupedVerbs, rich_markup_mode=None, add_completion=False, **more)
+
+
+def command(app: typer.Typer, *names: str, name: str | None = None) -> Callable[[Verb], Verb]:
+    """Make a function a command of a verb, with shared options."""
+    return lambda verb: app.command(name, cls=GroupedCommand)(takes(*names)(verb))
+
+
 def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """Arguments, then the groups in their order, then the rest."""
+    """Arguments, then the groups in their order, then the rest; last those of the root that hold here."""
     rows: dict[str, list[tuple[str, str]]] = {}
-    for param in command.get_params(ctx):
+    shared = getattr(command.callback, "everywhere", ())
+    root = [param for param in ctx.find_root().command.params if param.name in shared]
+    for param in (*root, *command.get_params(ctx)):
         if record := param.get_help_record(ctx):
             panel = getattr(param, "rich_help_panel", None) or "Options"
             rows.setdefault("Arguments" if param.param_type_name == "argument" else panel, []).append(record)
@@ -173,56 +172,59 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
                 formatter.write_dl(found)
 
 
+def refuse_replaced(command: Any, ctx: Any, args: list[str]) -> None:
+    """Raise for an option or a verb that is a setting now or has another form, with what to write."""
+    known = {
+        flag for each in (command, ctx.find_root().command) for param in each.get_params(ctx) for flag in param.opts
+    }
+    for flag in (arg.partition("=")[0] for arg in args if arg.startswith("--")):
+        if flag in known or flag == "--":
+            continue
+        if flag in REPLACED:
+            raise UsageError(f"{flag} is no option any more", fix=f"write {REPLACED[flag]}")
+        from kace.config import Config, RetrievalConfig
+        from kace.learner.study import Settings
+        from kace.solver.manifest import OLD_SETTINGS
+
+        name = flag.removeprefix("--").replace("-", "_")
+        name = OLD_SETTINGS.get(name, name)
+        if any(name in kind.model_fields for kind in (Config, RetrievalConfig, Settings)):
+            raise UsageError(f"{flag} is a setting, not an option here", fix=f"write --set {name}=VALUE")
+
+
 class GroupedCommand(TyperCommand):
     """A command whose help lists its options by group, whole and never cut."""
 
     format_options = _write_options
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As ever; a setting that was typed as an option is named with the way to set it."""
-        refuse_settings(self, ctx, args)
+        """As ever; what has another form now is named with it."""
+        refuse_replaced(self, ctx, args)
         return super().parse_args(ctx, args)
 
 
-def refuse_settings(command: Any, ctx: Any, args: Sequence[str]) -> None:
-    """Raise for an option that is a setting, with the fix."""
-    known = {flag for param in command.get_params(ctx) for flag in param.opts}
-    for arg in args:
-        flag = arg.partition("=")[0]
-        if not flag.startswith("--") or flag in known or flag == "--":
-            continue
-        from kace.config import Config, RetrievalConfig
-        from kace.learner.study import Settings
-        from kace.solver.manifest import OLD_SETTINGS
-
-        name = flag.removeprefix("--").replace("-", "_")
-        name = {**OLD_SETTINGS, "direct": "es_policy"}.get(name, name)
-        if any(name in kind.model_fields for kind in (Config, RetrievalConfig, Settings)):
-            raise UsageError(f"{flag} is a setting, not an option here", fix=f"write --set {name}=VALUE")
-
-
 class GroupedVerbs(TyperGroup):
-    """A list of verbs by what they are for, each with its whole first sentence."""
+    """A list of verbs, each with its whole first sentence; in groups where there are any."""
 
-    groups: Mapping[str, Sequence[str]] = {
-        "Solve": ("demo", "solve", "serve"),
-        "Learn": ("learn", "tree"),
-        "Measure": ("eval", "report", "reproduce"),
-        "Look": ("view", "data", "models", "doctor"),
-    }
+    groups: Mapping[str, Mapping[str, str]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As for a command, up to the verb."""
         verb = next((place for place, arg in enumerate(args) if arg in self.commands), len(args))
-        refuse_settings(self, ctx, args[:verb])
+        refuse_replaced(self, ctx, args[:verb])
         return super().parse_args(ctx, args)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that was typed; one that has another form now is named with it."""
+        if args and args[0] in REPLACED and args[0] not in self.commands:
+            said = f"{ctx.command_path} has no verb '{args[0]}' any more"
+            raise UsageError(said, fix=f"write {REPLACED[args[0]]}")
+        return super().resolve_command(ctx, args)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The options by group, then the verbs, grouped where this is the root."""
+        """The options by group, then the verbs."""
         _write_options(self, ctx, formatter)
-        named = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        shown = {name: command.help or "" for name, command in named.items() if command and not command.hidden}
-        is_root = set(shown) == {name for some in self.groups.values() for name in some}
-        for group, names in (self.groups if is_root else {"Commands": tuple(shown)}).items():
+        groups = self.groups or {"Commands": {name: each.help or "" for name, each in self.commands.items()}}
+        for group, verbs in groups.items():
             with formatter.section(group):
-                formatter.write_dl([(name, " ".join(shown[name].split("\n\n")[0].split())) for name in names])
+                formatter.write_dl([(name, " ".join(told.split("\n\n")[0].split())) for name, told in verbs.items()])

@@ -7,24 +7,21 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from kace.cli.eval import load_data
-from kace.cli.options import MODEL, OUTPUT, Typed, option, takes
+from kace.cli.data import load_data
+from kace.cli.options import MODEL, OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import note, print_lines
 from kace.errors import KaceError, UsageError
+from kace.evaluation.recipes import BENCHMARKS, Command, Recipe, default_arms
 from kace.io import write_atomic
 from kace.problem import problem_rows
 
-if TYPE_CHECKING:
-    from kace.evaluation.recipes import Command, Recipe
+app = new_app()
 
 
-@takes(
-    "base_url", "teacher", "teacher_base_url", "set_", "field", "limit", "data_dir", "max_connections", "config_file"
-)
+@command(app, "base_url", "teacher", "limit")
 def reproduce(
     typed: Typed,
     benchmark: str = typer.Argument(help="aime25, math-hard or olymmath."),
@@ -34,20 +31,22 @@ def reproduce(
     out: Path = option(OUTPUT, None, help="Where everything goes; the same command resumes there."),
     go: bool = option(OUTPUT, False, "--yes", help="Do it. Without it, the commands and their calls are shown only."),
 ) -> None:
-    """Run the paper's table for a benchmark: shows every command and what it takes first, then runs them with --yes."""
-    from kace.evaluation.recipes import BENCHMARKS, Recipe, default_arms
-
+    """Run the paper's table for a benchmark: shows every command first, then runs them with --yes."""
     if benchmark not in BENCHMARKS:
         raise UsageError(f"unknown benchmark '{benchmark[:40]}'", fix=f"choose one of {', '.join(BENCHMARKS)}")
     known = BENCHMARKS[benchmark]
     place = out or Path("runs") / f"reproduce-{benchmark}"
-    sizes = {split: _write_split(benchmark, split, place, typed) for split in ("train", "validation", "test")}
+    sizes = {}
+    for split in ("train", "validation", "test"):  # each a file of its own, which the commands are given
+        problems = load_data(benchmark, split, typed.config(), limit=typed.limit).problems
+        write_atomic(place / "data" / f"{split}.jsonl", "\n".join(problem_rows(problems)) + "\n")
+        sizes[split] = len(problems)
     chosen = tuple(name.strip() for name in arms.split(",")) if arms else default_arms(known)
-    solver = {"--model": model, "--base-url": typed.base_url, "--preset": known.name}
-    solver |= {"--max-connections": typed.max_connections, "--config": typed.config_file}
+    solver = {"--model": model, "--base-url": typed.base_url, "--preset": known.name, "--config": typed.config_file}
     settings = tuple(part for pair in typed.set_ for part in ("--set", pair))
-    taught = _options({"--teacher": typed.teacher, "--teacher-base-url": typed.teacher_base_url})
-    recipe = Recipe(known, chosen, _options(solver) + settings, taught, place, seeds, sizes)
+    recipe = Recipe(
+        known, chosen, _options(solver) + settings, _options({"--teacher": typed.teacher}), place, seeds, sizes
+    )
     todo = recipe.commands()
     print_lines(_shown(todo, recipe))
     for each in todo if go else ():
@@ -57,15 +56,6 @@ def reproduce(
         if done.returncode:
             said = f"'{each.about}' ended with exit code {done.returncode}"
             raise KaceError(said, fix="mend what it says, and run the same command: what is done is kept")
-
-
-def _write_split(name: str, split: str, out: Path, typed: Typed) -> int:
-    """A split as a file of its own, which the commands are given; its number of problems."""
-    from kace.config import load_config
-
-    data = load_data(name, split, load_config({}, file=typed.config_file), typed)
-    write_atomic(out / "data" / f"{split}.jsonl", "\n".join(problem_rows(data.problems)) + "\n")
-    return len(data.problems)
 
 
 def _options(values: dict[str, object]) -> tuple[str, ...]:

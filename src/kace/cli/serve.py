@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
-from kace.cli.options import CAPS, LIMITS, READING, SOLVER, Typed, option, takes
+from kace.cli.models import ensure_weights
+from kace.cli.options import CAPS, LIMITS, SERVER, SOLVER, Typed, command, new_app, option
 from kace.cli.streams import note
+from kace.tree.store import open_tree
+from kace.web.server import Bind, Closing, listening
 
-SERVER = "Server"
+app = new_app()
 
 
-@takes(*SOLVER, *READING, "skip_es", *CAPS, "config_file")
+@command(app, *SOLVER, "tree", "profile", *CAPS)
 def serve(
     typed: Typed,
     host: str = option(SERVER, "127.0.0.1", help="The address to listen on; any but this machine's own needs a key."),
     port: int = option(SERVER, 8123, help="The port; 0 picks a free one."),
-    api_key: str = option(SERVER, None, help="What clients must show. KACE_SERVE_KEY keeps it off the command line."),
     allow_host: list[str] = option(SERVER, [], help="A further name clients call this server by; may be repeated."),
     passthrough: bool = option(SERVER, False, "--passthrough", help="Let passthrough/NAME ask the model directly."),
     max_seconds: float = option(LIMITS, None, min=0.001, help="Seconds that one request may take."),
@@ -23,15 +25,11 @@ def serve(
 ) -> None:
     """Answer OpenAI's chat completions with the ladder: any client, pointed here, gets the voted answer.
 
-    --max-calls and --max-usd hold for each request.
+    --max-calls and --max-usd hold for each request. KACE_SERVE_KEY is what clients must show.
     """
-    from kace.cli.models import ensure_weights
-    from kace.tree.store import open_tree
-    from kace.web.server import Bind, Closing, listening
-
-    config = typed.config(serve_key=api_key)
+    config = typed.config()
     key = config.serve_key.get_secret_value() if config.serve_key else None
-    with listening(Bind(host, port, key, option="--api-key or KACE_SERVE_KEY")) as opened:
+    with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:  # before the rest takes its time to load
         from kace.serve.app import ServerOptions, run, spare_collector
         from kace.serve.chat import RequestLimits
         from kace.web.guard import Hosts

@@ -7,54 +7,52 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from kace.cli.options import CAPS, DATA, OUTPUT, READING, SOLVER, Typed, option, takes
-from kace.cli.streams import note
+from kace.api import asolve_config
+from kace.cli.models import ensure_weights
+from kace.cli.options import CAPS, DATA, OUTPUT, SOLVER, Typed, command, new_app, option
+from kace.cli.streams import note, plain, run_async
+from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines
+from kace.config import Config
 from kace.errors import KaceError, UsageError
+from kace.models.base import ChatModel
+from kace.problem import Problem, check_problem_text, load_problems
+from kace.solver.manifest import default_folder, manifest_of
+from kace.solver.records import Attempt, Solution
+from kace.solver.run import Run
+from kace.solver.session import open_session
+from kace.solver.summary import Summary
+from kace.tree.store import open_tree
+from kace.tree.tree import EpistemicTree
 
-if TYPE_CHECKING:
-    from kace.config import Config
-    from kace.problem import Problem
-    from kace.solver.records import Attempt, Solution
-    from kace.solver.run import Run
-    from kace.tree.tree import EpistemicTree
-
-    TextOf = Callable[[Attempt], str]
-    Told = Callable[[Solution], None]
+app = new_app()
 
 
-@takes(*SOLVER, *READING, "skip_es", "field", "limit", *CAPS, "no_texts", "as_json", "config_file")
+@command(app, *SOLVER, "tree", "profile", "limit", *CAPS)
 def solve(
     typed: Typed,
+    as_json: bool,
     problem: str = typer.Argument(None, help="The problem's text; '-' or a pipe reads it from standard input."),
     file: str = option(DATA, None, "--file", "-f", help="JSONL with a problem a line; '-' is standard input."),
     out: Path = option(OUTPUT, None, help="The run directory for --file; the same command resumes it."),
     explain: bool = option(OUTPUT, False, "--explain", help="Show every attempt."),
-    no_cache: bool = option(OUTPUT, False, "--no-cache", help="For one problem: neither read nor keep calls."),
 ) -> None:
     """Solve a problem, or every problem of a file."""
-    from kace.cli.models import ensure_weights
-
-    config = typed.config(cache=False if no_cache else None)
-    for named in (config.for_teacher(), config) if config.synthesis else (config,):
-        ensure_weights(named)
+    config = typed.config()
+    ensure_weights(config)
     if file is None:
-        _solve_one(_problem_text(problem), config, typed.as_json, explain)
+        _solve_one(_problem_text(problem), config, as_json, explain)
     elif problem is not None:
         raise UsageError("both a problem and --file were given", fix="give one of them")
     else:
-        _solve_file(file, typed, out, config, explain)
+        _solve_file(file, config, typed.limit, out, as_json, explain)
 
 
-def _shown(record: Solution, as_json: bool, explain: bool, text_of: TextOf) -> Iterator[str]:
+def _shown(record: Solution, as_json: bool, explain: bool, text_of: Callable[[Attempt], str]) -> Iterator[str]:
     """A solved problem on standard output: its record as a line of JSON, or every attempt, where that is asked for."""
-    from kace.cli.terminal import explanation
-
     if as_json:
         # With --explain, each attempt carries its text.
         texts = {"texts": [text_of(attempt) for attempt in record.made]} if explain else {}
@@ -64,13 +62,8 @@ def _shown(record: Solution, as_json: bool, explain: bool, text_of: TextOf) -> I
 
 
 def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
-    from kace.api import asolve_config
-    from kace.cli.streams import run_async
-    from kace.cli.terminal import LiveTable, audit_line, plain, terminal
-    from kace.problem import Problem, check_problem_text
-
     check_problem_text(text)
-    with LiveTable(1) if terminal() else nullcontext() as table:
+    with RunProgress(1) as table:
         solution = run_async(asolve_config(Problem(text), config, observer=table), resumable=config.cache)
     for line in _shown(solution, as_json, explain, lambda attempt: attempt.text):
         print(line)
@@ -79,29 +72,20 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
             print(plain(solution.answer))
         note(audit_line(solution))
     if solution.answer is None:
-        outcomes = sorted({attempt.outcome.value for attempt in solution.made})
-        reasons = sorted({attempt.detail for attempt in solution.made if attempt.detail})
+        outcomes = ", ".join(sorted({attempt.outcome.value for attempt in solution.made}))
+        reason = min((f" ({attempt.detail})" for attempt in solution.made if attempt.detail), default="")
         raise KaceError(
-            f"no answer: {len(solution.made)} attempts ended in {', '.join(outcomes)}"
-            + (f" ({reasons[0]})" if reasons else ""),
+            f"no answer: {len(solution.made)} attempts ended in {outcomes}{reason}",
             fix="--explain shows the attempts; a higher --set max_tokens=N or a stronger --model may help",
         )
 
 
-def _solve_file(name: str, typed: Typed, out: Path | None, config: Config, explain: bool) -> None:
-    from kace.cli.terminal import audit_line, summary_lines
-    from kace.problem import load_problems
-    from kace.solver.manifest import default_folder, manifest_of
-    from kace.solver.run import Run
-    from kace.solver.summary import Summary
-    from kace.tree.store import open_tree
-
+def _solve_file(name: str, config: Config, limit: int | None, out: Path | None, as_json: bool, explain: bool) -> None:
     path = Path("/dev/stdin") if name == "-" else Path(name)
-    problems = load_problems(path, typed.fields)[: typed.limit]
+    problems = load_problems(path, config.fields)[:limit]
     tree = open_tree(config.tree) if config.tree else None
     manifest = manifest_of(config, tree)
     folder = out or default_folder(path.stem, manifest, "".join(p.id for p in problems).encode())
-    summary, began = Summary(), time.monotonic()
     with Run(folder, manifest, texts=config.problem_texts) as run:
 
         def text_of(attempt: Attempt) -> str:
@@ -109,41 +93,39 @@ def _solve_file(name: str, typed: Typed, out: Path | None, config: Config, expla
             return reply.text if reply else ""
 
         def finish(record: Solution) -> None:
-            summary.add(record)
-            shown = _shown(record, typed.as_json, explain, text_of)
-            print(*shown, *([] if typed.as_json else [audit_line(record)]), sep="\n", flush=True)
+            shown = _shown(record, as_json, explain, text_of)
+            print(*shown, *([] if as_json else [audit_line(record)]), sep="\n", flush=True)
 
         for damage in run.damage:
             note(f"kace: {folder}/traces.jsonl:{damage.line}: {damage.reason}; that problem is solved again")
-        _run_problems(problems, config, tree, run, finish)
-    for line in (*summary_lines(summary, time.monotonic() - began), f"run          {folder}"):
-        note(line)
+        for line in solve_problems(problems, config, run, finish, tree=tree):
+            note(line)
 
 
-def _run_problems(
-    problems: tuple[Problem, ...],
-    config: Config,
-    tree: EpistemicTree | None,
-    run: Run,
-    finish: Callable[[Solution], None],
-) -> None:
-    from kace.cli.streams import run_async
-    from kace.cli.terminal import LiveTable, terminal
-    from kace.solver.session import open_session
+def solve_problems(
+    problems: tuple[Problem, ...], config: Config, run: Run, finish: Callable[[Solution], None],
+    *, tree: EpistemicTree | None = None, model: ChatModel | None = None,
+) -> Iterator[str]:  # fmt: skip
+    """Finish a run, each problem told as it is solved; then the run's figures."""
+    summary, began = Summary(), time.monotonic()
 
-    table = LiveTable(len(problems)) if terminal() else None
+    def kept(record: Solution) -> None:
+        summary.add(record)
+        finish(record)
 
     def known(record: Solution) -> None:
-        finish(record)
-        if table:
-            table.add(record)
+        kept(record)
+        progress.solved(record)
 
     async def work() -> None:
-        async with open_session(config, calls=run.calls, tree=tree, observer=table) as session:
-            await run.solve(problems, session.kit, session.window, kept=finish, known=known)
+        calls = None if model else run.calls
+        async with open_session(config, calls=calls, tree=tree, model=model, observer=progress) as session:
+            await run.solve(problems, session.kit, session.window, kept=kept, known=known)
 
-    with table or nullcontext():
-        run_async(work(), resumable=True)
+    with RunProgress(len(problems)) as progress:
+        run_async(work(), resumable=model is None)
+    yield from summary_lines(summary, time.monotonic() - began)
+    yield f"run          {run.folder}"
 
 
 def _problem_text(given: str | None) -> str:

@@ -1,23 +1,22 @@
-"""How solves look in a terminal: lines, a live table, and text from outside stripped of control characters."""
+"""How solves look in a terminal: lines, a table, and a line that says how a run goes."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Self
 
-from kace.cli.streams import plain as plain
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from kace.cli.streams import plain
 from kace.problem import Problem
 from kace.solver.records import Attempt, Outcome, Solution
 from kace.solver.summary import Summary
 from kace.solver.tiers import LOCKED, ExitPath
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-ROWS_KEPT = 12
 
 
 def path_of(record: Solution) -> str:
@@ -107,77 +106,56 @@ def summary_lines(summary: Summary, seconds: float) -> Iterator[str]:
         yield f"no answer    {listed} (attempts; they count and vote for nothing)"
 
 
-class LiveTable:
-    """A table of problems as they climb: those under way, the last ones finished, and the count."""
+class RunProgress:
+    """Hears how a run goes; in a terminal, a line says so."""
 
-    def __init__(self, total: int | None, *, rows: int = ROWS_KEPT, console: Console | None = None) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
+    def __init__(self, total: int | None) -> None:
         self.total = total
-        self.under_way: dict[str, tuple[Problem, list[Attempt]]] = {}
-        self.finished: deque[Solution] = deque(maxlen=rows)
-        self.done = self.right = self.labelled = 0
+        self.attempts = self.done = self.right = self.labelled = 0
         self.began = time.monotonic()
-        console = console or Console(stderr=True)
-        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
+        self._live = Live(console=Console(stderr=True), get_renderable=self._render, transient=True)
 
     def started(self, problem: Problem) -> None:
         """A problem steps onto the ladder."""
-        self.under_way[problem.id] = (problem, [])
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
         """An attempt has ended."""
-        self.under_way[problem.id][1].append(attempt)
+        self.attempts += 1
 
     def solved(self, solution: Solution) -> None:
-        """A problem has left the ladder."""
-        self.under_way.pop(solution.problem, None)
-        self.add(solution)
-
-    def add(self, record: Solution) -> None:
         """Count a finished problem."""
-        self.finished.append(record)
         self.done += 1
-        self.labelled += record.correct is not None
-        self.right += bool(record.correct)
+        self.labelled += solution.correct is not None
+        self.right += bool(solution.correct)
 
-    def __enter__(self) -> LiveTable:
-        self._live.start()
+    def __enter__(self) -> Self:
+        if terminal():
+            self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
-    def _render(self) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        total = f" of {self.total}" if self.total else ""
+    def status(self) -> str:
+        """How far it is."""
         score = f", {self.right} of {self.labelled} right" if self.labelled else ""
-        status = f"{self.done}{total} solved{score}, {time.monotonic() - self.began:.0f} s"
-        return Group(solve_table(self.finished, list(self.under_way.values())[:ROWS_KEPT]), Text(status))
+        return f"{self.done} of {self.total} solved{score}, {self.attempts} attempts"
+
+    def _render(self) -> RenderableType:
+        return Text(f"{self.status()}, {time.monotonic() - self.began:.0f} s")
 
 
-def solve_table(finished: Iterable[Solution], climbing: Iterable[tuple[Problem, list[Attempt]]] = ()) -> RenderableType:
-    """Finished and climbing problems as a table."""
-    from rich.table import Table
-    from rich.text import Text
-
+def solve_table(records: Iterable[Solution]) -> RenderableType:
+    """Solved problems as a table."""
     colours = {"right": "green", "wrong": "red"}
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("problem", no_wrap=True)
-    for name in ("tiers", "votes", "answer", "verdict"):
+    for name in ("problem", "tiers", "votes", "answer", "verdict"):
         table.add_column(name, overflow="ellipsis", no_wrap=name != "votes")
-    for record in finished:
-        name, verdict = plain(record.label or record.problem[:8], 28), _verdict(record)
-        answer = Text(plain(record.answer, 20) if record.answer else "none")
-        told = Text(verdict, style=colours.get(verdict, ""))
-        table.add_row(Text(name), path_of(record), Text(votes_of(record)), answer, told)
-    for problem, attempts in climbing:
-        tiers = ">".join(dict.fromkeys(a.tier.value for a in attempts))
-        given = ", ".join(plain(a.answer, 12) if a.answer else "none" for a in attempts)
-        table.add_row(Text(plain(problem.name, 28)), f"{tiers}...", Text(given, style="dim"), "", "")
+    for record in records:
+        verdict = _verdict(record)
+        name, answer = plain(record.label or record.problem[:8], 28), plain(record.answer or "none", 20)
+        cells = map(Text, (name, path_of(record), votes_of(record), answer))
+        table.add_row(*cells, Text(verdict, style=colours.get(verdict, "")))
     return table
 
 

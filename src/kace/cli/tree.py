@@ -1,149 +1,94 @@
-"""`kace tree`: look at a tree of cards, change it, and go back. Here are the verbs that change cards."""
+"""`kace tree`: look at a tree of cards, change it, compare it, go back."""
 
 from __future__ import annotations
 
-import shlex
+import json
+import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from kace.cli.options import GroupedVerbs
-from kace.cli.streams import author, choice, decoded, note, read_input, source
-from kace.cli.tree_history import NOTE, STORE, diff, flat, freeze, log, merge, print_diff, revert, store_at, thaw
-from kace.cli.tree_show import card, cards, export, show, verify
+from kace.cli.options import command, new_app
+from kace.cli.streams import author, choice, decoded, note, plain, print_lines, read_input, source, write_output
+from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, print_diff
+from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
+from kace.tree import diff as diffs
+from kace.tree import formats
+from kace.tree.card import Card, Difficulty, card_line, read_card
+from kace.tree.journal import ChangeKind
+from kace.tree.store import TreeStore, open_tree
+from kace.tree.tree import Add, Batch, Change, Deprecate, Edit, EpistemicTree, Relocate, SetDomains, TreeError
+from kace.words import counted
 
-if TYPE_CHECKING:
-    from kace.tree.card import Card
-    from kace.tree.changes import Change
-    from kace.tree.formats import Bundle, RefusedCard
-    from kace.tree.tree import EpistemicTree
-
-ABOUT = "Look at a tree of cards, change it, compare it, go back."
-tree_app = typer.Typer(help=ABOUT, no_args_is_help=True, rich_markup_mode=None, cls=GroupedVerbs)
-MAX_ADD_BYTES = 4 << 20
-MAX_IMPORT_BYTES = 256 << 20
+app = new_app(help="Look at a tree of cards, change it, compare it, go back.", no_args_is_help=True)
+MAX_BYTES = 256 << 20
+TREE = typer.Argument(metavar="TREE", help="A tree's directory, or a JSON file of cards (read only).")
+STORE = typer.Argument(metavar="TREE", help="A tree's directory.", show_default=False)
 ID = typer.Argument(metavar="ID", help="The card's id.", show_default=False)
+NOTE = typer.Option("", "--note", help="Why, for the log.")
 
 
+@command(app)
 def init(
     folder: Path = typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False),
-    domains: str = typer.Option(None, help="JSON list of {name, description, share, signals}; '-' is standard input."),
-    starter: bool = typer.Option(False, "--starter", help="The five domains of the starter set."),
+    domains: str = typer.Argument(
+        metavar="DOMAINS", help="JSON list of {name, description, share, signals}; '-' is standard input; or: starter."
+    ),
 ) -> None:
-    """Begin an empty tree with its domains."""
-    from kace.datasets.starter import starter_domains
-    from kace.tree.formats import read_domains
-    from kace.tree.store import TreeStore
-
-    if (domains is None) == (not starter):
-        raise UsageError("init needs the domains", fix="give --domains FILE.json, or --starter")
+    """Begin an empty tree with its domains: those of a file, or the five of the starter set."""
     given = starter_domains()
-    if not starter:  # an exported tree names its domains too, hence the room
-        given = read_input(domains, MAX_IMPORT_BYTES, lambda data: read_domains(decoded(data)))
+    if domains != "starter":  # an exported tree names its domains too, hence the room
+        given = read_input(domains, MAX_BYTES, lambda data: formats.read_domains(decoded(data)))
     TreeStore.create(folder, given, author=author())
     note(f"{folder}: an empty tree; add cards with: kace tree add {folder} FILE.json")
 
 
+@command(app)
+def show(
+    as_json: bool,
+    tree: Path = TREE,
+    what: list[str] = typer.Argument(
+        None, metavar="[ID | cards | FILTER...]", help="A card's id; or cards, a domain, a difficulty or a status."
+    ),
+    search: str = typer.Option(None, help="List only cards that hold all of these words."),
+) -> None:
+    """Draw the tree, show a card whole with its history, or list cards: kace tree show TREE geometry hard.
+
+    Listed as JSON, cards have the form that `kace tree add` reads.
+    """
+    found, store = opened(tree)
+    if what and (what[0] in found or what[0].isupper()):
+        card = found.card(what[0])
+        print_lines([card_line(card)] if as_json else card_lines(card, store))
+    elif what or search is not None:
+        print_lines(cards_of(found, what or [], search or "", as_json))
+    else:
+        figures = figures_of(tree, found, store)
+        print_lines([json.dumps(figures, ensure_ascii=False)] if as_json else drawing(figures))
+
+
+@command(app)
 def add(
     tree: Path = STORE,
-    file: str = typer.Argument(help="One card or a list of them as JSON; '-' is standard input.", show_default=False),
-    why: str = NOTE,
-) -> None:
-    """Add cards. Those that break a rule are listed with the reason, the rest are added; exit 1 if any was refused."""
-    _bring(tree, file, MAX_ADD_BYTES, why)
-
-
-def import_(
-    tree: Path = STORE,
-    file: str = typer.Argument(help="SPEC JSON, JSON lines or an ACE playbook; '-' is standard input."),
+    file: str = typer.Argument(
+        help="Cards as JSON or JSON lines, a tree's JSON, an ACE playbook; '-' is standard input."
+    ),
     experimental: bool = typer.Option(False, "--experimental", help="Validated cards arrive as experimental."),
     why: str = NOTE,
 ) -> None:
-    """Add the domains and cards of a file. They keep their status; a card that is there already is left alone."""
-    _bring(tree, file, MAX_IMPORT_BYTES, why or f"import of {source(file)}", experimental=experimental)
+    """Add the cards and domains of a file. They keep their status; a card that is there already is left alone.
 
-
-def edit(
-    tree: Path = STORE,
-    card_id: str = ID,
-    file: str = typer.Option(None, help="The whole card as JSON; '-' is standard input."),
-    payload: str = typer.Option(None, help="The card's new text; '-' is standard input."),
-    editor: str = typer.Option("vi", envvar=["VISUAL", "EDITOR"], help="Opened on the text when no file is given."),
-    why: str = NOTE,
-) -> None:
-    """Replace a card, or its text. In a terminal and without a file, the text opens in your editor."""
-    from kace.tree.card import read_card
-    from kace.tree.changes import Edit
-
-    store = store_at(tree)
-    before = store.load().card(card_id)
-    if file is not None and payload is not None:
-        raise UsageError("both --file and --payload were given", fix="give one of them")
-    if file is not None:
-        after = read_input(file, MAX_ADD_BYTES, read_card)
-    elif payload is not None:
-        after = before.with_payload(read_input(payload, MAX_ADD_BYTES, decoded).rstrip("\n"))
-    else:
-        after = _edited(before, editor)
-    if after.card_id != card_id:
-        said = f"the file holds {after.card_id}, not {card_id}"
-        raise UsageError(said, fix="edit keeps the id; add makes a new card")
-    _change(tree, Edit(after), why)
-
-
-def relocate(
-    tree: Path = STORE,
-    card_id: str = ID,
-    difficulty: str = typer.Option(None, help="medium, hard or universal; the present one without it."),
-    domains: str = typer.Option(None, help="Domain names joined by commas; the present ones without it."),
-    why: str = NOTE,
-) -> None:
-    """Move a card to another difficulty or other domains."""
-    from kace.tree.card import Difficulty
-    from kace.tree.changes import Relocate
-
-    if difficulty is None and domains is None:
-        raise UsageError("relocate needs a place", fix="give --difficulty, --domains or both")
-    card = store_at(tree).load().card(card_id)
-    kind = choice(difficulty, Difficulty, "--difficulty") or card.difficulty_tag
-    names = card.domain_tags if domains is None else tuple(name.strip() for name in domains.split(",") if name.strip())
-    _change(tree, Relocate(card_id, kind, names), why)
-
-
-def deprecate(
-    tree: Path = STORE,
-    card_id: str = ID,
-    why: str = typer.Option(..., "--note", help="Why, for the log.", show_default=False),
-) -> None:
-    """Keep a card in the tree but never show it again."""
-    from kace.tree.changes import Deprecate
-
-    _change(tree, Deprecate(card_id), why)
-
-
-def _change(tree: Path, change: Change, why: str) -> None:
-    """Make one change and show it as a diff."""
-    from kace.tree.diff import diff as compared
-
+    Cards that break a rule are listed with the reason, the rest are added; exit 1 if any was refused.
+    """
     store = store_at(tree)
     before = store.load()
-    print_diff(compared(before, store.apply(change, author=author(), note=flat(why))))
-
-
-def _bring(tree: Path, file: str, limit: int, why: str, *, experimental: bool = False) -> None:
-    """Add what fits of a file in one change; list the rest and exit 1."""
-    from kace.tree.changes import Add, Batch, SetDomains
-    from kace.tree.diff import as_import
-    from kace.tree.formats import Bundle, read_exchange
-
-    store = store_at(tree)
-    before = store.load()
-    bundle = read_input(file, limit, lambda data: read_exchange(data, before.domain_names))
+    bundle = read_input(file, MAX_BYTES, lambda data: formats.read_exchange(data, before.domain_names))
     if experimental:
-        bundle = Bundle(bundle.domains, tuple(map(as_import, bundle.cards)), bundle.refused)
+        bundle = bundle._replace(cards=tuple(map(diffs.as_import, bundle.cards)))
     new = tuple(domain for domain in bundle.domains if domain.name not in before.domain_names)
     base = before.with_domains((*before.domains, *new))
     for domain in bundle.domains:
@@ -153,7 +98,8 @@ def _bring(tree: Path, file: str, limit: int, why: str, *, experimental: bool = 
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
     if changes:
-        store.apply(Batch(tuple(changes)) if len(changes) > 1 else changes[0], author=author(), note=flat(why))
+        change = Batch(tuple(changes)) if len(changes) > 1 else changes[0]
+        store.apply(change, author=author(), note=_flat(why or f"import of {source(file)}"))
     print(*(f"{name}\n" for name in fitting), sep="", end="")
     given = len(bundle.cards) + len(bundle.refused)
     same = given - len(fitting) - len(refused)
@@ -164,11 +110,8 @@ def _bring(tree: Path, file: str, limit: int, why: str, *, experimental: bool = 
         raise KaceError(f"{len(refused)} of {given} cards were refused")
 
 
-def _sorted_out(tree: EpistemicTree, bundle: Bundle) -> tuple[dict[str, Card], list[RefusedCard]]:
+def _sorted_out(tree: EpistemicTree, bundle: formats.Bundle) -> tuple[dict[str, Card], list[formats.RefusedCard]]:
     """The cards that can be added, and those that cannot, with reasons. A card the tree has already is in neither."""
-    from kace.tree.formats import RefusedCard
-    from kace.tree.tree import EpistemicTree, TreeError
-
     fitting: dict[str, Card] = {}
     refused = list(bundle.refused)
     for each in bundle.cards:
@@ -183,37 +126,214 @@ def _sorted_out(tree: EpistemicTree, bundle: Bundle) -> tuple[dict[str, Card], l
             EpistemicTree.of(tree.domains, (each,))
             fitting[name] = each
         except TreeError as error:
-            refused.append(RefusedCard(name, str(error).removeprefix(f"card {name}: ")))
+            refused.append(formats.RefusedCard(name, str(error).removeprefix(f"card {name}: ")))
     return fitting, refused
 
 
-def _edited(card: Card, editor: str) -> Card:
-    """The card after a person edited its text. A text that breaks a rule is kept, and the error says where."""
-    import subprocess
-    import tempfile
+@command(app)
+def edit(
+    tree: Path = STORE,
+    card_id: str = ID,
+    file: str = typer.Argument(
+        None, metavar="[FILE]", help="The card as JSON, or its new text; '-' is standard input."
+    ),
+    difficulty: str = typer.Option(None, help="Move it to medium, hard or universal."),
+    domains: str = typer.Option(None, help="Move it to these domains, joined by commas."),
+    deprecate: bool = typer.Option(False, "--deprecate", help="Keep it but never show it again; say why with --note."),
+    why: str = NOTE,
+) -> None:
+    """Replace a card or its text, move it, or deprecate it. In a terminal, its text opens in your $EDITOR."""
+    store = store_at(tree)
+    before = store.load()
+    card = before.card(card_id)
+    moved = difficulty is not None or domains is not None
+    if moved + deprecate + (file is not None) > 1:
+        raise UsageError("a card is replaced, moved or deprecated, one at a time", fix="run kace tree edit for each")
+    if deprecate and not why.strip():
+        raise UsageError("a card is deprecated for a reason", fix="say why with --note")
+    change: Change = Deprecate(card_id)
+    if moved:
+        kind = choice(difficulty, Difficulty, "--difficulty") or card.difficulty_tag
+        names = [name.strip() for name in (domains or "").split(",") if name.strip()]
+        change = Relocate(card_id, kind, card.domain_tags if domains is None else tuple(names))
+    elif not deprecate:
+        change = Edit(_edited(card) if file is None else read_input(file, MAX_BYTES, lambda data: _given(card, data)))
+    print_diff(diffs.diff(before, store.apply(change, author=author(), note=_flat(why))))
 
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("nothing to edit with", fix="give --file CARD.json or --payload TEXT, or run it in a terminal")
-    with tempfile.NamedTemporaryFile("w", suffix=f".{card.card_id}.txt", encoding="utf-8", delete=False) as draft:
-        draft.write(card.payload + "\n")
-    path = Path(draft.name)
-    try:
-        done = subprocess.run([*shlex.split(editor), str(path)], check=False)
-    except (OSError, ValueError) as error:
-        path.unlink()
-        raise UsageError(f"cannot run the editor '{editor}': {error}", fix="set EDITOR, or give --payload") from None
-    if done.returncode:
-        raise KaceError(f"the editor ended with {done.returncode}; nothing changed", fix=f"your text is in {path}")
-    try:
-        text = read_input(str(path), MAX_ADD_BYTES, decoded).rstrip("\n")
-        after = card.with_payload(card.payload if text == card.payload.rstrip("\n") else text)
-    except KaceError as error:
-        fix = f"{error.fix}; your text is kept: kace tree edit ... --payload {path}"
-        raise UsageError(f"{error.message}; nothing changed", fix=fix) from None
-    path.unlink()
+
+def _given(card: Card, data: bytes) -> Card:
+    """The card that a file holds, or the card with the text that it holds."""
+    if not data.lstrip().startswith(b"{"):
+        return card.with_payload(decoded(data).rstrip("\n"))
+    after = read_card(data)
+    if after.card_id != card.card_id:
+        fix = "edit keeps the id; add makes a new card"
+        raise UsageError(f"the file holds {after.card_id}, not {card.card_id}", fix=fix)
     return after
 
 
-for verb in (init, show, cards, card, add, edit, relocate, deprecate, log, diff, revert, merge, freeze, thaw, verify,
-             import_, export):  # fmt: skip
-    tree_app.command(verb.__name__.rstrip("_"))(verb)
+def _edited(card: Card) -> Card:
+    """The card after a person edited its text. A text that breaks a rule is kept, and the error says where."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError("nothing to edit with", fix="name a FILE with the card or its text, or run it in a terminal")
+    with tempfile.NamedTemporaryFile("w", suffix=f".{card.card_id}.txt", encoding="utf-8", delete=False) as draft:
+        draft.write(card.payload + "\n")
+    done = subprocess.run(["sh", "-c", '${VISUAL:-${EDITOR:-vi}} "$1"', "sh", draft.name], check=False)
+    if done.returncode:
+        said = f"the editor ended with {done.returncode}; nothing changed"
+        raise KaceError(said, fix=f"set EDITOR, or name a FILE; your text is in {draft.name}")
+    try:
+        text = read_input(draft.name, MAX_BYTES, decoded).rstrip("\n")
+        after = card.with_payload(card.payload if text == card.payload.rstrip("\n") else text)
+    except KaceError as error:
+        fix = f"{error.fix}; your text is kept: kace tree edit TREE {card.card_id} {draft.name}"
+        raise UsageError(f"{error.message}; nothing changed", fix=fix) from None
+    Path(draft.name).unlink()
+    return after
+
+
+@command(app)
+def log(
+    as_json: bool,
+    tree: Path = STORE,
+    card: str = typer.Argument(None, metavar="[ID]", help="Only changes of this card."),
+    limit: int = typer.Option(None, min=1, help="Only the newest N changes."),
+) -> None:
+    """List the changes of a tree, newest first; as JSON, each with before and after."""
+    entries = list(reversed(changes_of(store_at(tree), card)))
+    print_lines(entry.model_dump_json() if as_json else entry_row(entry) for entry in entries[:limit])
+    if card is not None and not entries:
+        raise UsageError(f"no change of a card '{card[:64]}'", fix="list the ids with: kace tree show TREE cards")
+
+
+@command(app)
+def diff(
+    as_json: bool,
+    tree: Path = TREE,
+    other: str = typer.Argument(metavar="OTHER", help="The tree to compare with, or a generation of the same tree."),
+) -> None:
+    """Show what changed between trees, or since a generation: kace tree diff A B, kace tree diff A 3."""
+    if other.isdecimal() and not Path(other).exists():
+        store = store_at(tree)
+        changes = diffs.diff(store.at(int(other)), store.load())
+    else:
+        changes = diffs.diff(opened(tree)[0], opened(Path(other))[0])
+    if not as_json:
+        return print_diff(changes)
+    ids: dict[str, object] = {}
+    for kind in ("added", "edited", "relocated", "deprecated", "removed"):
+        ids[kind] = [getattr(each, "after", each).card_id for each in getattr(changes, kind)]
+    print(json.dumps(ids | {"domains_changed": changes.domains_before != changes.domains_after}, ensure_ascii=False))
+
+
+@command(app)
+def revert(
+    tree: Path = STORE,
+    generation: int = typer.Argument(metavar="GENERATION", min=0, help="The generation to go back to."),
+    why: str = NOTE,
+) -> None:
+    """Make the tree what it was at a generation, as a new change."""
+    store = store_at(tree)
+    before = store.load()
+    print_diff(diffs.diff(before, store.revert(generation, author=author(), note=_flat(why))))
+    note(f"{tree} is as it was at generation {generation}; now generation {store.generation}")
+
+
+@command(app)
+def merge(
+    tree: Path = STORE,
+    other: Path = typer.Argument(help="The tree to take cards from: a directory or a JSON file.", show_default=False),
+    prefer: str = typer.Option(None, help="Who wins a conflict: ours or theirs."),
+) -> None:
+    """Bring another tree's cards into this one. They arrive as experimental; a conflict stops it and is listed."""
+    side, store = choice(prefer, diffs.Prefer, "--prefer"), store_at(tree)
+    theirs, _ = opened(other)
+    mark = f"merge of {theirs.content_hash()[:16]}"
+    for entry in reversed(store.log()):
+        if entry.kind is ChangeKind.REVERT:  # the tree has gone back since
+            break
+        if entry.kind is ChangeKind.BATCH and entry.note == mark:
+            done = f"{other} was merged at generation {entry.generation}"
+            return note(f"{done}; merging it again would count its uses twice. Nothing changed")
+    found = diffs.merge(store.load(), theirs, side)
+    for conflict in found.conflicts:
+        lines = (f"! {conflict.name}  {', '.join(conflict.fields)}", *(f"    {line}" for line in conflict.lines))
+        print_lines(map(plain, lines))
+    if found.conflicts and side is None:
+        said = f"{counted(len(found.conflicts), 'conflict')} between {tree} and {other}; nothing changed"
+        raise KaceError(said, fix="choose a side with --prefer ours or --prefer theirs, or edit one of the trees")
+    before = store.generation
+    changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
+    changes += [Add(found.tree.card(name)) for name in found.added]
+    changes += [Edit(found.tree.card(name)) for name in (*found.united, *found.replaced)]
+    store.apply(Batch(tuple(changes)), author=author(), note=mark)
+    counts = f"{len(found.added)} added, {len(found.united)} united, {len(found.replaced)} replaced"
+    now = f"now generation {store.generation}" if store.generation > before else "nothing changed"
+    note(f"{counts}, {len(found.domains)} domains changed; {now}")
+
+
+@command(app)
+def freeze(tree: Path = STORE, why: str = NOTE) -> None:
+    """Refuse changes from now on and print the content hash."""
+    print(store_at(tree).freeze(author=author(), note=_flat(why)))
+
+
+@command(app)
+def thaw(tree: Path = STORE, why: str = NOTE) -> None:
+    """Allow changes again."""
+    store = store_at(tree)
+    frozen = store.frozen_hash
+    store.thaw(author=author(), note=_flat(why))
+    note(f"{tree} can be changed again" if frozen else f"{tree} was not frozen")
+
+
+@command(app)
+def verify(as_json: bool, tree: Path = TREE) -> None:
+    """Check cards, journal and frozen hash. Exit 1 with the list of problems."""
+    if not tree.exists():
+        raise UsageError(f"{tree}: no such file or directory", fix="name a tree's directory or a JSON file of cards")
+    problems: Sequence[str] = []
+    if tree.is_dir():
+        problems = TreeStore.open(tree).verify()
+    else:
+        try:
+            open_tree(tree)
+        except KaceError as error:
+            problems = [str(error)]
+    print_lines([json.dumps(problems, ensure_ascii=False)] if as_json else map(plain, problems))
+    if problems:
+        note(f"kace: {counted(len(problems), 'problem')} in {tree}")
+        raise typer.Exit(1)
+    note(f"{tree}: all is well")
+
+
+@command(app)
+def export(
+    tree: Path = TREE,
+    to: str = typer.Option("json", help="json (the whole tree), playbook (ACE's text form) or skill (SKILL.md)."),
+    out: Path = typer.Option(None, "--out", "-o", help="A file to write; standard output without it."),
+    name: str = typer.Option(None, help="What a skill calls itself; the tree's name without it."),
+) -> None:
+    """Write the tree for another tool."""
+    form = choice(to, formats.TreeFormat, "--to") or formats.TreeFormat.JSON
+    found, _ = opened(tree)
+    write_output(formats.export(found, form, name or tree.resolve().name.removesuffix(".json")), out)
+    if out is not None:
+        note(f"{len(found)} cards written to {out}")
+
+
+def opened(path: Path) -> tuple[EpistemicTree, TreeStore | None]:
+    """The tree at a path; with its store where the path is a directory."""
+    store = TreeStore.open(path) if path.is_dir() else None
+    return (store.load() if store else open_tree(path)), store
+
+
+def store_at(path: Path) -> TreeStore:
+    """The store in a directory; a JSON file is refused, since it can only be read."""
+    if path.is_file():
+        raise UsageError(f"{path} is a file, which can only be read", fix="kace tree init DIR FILE, then kace tree add")
+    return TreeStore.open(path)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import threading
+import webbrowser
+from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import typer
 
+from kace.cli.options import OUTPUT, SERVER, command, new_app, option
 from kace.cli.streams import note
 from kace.errors import UsageError
+from kace.web.workspace import Workspace
 
-if TYPE_CHECKING:
-    from kace.web.workspace import Workspace
+app = new_app()
 
 
+@command(app)
 def view(
     paths: list[Path] = typer.Argument(
         None, metavar="PATH", help="Trees, runs, exchange folders, or folders of these (default: runs, or here)."
     ),
-    port: int = typer.Option(8420, min=0, max=65_535, help="The port; 0 is any free one."),
-    host: str = typer.Option("127.0.0.1", help="The address; one that other machines reach needs --token."),
-    token: str = typer.Option(None, help="A key that visitors must show; the address takes it as ?token=KEY."),
-    no_browser: bool = typer.Option(False, "--no-browser", help="Only print the address."),
-    export: Path = typer.Option(None, metavar="DIR", help="Write the pages as files that need no server, and stop."),
+    port: int = option(SERVER, 8420, min=0, max=65_535, help="The port; 0 is any free one."),
+    host: str = option(SERVER, "127.0.0.1", help="The address; one that other machines reach needs --token."),
+    token: str = option(SERVER, None, help="A key that visitors must show; the address takes it as ?token=KEY."),
+    no_browser: bool = option(SERVER, False, "--no-browser", help="Only print the address."),
+    export: Path = option(OUTPUT, None, metavar="DIR", help="Write the pages as files that need no server, and stop."),
 ) -> None:
     """Look at trees, runs and learners in the browser: kace view runs/eval-1."""
-    from contextlib import closing
-    from importlib.util import find_spec
-
-    from kace.web.workspace import Workspace
-
     with closing(Workspace(paths or [Path("runs") if Path("runs").is_dir() else Path()])) as workspace:
         if not (find_spec("starlette") and find_spec("uvicorn")):
             raise UsageError("kace view needs two more libraries", fix="pip install 'kace[web]'")
@@ -45,11 +47,6 @@ def view(
 
 
 def _serve(workspace: Workspace, host: str, port: int, token: str | None, *, browser: bool) -> None:
-    import asyncio
-    import sys
-    import threading
-    import webbrowser
-
     from kace.web.server import Bind, listening, serve
 
     sys.setswitchinterval(0.001)  # a page is drawn while large sources are still being read

@@ -1,8 +1,4 @@
-"""The published data sets kace knows by name: where each lies, and how its files are read.
-
-Each is published on a hub at a fixed commit; the same problems may lie in a folder of the user's, as JSONL files with
-the names given here.
-"""
+"""The published data sets kace knows by name: where each lies, and how its files are read."""
 
 from __future__ import annotations
 
@@ -12,23 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kace.answers.extract import last_boxed
-from kace.datasets.hub import HubFile
-from kace.datasets.starter import Split
+from kace.datasets.starter import SPLITS, Split
+from kace.hub import HubFile
 from kace.problem import Problem
 
-Tidy = Callable[[Problem], Problem]
-"""Turns what a file says into our form: a final answer out of a worked one, a label out of an address."""
+Tidy = Callable[[Problem], Problem]  # into our form: a final answer out of a worked one, a label out of an address
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemPool:
     """Problems published together, which splits are taken from."""
 
-    local: str
-    """The file that holds them in the user's folder."""
+    local: str  # the file that holds them in the user's folder
     files: tuple[HubFile, ...]
-    fields: Mapping[str, str]
-    """Where the published files keep a problem's parts: our names to theirs, all that are read."""
+    fields: Mapping[
+        str, str
+    ]  # where the published files keep a problem's parts: our names to theirs, all that are read
     tidy: Tidy
 
 
@@ -38,8 +33,7 @@ class PublishedSplit:
 
     pool: ProblemPool
     size: int
-    hash: str
-    """Of the texts the split was fixed with, by `set_hash`."""
+    hash: str  # of the texts the split was fixed with, by `set_hash`
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +42,9 @@ class Published:
 
     name: str
     about: str
-    licence: str
-    """As its publishers state it; contest problems stay their organisers' property."""
+    licence: str  # as its publishers state it; contest problems stay their organisers' property
     parts: Mapping[Split, PublishedSplit]
-    listing: Path
-    """The list that fixes the splits."""
+    listing: Path  # the list that fixes the splits
 
     @property
     def files(self) -> tuple[HubFile, ...]:
@@ -60,19 +52,10 @@ class Published:
         return tuple(dict.fromkeys(file for part in self.parts.values() for file in part.pool.files))
 
 
-def listing_path(name: str) -> Path:
-    """Where the list of a data set lies."""
-    return Path(__file__).parent / "splits" / f"{name}.tsv"
-
-
-def in_words(subject: str) -> str:
-    """A subject as a domain is written: `Counting & Probability` is `counting_and_probability`."""
-    return "_".join(subject.lower().replace("&", "and").split())
-
-
 def named_domain(problem: Problem) -> Problem:
-    """The domain in our spelling."""
-    return replace(problem, domain=in_words(problem.domain) if problem.domain else None)
+    """The domain in our spelling: `Counting & Probability` is `counting_and_probability`."""
+    words = (problem.domain or "").lower().replace("&", "and").split()
+    return replace(problem, domain="_".join(words) or None)
 
 
 def _prior_aime(problem: Problem) -> Problem:
@@ -88,32 +71,33 @@ def _aime_2025(problem: Problem) -> Problem:
     return replace(problem, label=f"aime-2025-{'I' if number <= 15 else 'II'}-{(number - 1) % 15 + 1:02}")
 
 
+def _math_500(problem: Problem) -> Problem:
+    return replace(named_domain(problem), label=f"math500-{problem.label.removesuffix('.json').replace('/', '-')}")
+
+
 def _gsm8k(problem: Problem) -> Problem:
     """The answer follows `####` at the end of the solution."""
     solution, _, answer = (problem.answer or "").rpartition("####")
     return replace(problem, answer=answer.strip().replace(",", "") or None, solution=solution.strip() or None)
 
 
-def _pool(
-    local: str, repo: str, revision: str, files: Mapping[str, str | None], fields: Mapping[str, str], tidy: Tidy
-) -> ProblemPool:
-    return ProblemPool(local, tuple(HubFile(repo, revision, *file) for file in files.items()), fields, tidy)
+def _pool(local: str, repo: str, files: Mapping[str, str | None], fields: Mapping[str, str], tidy: Tidy) -> ProblemPool:
+    name, _, revision = repo.partition("@")
+    return ProblemPool(local, tuple(HubFile(name, revision, *file) for file in files.items()), fields, tidy)
 
 
 _PARQUET = "train-00000-of-00001.parquet"
 _USUAL = {"problem": "problem", "answer": "answer", "id": "unique_id", "domain": "subject"}
 _PRIOR_AIME = _pool(
     "aime_2022_2024.jsonl",
-    "AI-MO/aimo-validation-aime",
-    "13f9e12f613e720c2a2b2f345dd04b998a29494d",
+    "AI-MO/aimo-validation-aime@13f9e12f613e720c2a2b2f345dd04b998a29494d",
     {f"data/{_PARQUET}": "025484a99fea498e7d0c3b0ee42afcbec0176405c19c5dbf557b9f6ca6445675"},
     {"problem": "problem", "answer": "answer", "id": "url", "solution": "solution"},
     _prior_aime,
 )
 _AIME_2025 = _pool(
     "aime_2025.jsonl",
-    "MathArena/aime_2025",
-    "c94da77eb22bbd6439e62a323bec18493a421302",
+    "MathArena/aime_2025@c94da77eb22bbd6439e62a323bec18493a421302",
     {f"data/{_PARQUET}": "9f9066ff48ad2e31f9bf1b1ac6d5e80693195f987985f2859f89dd25ffa51c2d"},
     {"problem": "problem", "answer": "answer", "id": "problem_idx"},
     _aime_2025,
@@ -121,28 +105,21 @@ _AIME_2025 = _pool(
 _MATH_SUBJECTS = "algebra counting_and_probability geometry intermediate_algebra number_theory prealgebra precalculus"
 _MATH_TRAIN = _pool(
     "math_l45_train.jsonl",
-    "EleutherAI/hendrycks_math",
-    "21a5633873b6a120296cce3e2df9d5550074f4a3",
+    "EleutherAI/hendrycks_math@21a5633873b6a120296cce3e2df9d5550074f4a3",
     {f"{subject}/{_PARQUET}": None for subject in _MATH_SUBJECTS.split()},
     {"problem": "problem", "domain": "type", "solution": "solution"},
     lambda problem: replace(named_domain(problem), answer=last_boxed(problem.solution or "")),
 )
 _MATH_500 = _pool(
     "math500.jsonl",
-    "HuggingFaceH4/MATH-500",
-    "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be",
+    "HuggingFaceH4/MATH-500@6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be",
     {"test.jsonl": "35dc41080a3680858b27fa7e0533d2d547825316fc5dafe5d316f4ccc5a06132"},
     _USUAL,
-    lambda problem: replace(
-        named_domain(problem),
-        label=f"math500-{problem.label.removesuffix('.json').replace('/', '-')}",
-        solution=None,
-    ),
+    _math_500,
 )
 _OLYMMATH = _pool(
     "olymmath_en_integer97.jsonl",
-    "RUC-AIBOX/OlymMATH",
-    "2c6532ea2cf929ac1c421532af5951553eaee727",
+    "RUC-AIBOX/OlymMATH@2c6532ea2cf929ac1c421532af5951553eaee727",
     {
         "data/OlymMATH-EN-EASY.jsonl": "1d96903b3017abd80388005ca9ad68c8074540ad6f41ee7cd92ac79cbcf5bc0a",
         "data/OlymMATH-EN-HARD.jsonl": "f43b48f5569a5e6d3068e110f8ce6c5ec641ba4d6ba06d9a91a1c944526b7be4",
@@ -153,8 +130,7 @@ _OLYMMATH = _pool(
 _GSM8K_TRAIN, _GSM8K_TEST = (
     _pool(
         f"gsm8k_{split}.jsonl",
-        "openai/gsm8k",
-        "740312add88f781978c0658806c59bc2815b9866",
+        "openai/gsm8k@740312add88f781978c0658806c59bc2815b9866",
         {f"main/{split}-00000-of-00001.parquet": sha256},
         {"problem": "question", "answer": "answer"},
         _gsm8k,
@@ -167,9 +143,8 @@ _GSM8K_TRAIN, _GSM8K_TEST = (
 
 
 def _published(name: str, about: str, licence: str, *parts: tuple[ProblemPool, int, str]) -> Published:
-    train, validation, test = (PublishedSplit(*part) for part in parts)
-    splits: Mapping[Split, PublishedSplit] = {"train": train, "validation": validation, "test": test}
-    return Published(name, about, licence, splits, listing_path(name))
+    splits = {split: PublishedSplit(*part) for split, part in zip(SPLITS, parts, strict=True)}
+    return Published(name, about, licence, splits, Path(__file__).parent / "splits" / f"{name}.tsv")
 
 
 PUBLISHED: tuple[Published, ...] = (

@@ -1,28 +1,33 @@
-"""Problems by name: the bundled starter set, the published data sets with their fixed splits, or any JSONL file."""
+"""Problems by name (the starter set, published sets with fixed splits, any JSONL file), and those that appear twice."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import combinations, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from kace.datasets.catalog import PUBLISHED, Published, named_domain
-from kace.datasets.hub import Watch, fetch
 from kace.datasets.starter import SPLITS, Split, load_split
 from kace.errors import DataError, KaceError, UsageError
+from kace.hub import Watch, fetch
 from kace.problem import Problem, load_problems, problem_of
 
 STARTER = "starter"
 NAMES = (STARTER, *(published.name for published in PUBLISHED))
-ALL = "all"
-"""The split of a file, which has none."""
+ALL = "all"  # the split of a file, which has none
 MAX_ROWS = 100_000
-_LOCAL = {"problem": "problem", "answer": "answer", "id": "id", "domain": "subject"}
-"""The fields of the JSONL files of a folder."""
+WORDS = 3  # length of the word sequences that are compared
+SHARED = 0.7  # part of a problem's sequences that another must share to count as the same problem reworded
+
+_WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
+_LOCAL = {"problem": "problem", "answer": "answer", "id": "id", "domain": "subject"}  # fields of a folder's JSONL files
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +37,9 @@ class Dataset:
     name: str
     split: str
     problems: tuple[Problem, ...]
-    hash: str
-    """Of the texts without white space, whatever their order: the same for every copy of the same problems."""
-    source: str
-    """In words for people."""
-    notes: tuple[str, ...] = ()
-    """What is not as it was when the split was fixed; empty when all is."""
+    hash: str  # of the texts without white space, whatever their order: the same for every copy of the same problems
+    source: str  # in words for people
+    notes: tuple[str, ...] = ()  # what is not as it was when the split was fixed; empty when all is
 
 
 class ListedProblem(NamedTuple):
@@ -58,22 +60,22 @@ def load(
     cache: Path,
     hub: str,
     fields: Mapping[str, str] | None = None,
-    watch: Watch | None = None,
+    watch: Watch = lambda file: None,
 ) -> Dataset:
-    """A split of a named data set, or all of a JSONL file.
+    """A split of a named data set, or all of a JSONL file, whose `fields` are those of `read_problems`.
 
     A published data set is read from `data_dir` when one is given, else from `cache`, fetched from `hub` first where
-    it is not there. `fields` is for files: see `read_problems`. Raises `KaceError` when problems are missing; a
-    problem that is there in another wording is taken and noted.
+    it is not there. Raises `KaceError` when problems are missing; one in another wording is taken and noted.
     """
     name = canonical(str(name_or_path))
     if name is None:
-        path = Path(name_or_path)
-        problems = load_problems(path, fields)
-        return Dataset(path.name, ALL, problems, set_hash(problems), str(path))
+        problems = load_problems(Path(name_or_path), fields)
+        return Dataset(Path(name_or_path).name, ALL, problems, set_hash(problems), str(name_or_path))
     if fields:
-        raise UsageError(f"a field map is for files; '{name}' has its own", fix="leave --field out")
-    wanted = as_split(split)
+        raise UsageError(f"a field map is for files; '{name}' has its own", fix="leave it out")
+    wanted = next((known for known in SPLITS if known == split), None)
+    if wanted is None:
+        raise UsageError(f"unknown split '{split[:40]}'", fix=f"choose one of {', '.join(SPLITS)}")
     if name == STARTER:
         problems = load_split(wanted)
         return Dataset(STARTER, wanted, problems, set_hash(problems), "bundled")
@@ -87,18 +89,17 @@ def from_folder(published: Published, split: Split, folder: Path) -> Dataset:
     """A split, out of a folder of the user's."""
     path = folder / published.parts[split].pool.local
     if not path.is_file():
-        raise DataError(f"{folder} has no {path.name}", fix="put it there, or leave --data-dir out to fetch the data")
-    return _split_of(published, split, tuple(map(named_domain, load_problems(path, _LOCAL))), str(path))
+        raise DataError(f"{folder} has no {path.name}", fix="put it there, or leave data_dir out to fetch the data")
+    return _split_of(published, split, [named_domain(row) for row in load_problems(path, _LOCAL)], str(path))
 
 
-def from_hub(published: Published, split: Split, *, cache: Path, hub: str, watch: Watch | None = None) -> Dataset:
+def from_hub(published: Published, split: Split, *, cache: Path, hub: str, watch: Watch = lambda file: None) -> Dataset:
     """A split, as it is published; what the cache has is not fetched again."""
     pool = published.parts[split].pool
     paths = [fetch(file, cache=cache, hub=hub, watch=watch) for file in pool.files]
-    read = {".parquet": _parquet}
-    found = (problem for path in paths for problem in read.get(path.suffix, load_problems)(path, pool.fields))
-    source = f"{pool.files[0].repo}@{pool.files[0].revision[:12]}"
-    return _split_of(published, split, tuple(map(pool.tidy, found)), source)
+    readers = [_parquet if path.suffix == ".parquet" else load_problems for path in paths]
+    found = [pool.tidy(row) for path, read in zip(paths, readers, strict=True) for row in read(path, pool.fields)]
+    return _split_of(published, split, found, f"{pool.files[0].repo}@{pool.files[0].revision[:12]}")
 
 
 def canonical(name: str) -> str | None:
@@ -112,14 +113,6 @@ def canonical(name: str) -> str | None:
     near = get_close_matches(plain, NAMES, n=1)
     fix = f"did you mean {near[0]}?" if near else f"use one of {', '.join(NAMES)}, or a JSONL file"
     raise UsageError(f"no data set is called '{name[:60]}'", fix=fix)
-
-
-def as_split(split: str) -> Split:
-    """The split a user names."""
-    for known in SPLITS:
-        if split == known:
-            return known
-    raise UsageError(f"unknown split '{split[:40]}'", fix=f"choose one of {', '.join(SPLITS)}")
 
 
 def fingerprint(text: str) -> str:
@@ -143,56 +136,47 @@ def read_listing(path: Path) -> Listing:
     return {name: listed for name, listed in found if listed}
 
 
-def listing_text(listing: Listing, why: Sequence[str]) -> str:
-    """A list as its file holds it, under the lines that say how it was made."""
-    rows = ("\t".join((split, *entry)) for split, entries in listing.items() for entry in entries)
-    return "".join(f"{line}\n" for line in (*(f"# {line}" for line in why), *rows))
-
-
-def _split_of(published: Published, split: Split, found: tuple[Problem, ...], source: str) -> Dataset:
+def _split_of(published: Published, split: Split, found: Sequence[Problem], source: str) -> Dataset:
     what, part, listing = f"{published.name} {split}", published.parts[split], read_listing(published.listing)
-    reworded: tuple[str, ...] = ()
+    reworded = list[str]()
     if split in listing:
         problems, reworded = _choose(found, listing[split], what)
     else:
         elsewhere = {entry.fingerprint for entries in listing.values() for entry in entries}
-        problems = tuple(problem for problem in found if fingerprint(problem.text) not in elsewhere)
+        problems = [problem for problem in found if fingerprint(problem.text) not in elsewhere]
     if len(problems) != part.size:
         counts = f"{len(problems):,} problems in {source}, not {part.size:,}"
         raise DataError(f"{what}: {counts}", fix="is the source complete?")
     if bare := [problem.name for problem in problems if problem.answer is None]:
         raise DataError(f"{what}: no answer to {_some(bare)} in {source}", fix="is it the right file?")
     if split != "train":  # only a learner may see how a problem is solved, and only of what it learns from
-        problems = tuple(replace(problem, solution=None) for problem in problems)
+        problems = [replace(problem, solution=None) for problem in problems]
     digest, which = set_hash(problems), _some(reworded) if reworded else "one problem or more"
     note = f"worded differently than when the split was fixed: {which} (set {digest}, was {part.hash})"
-    return Dataset(published.name, split, problems, digest, source, () if digest == part.hash else (note,))
+    return Dataset(published.name, split, tuple(problems), digest, source, () if digest == part.hash else (note,))
 
 
 def _choose(
     problems: Sequence[Problem], entries: Sequence[ListedProblem], what: str
-) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
+) -> tuple[list[Problem], list[str]]:
     """The problems that a list names, in its order and under its labels; and the labels of reworded ones.
 
-    A problem whose text has changed since the list was made is known by its label. One that cannot be found at all
-    raises `DataError`: a split is never silently smaller.
+    A reworded problem is known by its label. One that cannot be found is an error: a split is never silently smaller.
     """
     by_text = {fingerprint(problem.text): problem for problem in reversed(problems)}
     wanted = {entry.fingerprint for entry in entries}
-    free = {p.label: p for p in problems if p.label and fingerprint(p.text) not in wanted}
-    chosen = [by_text.get(entry.fingerprint) or free.get(entry.label) for entry in entries]
-    if missing := [entry.label for entry, problem in zip(entries, chosen, strict=True) if problem is None]:
+    by_label = {p.label: p for p in problems if p.label and fingerprint(p.text) not in wanted}
+    found = {entry.label: by_text.get(entry.fingerprint) or by_label.get(entry.label) for entry in entries}
+    if missing := [label for label, problem in found.items() if problem is None]:
         gone = f"{len(missing)} of {len(entries)} problems are not in the source: {_some(missing)}"
-        fix = "is the source complete? else give a folder that has the data (--data-dir)"
+        fix = "is the source complete? else name a folder that has the data (--set data_dir=DIR)"
         raise DataError(f"{what}: {gone}", fix=fix)
-    found = (replace(problem, label=entry.label) for problem, entry in zip(chosen, entries, strict=True) if problem)
-    return tuple(found), tuple(entry.label for entry in entries if entry.fingerprint not in by_text)
+    chosen = [replace(problem, label=label) for label, problem in found.items() if problem]
+    return chosen, [entry.label for entry in entries if entry.fingerprint not in by_text]
 
 
-def _some(labels: Sequence[str], limit: int = 5) -> str:
-    """The first few labels, and how many more there are."""
-    more = f" and {len(labels) - limit} more" if len(labels) > limit else ""
-    return ", ".join(labels[:limit]) + more
+def _some(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
 
 
 def _parquet(path: Path, fields: Mapping[str, str]) -> Sequence[Problem]:
@@ -200,18 +184,64 @@ def _parquet(path: Path, fields: Mapping[str, str]) -> Sequence[Problem]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        fix = "pip install 'kace[data]', or give --data-dir"
+        fix = "pip install 'kace[data]', or --set data_dir=DIR"
         raise KaceError(f"{path.name} is a Parquet file, which needs pyarrow", fix=fix) from None
     try:
         with parquet.ParquetFile(path) as file:
-            names = tuple(file.schema_arrow.names)
+            names = file.schema_arrow.names
+            what = f"more than {MAX_ROWS:,} rows" if file.metadata.num_rows > MAX_ROWS else ""
             if absent := [name for name in fields.values() if name not in names]:
                 what = f"no column {', '.join(absent)}; it has {', '.join(names)}"
+            if what:
                 raise DataError(f"{path}: {what}", fix="is it the right file?")
-            if file.metadata.num_rows > MAX_ROWS:
-                raise DataError(f"{path}: more than {MAX_ROWS:,} rows", fix="is it the right file?")
             rows: list[Mapping[str, object]] = file.read(columns=list(fields.values())).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).split("\n")[0][:120]
         raise DataError(f"{path}: cannot be read as Parquet ({reason})", fix="remove it, then fetch it again") from None
     return [problem_of(row, f"{path}: row {number}", fields) for number, row in enumerate(rows)]
+
+
+class Finding(NamedTuple):
+    """Two problems that are one, and the sets they appear in."""
+
+    sets: tuple[str, str]
+    ours: Problem
+    theirs: Problem
+
+
+def overlaps(ours: Iterable[Problem], theirs: Iterable[Problem]) -> list[tuple[Problem, Problem]]:
+    """Every problem of ours that theirs holds too. Problems of one family with other numbers are different problems."""
+    index: defaultdict[tuple[str, ...], list[tuple[Problem, frozenset[str]]]] = defaultdict(list)
+    for problem in theirs:
+        numbers, sequences = _shape(problem)
+        index[numbers].append((problem, sequences))
+    found = []
+    for problem in ours:
+        numbers, mine = _shape(problem)
+        alike = (twin for twin, its in index[numbers] if len(mine & its) >= SHARED * min(len(mine), len(its)))
+        found += [(problem, twin) for twin in islice(alike, 1)]
+    return found
+
+
+def find_doubles(sets: Mapping[str, Sequence[Problem]]) -> list[Finding]:
+    """Every problem that appears twice in one set, or in two sets."""
+    found = [Finding((name, name), *pair) for name, problems in sets.items() for pair in duplicates(problems)]
+    for one, other in combinations(sets, 2):
+        found += [Finding((one, other), *pair) for pair in overlaps(sets[one], sets[other])]
+    return found
+
+
+def duplicates(problems: Sequence[Problem]) -> list[tuple[Problem, Problem]]:
+    """Each problem that a later one repeats, with that one."""
+    groups: defaultdict[tuple[str, ...], list[Problem]] = defaultdict(list)
+    for problem in problems:  # only problems with the same numbers can be one
+        groups[_shape(problem)[0]].append(problem)
+    placed = ((group, place) for group in groups.values() for place in range(len(group)))
+    return [pair for group, place in placed for pair in overlaps([group[place]], group[place + 1 :])]
+
+
+def _shape(problem: Problem) -> tuple[tuple[str, ...], frozenset[str]]:
+    words = _WORD.findall(problem.text.casefold())
+    numbers = tuple(sorted(word for word in words if word[0].isdigit()))
+    last = max(1, len(words) - WORDS + 1)
+    return numbers, frozenset(" ".join(words[i : i + WORDS]) for i in range(last))

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any
 
 from kace.errors import DataError
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
-from kace.solver.records import Outcome, Solution
+from kace.solver.records import Damage, Outcome, Solution, read_trace
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import Damage, read_trace
 
 TRACES = ("traces.jsonl", "traces.jsonl.gz")
 _TEXTS = ("problem", "label", "family", "domain")
+_ROUTING = ("classifier_calls", "classifier_input", "classifier_output")
 _SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "seconds")
 
 
@@ -84,13 +85,12 @@ def read_arm(folder: Path) -> Arm:
         raise DataError(f"{folder}: no {TRACES[0]} in it", fix="give the --out of kace eval, solve or select")
     found: dict[tuple[str, int], SolveRow] = {}
     damage: list[Damage] = []
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     retried: set[tuple[str, int]] = set()
     for line in read_trace(trace):
         if isinstance(line.content, Damage):
             damage.append(line.content)
         else:
-            row = row_of(line.content, shared)
+            row = row_of(line.content)
             retried |= {key := (row.problem, row.seed)} & found.keys()
             found[key] = row
     name = manifest_text(manifest_part(manifest, "system").get("name")) or folder.resolve().name
@@ -109,16 +109,14 @@ def read_arms(folders: Sequence[Path]) -> tuple[Arm, ...]:
     return tuple(arms)
 
 
-def row_of(record: Solution, shared: dict[tuple[str, ...], tuple[str, ...]] | None = None) -> SolveRow:
-    """The row of a record. With `shared`, equal tuples of cards are kept once over all rows."""
+def row_of(record: Solution) -> SolveRow:
+    """The row of a record; rows that read the same cards share them."""
     ran = [attempt for attempt in record.attempts if attempt.outcome is not Outcome.CANCELLED]
     recalls = record.recalls
-    cards = tuple(dict.fromkeys(intern(card) for recall in recalls for card in recall.cards))
     taken: dict[str, Any] = {name: getattr(record, name) for name in _SAME}
     taken |= {name: (text := getattr(record, name)) and intern(text) for name in _TEXTS}
     taken |= {name: sum(getattr(each, name) for each in record.made) for name in ("input", "cached", "output")}
-    asked = ("classifier_calls", "classifier_input", "classifier_output")
-    taken |= {name: sum(getattr(recall, name) for recall in recalls) for name in asked}
+    taken |= {name: sum(getattr(recall, name) for recall in recalls) for name in _ROUTING}
     return SolveRow(
         **taken,
         attempts=len(ran),
@@ -126,5 +124,10 @@ def row_of(record: Solution, shared: dict[tuple[str, ...], tuple[str, ...]] | No
         card_tokens=max((recall.tokens for recall in recalls), default=0),
         read_tokens=sum(recall.tokens for recall in recalls),
         estimated=any(recall.estimated for recall in recalls),
-        cards=cards if shared is None else shared.setdefault(cards, cards),
+        cards=_shared(tuple(dict.fromkeys(card for recall in recalls for card in recall.cards))),
     )
+
+
+@lru_cache(maxsize=10_000)
+def _shared(cards: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(intern, cards))

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import truediv
 
 from kace.errors import UsageError
 from kace.evaluation.arm import Arm, SolveRow
-from kace.evaluation.stats import Interval, cluster_interval, holm, mcnemar, sign_flip, sum_law, t_quantile
+from kace.evaluation.stats import Interval, cluster_interval, holm, sign_flip, t_quantile
 from kace.words import counted, points
 
-ALPHA = 0.05
-POWER = 0.8
+ALPHA, POWER = 0.05, 0.8
 SPAN = Interval(-1.0, 1.0)
-FEWEST = 6
-"""Problems that must change, all the same way, before an exact two-sided test calls it at 5 %: 2 / 2^6 = 0.03."""
-ENUMERATED = 200
-"""Changed problems up to which a p-value is counted in whole numbers; beyond, it is exact to about 1e-13."""
+FEWEST = 6  # problems that must change, all the same way, before an exact test calls it at 5 %: 2 / 2^6 = 0.03
 MCNEMAR, SIGN_FLIP = "exact McNemar", "exact sign-flip over problems"
 
 
@@ -47,18 +41,15 @@ class Comparison:
     base_accuracy: float  # over the paired solves only
     other_accuracy: float
     difference: float  # the mean over problems; above zero, the other arm did better than the base
-    interval: Interval
-    """95 %, cluster bootstrap by problem, for this comparison alone; it holds zero wherever `p` is above 5 %."""
+    interval: Interval  # 95 %, cluster bootstrap by problem; it holds zero wherever `p` is above 5 %
     test: str  # which exact test gave `p`, for people
     p: float  # two-sided
-    adjusted: float
-    """`p` after Holm's correction for the number of arms compared with the base; `p` itself where it is one."""
+    adjusted: float  # `p` after Holm's correction for the number of arms compared with the base
     compared: int  # how many arms were compared with the base
     gained: tuple[Change, ...]  # problems on which the other arm did better, largest first
     lost: tuple[Change, ...]
     mdd: float | None
-    """The smallest difference that this many problems would call at 5 % four times in five, given how much problems
-    vary here; `None` where no difference could be called."""
+    """The smallest difference that this many problems would call at 5 % four times in five; `None` where none."""
     notes: tuple[str, ...] = ()  # what a reader must know beside the figures
 
     @property
@@ -92,33 +83,41 @@ def compare(base: Arm, other: Arm) -> Comparison:
     if not both:
         said = f"{base.name} and {other.name} have no labelled problem and seed in common"
         raise UsageError(said, fix="compare runs of the same data with the same seeds")
-    names, base_right, other_right, gains, sizes = [], [], [], [], []  # of each problem
-    for _, found in groupby(both, key=lambda key: key[0]):
-        keys = list(found)
+    changes, clusters, shares = [], [], []  # of each problem
+    for problem, group in groupby(both, key=lambda key: key[0]):
+        keys = list(group)
         before, after = (sum(bool(arm[key].correct) for key in keys) for arm in (ours, theirs))
-        names.append((keys[0][0], ours[keys[0]].name))
-        base_right.append(before / len(keys))
-        other_right.append(after / len(keys))
-        gains.append(after - before)
-        sizes.append(len(keys))
-    n, alone, shares = len(names), (len(ours) - len(both), len(theirs) - len(both)), [*map(truediv, gains, sizes)]
-    changes = [Change(*name, by) for name, by in zip(names, shares, strict=True) if by]
-    changes.sort(key=lambda change: (-abs(change.by), change.name))
-    test, p = _tested(gains, sizes)
-    low, high = cluster_interval(zip(gains, sizes, strict=True), SPAN)
+        changes.append(Change(problem, ours[keys[0]].name, (after - before) / len(keys)))
+        clusters.append((after - before, len(keys)))
+        shares.append((before / len(keys), after / len(keys)))
+    p, n, most = flipped([gain for gain, _ in clusters]), len(clusters), max(size for _, size in clusters)
+    low, high = cluster_interval(clusters, SPAN)
     if p > ALPHA:  # with few changes the exact test is stricter than resampling; the two must not be at odds
         low, high = min(low, 0.0), max(high, 0.0)
+    alone = [(arm.name, len(known) - len(both)) for arm, known in ((base, ours), (other, theirs))]
+    notes = [f"{name}: {counted(k, 'labelled solve')} without a partner, left out." for name, k in alone if k]
+    ordered = sorted(changes, key=lambda change: (-abs(change.by), change.name))
     return Comparison(
-        base=base.name, other=other.name, n=n, seeds=tuple(sorted({seed for _, seed in both})), pairs=len(both),
-        base_only=alone[0], other_only=alone[1],
-        base_accuracy=math.fsum(base_right) / n,
-        other_accuracy=math.fsum(other_right) / n,
-        difference=math.fsum(shares) / n,
-        interval=Interval(low, high), test=test, p=p, adjusted=p, compared=1,
-        gained=tuple(change for change in changes if change.by > 0),
-        lost=tuple(change for change in changes if change.by < 0),
-        mdd=_detectable(shares, max(sizes)), notes=tuple(_notes(base, other, alone)),
-    )  # fmt: skip
+        base=base.name,
+        other=other.name,
+        n=n,
+        seeds=tuple(sorted({seed for _, seed in both})),
+        pairs=len(both),
+        base_only=alone[0][1],
+        other_only=alone[1][1],
+        base_accuracy=math.fsum(share for share, _ in shares) / n,
+        other_accuracy=math.fsum(share for _, share in shares) / n,
+        difference=math.fsum(change.by for change in changes) / n,
+        interval=Interval(low, high),
+        test=SIGN_FLIP if most > 1 else MCNEMAR,  # which is the sign-flip of single pairs
+        p=p,
+        adjusted=p,
+        compared=1,
+        gained=tuple(change for change in ordered if change.by > 0),
+        lost=tuple(change for change in ordered if change.by < 0),
+        mdd=_detectable([change.by for change in changes], most),
+        notes=(*notes, *warnings_of((base, other))),
+    )
 
 
 def compare_all(base: Arm, others: Sequence[Arm]) -> tuple[Comparison, ...]:
@@ -130,14 +129,7 @@ def compare_all(base: Arm, others: Sequence[Arm]) -> tuple[Comparison, ...]:
 
 def flipped(differences: Sequence[int]) -> float:
     """The two-sided exact sign-flip p-value of a sum of differences, at any size."""
-    changed = Counter(abs(d) for d in differences if d)
-    observed, total = abs(sum(differences)), sum(size * times for size, times in changed.items())
-    if changed.total() <= ENUMERATED:
-        tail = sign_flip(differences if sum(differences) > 0 else [-d for d in differences])
-    else:  # flipping signs halves and shifts a sum of terms that are there or not
-        terms = [(times, {0: 0.5, size: 0.5}) for size, times in sorted(changed.items())]
-        tail = sum_law(terms).at_most((total - observed) // 2)
-    return min(1.0, 2 * tail)
+    return min(1.0, 2 * sign_flip(differences if sum(differences) > 0 else [-d for d in differences]))
 
 
 def p_text(value: float) -> str:
@@ -148,14 +140,6 @@ def p_text(value: float) -> str:
 def labelled(arm: Arm) -> dict[tuple[str, int], SolveRow]:
     """The solves whose answer is known, by problem and seed."""
     return {(row.problem, row.seed): row for row in arm.rows if row.correct is not None}
-
-
-def _tested(gains: Sequence[int], sizes: Sequence[int]) -> tuple[str, float]:
-    """With one pair a problem, McNemar's test, which is the sign-flip of single pairs; else problems flip whole."""
-    if max(sizes) > 1:
-        return SIGN_FLIP, flipped(gains)
-    gained, lost = gains.count(1), gains.count(-1)
-    return MCNEMAR, mcnemar(gained, lost) if gained + lost <= ENUMERATED else flipped(gains)
 
 
 def _detectable(changes: Sequence[float], most: int) -> float | None:
@@ -169,18 +153,18 @@ def _detectable(changes: Sequence[float], most: int) -> float | None:
     return found if found <= 1 else None
 
 
-def _notes(base: Arm, other: Arm, alone: tuple[int, int]) -> Iterator[str]:
-    for arm, rival, left in ((base, other, alone[0]), (other, base, alone[1])):
-        if left:
-            yield f"{counted(left, 'labelled solve')} of {arm.name} without a partner in {rival.name}: left out"
-    for arm in (base, other):
-        if failed := sum(row.failed for row in arm.rows):
-            yield f"{counted(failed, 'solve')} of {arm.name} lost a call to the provider and count as they are"
-        if unlabelled := sum(row.correct is None for row in arm.rows):
-            yield f"{counted(unlabelled, 'solve')} of {arm.name} without an expected answer: left out"
-        if arm.damage:
-            yield f"{counted(len(arm.damage), 'line')} of {arm.name}'s trace cannot be read"
-    if base.model != other.model:
-        yield f"the solvers differ: {base.model or 'unknown'} and {other.model or 'unknown'}"
-    if base.data and other.data and base.data != other.data:
-        yield "the two were run on different data; only problems of both are compared"
+def warnings_of(arms: Sequence[Arm]) -> Iterator[str]:
+    """Where arms are not alike in what should be alike, and which are not whole."""
+    if len({arm.model for arm in arms}) > 1:
+        yield "The arms have different solvers: differences are not those of the systems alone."
+    if len({arm.data for arm in arms}) > 1:
+        yield "The arms were not run on the same problems: comparisons hold for those they share."
+    for name, rows, damage in ((arm.name, arm.rows, arm.damage) for arm in arms):
+        if len(rows) != len({row.problem for row in rows}) * len({row.seed for row in rows}):
+            yield f"{name} is not complete: some problems are missing on some seeds."
+        if 0 < (unknown := sum(row.correct is None for row in rows)) < len(rows):
+            yield f"{name}: {unknown:,} of {counted(len(rows), 'solve')} have no known answer and are in no accuracy."
+        if failed := sum(row.failed for row in rows):
+            yield f"{name}: {counted(failed, 'solve')} lost a call to the provider and count as they are."
+        if damage:
+            yield f"{name}: {counted(len(damage), 'line')} of the trace could not be read."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kace.evaluation.charts import NAMES
 from kace.evaluation.compare import p_text
@@ -13,8 +13,7 @@ from kace.web.markup import Html
 from kace.web.page import render_document
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnPlot:
+class DrawnPlot(NamedTuple):
     """A plot in two widths, of which the screen shows one."""
 
     title: str

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from kace.evaluation import charts
-from kace.evaluation.charts import Axis, CostChart, ExitRow, ForestRow
+from kace.evaluation.charts import ExitRow, ForestRow, cost_bars, exit_bars, forest, scatter
 from kace.evaluation.compare import p_text
 from kace.evaluation.metrics import Metrics
 from kace.evaluation.report import Evaluation
 from kace.evaluation.svg import Paint, Picture
 from kace.evaluation.tradeoff import Spot, front, tradeoff
 from kace.tree.card import Status
-from kace.web.scale import Scale, scale_over
-from kace.words import counted, points
+from kace.words import counted
 
 WIDE, NARROW, PRINT = 880.0, 350.0, 500.0
 """Widths in which plots are drawn: for a screen, for a phone, and in points for a paper."""
@@ -44,9 +43,8 @@ def _accuracy(found: Evaluation) -> Iterator[Plot]:
     for arm in found.arms:
         if arm.accuracy is not None and arm.wilson is not None:
             about = "" if alike else f"{counted(arm.problems, 'problem')}, {counted(len(arm.seeds), 'seed')}"
-            told = f"{arm.accuracy:.1%} {arm.wilson.low:.1%} – {arm.wilson.high:.1%}"
             paint = Paint.OPEN if arm.name == found.base else Paint.GOOD
-            rows.append(ForestRow(arm.name, about, arm.accuracy, *arm.wilson, told, paint, paint is Paint.OPEN))
+            rows.append(ForestRow(arm.name, about, arm.accuracy, *arm.wilson, paint))
     if not rows:
         return
     title = "Accuracy of each arm"
@@ -55,9 +53,7 @@ def _accuracy(found: Evaluation) -> Iterator[Plot]:
         "Mean over the seeds, with 95 % Wilson intervals in which a problem counts once however many seeds it has. "
         f"A failed call is a wrong answer.{base}"
     )
-    scale = scale_over(min(row.low for row in rows), max(row.high for row in rows), about=6)
-    axis = Axis(scale, "accuracy", tuple(f"{tick:.0%}" for tick in scale.ticks))
-    yield Plot("accuracy", title, caption, lambda width: charts.forest(title, rows, axis, width))
+    yield Plot("accuracy", title, caption, partial(forest, title, "accuracy", rows, change=False))
 
 
 def _difference(found: Evaluation) -> Iterator[Plot]:
@@ -65,7 +61,7 @@ def _difference(found: Evaluation) -> Iterator[Plot]:
     for each in found.comparisons:
         paint = (Paint.GOOD if each.difference > 0 else Paint.BAD) if each.distinguishable else Paint.OPEN
         about = f"{counted(each.n, 'problem')}, {p_text(each.adjusted)}"
-        rows.append(_effect_row(each.other, about, (each.difference, *each.interval), paint))
+        rows.append(ForestRow(each.other, about, each.difference, *each.interval, paint))
     if not rows:
         return
     title = f"Difference from {found.base}"
@@ -74,8 +70,8 @@ def _difference(found: Evaluation) -> Iterator[Plot]:
         f"Paired by problem and seed, with 95 % intervals from resampling whole problems. Filled marks differ from "
         f"{found.base} beyond chance at 5 %{corrected}; hollow ones cannot be told from it at this number of problems."
     )
-    axis = _around_zero(rows, f"difference from {found.base}, percentage points")
-    yield Plot("difference", title, caption, lambda width: charts.forest(title, rows, axis, width))
+    unit = f"difference from {found.base}, percentage points"
+    yield Plot("difference", title, caption, partial(forest, title, unit, rows))
 
 
 def _tradeoff(found: Evaluation) -> Iterator[Plot]:
@@ -89,7 +85,7 @@ def _tradeoff(found: Evaluation) -> Iterator[Plot]:
         "locked ladder; placing a problem is counted apart. Bars are 95 % Wilson intervals. Filled arms are those "
         f"that no other beats on both{'; the line joins them.' if len(front(spots)) > 1 else '.'}"
     )
-    yield Plot("accuracy-against-calls", title, caption, lambda width: tradeoff(title, spots, width))
+    yield Plot("accuracy-against-calls", title, caption, partial(tradeoff, title, spots))
 
 
 def _exits(found: Evaluation) -> Iterator[Plot]:
@@ -107,20 +103,19 @@ def _exits(found: Evaluation) -> Iterator[Plot]:
             "MED-HARD from 20 %, HARD above none, VERY-HARD none. What leaves early in the last row agreed on a wrong "
             f"answer. {caption}"
         )
-    yield Plot("exits-by-difficulty", title, caption, lambda width: charts.exit_bars(title, panels, width))
+    yield Plot("exits-by-difficulty", title, caption, partial(exit_bars, title, panels))
 
 
 def _concordance(found: Evaluation) -> Iterator[Plot]:
-    known = [(arm.name, arm.concordance) for arm in found.ladders if arm.concordance and arm.concordance.points]
-    if not known:
+    panels = [(arm.name, it.words, it.points) for arm in found.ladders if (it := arm.concordance)]
+    if not panels:
         return
-    panels = [(name, it.words, [(p.raw_rate, p.exit_rank) for p in it.points]) for name, it in known]
     title = "How well the exit tells how hard a problem is"
     caption = (
         "Each disc stands for the problems at that place, pooled over the seeds; its area is their number. Concordant "
         "are pairs of problems of which the easier one leaves earlier, ties counting half: one half is chance."
     )
-    yield Plot("concordance", title, caption, lambda width: charts.scatter(title, panels, width))
+    yield Plot("concordance", title, caption, partial(scatter, title, panels))
 
 
 def _lifts(found: Evaluation) -> Iterator[Plot]:
@@ -132,7 +127,7 @@ def _lifts(found: Evaluation) -> Iterator[Plot]:
     rows = []
     for lift in drawn:
         about = f"{lift.place}, {counted(lift.problems, 'problem')}"
-        rows.append(_effect_row(lift.card_id, about, (lift.effect, lift.low, lift.high), paints[lift.status]))
+        rows.append(ForestRow(lift.card_id, about, lift.effect, lift.low, lift.high, paints[lift.status]))
     title = "What each card is worth"
     rest = len(found.lifts) - len(drawn)
     caption = (
@@ -140,8 +135,7 @@ def _lifts(found: Evaluation) -> Iterator[Plot]:
         "problems, with 95 % intervals. Filled: validated; hollow: experimental; red: retired."
         + (f" {counted(rest, 'card')} that show less are not drawn." if rest else "")
     )
-    axis = _around_zero(rows, "lift, percentage points")
-    yield Plot("card-lift", title, caption, lambda width: charts.forest(title, rows, axis, width))
+    yield Plot("card-lift", title, caption, partial(forest, title, "lift, percentage points", rows))
 
 
 def _cost(found: Evaluation) -> Iterator[Plot]:
@@ -149,44 +143,21 @@ def _cost(found: Evaluation) -> Iterator[Plot]:
     if not any(role.calls for arm in arms for role in arm.cost.roles):
         return
     caption = "Tokens, because no price is known or nothing is charged. What was spent to learn is not in it."
-    priced = all(arm.cost.usd is not None for arm in arms) and any(arm.cost.usd for arm in arms)
-    if priced:
+    unit, by_part = "tokens per solve", [_tokens(arm) for arm in arms]
+    if all(arm.cost.usd is not None for arm in arms) and any(arm.cost.usd for arm in arms):
         caption = "As if nothing had been read from disk; what was spent to learn is not in it."
-    chart = _dollars(arms) if priced else _tokens(arms)
-    yield Plot("cost-by-role", "Cost by role", caption, lambda width: charts.cost_bars("Cost by role", chart, width))
+        unit, by_part = "USD per 1,000 solves", [_dollars(arm) for arm in arms]
+    parts = [*dict.fromkeys(part for each in by_part for part in each)]
+    used = [part for part in parts if unit.startswith("USD") or any(each.get(part) for each in by_part)][:PARTS]
+    rows = [(arm.name, [each.get(part, 0.0) for part in used]) for arm, each in zip(arms, by_part, strict=True)]
+    yield Plot("cost-by-role", "Cost by role", caption, partial(cost_bars, "Cost by role", unit, used, rows))
 
 
-def _dollars(arms: Sequence[Metrics]) -> CostChart:
-    roles = tuple(dict.fromkeys(role.role for arm in arms for role in arm.cost.roles))[:PARTS]
-    rows = []
-    for arm in arms:
-        by_role = {role.role: 1000 * (role.usd or 0.0) / arm.solves for role in arm.cost.roles}
-        rows.append((arm.name, [by_role.get(role, 0.0) for role in roles]))
-    return CostChart("USD per 1,000 solves", roles, rows)
+def _dollars(arm: Metrics) -> dict[str, float]:
+    return {role.role: 1000 * (role.usd or 0.0) / arm.solves for role in arm.cost.roles}
 
 
-def _tokens(arms: Sequence[Metrics]) -> CostChart:
-    parts = ("solver, input", "solver, cached input", "solver, output", "other roles")
-    rows = []
-    for arm in arms:
-        other = sum(r.usage.input + r.usage.output for r in arm.cost.roles if r.role != "solver") / arm.solves
-        rows.append((arm.name, (arm.input - arm.cached, arm.cached, arm.output, other)))
-    used = [n for n in range(len(parts)) if any(values[n] for _, values in rows)]
-    kept = [(name, [values[n] for n in used]) for name, values in rows]
-    return CostChart("tokens per solve", tuple(parts[n] for n in used), kept)
-
-
-def _effect_row(name: str, about: str, effect: tuple[float, float, float], paint: Paint) -> ForestRow:
-    """A difference with its interval; the mark of one that cannot be told from none is hollow."""
-    value, low, high = map(points, effect)
-    return ForestRow(name, about, *effect, f"{value} {low} to {high}", paint, paint is Paint.OPEN)
-
-
-def _around_zero(rows: Sequence[ForestRow], title: str) -> Axis:
-    """An axis that has zero in it. It follows the values: an interval far wider than any of them is cut."""
-    ends = [end for row in rows for end in (row.low, row.high)]
-    reach = max(0.2, 2.2 * max(abs(row.value) for row in rows))
-    low, high = max(-reach, min(0.0, *ends)), min(reach, max(0.0, *ends))
-    margin, step = 0.03 * (high - low or 0.1), scale_over(low, high, about=6).step
-    scale = Scale(low - margin, high + margin, step)
-    return Axis(scale, title, tuple(points(tick, digits=0 if step >= 0.01 else 1) for tick in scale.ticks), zero=0.0)
+def _tokens(arm: Metrics) -> dict[str, float]:
+    other = sum(r.usage.input + r.usage.output for r in arm.cost.roles if r.role != "solver") / arm.solves
+    solver = {"solver, input": arm.input - arm.cached, "solver, cached input": arm.cached, "solver, output": arm.output}
+    return {**solver, "other roles": other}

@@ -10,7 +10,6 @@ from kace.systems.registry import SYSTEMS, Need, spec_of
 
 PROFILE = ("--profile", "paper")  # how the paper learns and reads a tree
 LADDER_CALLS = (5.4, 10.0)  # expected and most calls of the ladder a problem
-TRAINERS = ("ace", "domain-ace", "gepa", "reflections")
 CONTROLS = ("kace-random", "kace-placebo", "kace-empty-prompt")  # those that the paper lists as missing
 
 
@@ -52,9 +51,9 @@ class Recipe(NamedTuple):
 
     def commands(self) -> tuple[Command, ...]:
         """Everything to be done, in order."""
-        todo = self._learning() if any(map(_reads_learned_tree, self.arms)) else []
-        trained = {_trained_by(arm) for arm in self.arms}
-        for name in (name for name in TRAINERS if name in trained):
+        specs = [spec_of(arm) for arm in self.arms]
+        todo = self._learning() if any(Need.TREE in spec.needs and not spec.trainer for spec in specs) else []
+        for name in sorted({spec.trainer for spec in specs} - {""}):
             taught = (*self.model, *self.teacher, "--out", str(self.out / "trained" / name))
             words = ("learn", "--method", name, "--train", self._data("train"), *taught)
             todo.append(Command(f"train {name}", words, None))
@@ -76,12 +75,10 @@ class Recipe(NamedTuple):
         return [Command(about, learn, None), Command("choose the epoch on validation", select, calls)]
 
     def _evaluation(self, arm: str) -> Command:
-        learned: tuple[str, ...] = ()
-        if _reads_learned_tree(arm):
-            learned = ("--tree", str(self.out / "chosen"))
-        elif (trainer := _trained_by(arm)) is not None:
-            option = "--tree" if Need.TREE in spec_of(arm).needs else "--artefact"
-            learned = (option, str(self.out / "trained" / trainer))
+        spec = spec_of(arm)
+        option = "--tree" if Need.TREE in spec.needs else "--artefact"
+        made = self.out / "trained" / spec.trainer if spec.trainer else self.out / "chosen"
+        learned = (option, str(made)) if spec.needs & {Need.TREE, Need.ARTEFACT} else ()
         # Ladders ask the same at ES: paid once, and what differs between them is what they read.
         ladders = [each for each in self.arms if each.startswith(("tiered", "kace"))]
         shared = ("--reuse", str(self.out / "runs" / ladders[0])) if arm in ladders[1:] else ()
@@ -96,15 +93,6 @@ class Recipe(NamedTuple):
 def default_arms(benchmark: Benchmark) -> tuple[str, ...]:
     """What the paper reports for the benchmark, then the controls, in the order of reports."""
     return tuple(name for name in SYSTEMS if name in benchmark.reported or name in CONTROLS)
-
-
-def _reads_learned_tree(arm: str) -> bool:
-    return spec_of(arm).needs & {Need.TREE, Need.TRAIN} == {Need.TREE}
-
-
-def _trained_by(arm: str) -> str | None:
-    name = arm.removeprefix("tiered-").removeprefix("kace-")
-    return name if Need.TRAIN in spec_of(arm).needs and name in TRAINERS else None
 
 
 def _times(calls: tuple[float, float], number: int) -> tuple[float, float]:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from kace.errors import UsageError
 from kace.evaluation.arm import Arm
-from kace.evaluation.compare import Comparison, compare_all, labelled, p_text
+from kace.evaluation.charts import NAMES
+from kace.evaluation.compare import Comparison, compare_all, labelled, p_text, warnings_of
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.models.budget import Price
 from kace.solver.manifest import manifest_part, manifest_text
 from kace.tree.card import Card, Status
 from kace.tree.tree import EpistemicTree
+from kace.web.markup import seen
 from kace.words import counted, points
 
+TEMPLATES = Path(__file__).parent / "templates"
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_SPECIAL = str.maketrans({**{char: f"\\{char}" for char in "\\`*_{}[]#|~!$"}, **_ENTITIES})
 _FIGURE = r"([+-]?\d+(?:\.\d+)?)"
 _COUNTS = r"(\d+) attempts with, (\d+) without, (\d+) problems, ([\w-]+)"
 _LIFT = re.compile(rf"{_FIGURE} points \[{_FIGURE}, {_FIGURE}\], {_COUNTS}")
@@ -107,22 +113,26 @@ def evaluation_of(
         raise UsageError("no run to report on", fix="kace report RUN [RUN ...]")
     chosen = base_of(arms, base)
     figures = tuple(metrics_of(arm, (prices or {}).get(arm.model)) for arm in arms)
-    setups = tuple(_setup(arm) for arm in arms)
-    known = [arm for arm, found in zip(arms, figures, strict=True) if found.accuracy is not None and arm is not chosen]
-    ours, warnings = labelled(chosen).keys(), [*_warnings(setups, figures)]
-    others = []
-    for arm in known:
-        if not ours.isdisjoint(labelled(arm)):
-            others.append(arm)
-            continue
-        warnings.append(f"{arm.name} has no problem and seed in common with {chosen.name}: the two are not compared.")
+    setups, warnings = tuple(_setup(arm) for arm in arms), [*warnings_of(arms)]
+    others, ours = [], labelled(chosen).keys()
+    for arm in arms:
+        if arm is not chosen and (theirs := labelled(arm)):
+            if not ours.isdisjoint(theirs):
+                others.append(arm)
+            else:
+                alone = f"{arm.name} has no problem and seed in common with {chosen.name}"
+                warnings.append(f"{alone}: the two are not compared.")
     names = {f"{setup.data}, {setup.split}" if setup.split else setup.data for setup in setups}
     title = names.pop() if len(names) == 1 else ""
     return Evaluation(
-        title or (arms[0].name if len(arms) == 1 else counted(len(arms), "arm")), figures,
-        base=chosen.name if len(arms) > 1 else "", comparisons=compare_all(chosen, others) if others else (),
-        lifts=card_lifts(tree) if tree else (), setups=setups, warnings=tuple(warnings),
-    )  # fmt: skip
+        title or (arms[0].name if len(arms) == 1 else counted(len(arms), "arm")),
+        figures,
+        base=chosen.name if len(arms) > 1 else "",
+        comparisons=compare_all(chosen, others),
+        lifts=card_lifts(tree) if tree else (),
+        setups=setups,
+        warnings=tuple(warnings),
+    )
 
 
 def base_of(arms: Sequence[Arm], name: str | None) -> Arm:
@@ -169,19 +179,30 @@ def _setup(arm: Arm) -> RunSetup:
     return RunSetup(arm.name, str(arm.folder or ""), arm.model, *said)
 
 
-def _warnings(setups: Sequence[RunSetup], arms: Sequence[Metrics]) -> Iterator[str]:
-    """Arms that are not alike in what should be alike, and those that are not whole."""
-    if len({setup.model for setup in setups}) > 1:
-        yield "The arms have different solvers: differences are not those of the systems alone."
-    if len({setup.data_hash for setup in setups}) > 1:
-        yield "The arms were not run on the same problems: comparisons hold for those they share."
-    for arm in arms:
-        if not arm.complete:
-            yield f"{arm.name} is not complete: some problems are missing on some seeds."
-        if unknown := arm.labelled and arm.solves - arm.labelled:
-            of = f"{unknown:,} of {counted(arm.solves, 'solve')}"
-            yield f"{arm.name}: {of} have no known answer and are in no accuracy."
-        if arm.failed:
-            yield f"{arm.name}: {counted(arm.failed, 'solve')} lost a call to the provider and count as they are."
-        if arm.damaged:
-            yield f"{arm.name}: {counted(arm.damaged, 'line')} of the trace could not be read."
+def markdown(found: Evaluation, pictures: Mapping[str, str] | None = None) -> str:
+    """The report as text. `pictures` are links to the plots by title; nothing that came from outside is markup."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    pages = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else plain(str(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    pages.filters |= {
+        "percent": lambda share: "–" if share is None else f"{share:.1%}",
+        "percents": lambda interval: "–" if interval is None else f"{interval[0]:.1%} to {interval[1]:.1%}",
+        "points": points,
+        "whole": lambda value: f"{value:,.0f}",
+        "usd": lambda value: "–" if value is None else f"{value:,.2f}",
+        "chance": lambda p: Markup(p_text(p).removeprefix("p ").removeprefix("= ")),
+    }
+    return pages.get_template("report.md").render(found=found, lead=lead(found), exits=NAMES, pictures=pictures or {})
+
+
+def plain(text: str) -> str:
+    """Text from outside on one line, with every character that Markdown or HTML reads escaped."""
+    return " ".join(seen(text).split()).translate(_SPECIAL)

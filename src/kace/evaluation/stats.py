@@ -12,12 +12,10 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 LEVEL = 0.95
-MAX_PERIOD = 20_000
-"""Lattice points of a resampled sum. Only seeds that differ wildly from problem to problem need more; see `_grid`."""
-_LOST = 42.0  # what is below exp(-42), about 6e-19, is lost in rounding anyway
+ENUMERATED = 200  # differences up to which signs are counted in whole numbers; beyond, a p is exact to about 1e-13
+LATTICE = 1 << 19  # points of a resampled sum; only seeds that differ wildly from problem to problem need more
 
-Terms = tuple[int, Mapping[int, float]]
-"""Terms of a sum that are alike: how many, and the probability of every value that one takes."""
+Terms = tuple[int, Mapping[int, float]]  # of a sum, that are alike: how many, and the probability of every value
 
 
 class Interval(NamedTuple):
@@ -82,25 +80,17 @@ def t_quantile(p: float, df: float) -> float:
     return high if p > 0.5 else -high
 
 
-def mcnemar(gained: int, lost: int, *, two_sided: bool = True) -> float:
-    """The exact McNemar p-value of discordant pairs; one-sided, how often chance alone would gain as much."""
-    n = gained + lost
-    extreme = max(gained, lost) if two_sided else gained
-    tail = sum(math.comb(n, k) for k in range(extreme, n + 1)) / (1 << n)
-    return min(1.0, 2 * tail) if two_sided else tail
-
-
 def sign_flip(differences: Iterable[int]) -> float:
     """How often random signs would give as large a sum. Exact, one-sided; a difference is a cluster flipped whole."""
     found = [d for d in differences if d]
+    sizes = Counter(map(abs, found))
+    room = (sum(sizes.elements()) - sum(found)) // 2  # what may be negative of all sizes
+    if len(found) > ENUMERATED:
+        return sum_law([(times, {0: 0.5, size: 0.5}) for size, times in sorted(sizes.items())]).at_most(room)
     ways = Counter({0: 1})
-    for d in found:
-        after: Counter[int] = Counter()
-        for total, count in ways.items():
-            after[total + d] += count
-            after[total - d] += count
-        ways = after
-    return sum(count for total, count in ways.items() if total >= sum(found)) / (1 << len(found))
+    for size in sizes.elements():
+        ways += Counter({negative + size: count for negative, count in ways.items()})
+    return sum(count for negative, count in ways.items() if negative <= room) / (1 << len(found))
 
 
 def stratified_exact(tables: Iterable[Table]) -> float:
@@ -149,21 +139,21 @@ class SumLaw(NamedTuple):
 
 
 def sum_law(terms: Sequence[Terms]) -> SumLaw:
-    """The distribution of a sum of independent whole numbers: the Fourier transform of its characteristic function.
+    """The distribution of a sum of independent whole numbers, exact to rounding: a product of Fourier transforms.
 
-    Exact to rounding at any size. Resampling draws from just such sums, and tends to this with ever more draws.
+    Resampling draws from just such sums, and tends to this with ever more draws.
     """
     import numpy as np
 
-    first, last = _support(terms)
-    period = last - first + 1
-    waves = np.arange(period // 2 + 1)
-    roots = np.exp(-2j * np.pi * np.arange(period) / period)
-    product = roots[-first * waves % period]
+    first = sum(number * min(law) for number, law in terms)
+    size = sum(number * max(law) for number, law in terms) - first + 1
+    period = 1 << size.bit_length()
+    waves = np.ones(period // 2 + 1, complex)
     for number, law in terms:
-        product *= sum(share * roots[value * waves % period] for value, share in law.items()) ** number
-    reached = np.cumsum(np.maximum(0.0, np.fft.irfft(product, period))).clip(max=1.0).tolist()
-    return SumLaw(first, [*reached[:-1], 1.0])
+        one = np.bincount([value - min(law) for value in law], [*law.values()])
+        waves *= np.fft.rfft(one, period) ** number
+    reached = np.cumsum(np.maximum(0.0, np.fft.irfft(waves, period)[:size])).clip(max=1.0)
+    return SumLaw(first, [*reached[:-1].tolist(), 1.0])
 
 
 def cluster_interval(clusters: Iterable[tuple[int, int]], span: Interval) -> Interval:
@@ -177,17 +167,21 @@ def cluster_interval(clusters: Iterable[tuple[int, int]], span: Interval) -> Int
     counts: Counter[Fraction] = Counter()
     for (total, size), times in Counter(clusters).items():
         counts[Fraction(total, size)] += times
-    n = counts.total()
-    if n < 2:
+    if (n := counts.total()) < 2:
         return span
-    mean = float(sum(value * count for value, count in counts.items()) / n)
-    grid = _grid(counts)
-    number, law = _on_grid(counts, grid)
+    grid = min(math.lcm(*(value.denominator for value in counts)), max(1, LATTICE // n))
+    law: Counter[int] = Counter()
+    for value, times in counts.items():
+        law[round(value * grid)] += times
+    mean = float(sum(value * times for value, times in counts.items()) / n)
+    # Nothing but rounding, unless the grid is coarser than the means.
+    shift = mean - math.fsum(place * (times / n) for place, times in law.items()) / grid
     tail = NormalDist().cdf(math.sqrt(n / (n - 1)) * t_quantile((1 - LEVEL) / 2, n - 1))
-    shift = mean - _moments(law)[0] / grid  # nothing, unless the grid is coarser than the means
-    mirrored = {-value: share for value, share in law.items()}
-    low = sum_law([(number, law)]).quantile(tail) / (n * grid) + shift
-    high = -sum_law([(number, mirrored)]).quantile(tail) / (n * grid) + shift
+    low, high = (
+        sign * sum_law([(n, {sign * place: times / n for place, times in law.items()})]).quantile(tail) / (n * grid)
+        + shift
+        for sign in (1, -1)
+    )
     common = min(counts, key=lambda value: (-counts[value], value))
     unseen = 1 - ((1 - LEVEL) / 2) ** (1 / n)
     if common == min(counts):
@@ -195,42 +189,6 @@ def cluster_interval(clusters: Iterable[tuple[int, int]], span: Interval) -> Int
     if common == max(counts):
         high = max(high, mean + unseen * (span.high - mean))
     return Interval(max(span.low, low), min(span.high, high))
-
-
-def _grid(counts: Counter[Fraction]) -> int:
-    """Lattice points to a unit: as many as hold every mean exactly, or as many as can be computed (1 % of spread)."""
-    grid = math.lcm(*(value.denominator for value in counts))
-    while grid > 1:
-        first, last = _support([_on_grid(counts, grid)])
-        if last - first < MAX_PERIOD:
-            break
-        grid = max(1, min(grid - 1, grid * MAX_PERIOD // (last - first + 1)))
-    return grid
-
-
-def _on_grid(counts: Counter[Fraction], grid: int) -> Terms:
-    law: Counter[int] = Counter()
-    for value, count in counts.items():
-        law[round(value * grid)] += count
-    return counts.total(), {place: count / counts.total() for place, count in sorted(law.items())}
-
-
-def _support(terms: Sequence[Terms]) -> tuple[int, int]:
-    """Where a sum can be: all of it while that is small, else where all but exp(-42) of it lies (Bernstein)."""
-    least, most = (sum(number * end(law) for number, law in terms) for end in (min, max))
-    moments = [(number, *_moments(law)) for number, law in terms]
-    mean = math.fsum(number * one for number, one, _ in moments)
-    variance = math.fsum(number * one for number, _, one in moments)
-    reach = max(abs(value - one) for (_, law), (_, one, _) in zip(terms, moments, strict=True) for value in law)
-    slack = reach * _LOST / 3
-    far = slack + math.sqrt(slack * slack + 2 * _LOST * variance)
-    return max(least, math.floor(mean - far)), min(most, math.ceil(mean + far))
-
-
-def _moments(law: Mapping[int, float]) -> tuple[float, float]:
-    """The mean and the variance of one term."""
-    mean = math.fsum(value * share for value, share in law.items())
-    return mean, math.fsum((value - mean) ** 2 * share for value, share in law.items())
 
 
 def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 from kace.errors import UsageError
 from kace.web.markup import Html, join, seen, tag
@@ -18,7 +18,6 @@ SIZE = 12.0  # of letters, in pixels on a page and points on paper
 FONTS = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 MARGIN = 10.0  # around the picture in a file
 _NARROW, _WIDE = frozenset(" .,:;|!'`()[]{}/\\fijlrtI-"), frozenset("mwMW@%—…")
-_CAPS = ("solid_capstyle", "dash_capstyle")
 _ANCHORS = {None: "left", "middle": "center", "end": "right"}
 
 
@@ -35,14 +34,12 @@ _LITERAL = "ffffff 1d2126 555d66 d5d2ca e8e6e0 0a7069 b34a1f 7b838d 0a7069 6cb0a
 COLOURS: Mapping[Paint, str] = {paint: f"#{colour}" for paint, colour in zip(Paint, _LITERAL.split(), strict=True)}
 _ON_A_PAGE: Mapping[Paint, str] = {paint: f"var(--{paint.value})" for paint in Paint}
 
-Attribute = float | str | None
-
 
 class Mark(NamedTuple):
     """An SVG element."""
 
     name: str
-    attributes: Mapping[str, Attribute]  # A `Paint` stands for its colour; what is `None` is left out
+    attributes: Mapping[str, Any]  # a `Paint` stands for its colour; what is `None` is left out
     words: str = ""  # the text that it shows
     said: str = ""  # what a pointer resting on it is told
 
@@ -68,7 +65,7 @@ def box(x: float, y: float, width: float, height: float, paint: Paint, said: str
 
 def dot(x: float, y: float, size: float, fill: Paint, rim: Paint, width: float, said: str = "", **look: float) -> Mark:
     """A disc with a rim; `look` holds further attributes."""
-    place: dict[str, Attribute] = {"cx": x, "cy": y, "r": size}
+    place = {"cx": x, "cy": y, "r": size}
     return Mark("circle", {**place, "fill": fill, "stroke": rim, "stroke_width": width, **look}, said=said)
 
 
@@ -78,17 +75,15 @@ def label(
 ) -> Mark:  # fmt: skip
     """Words on one line that begin, have their middle, or end at `x`; a halo sets them off from marks below them."""
     look = {"font_weight": 600 if bold else None, "text_anchor": None if anchor == "start" else anchor}
-    found: dict[str, Attribute] = {"x": x, "y": y, "fill": paint, "font_size": size, **look}
-    if halo:
-        found |= {"stroke": Paint.PAPER, "stroke_width": 3, "stroke_linejoin": "round", "paint_order": "stroke"}
-    return Mark("text", found, words)
+    rim = {"stroke": Paint.PAPER, "stroke_width": 3, "stroke_linejoin": "round", "paint_order": "stroke"}
+    return Mark("text", {"x": x, "y": y, "fill": paint, "font_size": size, **look, **(rim if halo else {})}, words)
 
 
 def moved(marks: Iterable[Mark], x: float, y: float) -> Iterator[Mark]:
     """Marks somewhere else."""
     by = {"x": x, "x1": x, "x2": x, "cx": x, "y": y, "y1": y, "y2": y, "cy": y}
     for mark in marks:
-        found = {key: value + by[key] if key in by else value for key, value in mark.attributes.items()}  # type: ignore[operator]
+        found = {key: value + by[key] if key in by else value for key, value in mark.attributes.items()}
         yield mark._replace(attributes=found)
 
 
@@ -124,14 +119,9 @@ def svg(picture: Picture) -> str:
     """The picture as a file of its own, in literal colours that any program reads."""
     whole = framed(picture)
     width, height = _n(whole.width), _n(whole.height)
-    about = {
-        "xmlns": "http://www.w3.org/2000/svg",
-        "width": width,
-        "height": height,
-        "viewBox": f"0 0 {width} {height}",
-    }
+    about = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}", "font_family": FONTS}
     drawn = join(part for mark in whole.marks for part in ("\n", _element(mark, COLOURS)))
-    root = tag("svg", tag("title", whole.title), drawn, **about, font_family=FONTS)
+    root = tag("svg", tag("title", whole.title), drawn, xmlns="http://www.w3.org/2000/svg", **about)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n'
 
 
@@ -142,18 +132,17 @@ def framed(picture: Picture) -> Picture:
     return Picture(picture.title, width, height, (paper, *moved(picture.marks, MARGIN, MARGIN)))
 
 
+def _painted(mark: Mark, colours: Mapping[Paint, str]) -> dict[str, Any]:
+    return {key: colours[value] if isinstance(value, Paint) else value for key, value in mark.attributes.items()}
+
+
 def _element(mark: Mark, colours: Mapping[Paint, str], said: str = "") -> Html:
-    found: dict[str, str | None] = {}
-    for key, value in mark.attributes.items():
-        found[key] = (
-            colours[value] if isinstance(value, Paint) else _n(value) if isinstance(value, int | float) else value
-        )
-    inside = [mark.words] if mark.words or mark.name == "text" else []
+    found = {k: _n(v) if isinstance(v, int | float) else v for k, v in _painted(mark, colours).items()}
+    inside = [mark.words] if mark.name == "text" else []
     return tag(mark.name, *inside, *([tag("title", said)] if said else []), **found)
 
 
 def _n(value: float) -> str:
-    """A coordinate, short."""
     return f"{round(value, 2):g}"
 
 
@@ -169,23 +158,21 @@ def require_pdf() -> None:
 def pdf(picture: Picture) -> bytes:
     """The picture as a one-page PDF with its letters embedded; the same picture gives the same bytes."""
     require_pdf()
-    from matplotlib import font_manager, rc_context
+    from matplotlib import rc_context
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.figure import Figure
 
     whole, out = framed(picture), io.BytesIO()
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    preferred = ("Helvetica", "Arial", "Liberation Sans", "DejaVu Sans")
-    family = next((name for name in preferred if name in known), "sans-serif")
     # TrueType letters, because some publishers refuse the Type 3 ones that are the default.
-    with rc_context({"pdf.fonttype": 42, "font.family": family, "text.parse_math": False}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a letter that no font has is drawn as a box, and that is all
+    fonts = ["Helvetica", "Arial", "Liberation Sans", "DejaVu Sans"]
+    with rc_context({"pdf.fonttype": 42, "font.family": "sans-serif", "font.sans-serif": fonts}), catch_warnings():
+        simplefilter("ignore")  # a letter that no font has is drawn as a box, and that is all
         figure = Figure(figsize=(whole.width / 72, whole.height / 72))  # a pixel of the picture is a point on paper
         FigureCanvasPdf(figure)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, whole.width), ylim=(whole.height, 0))
         axes.set_axis_off()
         for order, mark in enumerate(whole.marks):
-            for artist in _artists(mark):
+            for artist in _artists(mark.name, seen(mark.words), _painted(mark, COLOURS)):
                 artist.set_zorder(order)
                 axes.add_artist(artist)
         about = {"Title": seen(whole.title), "CreationDate": None, "Producer": None, "Creator": "kace"}
@@ -193,26 +180,22 @@ def pdf(picture: Picture) -> bytes:
     return out.getvalue()
 
 
-def _artists(mark: Mark) -> Iterator[Artist]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Circle, Rectangle
-    from matplotlib.patheffects import Stroke
-    from matplotlib.text import Text
+def _artists(name: str, words: str, a: Mapping[str, Any]) -> Iterator[Artist]:
+    from matplotlib import lines, patches, patheffects, text
 
-    a: dict[str, Any] = {key: COLOURS[v] if isinstance(v, Paint) else v for key, v in mark.attributes.items()}
-    match mark.name:
-        case "line":
-            dashes, cap = (0, (3, 4)) if "stroke_dasharray" in a else "-", a.get("stroke_linecap", "butt")
-            look = {"color": a["stroke"], "lw": a["stroke_width"], "ls": dashes, **dict.fromkeys(_CAPS, cap)}
-            yield Line2D((a["x1"], a["x2"]), (a["y1"], a["y2"]), **look)
-        case "rect":
-            yield Rectangle((a["x"], a["y"]), a["width"], a["height"], fc=a["fill"], lw=0)
-        case "circle":
-            look = {"fc": a["fill"], "ec": a["stroke"], "lw": a["stroke_width"], "alpha": a.get("opacity")}
-            yield Circle((a["cx"], a["cy"]), a["r"], **look)
-        case "text":
-            look = {"color": a["fill"], "size": a["font_size"], "weight": "bold" if a["font_weight"] else "normal"}
-            look |= {"ha": _ANCHORS[a["text_anchor"]], "parse_math": False}
-            # The rim is a text of its own: an effect turns letters into outlines that nobody could search or copy.
-            for rim in ([Stroke(linewidth=3, foreground=a["stroke"])], []) if "stroke" in a else ([],):
-                yield Text(a["x"], a["y"], seen(mark.words), path_effects=rim, **look)
+    if name == "line":
+        cap = a.get("stroke_linecap", "butt")
+        look = {"color": a["stroke"], "lw": a["stroke_width"], "solid_capstyle": cap, "dash_capstyle": cap}
+        dashes = (0, (3, 4)) if "stroke_dasharray" in a else "-"
+        yield lines.Line2D((a["x1"], a["x2"]), (a["y1"], a["y2"]), ls=dashes, **look)
+    elif name == "rect":
+        yield patches.Rectangle((a["x"], a["y"]), a["width"], a["height"], fc=a["fill"], lw=0)
+    elif name == "circle":
+        look = {"fc": a["fill"], "ec": a["stroke"], "lw": a["stroke_width"], "alpha": a.get("opacity")}
+        yield patches.Circle((a["cx"], a["cy"]), a["r"], **look)
+    else:
+        look = {"color": a["fill"], "size": a["font_size"], "weight": "bold" if a["font_weight"] else "normal"}
+        look |= {"ha": _ANCHORS[a["text_anchor"]], "parse_math": False}
+        # The rim is a text of its own: an effect turns letters into outlines that nobody could search or copy.
+        for rim in ([patheffects.Stroke(linewidth=3, foreground=a["stroke"])], []) if "stroke" in a else ([],):
+            yield text.Text(a["x"], a["y"], words, path_effects=rim, **look)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kace.evaluation.svg import Mark, Paint, Picture, breadth, dot, fitted, label, stroke
-from kace.web.scale import Scale, scale_over
+from kace.web.scale import scale_over
 
 TOP, FOOT, LEFT, RIGHT = 14.0, 46.0, 44.0, 18.0
 RINGS = (9, 16, 26, 38, 52, 68, 86, 106)  # how far a label may stand from its dot, nearest first
@@ -30,11 +30,16 @@ class Spot(NamedTuple):
     high: float
 
 
-class _Plane(NamedTuple):
-    across: Scale
-    up: Scale
-    width: float
-    height: float
+class _Plane:
+    """The arms on axes of calls and accuracy."""
+
+    def __init__(self, spots: Sequence[Spot], width: float) -> None:
+        calls = [spot.calls for spot in spots]
+        least, most, about = min(calls), max(calls), 6 if width > 500 else 4
+        margin = max(0.06 * (most - least), 0.1)
+        self.across = scale_over(0.0 if least < 0.5 * most else least - margin, most + margin, about=about)
+        self.up = scale_over(max(0.0, min(s.low for s in spots)), min(1.0, max(s.high for s in spots)), about=7)
+        self.width, self.height = width, (360.0 if width > 500 else 320.0) + 8 * max(0, len(spots) - 4)
 
     def x(self, calls: float) -> float:
         return LEFT + self.across.share(calls) * (self.width - LEFT - RIGHT)
@@ -54,7 +59,7 @@ def front(spots: Sequence[Spot]) -> tuple[Spot, ...]:
 
 def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
     """All arms, the line through those that no other beats, and a name beside each."""
-    plane, best = _plane(spots, width), front(spots)
+    plane, best = _Plane(spots, width), front(spots)
     steps: list[_Rect] = []
     for here, there in pairwise(best):  # what can be had for so many calls: level, then up to the next better arm
         corner, level = plane.x(there.calls), plane.y(here.accuracy)
@@ -69,15 +74,6 @@ def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
         said = f"{spot.name}: {spot.accuracy:.1%} ({spot.low:.1%} to {spot.high:.1%}) at {spot.calls:.2f} calls"
         marks.append(dot(plane.x(spot.calls), plane.y(spot.accuracy), 5.5, fill, rim, 2, said))
     return Picture(title, width, plane.height, (*marks, *_names(spots, best, steps, plane)))
-
-
-def _plane(spots: Sequence[Spot], width: float) -> _Plane:
-    calls = [spot.calls for spot in spots]
-    least, most = min(calls), max(calls)
-    margin = max(0.06 * (most - least), 0.1)
-    across = scale_over(0.0 if least < 0.5 * most else least - margin, most + margin, about=6 if width > 500 else 4)
-    up = scale_over(max(0.0, min(s.low for s in spots)), min(1.0, max(s.high for s in spots)), about=7)
-    return _Plane(across, up, width, (360.0 if width > 500 else 320.0) + 8 * max(0, len(spots) - 4))
 
 
 def _grid(plane: _Plane) -> Iterator[Mark]:
@@ -138,7 +134,6 @@ def _cost(place: _Place, plane: _Plane, taken: Sequence[_Rect], bars: Sequence[_
 
 
 def _over(one: _Rect, other: _Rect) -> float:
-    """The area two rectangles share."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     return max(0.0, width) * max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
 

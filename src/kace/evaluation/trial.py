@@ -1,7 +1,4 @@
-"""A trial: one system on one data set with one solver, over several seeds, in a run directory that resumes.
-
-Trials of every tree with every solver on every data set make the transfer matrix.
-"""
+"""A trial: one system on one data set with one solver, over several seeds, in a run directory that resumes."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from kace.datasets.loader import Dataset
 from kace.errors import DataError
 from kace.evaluation.arm import read_arm
 from kace.evaluation.compare import Comparison, compare
-from kace.models.base import ChatModel
 from kace.solver.ladder import Observer
 from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Solution
@@ -27,8 +23,7 @@ from kace.solver.session import Session, open_session
 from kace.systems.registry import DEFAULT_K, Bench, open_system, spec_of
 from kace.tree.tree import EpistemicTree
 
-HELD = ("v", "config", "prompts", "tree", "system", "data")
-"""What must not change when a run resumes. More seeds may be added to it."""
+HELD = ("v", "config", "prompts", "tree", "system", "data")  # by a run that resumes; more seeds may be added to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +58,16 @@ class Trial:
         return Run(folder, self.manifest(), reuse=reuse, held=HELD, texts=self.config.problem_texts)
 
 
-async def run_trial(
-    trial: Trial, run: Run, *, recalled: Callable[[Solution], None] = lambda record: None,
-    observer: Observer | None = None, model: ChatModel | None = None,
-) -> None:  # fmt: skip
-    """Solve every problem on every seed that the run does not hold yet; `recalled` hears of those that it does."""
-    async with open_session(trial.config, calls=run.calls, model=model, observer=observer) as session:
+Recalled = Callable[[Solution], None]  # hears of a solve that the run holds already
+
+
+async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observer | None) -> None:
+    """Solve every problem on every seed that the run does not hold yet."""
+    async with open_session(trial.config, calls=run.calls, observer=observer) as session:
         await solve_trial(trial, run, session, recalled)
 
 
-async def solve_trial(
-    trial: Trial, run: Run, session: Session, recalled: Callable[[Solution], None] = lambda record: None
-) -> None:
+async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recalled = lambda record: None) -> None:
     """The same in an open session, whose budget several trials may share."""
     for number in range(trial.seeds):
         models = (session.classifier, session.role("helper"))

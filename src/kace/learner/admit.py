@@ -11,7 +11,7 @@ from kace.learner.leakage import Leaks, said_by
 from kace.learner.propose import EXAMPLE_ID, AdmissionContext, Proposals, TreeCell, place
 from kace.learner.steps import Kept
 from kace.learner.teacher import Reading, instructions, read_each
-from kace.learner.text import benchmark_talk, is_vague, orders, visible
+from kace.learner.text import banned_phrases, is_vague, visible
 from kace.problem import Problem
 from kace.redact import one_line
 from kace.retrieval.fence import fenced, neutral, shortened
@@ -20,10 +20,8 @@ from kace.tree.card import BODY_CAPS, UNIVERSAL, Card, Difficulty
 from kace.tree.card_text import EXAMPLE, Example, line_count, read_example
 
 _RULES = "wrong answer_leak instance_overfit benchmark_talk vague wrong_domain wrong_tier duplicate"
-OPEN_RULES = tuple(_RULES.split())
-"""What the teacher may reject a card for."""
-MAX_SHOWN = 2
-"""Problems that a card came from, as the teacher sees them when it writes examples."""
+OPEN_RULES = tuple(_RULES.split())  # what the teacher may reject a card for
+MAX_SHOWN = 2  # problems that a card came from, as the teacher sees them when it writes examples
 MAX_PROBLEM_CHARS = 1_000
 
 RULING = Grammar("ruling", name="id", required=("id", "verdict"), optional=("rule", "reason"))
@@ -123,10 +121,7 @@ def _broken_rules(card: Card, cell: TreeCell, domains: Sequence[str]) -> Iterato
         reads = f"{cell.tier.value} reads {cell.difficulty.value} and universal"
         yield "wrong_tier", f"its difficulty is {given.value}, and {reads}"
     text = visible("\n".join((said_by(card), *(example.text for example in card.examples))))
-    if words := benchmark_talk(text):
-        yield "benchmark_talk", f"it speaks of {words!r}, which is about tests and not about mathematics"
-    if words := orders(text):
-        yield "orders", f"it orders its reader about: {words!r}"
+    yield from banned_phrases(text)
     if is_vague(card.body):
         yield "vague", "no sentence of its body can be acted on: no formula, number, object or rule"
 

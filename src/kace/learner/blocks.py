@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from kace.learner.steps import Kept
@@ -25,8 +24,7 @@ from kace.tree.card_text import stray_character
 MAX_BLOCKS = 200
 MAX_REPLY_CHARS = 1_000_000
 EXCERPT_CHARS = 160
-MAX_REASON = 400
-"""Characters that are kept of a reason."""
+MAX_REASON = 400  # characters that are kept of a reason
 
 _TOO_MANY = f"the reply holds more than {MAX_BLOCKS} blocks, and this is one of the rest"
 _TOO_LONG = f"the reply is longer than {MAX_REPLY_CHARS:,} characters, and the rest was not read"
@@ -34,15 +32,15 @@ _TOO_LONG = f"the reply is longer than {MAX_REPLY_CHARS:,} characters, and the r
 _THOUGHT = re.compile(r"^[ \t]*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 # Some servers put the opening tag into the prompt, so that the reply holds only the closing one.
 _THOUGHT_END = re.compile(r"^[ \t]*</think(?:ing)?>", re.IGNORECASE | re.MULTILINE)
-_FENCE = "```"
+_FENCED = re.compile(r"```[^\n]*\n(.+)\n\s*```\s*", re.DOTALL)
+_BLANK_ENDS = re.compile(r"\A(?:[^\S\n]*\n)+|(?:\n[^\S\n]*)+\Z|\A\s+\Z")
 _NUMBERS = re.compile(r"#?([0-9]{1,4})(?:-#?([0-9]{1,4}))?")
 
 
 class CardRefusal(Kept):
     """A proposal that did not become a card, by whom and why."""
 
-    card_id: str
-    """As the teacher named it; empty where the block gave no name."""
+    card_id: str  # as the teacher named it; empty where the block gave no name
     by: Literal["parser", "code", "teacher"]
     rule: str
     reason: str
@@ -54,15 +52,17 @@ class CardRefusal(Kept):
 
 
 class Grammar(NamedTuple):
-    """The form of one kind of block."""
+    """The form of one kind of block.
+
+    `name` is the field that names a block, and no two blocks of a reply may share it; empty where blocks have no name.
+    `text` is the last field, whose value is every line up to the end tag, verbatim.
+    """
 
     tag: str
     name: str
-    """The field that names a block; no two blocks of a reply may share it. Empty where blocks have no name."""
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     text: str | None = None
-    """The last field, whose value is every line up to the end tag, verbatim. Must not be empty if it is required."""
 
 
 class Block(NamedTuple):
@@ -74,8 +74,7 @@ class Block(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class BadBlock:
+class BadBlock(NamedTuple):
     """Something in a reply that could not be used, and why. Safe to store and to show."""
 
     tag: str
@@ -83,8 +82,7 @@ class BadBlock:
     name: str
     reason: str
     excerpt: str
-    rule: str = ""
-    """The rule of code that it breaks; empty where it could not be read as what was asked for."""
+    rule: str = ""  # the rule of code that it breaks; empty where it could not be read as what was asked for
 
     @property
     def mendable(self) -> bool:
@@ -94,8 +92,8 @@ class BadBlock:
     def refusal(self, *, quote: bool = False) -> CardRefusal:
         """The block as the step log lists it; one that could not be read, or on request any, with its words."""
         said = f" (it reads: {self.excerpt})" if self.excerpt and (quote or not self.rule) else ""
-        by, rule = ("code" if self.rule else "parser"), self.rule or "bad_block"
-        return CardRefusal.model_validate({"card_id": self.name, "by": by, "rule": rule, "reason": self.reason + said})
+        by: Literal["code", "parser"] = "code" if self.rule else "parser"
+        return CardRefusal(card_id=self.name, by=by, rule=self.rule or "bad_block", reason=self.reason + said)
 
     @classmethod
     def of(cls, block: Block, name: str, reason: str, rule: str = "") -> BadBlock:
@@ -193,16 +191,9 @@ def _block(start: int, lines: Sequence[str], grammar: Grammar) -> Block:
 
 def _verbatim(lines: Sequence[str]) -> str:
     """The lines as they are, without blank ones around them and without a code fence around all of them."""
-    kept = _trimmed(lines)
-    fenced = len(kept) > 2 and kept[0].startswith(_FENCE) and kept[-1].strip() == _FENCE
-    if fenced and not any(line.startswith(_FENCE) for line in kept[1:-1]):
-        kept = _trimmed(kept[1:-1])
-    return "\n".join(kept)
-
-
-def _trimmed(lines: Sequence[str]) -> list[str]:
-    filled = [place for place, line in enumerate(lines) if line.strip()]
-    return list(lines[filled[0] : filled[-1] + 1]) if filled else []
+    text = _BLANK_ENDS.sub("", "\n".join(lines))
+    fenced = _FENCED.fullmatch(text)
+    return _BLANK_ENDS.sub("", fenced[1]) if fenced and "\n```" not in f"\n{fenced[1]}" else text
 
 
 def _excerpt(lines: Sequence[str]) -> str:

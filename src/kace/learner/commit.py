@@ -1,26 +1,138 @@
-"""What evidence changes in the tree: which cards are validated or deprecated, and which revision is kept."""
+"""What changes in the tree: cards join it, evidence validates or deprecates them, and a revision is kept or not."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kace.evaluation.stats import holm, sign_flip
 from kace.learner.effects import MIN_PROBLEMS, Fire, Impact, Lift
 from kace.learner.steps import Kept
+from kace.learner.text import ngrams
 from kace.solver.records import Solution
-from kace.tree.card import Card, Provenance, Status
-from kace.tree.changes import Change, Deprecate, Edit
-from kace.tree.tree import EpistemicTree
+from kace.tree.card import UNIVERSAL, Card, CardError, Difficulty, Provenance, Status, card_of
+from kace.tree.card_text import AVOID, USEFUL
+from kace.tree.tree import Add, Change, Deprecate, Edit, EpistemicTree
+
+NEAR_DUPLICATE, NGRAM = 0.7, 3
+"""Share of the n-grams of two cards, of those either has, from which on they say the same."""
+MAX_SUPPORTING = 64  # a card names no more problems than this; the first ones stay
+MAX_ID_TOKENS = 6
+MAX_COUNT = 1 << 53  # the largest number a card's counter holds
+
+_LABELS = re.compile(rf"^(?:{USEFUL}|{AVOID})\s*$", re.MULTILINE)
+_TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+|\d+(?:\.\d+)?|[-+*/^=<>≤≥≠%!|]")
+_SIGN = re.compile(r"\d.*|[-+*/=<>≤≥≠]|\\(?:le|ge|ne|leq|geq|neq|pm|mp|cdot|times|div)")
+_FILLER = frozenset(("$", "\\left", "\\right", "\\quad", "\\text", "a", "an", "the"))
+
+
+class Merge(Kept):
+    """A proposal that the tree, or an earlier proposal, says already, and the card that stays."""
+
+    card_id: str
+    into: str
+    reason: str
+
+
+class Merges(Kept):
+    """The merges of a step, as the learner keeps them."""
+
+    merged: tuple[Merge, ...] = ()
+
+
+def consolidate(tree: EpistemicTree, cards: Sequence[Card]) -> tuple[tuple[Change, ...], Merges]:
+    """Add cards to a tree, each once: what to change, and which proposals are no card of their own.
+
+    A card is the same as one before it if the same tier reads both and it has the same id or says nearly the same, with
+    the same signs and numbers. The first stays, and its provenance takes up the other's; a deprecated one takes up
+    nothing. A card that shares its id with one that no attempt reads beside it gets an id of its own.
+    """
+    known = dict(tree.cards)
+    merged: list[Merge] = []
+    changed: dict[str, Card] = {}
+    for proposed in cards:
+        card = _renamed(proposed, known)
+        # It repeats the card of its id, else the one most like it, among equals the first.
+        alike = (other for other in known.values() if _read_together(card, other) and same_knowledge(card, other))
+        twin = known.get(card.card_id) or max(alike, key=partial(similarity, card), default=None)
+        if twin is None:
+            known[card.card_id] = changed[card.card_id] = card
+            continue
+        reason = "it has the same id" if card.card_id == twin.card_id else "it says nearly the same"
+        if twin.status is Status.DEPRECATED:
+            reason += ", and that card is deprecated"
+        elif (united := _united(twin, card)) != twin:
+            known[twin.card_id] = changed[twin.card_id] = united
+        merged.append(Merge(card_id=card.card_id, into=twin.card_id, reason=reason))
+    changes = (Edit(card) if name in tree else Add(card) for name, card in changed.items())
+    return tuple(changes), Merges(merged=tuple(merged))
+
+
+def similarity(left: Card, right: Card) -> float:
+    """The share of n-grams that two cards have in common, from 0 to 1."""
+    (one, _), (other, _) = _wording(left.rule), _wording(right.rule)
+    return len(one & other) / len(one | other) if one or other else 1.0
+
+
+def same_knowledge(left: Card, right: Card) -> bool:
+    """Whether two cards say nearly the same, with the same signs and numbers as far as both have any."""
+    (_, one), (_, other) = _wording(left.rule), _wording(right.rule)
+    return (one <= other or other <= one) and similarity(left, right) >= NEAR_DUPLICATE
+
+
+@lru_cache(maxsize=16_384)
+def _wording(rule: str) -> tuple[frozenset[tuple[str, ...]], Counter[str]]:
+    """The n-grams of a rule, and its signs and numbers."""
+    tokens = [token.lower() for token in _TOKEN.findall(_LABELS.sub("", rule))]
+    words = [token for token in tokens if token not in _FILLER]
+    return frozenset(ngrams(words, min(NGRAM, len(words)))), Counter(filter(_SIGN.fullmatch, words))
+
+
+def _renamed(card: Card, known: Mapping[str, Card]) -> Card:
+    """The card under an id that tells it from its namesake elsewhere; as it is, where that is not needed or no use."""
+    namesake = known.get(card.card_id)
+    if namesake is None or _read_together(card, namesake):
+        return card
+    place = card.difficulty_tag if card.difficulty_tag is not namesake.difficulty_tag else card.domain_tags[0]
+    suffix = str(place).upper().split("_")
+    name = "_".join((*card.card_id.split("_")[: MAX_ID_TOKENS - len(suffix)], *suffix))
+    if name in known and not _read_together(card, known[name]):
+        return card
+    return card_of({**card.model_dump(mode="json"), "card_id": name})
+
+
+def _read_together(left: Card, right: Card) -> bool:
+    difficulties = {left.difficulty_tag, right.difficulty_tag}
+    domains = {*left.domain_tags, *right.domain_tags}
+    shared = UNIVERSAL in domains or not set(left.domain_tags).isdisjoint(right.domain_tags)
+    return shared and (len(difficulties) == 1 or Difficulty.UNIVERSAL in difficulties)
+
+
+def _united(first: Card, other: Card) -> Card:
+    """The first card with what is known of where the other came from and how it fared."""
+    one, two = first.provenance, other.provenance
+    supporting = tuple(dict.fromkeys((*one.supporting_problems, *two.supporting_problems)))
+    counted = ("n_uses", "n_wins", "n_losses")
+    provenance = one.model_dump(mode="json") | {
+        "supporting_problems": supporting[: max(MAX_SUPPORTING, len(one.supporting_problems))],
+        "validated_lift": one.validated_lift or two.validated_lift,
+        **{name: min(getattr(one, name) + getattr(two, name), MAX_COUNT) for name in counted},
+        "epoch_introduced": min(one.epoch_introduced, two.epoch_introduced),
+    }
+    try:
+        return card_of({**first.model_dump(mode="json"), "provenance": provenance})
+    except CardError:  # the labels would make it larger than a card may be
+        return first
 
 
 def credit(tree: EpistemicTree, impact: Impact, *, epoch: int, alpha: float) -> tuple[Change, ...]:
     """Edits of the cards that were shown or measured, in order of id.
 
     A card is validated where it helps, and deprecated where it harms, significantly after Holm's correction over all
-    cards measured in this impact: `alpha` bounds the family-wise error rate. A learner of several epochs that wants
-    this of the whole run gives each its share, such as `alpha / epochs`.
+    cards measured in this impact: `alpha` bounds the family-wise error rate.
     """
     fired = {fire.card_id: fire for fire in impact.fires}
     lifts = {lift.card_id: lift for lift in impact.lifts}
@@ -64,31 +176,27 @@ def _credited(card: Card, fire: Fire | None, lift: Lift | None, called: Status |
         known |= {name: known[name] + count for name, count in counts.items()}
     if lift:
         known["validated_lift"] = lift_text(lift, epoch)
-    provenance = Provenance.model_validate(known)
     # Rounded: the last bits of a sum differ between machines, and a replayed run must give the identical tree.
     score = round(lift.effect, 4) + 0.0 if lift else card.helpfulness_score
-    return card.model_copy(update={"provenance": provenance, "helpfulness_score": score})
+    return card.model_copy(update={"provenance": Provenance.model_validate(known), "helpfulness_score": score})
 
 
 class CommitRule(NamedTuple):
-    """What a candidate tree must show: a least lift, at a family-wise error rate that all interim analyses share."""
+    """What a candidate must show: a least lift, at a family-wise error rate (1: none) that all analyses share."""
 
     threshold: float
     alpha: float
-    """1 asks for the threshold only."""
     analyses: int
 
 
 class InterimAnalysis(Kept):
-    """One comparison of a candidate with the base run."""
+    """One comparison of a candidate with the base run, over solves of the same problem and seed; p is one-sided."""
 
     domain: str
     number: int
     n: int
-    """Solves of the same problem and seed that were compared."""
     lift: float
     p: float
-    """One-sided: how often chance alone would gain as much."""
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     accepted: bool
@@ -108,10 +216,8 @@ def analyse(
 
     A candidate that adds or rewrites claims to help, and must show it: lift at or above the threshold, and an exact
     sign-flip test over problems (McNemar's, with one seed) at the share of alpha. One that only removes cards claims
-    nothing, and passes if nothing is lost. Pairs that the provider failed on either side say nothing and are left out.
-
-    The test is exact where candidate and base are alike and which problems are drawn anew does not depend on how the
-    base run went on them: so it is when every solve of a domain reads the whole block.
+    nothing, and passes if nothing is lost. The test is exact where which problems are drawn anew does not depend on how
+    the base run went on them: so it is when every solve of a domain reads the whole block.
     """
     again = {(record.problem, record.seed): record for record in rerun}
     both = ((record, again.get((record.problem, record.seed))) for record in base if record.correct is not None)
@@ -125,17 +231,9 @@ def analyse(
     lift = sum(net.values()) / len(pairs) if pairs else 0.0
     p = sign_flip(net.values())
     accepted, reason = _ruling(len(pairs), lift, p, rule, removes_only)
-    return InterimAnalysis(
-        domain=domain,
-        number=number,
-        n=len(pairs),
-        lift=lift,
-        p=p,
-        gained=tuple(changed[1]),
-        lost=tuple(changed[-1]),
-        accepted=accepted,
-        reason=reason,
-    )
+    compared = {"domain": domain, "number": number, "n": len(pairs), "lift": lift, "p": p}
+    gained, lost = tuple(changed[1]), tuple(changed[-1])
+    return InterimAnalysis(**compared, gained=gained, lost=lost, accepted=accepted, reason=reason)
 
 
 def _ruling(n: int, lift: float, p: float, rule: CommitRule, removes_only: bool) -> tuple[bool, str]:

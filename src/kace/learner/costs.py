@@ -16,8 +16,7 @@ from kace.learner.admit import MAX_SHOWN
 from kace.learner.propose import TAIL_CHARS
 from kace.models.base import Usage
 from kace.models.budget import Ledger
-from kace.models.cache import read_calls
-from kace.models.replay import TEACHER
+from kace.models.cache import TEACHER, read_calls
 from kace.problem import Problem
 from kace.retrieval.prompt import template
 from kace.retrieval.router import FIRST, REFINED
@@ -31,14 +30,10 @@ ROLES = {TEACHER: "teacher", TEACHER_TIER: "synthesis", FIRST: "classifier", REF
 """Who made the calls of a tier; those of any other are the solver's."""
 CHARS_PER_TOKEN = 4
 DOMAINS, MOST_DOMAINS = 5, 7
-LADDER_SHARE = 0.43
-"""Of the eight attempts past ES, the part that the published runs made: 5.4 calls a problem in all."""
-FAILED_SHARE = 0.5
-"""Of the problems, the part that a tier is expected not to deliver."""
-CARD_TOKENS = 250
-"""Of a card, and of an example: in the published trees one is about as long as the other."""
-TYPICAL_OUTPUT = 800
-"""Tokens of a typical attempt, or the tier's cap where that is lower."""
+LADDER_SHARE = 0.43  # of the eight attempts past ES, the part that the published runs made: 5.4 calls a problem in all
+FAILED_SHARE = 0.5  # of the problems, the part that a tier is expected not to deliver
+CARD_TOKENS = 250  # of a card, and of an example: in the published trees one is about as long as the other
+TYPICAL_OUTPUT = 800  # tokens of a typical attempt, or the tier's cap where that is lower
 
 
 class RoleBill(BaseModel):
@@ -46,14 +41,12 @@ class RoleBill(BaseModel):
 
     role: str = ""
     calls: int = 0
-    failed: int | None = None
-    """`None` where failures were not counted."""
+    failed: int | None = None  # `None` where failures were not counted
     input: int = 0
     cached: int = 0
     written: int = 0
     output: int = 0
-    usd: float | None = None
-    """`None` where the price is not known."""
+    usd: float | None = None  # `None` where the price is not known
 
 
 class Bill(BaseModel):
@@ -73,7 +66,7 @@ def keep_bill(folder: Path, config: Config) -> None:
             counts[role] += 1
             used[role] += record.reply().usage
     models = {role: config.model if role in ("solver", "classifier") else config.teacher or "" for role in sorted(used)}
-    prices, roles = Ledger(prices=config.price_table()), {}
+    prices, roles = Ledger(prices=config.prices), {}
     for role, model in models.items():
         usage, price = used[role], prices.price(model)
         tokens = {name: getattr(usage, name) for name in ("input", "cached", "written", "output")}
@@ -110,14 +103,13 @@ class RoleForecast:
     model: str
     expected: Load
     most: Load
-    usd: float | None
-    """Expected, without any prefix cache; `None` where the user gave no price."""
+    usd: float | None  # expected, without any prefix cache; `None` where the user gave no price
     most_usd: float | None
 
 
 def forecast(train: Sequence[Problem], config: Config, settings: Settings) -> tuple[RoleForecast, ...]:
     """Solver, classifier and teacher, in that order."""
-    prices = Ledger(prices=config.price_table())
+    prices = Ledger(prices=config.prices)
 
     def role(name: str, model: str, expected: Load, most: Load) -> RoleForecast:
         price = prices.price(model)

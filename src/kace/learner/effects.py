@@ -1,16 +1,15 @@
 """What cards do: how often each was shown, and its lift, from a dropout run or from paired reruns without it.
 
-Attempts are compared within strata, a problem at a tier: there, whether an attempt saw the card is chance alone, and
-how hard the problem is cancels out. Seeds are pooled; tiers are not, because how many HS attempts there are depends on
-what MS attempts saw. A stratum weighs what its comparison tells, n1 n0 / (n1 + n0). The interval is a jackknife over
-problems, with t on problems - 1 degrees of freedom. The p-value is the larger of that t test's, which asks whether the
-effect carries over to other problems, and of the exact randomisation test's, which holds at any size and any rate.
+Attempts are compared within strata, a problem at a tier: there, whether an attempt saw the card is chance alone. Tiers
+are not pooled, because how many HS attempts there are depends on what MS attempts saw. A stratum weighs n1 n0 / (n1 +
+n0). The interval is a jackknife over problems. The p-value is the larger of its t test's, which asks whether the effect
+carries over to other problems, and of the exact randomisation test's, which holds at any size and any rate.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -26,8 +25,7 @@ from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
 from kace.solver.tiers import LOCKED, TierName
 from kace.tree.tree import EpistemicTree
 
-MIN_PROBLEMS = 5
-"""Below this many compared problems an effect is reported, but nothing is claimed of it."""
+MIN_PROBLEMS = 5  # below this many compared problems an effect is reported, but nothing is claimed of it
 DOUBT = math.sqrt(0.5)
 """Joins the standard error of the successes a card adds, in attempts: as if one attempt with it and one without it
 had gone the other way. Attempts that all agree would otherwise look exact, and rates near 0 or 1 too sure."""
@@ -41,8 +39,7 @@ class Fire(Kept):
     """How often a card was shown, and how those solves ended. An observation, not an effect."""
 
     card_id: str
-    n_shown: int
-    """Solves in which some tier read it."""
+    n_shown: int  # solves in which some tier read it
     shown_correct: int
     shown_wrong: int
     tiers: dict[TierName, int]
@@ -57,12 +54,10 @@ class Lift(Kept):
     effect: float
     low: float
     high: float
-    p: float
-    """Two-sided, against no effect at all."""
+    p: float  # two-sided, against no effect at all
     shown: int
     hidden: int
-    problems: int
-    """Problems with attempts of both kinds."""
+    problems: int  # problems with attempts of both kinds
 
 
 class Impact(Kept):
@@ -71,8 +66,7 @@ class Impact(Kept):
     fires: tuple[Fire, ...] = ()
     lifts: tuple[Lift, ...] = ()
     calls: int = 0
-    unmeasured: tuple[str, ...] = ()
-    """Cards the call budget did not reach."""
+    unmeasured: tuple[str, ...] = ()  # cards the call budget did not reach
 
 
 class Stratum(NamedTuple):
@@ -91,20 +85,19 @@ def fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
             for card_id in recall.cards:
                 if any(card_id not in attempt.hidden for attempt in made):
                     seen[card_id].setdefault(place, []).append(recall.tier)
-    found = []
-    for card_id, places in sorted(seen.items()):
-        solves = [records[place] for place in places]
-        counts = {tier: sum(tier in tiers for tiers in places.values()) for tier in TierName}
-        fire = Fire(
-            card_id=card_id,
-            n_shown=len(solves),
-            shown_correct=sum(record.correct is True for record in solves),
-            shown_wrong=sum(record.correct is False for record in solves),
-            tiers={tier: count for tier, count in counts.items() if count},
-            problems=tuple(dict.fromkeys(record.label or record.problem[:8] for record in solves)),
-        )
-        found.append(fire)
-    return tuple(found)
+    return tuple(_fire(name, [records[n] for n in at], list(at.values())) for name, at in sorted(seen.items()))
+
+
+def _fire(card_id: str, solves: Sequence[Solution], tiers: Sequence[list[TierName]]) -> Fire:
+    counts = Counter(tier for some in tiers for tier in set(some))
+    return Fire(
+        card_id=card_id,
+        n_shown=len(solves),
+        shown_correct=sum(record.correct is True for record in solves),
+        shown_wrong=sum(record.correct is False for record in solves),
+        tiers={tier: counts[tier] for tier in TierName if counts[tier]},
+        problems=tuple(dict.fromkeys(record.label or record.problem[:8] for record in solves)),
+    )
 
 
 def lift_of(card_id: str, method: Method, strata: Iterable[Stratum], *, level: float = LEVEL) -> Lift | None:
@@ -142,10 +135,7 @@ def _standard_error(strata: Sequence[Stratum]) -> float:
 
 
 def dropout_lifts(records: Sequence[Solution]) -> tuple[Lift, ...]:
-    """The lift of every card that a dropout run both showed and hid within a stratum, by id.
-
-    It is the card's effect averaged over random choices of its neighbours. Raises where early stop cut attempts off.
-    """
+    """The lift of every card that a dropout run both showed and hid within a stratum, averaged over its neighbours."""
     found: defaultdict[str, defaultdict[tuple[str, TierName], list[int]]]
     found = defaultdict(lambda: defaultdict(lambda: [0, 0, 0, 0]))
     for record in _uncut(records):
@@ -163,10 +153,7 @@ def dropout_lifts(records: Sequence[Solution]) -> tuple[Lift, ...]:
 def paired(
     with_card: Sequence[Sequence[bool]], without: Sequence[Sequence[bool]], problems: Sequence[str] = ()
 ) -> list[Stratum]:
-    """Strata of attempts (right or wrong) with a card and without it, paired by position.
-
-    `problems` says which problem each pair belongs to; left out, each is a problem of its own.
-    """
+    """Strata of attempts with a card and without it, paired by position; without `problems`, one each."""
     rows = zip(problems or map(str, range(len(with_card))), with_card, without, strict=True)
     return [Stratum(name, Table(sum(one), len(one), sum(other), len(other))) for name, one, other in rows]
 
@@ -227,10 +214,7 @@ def _judged(record: Solution, tier: TierName) -> list[Attempt]:
 
 
 def _uncut(records: Sequence[Solution]) -> Sequence[Solution]:
-    """The records, if every attempt ran to its end.
-
-    Early stop keeps attempts that agree and cancels the rest, so what is left of a tier is not a fair sample.
-    """
+    """The records, if every attempt ran to its end: early stop keeps those that agree, which is no fair sample."""
     for record in records:
         if any(a.outcome is Outcome.CANCELLED for a in record.attempts):
             raise UsageError(

@@ -12,11 +12,10 @@ and yet angles add up to 180. What counts is its salience and its role in the ca
 | in a sum or a sequence               | no                      | no        | no         | leak      |
 | in a formula with letters            | no                      | no        | no         | if near; leak from 1000 on |
 
-Small is up to 12 and simple fractions; customary is 180, 60, \frac{\sqrt{2}}{2} and such; a formula with letters counts
-as two digits. "Near" means that the card shares uncommon words with that problem, more than with all but a few others,
-or names it as supporting. An answer of any size leaks together with all numbers of its problem, if one of them is
-salient, or the card is near, or a calculation leads from them to it. The numbers or names of one problem, or an n-gram
-of its words, make a card an instance. Formulas with letters, their constants, and examples in small numbers pass.
+"Near" means that the card shares uncommon words with that problem, more than with all but a few others, or names it as
+supporting. An answer of any size leaks together with all numbers of its problem, if one of them is salient, or the card
+is near, or a calculation leads from them to it. The numbers or names of one problem, or an n-gram of its words, make a
+card an instance. Formulas with letters, their constants, and examples in small numbers pass.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import chain
 from typing import NamedTuple, Self, TypeVar
@@ -32,35 +31,25 @@ from typing import NamedTuple, Self, TypeVar
 from kace.answers.exact import Number, Word
 from kace.answers.extract import Answer, last_boxed
 from kace.learner.blocks import CardRefusal
-from kace.learner.numbers import (
-    MentionRole,
-    NumberMentions,
-    Salience,
-    literals_in,
-    number_mentions,
-    rational_salience,
-    salience_of,
-)
+from kace.learner.numbers import MentionRole, NumberMentions, Salience, literals_in, number_mentions, salience_of
 from kace.learner.text import content_words, long_ngrams, names, short_ngrams, visible
 from kace.problem import Problem
 from kace.redact import one_line
 from kace.tree.card import Card
 from kace.tree.card_text import Example
 
-MAX_NEAR = 8
-"""More problems than this are a field, not what a card is about: then more words must be shared."""
+MAX_NEAR = 8  # more problems than this are a field, not what a card is about: then more words must be shared
 MIN_SHARED = 2
-UNCOMMON_SHARE, UNCOMMON_COUNT = 0.02, 5
-"""A word is uncommon in at most this share, or this number, of the problems."""
-RARE_NAME = 2
-"""A name in more problems than this belongs to the subject, not to one of them."""
+UNCOMMON_SHARE, UNCOMMON_COUNT = 0.02, 5  # a word is uncommon in at most this share, or this number, of the problems
+RARE_NAME = 2  # a name in more problems than this belongs to the subject, not to one of them
 MAX_ALIKE = 50
 """With more problems than this that have a small answer and small numbers, a small calculation fits one by chance."""
 
 K = TypeVar("K")
+_Leak = tuple[str, str, int]  # the rule, what the card does, and the problem it does it with
 
 _NEVER = Salience.DISTINCT + 1
-_LEAST: Mapping[MentionRole, tuple[int, int]] = {
+_LEAST = {
     MentionRole.ANSWER: (Salience.SMALL, Salience.SMALL),
     MentionRole.RESULT: (Salience.CUSTOMARY, Salience.SMALL),
     MentionRole.STATED: (Salience.PLAIN, _NEVER),
@@ -85,8 +74,7 @@ class ContaminationHashes(NamedTuple):
         """The hashes of these problems."""
         problems = tuple(problems)
         worked = frozenset(found for each in problems for found in _worked(each.text, each.answer or ""))
-        ngrams = (ngram for problem in problems for ngram in long_ngrams(visible(problem.text)))
-        return cls(worked, frozenset(map(_hash, ngrams)))
+        return cls(worked, frozenset(_hash(n) for each in problems for n in long_ngrams(visible(each.text))))
 
     def __or__(self, other: ContaminationHashes) -> ContaminationHashes:
         return ContaminationHashes(self.worked | other.worked, self.ngrams | other.ngrams)
@@ -98,35 +86,28 @@ class ContaminationHashes(NamedTuple):
         """
         if not self.worked.isdisjoint(_worked(example.problem, last_boxed(example.worked) or "")):
             return "an example has the numbers and the answer of a problem that is learned from or held out"
-        for ngram in long_ngrams(visible(example.problem)):
-            if _hash(ngram) in self.ngrams:
-                return f"an example repeats {ngram[:60]!r} of a problem that is learned from or held out"
-        return ""
+        copied = (n for n in long_ngrams(visible(example.problem)) if _hash(n) in self.ngrams)
+        repeats = (f"an example repeats {n[:60]!r} of a problem that is learned from or held out" for n in copied)
+        return next(repeats, "")
 
 
 NO_HASHES = ContaminationHashes()
 
 
 class _Known(NamedTuple):
-    """What is kept of a problem."""
+    """What the rules need of a problem."""
 
     name: str
-    numbers: frozenset[Fraction]
-    """Its number literals; 0 and 1 only where there are no others."""
-    others: frozenset[Fraction]
-    """Those that are not the answer itself."""
-    salient: frozenset[Fraction]
-    """Those that are neither small nor customary."""
-    answers: tuple[str, ...]
-    """The keys under which the answer may be found."""
-    small: bool
-    """Whether neither its numbers nor its answer are salient."""
+    numbers: frozenset[Fraction]  # its number literals; 0 and 1 only where there are no others
+    others: frozenset[Fraction]  # those that are not the answer itself
+    salient: frozenset[Fraction]  # those that are neither small nor customary
+    answers: tuple[str, ...]  # the keys under which the answer may be found
+    small: bool  # whether neither its numbers nor its answer are salient
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """What the rules need of a problem."""
         numbers, answers = _numbers_of(problem.text), _answers_in(problem.answer or "")
-        salient = frozenset(value for value in numbers if rational_salience(value) > Salience.CUSTOMARY)
+        salient = frozenset(value for value in numbers if salience_of(value) > Salience.CUSTOMARY)
         rationals = (answer.value.rational for answer in answers if isinstance(answer.value, Number))
         others = numbers.difference(value for value in rationals if value is not None)
         small = not salient and any(salience_of(answer.value) is Salience.SMALL for answer in answers)
@@ -134,19 +115,12 @@ class _Known(NamedTuple):
 
 
 class _View(NamedTuple):
-    """A card as the rules see it, with the problems that share its words and those it says it came from."""
+    """A card as the rules see it, with the problems that share its words, and also those it says it came from."""
 
     text: str
     numbers: NumberMentions
     near: frozenset[int]
-    supporting: frozenset[int]
-
-    def about(self, problem: int) -> bool:
-        return problem in self.near or problem in self.supporting
-
-
-_Leak = tuple[str, str, int]
-"""The rule, what the card does, and the problem it does it with."""
+    about: frozenset[int]
 
 
 class Leaks:
@@ -177,9 +151,9 @@ class Leaks:
     def find(self, card: Card) -> CardRefusal | None:
         """The first thing a card gives away, in what the solver reads of it; None where it gives nothing away."""
         text = visible(said_by(card))
-        named = map(one_line, card.provenance.supporting_problems)
-        supporting = frozenset(number for name in named for number in self._named.get(name, ()))
-        view = _View(text, number_mentions(said_by(card)), self._near(text), supporting)
+        named, near = map(one_line, card.provenance.supporting_problems), self._near(text)
+        about = near.union(number for name in named for number in self._named.get(name, ()))
+        view = _View(text, number_mentions(said_by(card)), near, about)
         rules = (self._answer, self._worked, self._instance, self._copied)
         for rule, what, number in chain.from_iterable(rule(view) for rule in rules):
             return CardRefusal.by_code(card.card_id, rule, f"it {what} the problem {self._known[number].name}")
@@ -191,10 +165,10 @@ class Leaks:
         for mention in view.numbers.mentions:
             always, if_near = _LEAST[mention.role]
             trivial = mention.role is MentionRole.ANSWER and mention.key in ("=0", "=1")
+            # What a card shows in small numbers may end like a problem it came from: that alone is chance.
+            close = view.about if mention.salience > Salience.SMALL else view.near
             for number in self._answers.get(mention.key, ()):
-                # What a card shows in small numbers may end like a problem it came from: that alone is chance.
-                near = number in view.near or (number in view.supporting and mention.salience > Salience.SMALL)
-                if (mention.salience >= always and not trivial) or (near and mention.salience >= if_near):
+                if (mention.salience >= always and not trivial) or (number in close and mention.salience >= if_near):
                     what = f"holds {_short(mention.text)}, {mention.role.value}: it is the answer of"
                     yield "answer_leak", what, number
 
@@ -205,7 +179,7 @@ class Leaks:
         inside = (MentionRole.PART, MentionRole.FACTOR)
         for key in sorted({mention.key for mention in numbers.mentions if mention.role not in inside}):
             for number in self._answers.get(key, ()):
-                known, near = self._known[number], view.about(number)
+                known, near = self._known[number], number in view.about
                 whole = known.others and known.others <= numbers.standing
                 worked = self._few_alike and (key in results or known.numbers in numbers.sums)
                 core = known.others & known.salient and known.salient <= numbers.standing
@@ -217,9 +191,9 @@ class Leaks:
         literals = view.numbers.literals
         for number in (number for value in sorted(literals) for number in self._by_number.get(value, ())):
             salient = self._known[number].salient
-            large = sum(rational_salience(each) is Salience.DISTINCT for each in salient)
+            large = sum(salience_of(each) is Salience.DISTINCT for each in salient)
             many = len(salient) > 2 or large > 1
-            if salient <= literals and (many or (view.about(number) and (large or len(salient) > 1))):
+            if salient <= literals and (many or (number in view.about and (large or len(salient) > 1))):
                 yield "instance_overfit", "repeats the numbers of", number
 
     def _copied(self, view: _View) -> Iterator[_Leak]:
@@ -234,18 +208,15 @@ class Leaks:
     def _near(self, text: str) -> frozenset[int]:
         """The few problems that share most uncommon words with a text, at least `MIN_SHARED`."""
         shared = Counter(number for word in content_words(text) for number in self._words.get(word, ()))
-        least = MIN_SHARED
-        found = {number for number, count in shared.items() if count >= least}
-        while len(found) > MAX_NEAR:
-            least += 1
-            found = {number for number in found if shared[number] >= least}
-        return frozenset(found)
+        counts = sorted(shared.values(), reverse=True)
+        least = max(MIN_SHARED, counts[MAX_NEAR] + 1 if len(counts) > MAX_NEAR else 0)
+        return frozenset(number for number, count in shared.items() if count >= least)
 
     def _salient_ngrams(self, text: str) -> Iterator[str]:
         """Short n-grams with a salient number, or with a name and any number."""
         for ngram in short_ngrams(text):
             values = (Fraction(word.replace(",", "")[:40]) for word in ngram if word[0].isdigit())
-            salient = any(rational_salience(value) > Salience.CUSTOMARY for value in values)
+            salient = any(salience_of(value) > Salience.CUSTOMARY for value in values)
             if salient or any(word.capitalize() in self._names for word in ngram):
                 yield " ".join(ngram)
 

@@ -7,23 +7,20 @@ from functools import partial
 
 from kace.learner.admit import Demonstrations, Rulings, admit, demonstrate, screen
 from kace.learner.blocks import CardRefusal
-from kace.learner.commit import CommitRule, analyse, credit, unproven
-from kace.learner.consolidate import Merges, consolidate
+from kace.learner.commit import CommitRule, analyse, consolidate, credit, unproven
 from kace.learner.effects import Impact, dropout_lifts, fires, leave_one_out
 from kace.learner.partition import Partition, partition
 from kace.learner.propose import FailedProblem, Proposals, TreeCell, find_knowledge, imagine, wrong_at_es
-from kace.learner.resources import Routes
 from kace.learner.revise import DomainRevision, LastTry, Revisions, changes, removes_only, revise
 from kace.learner.steps import StepName
-from kace.learner.study import ADD, BASE, UNSEEN, Study
+from kace.learner.study import ADD, BASE, UNSEEN, Routes, Study
 from kace.learner.teacher import side_by_side
 from kace.redact import one_line
-from kace.solver.dropout import Dropout
+from kace.solver.ladder import Dropout
 from kace.solver.records import Solution
 from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
-from kace.tree.changes import Batch, Change, applied
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import Batch, Change, EpistemicTree, applied
 
 Records = tuple[Solution, ...]
 
@@ -55,9 +52,9 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
         for cell in (TreeCell(tier, name) for tier in tiers for name in tree.domain_names)
     }
     ruled = await side_by_side([new_cards(cell, epoch, found, study) for cell, found in failed.items()])
-    gained = consolidate(tree, [card for rulings in ruled for card in rulings.admitted])
-    study.log.write_new(StepName("add", "merge", epoch, place), Merges(merged=gained.merged))
-    study.writer.commit(StepName("add", "commit", epoch, place), gained.changes)
+    wanted, merges = consolidate(tree, [card for rulings in ruled for card in rulings.admitted])
+    study.log.write(StepName("add", "merge", epoch, place), merges)
+    study.writer.commit(StepName("add", "commit", epoch, place), wanted)
 
 
 async def failures_at_es(epoch: int, place: str, records: Records, study: Study) -> dict[str, list[FailedProblem]]:
@@ -166,7 +163,7 @@ async def revise_domain(name: str, epoch: int, base: Records, impact: Impact, st
             held = await study.run(step("unseen base"), problems, tree, seed)
         rerun = await study.run(step("verify", number), problems, applied(tree, Batch(wanted)), seed)
         found = analyse(held, rerun, domain=name, number=number, rule=rule, removes_only=removes_only(revisions))
-        study.log.write_new(step("look", number), found)
+        study.log.write(step("look", number), found)
         if found.accepted:
             return wanted
         last = LastTry(revisions, found, still_wrong(rerun, name, study))

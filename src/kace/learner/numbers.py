@@ -8,7 +8,7 @@ Nothing is ever evaluated as code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum, IntEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -19,22 +19,18 @@ from kace.answers.exact import INFINITY, MINUS_INFINITY, Collection, Number, Val
 from kace.answers.extract import Answer
 from kace.learner.text import SMALL, normalised
 
-PLAIN = 99
+MAX_PLAIN = 99
 CUSTOMARY = frozenset((24, 30, 45, 60, 90, 100, 120, 180, 270, 360, 365, 1_000, 10_000, 1_000_000))
-MAX_FACTOR_DIGITS = 3
-LIST_LENGTH = 4
-"""That many growing numbers in a row are a sequence, none of them a result."""
+MAX_FACTOR_DIGITS = 3  # larger numbers seldom belong to a formula
+LIST_LENGTH = 4  # that many growing numbers in a row are a sequence, none of them a result
 
 
 class Salience(IntEnum):
     """How much a value says by itself: 3 is everywhere, 180 in every text on geometry, 142 hardly anywhere."""
 
-    SMALL = 0
-    """A whole number up to 12, a simple fraction."""
-    CUSTOMARY = 1
-    """A number that mathematics and units use all the time: 180, 60, the sine of 45 degrees."""
-    PLAIN = 2
-    """Any other whole number of two digits, and any longer formula with letters."""
+    SMALL = 0  # a whole number up to 12, a simple fraction
+    CUSTOMARY = 1  # what mathematics and units use all the time: 180, 60, the sine of 45 degrees
+    PLAIN = 2  # any other whole number of two digits, and any longer formula with letters
     DISTINCT = 3
 
 
@@ -61,13 +57,10 @@ class Mention(NamedTuple):
 class NumberMentions(NamedTuple):
     """Everything numeric in a text."""
 
-    mentions: tuple[Mention, ...]
-    sums: frozenset[frozenset[Fraction]]
-    """The numbers of each calculation without letters."""
-    standing: frozenset[Fraction]
-    """Number literals outside of formulas with letters and of sequences."""
-    literals: frozenset[Fraction]
-    """Number literals outside of sequences."""
+    mentions: list[Mention]
+    sums: set[frozenset[Fraction]]  # the numbers of each calculation without letters
+    standing: set[Fraction]  # number literals outside of formulas with letters and of sequences
+    literals: set[Fraction]  # number literals outside of sequences
 
 
 class _Piece(NamedTuple):
@@ -76,8 +69,7 @@ class _Piece(NamedTuple):
     text: str
     literals: tuple[str, ...]
     letters: bool
-    equals: bool
-    """Whether an equals sign stands before it."""
+    equals: bool  # whether an equals sign stands before it
 
     @property
     def worked(self) -> bool:
@@ -126,15 +118,23 @@ _TOTAL_BEFORE = re.compile(rf"\b(?:results?|total|value|sum|count|number)\b{_LIN
 _answer = lru_cache(maxsize=16_384)(Answer.of)
 
 
-def salience_of(value: Value | None, form: str = "") -> Salience:
+def salience_of(value: Value | Fraction | None, form: str = "") -> Salience:
     """How much a value says by itself; `form` is what is known where there is no exact value."""
     match value:
+        case Fraction(numerator=top, denominator=1):
+            size = abs(top)
+            if size <= SMALL or size in CUSTOMARY:
+                return Salience.SMALL if size <= SMALL else Salience.CUSTOMARY
+            return Salience.PLAIN if size <= MAX_PLAIN else Salience.DISTINCT
+        case Fraction(numerator=top, denominator=below):
+            simple = max(abs(top), below) <= 4 or (abs(top) == 1 and below <= SMALL)
+            return Salience.SMALL if simple else Salience.DISTINCT
         case Number() if value.rational is not None:
-            return rational_salience(value.rational)
+            return salience_of(value.rational)
         case Number() if value.constant:
             return Salience.CUSTOMARY if f"={value}" in _CUSTOMARY_KEYS else Salience.DISTINCT
         case Number(terms=terms):  # a formula may be both an answer and the rule to be learnt
-            telling = len(terms) > 2 or any(rational_salience(factor) > Salience.CUSTOMARY for _, factor in terms)
+            telling = len(terms) > 2 or any(salience_of(factor) > Salience.CUSTOMARY for _, factor in terms)
             return Salience.PLAIN if telling else Salience.SMALL
         case Collection(delimiters="{}", items=items):
             highest = max(map(salience_of, items), default=Salience.SMALL)
@@ -144,43 +144,27 @@ def salience_of(value: Value | None, form: str = "") -> Salience:
     return Salience.PLAIN if len(form) > 5 and re.search(r"\d", form) else Salience.SMALL
 
 
-def rational_salience(value: Fraction) -> Salience:
-    """How much a rational number says by itself."""
-    size = abs(value)
-    if size.denominator > 1:
-        simple = max(size.numerator, size.denominator) <= 4 or (size.numerator == 1 and size.denominator <= SMALL)
-        return Salience.SMALL if simple else Salience.DISTINCT
-    if size <= SMALL:
-        return Salience.SMALL
-    if size in CUSTOMARY:
-        return Salience.CUSTOMARY
-    return Salience.PLAIN if size <= PLAIN else Salience.DISTINCT
-
-
 def number_mentions(text: str) -> NumberMentions:
     """All number mentions of a text."""
-    mentions: list[Mention] = []
-    sums: set[frozenset[Fraction]] = set()
-    standing: set[Fraction] = set()
-    literals: set[Fraction] = set()
+    found = NumberMentions([], set(), set(), set())
     for line in normalised(text).split("\n"):
         line = _LIST_MARK.sub("", line)
         pieces = tuple(_pieces(line))
         runs = tuple(_runs(line, pieces))
-        values_of = {index: _fraction(pieces[index].literals[0]) for run in runs for index in run}
-        growing = (run for run in runs if all(values_of[left] < values_of[right] for left, right in pairwise(run)))
+        growing = (run for run in runs if all(_value(pieces[a]) < _value(pieces[b]) for a, b in pairwise(run)))
         sequences = frozenset(index for run in growing if len(run) >= LIST_LENGTH for index in run)
-        mentions += _mentions(line, pieces, runs, sequences)
+        found.mentions.extend(_mentions(line, pieces, runs, sequences))
         for piece in (piece for index, piece in enumerate(pieces) if index not in sequences):
-            values = {_fraction(literal) for literal in piece.literals}
-            literals |= values
-            standing |= set() if piece.letters else values
+            values = frozenset(map(_fraction, piece.literals))
+            found.literals.update(values)
+            found.standing.update(() if piece.letters else values)
             if piece.worked and not piece.letters:
-                sums.add(frozenset(values))
+                found.sums.add(values)
             if _DIGIT_SUM.fullmatch(piece.text):  # the digits of a number, added up, give the number away
-                standing.add(_fraction("".join(piece.literals)))
-        standing.update(map(_fraction, _grouped(line)))
-    return NumberMentions(tuple(mentions), frozenset(sums), frozenset(standing), frozenset(literals | standing))
+                found.standing.add(_fraction("".join(piece.literals)))
+        found.standing.update(map(_fraction, _grouped(line)))
+    found.literals.update(found.standing)
+    return found
 
 
 def literals_in(text: str) -> frozenset[Fraction]:
@@ -190,7 +174,7 @@ def literals_in(text: str) -> frozenset[Fraction]:
 
 
 def _mentions(
-    line: str, pieces: tuple[_Piece, ...], runs: tuple[list[int], ...], sequences: frozenset[int]
+    line: str, pieces: Sequence[_Piece], runs: Sequence[list[int]], sequences: frozenset[int]
 ) -> Iterator[Mention]:
     for index, piece in enumerate(pieces):
         if piece.text:
@@ -198,42 +182,37 @@ def _mentions(
             yield _mention(piece.text, role)
             if piece.text.endswith(("%", "percent")):  # a percentage is also the number before the sign
                 yield _mention(_PERCENT.sub("", piece.text), role)._replace(text=piece.text)
-        if len(piece.literals) > 1 or piece.letters:
-            for literal in piece.literals:
-                # Larger numbers seldom belong to a formula.
-                factor = piece.letters and literal.isdigit() and len(literal) <= MAX_FACTOR_DIGITS
-                yield _literal(literal, MentionRole.FACTOR if factor else MentionRole.PART)
+        for literal in piece.literals if len(piece.literals) > 1 or piece.letters else ():
+            factor = piece.letters and literal.isdigit() and len(literal) <= MAX_FACTOR_DIGITS
+            yield _literal(literal, MentionRole.FACTOR if factor else MentionRole.PART)
         if piece.equals and (piece.letters or pieces[index - 1].letters):
             yield _mention(f"{pieces[index - 1].text}={piece.text}", MentionRole.ALONE)
-    for digits in _grouped(line):
-        yield _literal(digits, MentionRole.ALONE)
+    yield from (_literal(digits, MentionRole.ALONE) for digits in _grouped(line))
     several = [match[0] for pattern in (_COLLECTION, _MATRIX) for match in pattern.finditer(line)]
     several += [", ".join(pieces[index].text for index in run) for run in runs if len(run) > 1]
     yield from (_mention(text, MentionRole.ALONE) for text in several if isinstance(_answer(text).value, Collection))
 
 
-def _role(line: str, pieces: tuple[_Piece, ...], index: int) -> MentionRole:
+def _role(line: str, pieces: Sequence[_Piece], index: int) -> MentionRole:
     piece = pieces[index]
     before = line[max(0, piece.start - 80) : piece.start]
     if _ANSWER_BEFORE.search(before) or _ANSWER_AFTER.match(line, piece.end):
         return MentionRole.ANSWER
     if piece.letters:
         return MentionRole.ALONE
-    first = last = index  # of the pieces that equals signs connect with this one
+    first, last = index, index + 1  # the pieces that equals signs connect with this one
     while first > 0 and pieces[first].equals:
         first -= 1
-    while last + 1 < len(pieces) and pieces[last + 1].equals:
+    while last < len(pieces) and pieces[last].equals:
         last += 1
-    chain = pieces[first : last + 1]
-    closed = [other for other in chain if not other.letters]
+    closed = [other for other in pieces[first:last] if not other.letters]
     if any(other.worked and (len(closed) > 1 or not _SIMPLE.fullmatch(other.text)) for other in closed):
         return MentionRole.RESULT
-    if len(closed) < len(chain) or _TOTAL_BEFORE.search(before):
-        return MentionRole.STATED
-    return MentionRole.ALONE
+    stated = len(closed) < last - first or _TOTAL_BEFORE.search(before)
+    return MentionRole.STATED if stated else MentionRole.ALONE
 
 
-def _runs(line: str, pieces: tuple[_Piece, ...]) -> Iterator[list[int]]:
+def _runs(line: str, pieces: Sequence[_Piece]) -> Iterator[list[int]]:
     """Indices of single numbers with only commas, `and` or `or` between them."""
     run: list[int] = []
     for index, piece in enumerate(pieces):
@@ -289,10 +268,13 @@ def _mention(text: str, role: MentionRole) -> Mention:
     return Mention(text, answer.key, role, salience_of(answer.value, answer.form))
 
 
-@lru_cache(maxsize=16_384)
 def _literal(text: str, role: MentionRole) -> Mention:
     value = _fraction(text)
-    return Mention(text, f"={Number.of(value)}", role, rational_salience(value))
+    return Mention(text, f"={Number.of(value)}", role, salience_of(value))
+
+
+def _value(piece: _Piece) -> Fraction:
+    return _fraction(piece.literals[0])
 
 
 def _fraction(digits: str) -> Fraction:

@@ -16,14 +16,11 @@ from kace.tree.tree import RESERVED, Domain
 
 SHOWN = 30
 FEWEST, MOST = 3, 7
-ONE_IN = 10
-"""Of the problems shown, each domain must hold one in so many."""
-EXAMPLE_NAME = "tea_and_coffee"
-"""The domain that the prompt shows the form with."""
+ONE_IN = 10  # of the problems shown, each domain must hold one in so many
+EXAMPLE_NAME = "tea_and_coffee"  # the domain that the prompt shows the form with
 MAX_SIGNAL_CHARS, MIN_SIGNALS, MAX_SIGNALS = 100, 2, 12
 MAX_PROBLEM_CHARS = 3_000
-MAX_REASONS = 6
-"""What an error says of a reply that could not be used."""
+MAX_REASONS = 6  # what an error says of a reply that could not be used
 
 DOMAIN = Grammar("domain", name="name", required=("name", "description", "problems", "signals"), text="signals")
 _WHOLE = "partition"

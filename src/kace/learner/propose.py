@@ -18,11 +18,9 @@ from kace.solver.records import Attempt, Solution
 from kace.solver.tiers import ExitPath, TierName
 from kace.tree.card import Card, Difficulty, card_of
 
-EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"
-"""The card that the prompt shows the form with."""
+EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"  # the card that the prompt shows the form with
 MAX_PROBLEM_CHARS = 6_000
-TAIL_CHARS = 1_500
-"""What is shown of a wrong attempt: its end, where it commits itself."""
+TAIL_CHARS = 1_500  # what is shown of a wrong attempt: its end, where it commits itself
 FOREIGN_SHARE = 0.2
 """Of a card's letters, those in a script that nothing shown was written in. More, and the solver cannot read it."""
 CARD = Grammar("card", "id", ("id", "payload"), ("difficulty", "domains", "problems", "routing"), text="payload")
@@ -90,11 +88,9 @@ class AdmissionContext(NamedTuple):
     """What every teacher request of a step shares, and what its cards are held against."""
 
     teacher: Teacher
-    name: str
-    """Of the step; also names its request."""
+    name: str  # of the step; also names its request
     epoch: int
-    screen: Screen
-    """What code holds against a card. The teacher hears of it once, and may mend the card."""
+    screen: Screen  # what code holds against a card; the teacher hears of it once, and may mend the card
     cards_per_problem: int = 2
 
 
@@ -104,8 +100,7 @@ class CardSpec(NamedTuple):
     cell: TreeCell
     context: AdmissionContext
     shown: tuple[str, ...]
-    labels: tuple[str, ...] = ()
-    """The numbered problems; none where a card needs no problem to support it."""
+    labels: tuple[str, ...] = ()  # the numbered problems; none where a card needs no problem to support it
 
 
 def failures(

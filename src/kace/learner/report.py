@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,25 +11,113 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from kace.errors import DataError
+from kace.evaluation.stats import Interval, wilson
+from kace.learner.admit import Demonstrations, Rulings
+from kace.learner.blocks import CardRefusal
+from kace.learner.commit import InterimAnalysis, Merge, Merges
 from kace.learner.costs import RoleBill, read_costs
 from kace.learner.effects import Fire, Impact, Lift
-from kace.learner.epoch import CardTotals, Epoch, ReportedRefusal, Revised, RunScore, epoch_of, records_of
-from kace.learner.resources import RunTotals
+from kace.learner.propose import Proposals, wrong_at_es
+from kace.learner.revise import Revisions
 from kace.learner.steps import DoneSteps, LearnManifest, StepName, read_steps
-from kace.tree.card import UNIVERSAL, Card, Difficulty
-from kace.tree.store import TreeStore
+from kace.learner.study import RunTotals
+from kace.retrieval.selector import estimate
+from kace.solver.records import Solution, read_trace
+from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import EpistemicTree
 from kace.words import counted
 
 EMPTY = EpistemicTree.of((), ())
+TITLES = {
+    "run": "before {0.place} cards",
+    "base": "with the cards",
+    "rebase": "after retirements",
+    "dropout": "cards hidden at random",
+    "verify": "rerun {0.number} of {0.place}",
+}
+"""The steps that are tiered runs, and what each is for."""
+
+
+class RunScore(RunTotals):
+    """A tiered run on training problems, finished or under way. Its accuracy has the 95 % Wilson interval."""
+
+    step: StepName
+    title: str
+    accuracy: float | None
+    interval: Interval
+
+    @classmethod
+    def scored(cls, step: StepName, run: RunTotals) -> RunScore:
+        """The totals of a run, and what it was for; there is no accuracy where nothing was solved."""
+        title = TITLES.get(step.what, "{0.what}").format(step)
+        share, interval = run.correct / run.problems if run.problems else None, wilson(run.correct, run.problems)
+        return cls(**dict(run), step=step, title=title, accuracy=share, interval=interval)
+
+
+def is_shown(card: Card) -> bool:
+    """Whether a solve may read the card."""
+    return card.status is not Status.DEPRECATED
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A card's lift, and the epoch that measured it."""
+class CardTotals:
+    """How many cards there are, perhaps of one difficulty: those a solve may read, with their tokens, and others."""
+
+    shown: int
+    validated: int
+    retired: int
+    tokens: int
+    difficulty: Difficulty | None = None
+
+    @classmethod
+    def of(cls, cards: Iterable[Card], difficulty: Difficulty | None = None) -> CardTotals:
+        """The totals of some cards, or of those of one difficulty among them."""
+        every = [card for card in cards if difficulty in (None, card.difficulty_tag)]
+        shown = [card for card in every if is_shown(card)]
+        validated = sum(card.status is Status.VALIDATED for card in shown)
+        return cls(len(shown), validated, len(every) - len(shown), sum(map(estimate, shown)), difficulty)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRefusal:
+    """What the teacher wrote and did not enter the tree: a `card`, or an `example` or a `revision` of one."""
 
     epoch: int
-    lift: Lift
+    place: str
+    what: str
+    refused: CardRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """What the curator would do with a card, and whether a rerun bore it out."""
+
+    epoch: int
+    card_id: str
+    action: str
+    reason: str
+    domain: str
+    number: int
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One round of growing, measuring and revising, with the tree's size at its end."""
+
+    number: int
+    scores: tuple[RunScore, ...]
+    proposed: int
+    waiting: int  # not ruled on yet
+    admitted: int
+    merged: tuple[Merge, ...]
+    refused: tuple[ReportedRefusal, ...]
+    revised: tuple[Revised, ...]
+    looks: tuple[InterimAnalysis, ...]
+    gaps: tuple[tuple[str, str], ...]  # a domain, and what no card could be edited to cover
+    beyond: tuple[tuple[str, str, str], ...]  # wrong at ES: the problem, its answer, and the right one
+    size: CardTotals | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,84 +126,62 @@ class CardStory:
 
     card: Card
     fire: Fire | None
-    lifts: tuple[Measured, ...]
-    """Oldest first."""
+    lifts: tuple[tuple[int, Lift], ...]  # with the epochs that measured them, the oldest first
+    lift: Lift | None  # the newest
+    outdated: bool  # whether the card was rewritten or moved after the newest measurement
+    earned: float | None  # right attempts that it is credited with: lift times attempts that saw it, over all epochs
+    place: str
     revisions: tuple[Revised, ...] = ()
-
-    @property
-    def lift(self) -> Measured | None:
-        """The newest measurement."""
-        return self.lifts[-1] if self.lifts else None
-
-    @property
-    def outdated(self) -> bool:
-        """Whether the card was rewritten or moved after the newest measurement."""
-        changed = [each.epoch for each in self.revisions if each.accepted and each.action in ("EDIT", "RELOCATE")]
-        return self.lift is not None and max(changed, default=0) >= self.lift.epoch
-
-    @property
-    def earned(self) -> float | None:
-        """Right attempts that the card is credited with: its lift times the attempts that saw it, over all epochs."""
-        return sum(m.lift.effect * m.lift.shown for m in self.lifts) if self.lifts else None
-
-    @property
-    def place(self) -> str:
-        """Where the card lives."""
-        return f"{self.card.difficulty_tag.value} / {', '.join(self.card.domain_tags)}"
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCards:
-    """A domain, and its cards by difficulty."""
+    """A domain, its share of the training problems (`universal` has none), and its cards by difficulty."""
 
     name: str
     description: str
     share: float | None
-    """The part of the training problems it holds; nothing for `universal`, which is read with every domain."""
     leaves: tuple[CardTotals, ...]
 
 
 class Funnel(NamedTuple):
-    """What became of everything the teacher proposed, in the words of an epoch and of a tree's size."""
+    """What became of everything the teacher proposed."""
 
     proposed: int
     waiting: int
-    refused: int
     admitted: int
     merged: int
-    retired: int
+    refused: int
     kept: int
     validated: int
+    retired: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A learning run, as far as it came: training problems, the frozen tree's hash, the last step, unreadable steps."""
+    """A learning run, as far as it came."""
 
     name: str
     solver: str
     teacher: str
     train: int
-    planned: int
-    """Epochs asked for; 0 where that is not known."""
+    planned: int  # epochs asked for; 0 where that is not known
     settings: tuple[tuple[str, str], ...]
     finished: bool
     frozen: str | None
     last: str
-    under_way: tuple[RunScore, ...]
-    """Runs that were begun and not finished, with what is done of them."""
+    under_way: tuple[RunScore, ...]  # runs that were begun and not finished, with what is done of them
     size: CardTotals
     epochs: tuple[Epoch, ...]
     branches: tuple[DomainCards, ...]
-    cards: tuple[CardStory, ...]
-    """Those with the highest lift first, then those not measured."""
+    cards: tuple[CardStory, ...]  # those with the highest lift first, then those not measured
     costs: tuple[RoleBill, ...]
     unread: tuple[str, ...]
 
     @property
     def scores(self) -> tuple[RunScore, ...]:
-        """Every run over all training problems, in order."""
-        return tuple(score for epoch in self.epochs for score in epoch.scores if score.whole)
+        """Every run over all training problems, in order: these may be compared."""
+        return tuple(score for epoch in self.epochs for score in epoch.scores if score.step.what != "verify")
 
     @property
     def refused(self) -> tuple[ReportedRefusal, ...]:
@@ -130,16 +196,11 @@ class Report:
     @property
     def funnel(self) -> Funnel:
         """From what was proposed to what was kept."""
-        return Funnel(
-            proposed=sum(epoch.proposed for epoch in self.epochs),
-            waiting=sum(epoch.waiting for epoch in self.epochs),
-            refused=sum(refusal.what == "card" for refusal in self.refused),
-            admitted=sum(epoch.admitted for epoch in self.epochs),
-            merged=sum(len(epoch.merged) for epoch in self.epochs),
-            retired=self.size.retired,
-            kept=self.size.shown,
-            validated=self.size.validated,
-        )
+        names = ("proposed", "waiting", "admitted")
+        proposed, waiting, admitted = (sum(getattr(epoch, name) for epoch in self.epochs) for name in names)
+        merged, size = sum(len(epoch.merged) for epoch in self.epochs), self.size
+        refused = sum(refusal.what == "card" for refusal in self.refused)
+        return Funnel(proposed, waiting, admitted, merged, refused, size.shown, size.validated, size.retired)
 
     @property
     def usd(self) -> float | None:
@@ -150,7 +211,7 @@ class Report:
 
 def report_of(tree_folder: Path) -> Report:
     """The report of the learning run that made, or is making, a tree. Reads only, and takes no lock."""
-    folder = tree_folder / "learn"
+    folder, store = tree_folder / "learn", TreeStore(tree_folder)
     if not (folder / "learn.json").is_file():
         raise DataError(f"{tree_folder} holds no learning run", fix="name the --out folder of a `kace learn` command")
     try:
@@ -158,10 +219,8 @@ def report_of(tree_folder: Path) -> Report:
     except (OSError, ValidationError):
         manifest = LearnManifest()
     steps = DoneSteps(folder, read_steps(folder / "steps.jsonl"))
-    store = TreeStore(tree_folder)
-    planted = store.cards_path.exists()
-    tree = store.load() if planted else EMPTY
-    epochs = tuple(epoch_of(number, steps, store) for number in steps.epochs)
+    tree = store.load() if (planted := store.cards_path.exists()) else EMPTY
+    epochs = tuple(_epoch(number, steps, tree_folder) for number in steps.epochs)
     planned = manifest.settings.get("epochs")
     return Report(
         name=tree_folder.resolve().name,
@@ -209,12 +268,61 @@ def report_json(report: Report) -> str:
     return TypeAdapter(Report).dump_json(report).decode()
 
 
+def _epoch(number: int, steps: DoneSteps, tree: Path) -> Epoch:
+    """Everything that an epoch did, as far as it came."""
+    proposals = list(steps.of(Proposals, "propose", "imagine", epoch=number))
+    ruled = list(steps.of(Rulings, "admit", epoch=number))
+    curated = list(steps.of(Revisions, "revise", epoch=number))
+    looks = tuple(look for _, look in steps.of(InterimAnalysis, "look", epoch=number))
+    accepted = {(look.domain, look.number) for look in looks if look.accepted}
+    ruled_on, snapshot = {step.place for step, _ in ruled}, tree / "snapshots" / f"epoch-{number}.jsonl"
+    # The run with the epoch's tree, or the newest before there is one. A name from a file leads into our folder only.
+    runs = {step.what: run for step, run in steps.of(RunTotals, "run", "base", "rebase", epoch=number)}
+    newest = next((Path(runs[what].folder).name for what in ("rebase", "base", "run") if what in runs), "")
+    # By cell: first what could not be read as a card, then what was ruled out.
+    cards = [(step, found.refused) for step, found in proposals] + [(step, found.refused) for step, found in ruled]
+    cells = dict.fromkeys(step.place for step, _ in proposals)
+    unfit = [("card", step, refused) for cell in cells for step, refused in cards if step.place == cell]
+    examples = steps.of(Demonstrations, "illustrate", epoch=number)
+    unfit += [("example", step, found.refused) for step, found in examples]
+    unfit += [("revision", step, found.refused) for step, found in curated]
+    return Epoch(
+        number=number,
+        scores=tuple(RunScore.scored(*done) for done in steps.of(RunTotals, *TITLES, epoch=number)),
+        proposed=sum(len(found.cards) + len(found.refused) for _, found in proposals),
+        waiting=sum(len(found.cards) for step, found in proposals if step.place not in ruled_on),
+        admitted=sum(len(ruling.admitted) for _, ruling in ruled),
+        merged=tuple(merge for _, merges in steps.of(Merges, "merge", epoch=number) for merge in merges.merged),
+        refused=tuple(ReportedRefusal(number, step.place, what, r) for what, step, some in unfit for r in some),
+        revised=tuple(
+            Revised(number, each.card_id, each.action.value, each.reason, *at, accepted=at in accepted)
+            for at, found in (((step.place, step.number), found) for step, found in curated)
+            for each in found.revisions
+        ),
+        looks=looks,
+        gaps=tuple(dict.fromkeys((step.place, text) for step, found in curated for text in found.gaps)),
+        beyond=tuple(
+            (each.label or each.problem[:8], each.answer or "", each.expected or "")
+            for each in (_records(steps.folder / newest) if newest else ())
+            if wrong_at_es(each)
+        ),
+        size=CardTotals.of(open_tree(snapshot)) if snapshot.exists() else None,
+    )
+
+
+def _records(folder: Path) -> tuple[Solution, ...]:
+    """The last word on every problem of a run, damaged lines left out; also while the run is under way."""
+    path = folder / "traces.jsonl"
+    found = [line.content for line in (read_trace(path) if path.exists() else ())]
+    return tuple({(each.problem, each.seed): each for each in found if isinstance(each, Solution)}.values())
+
+
 def _under_way(steps: DoneSteps) -> Iterator[RunScore]:
     done = {line.step.folder for line in steps.lines}
     for folder in sorted(path.parent for path in steps.folder.glob("*/traces.jsonl")):
         if folder.name not in done:
-            totals = RunTotals.of(records_of(folder), folder.name)
-            yield RunScore(step=StepName("", folder.name.replace("-", " ")), **dict(totals))
+            step = StepName("", folder.name.replace("-", " "))
+            yield RunScore.scored(step, RunTotals.of(_records(folder), folder.name))
 
 
 def _domains(tree: EpistemicTree) -> Iterator[DomainCards]:
@@ -226,16 +334,16 @@ def _domains(tree: EpistemicTree) -> Iterator[DomainCards]:
 
 
 def _stories(tree: EpistemicTree, steps: DoneSteps, epochs: Sequence[Epoch]) -> tuple[CardStory, ...]:
-    fires: dict[str, Fire] = {}
-    lifts: dict[str, list[Measured]] = {}
-    for epoch in steps.epochs:
-        for _, impact in steps.of(Impact, "impact", epoch=epoch):
-            fires |= {fire.card_id: fire for fire in impact.fires}
-            for lift in impact.lifts:
-                lifts.setdefault(lift.card_id, []).append(Measured(epoch, lift))
-    revised = [each for epoch in epochs for each in epoch.revised]
+    impacts = [(epoch, impact) for epoch in steps.epochs for _, impact in steps.of(Impact, "impact", epoch=epoch)]
+    fires = {fire.card_id: fire for _, impact in impacts for fire in impact.fires}
     stories = []
-    for card in tree:
-        name, wanted = card.card_id, tuple(each for each in revised if each.card_id == card.card_id)
-        stories.append(CardStory(card, fires.get(name), tuple(lifts.get(name, ())), wanted))
-    return tuple(sorted(stories, key=lambda s: (-s.lift.lift.effect if s.lift else math.inf, s.card.card_id)))
+    for name, card in tree.cards.items():
+        lifts = tuple((epoch, lift) for epoch, found in impacts for lift in found.lifts if lift.card_id == name)
+        wanted = tuple(each for epoch in epochs for each in epoch.revised if each.card_id == name)
+        changed = [each.epoch for each in wanted if each.accepted and each.action in ("EDIT", "RELOCATE")]
+        measured, newest = lifts[-1] if lifts else (math.inf, None)
+        earned = sum(lift.effect * lift.shown for _, lift in lifts) if lifts else None
+        place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
+        outdated = max(changed, default=0) >= measured
+        stories.append(CardStory(card, fires.get(name), lifts, newest, outdated, earned, place, wanted))
+    return tuple(sorted(stories, key=lambda s: (-s.lift.effect if s.lift else math.inf, s.card.card_id)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kace.errors import DataError
 from kace.learner.blocks import Block, CardRefusal, Grammar, read_blocks
@@ -19,16 +18,16 @@ from kace.retrieval.prompt import template
 from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, Card, CardError, Difficulty, Status, card_of
 from kace.tree.card_text import with_examples
-from kace.tree.changes import Change, Deprecate, Edit, Relocate, applied
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import Change, Deprecate, Edit, EpistemicTree, Relocate, applied
 
 MOST_GAPS = 20
 REASON_CHARS = 300
-MOST_PROBLEMS = 30
-"""Problems shown in full; the rest are counted."""
+MOST_PROBLEMS = 30  # problems shown in full; the rest are counted
 MOST_ATTEMPTS = 2
 PROBLEM_CHARS, TAIL_CHARS = 2_000, 600
 MOST_LABELS = 12
+
+E = TypeVar("E", bound=StrEnum)
 
 REVISION = Grammar(
     "revision", "id", ("id", "action", "reason"), ("difficulty", "domains", "routing", "payload"), text="payload"
@@ -61,17 +60,14 @@ class Revisions(Kept):
     """A curator's reply. Cards without a revision are kept."""
 
     revisions: tuple[Revision, ...] = ()
-    gaps: tuple[str, ...] = ()
-    """What no card could be edited to cover, for the next epoch's new cards."""
-    refused: tuple[CardRefusal, ...] = ()
-    """Revisions that were not made. Their cards stay as they were."""
+    gaps: tuple[str, ...] = ()  # what no card could be edited to cover, for the next epoch's new cards
+    refused: tuple[CardRefusal, ...] = ()  # revisions that were not made; their cards stay as they were
 
 
 class DomainRevision(NamedTuple):
     """The cards of a domain under one curator, with everything known about them."""
 
-    domain: str
-    """`universal` for the cards that every domain reads."""
+    domain: str  # `universal` for the cards that every domain reads
     cards: tuple[Card, ...]
     impact: Impact
     failed: tuple[FailedProblem, ...]
@@ -163,65 +159,64 @@ def _read(reply: str, domain: DomainRevision, screen: Screen) -> Reading[Revisio
 
 
 def _revision(block: Block, domain: DomainRevision, screen: Screen) -> Revision | CardRefusal:
-    """What a block decides; an EDIT or RELOCATE that writes down what is there already is a KEEP."""
+    """What a block decides, or the first thing that speaks against it."""
+    try:
+        return _decided(block, domain, screen)
+    except _UnfitError as error:
+        return CardRefusal.by_code(block.fields["id"], *error.args)
+
+
+def _decided(block: Block, domain: DomainRevision, screen: Screen) -> Revision:
+    """The decision; an EDIT or RELOCATE that writes down what is there already is a KEEP."""
     fields, name = block.fields, block.fields["id"]
-
-    def unfit(rule: str, reason: str) -> CardRefusal:
-        return CardRefusal.by_code(name, rule, reason)
-
     card = next((card for card in domain.cards if card.card_id == name), None)
     if card is None:
-        return unfit("not_here", "no card of this id is in the request; only those can be revised")
-    action = next((each for each in Action if each == fields["action"].strip(" .`*").upper()), None)
-    if action is None:
-        return unfit("unknown_action", _no(Action, fields["action"]))
-    given = fields.get("difficulty", "")
-    difficulty = next((each for each in Difficulty if each == given.lower()), None)
-    if given and difficulty is None:
-        return unfit("card_rule", _no(Difficulty, given))
-    routing = fields.get("routing", "")
-    parts = () if routing.lower() == "none" else tuple(part.strip() for part in routing.split(";") if part.strip())
+        raise _UnfitError("not_here", "no card of this id is in the request; only those can be revised")
+    action = _choice(Action, fields["action"].strip(" .`*"), "unknown_action")
+    given, routing = fields.get("difficulty", ""), fields.get("routing", "")
+    difficulty = _choice(Difficulty, given, "card_rule") if given else None
     bare = Revision(action=action, card_id=name, reason=one_line(fields["reason"], REASON_CHARS))
+    if action is Action.KEEP:
+        return bare
     if action is Action.DEPRECATE:
         # A card that was proved to help goes only where it was measured to do harm. Counts of solves prove neither.
         harmful = any(lift.card_id == name and lift.high < 0 for lift in domain.impact.lifts)
-        proved = card.status is Status.VALIDATED and not harmful
-        return (
-            unfit("validated", "the card has a validated lift, and no measurement says that it harms")
-            if proved
-            else bare
-        )
-    if action is Action.KEEP:
+        if card.status is Status.VALIDATED and not harmful:
+            raise _UnfitError("validated", "the card has a validated lift, and no measurement says that it harms")
         return bare
+    parts = () if routing.lower() == "none" else tuple(part.strip() for part in routing.split(";") if part.strip())
     told = {"payload": block.text, "routing": parts if routing else None, "difficulty": difficulty}
     domains = tuple(fields.get("domains", "").replace(",", " ").split())
-    return _checked(card, bare.model_copy(update={**told, "domains": domains}), screen, unfit)
-
-
-def _checked(
-    card: Card, revision: Revision, screen: Screen, unfit: Callable[[str, str], CardRefusal]
-) -> Revision | CardRefusal:
-    """An EDIT or RELOCATE that can be made."""
-    if revision.action is Action.EDIT and not revision.payload and revision.routing is None:
-        return unfit("wrong_action", "an EDIT needs the whole new text under payload, or new routing")
-    if revision.action is Action.RELOCATE and revision.difficulty is None and not revision.domains:
-        return unfit("wrong_action", "a RELOCATE needs the new difficulty, or the new domains")
+    revision = bare.model_copy(update={**told, "domains": domains})
+    if action is Action.EDIT and not revision.payload and revision.routing is None:
+        raise _UnfitError("wrong_action", "an EDIT needs the whole new text under payload, or new routing")
+    if action is Action.RELOCATE and revision.difficulty is None and not revision.domains:
+        raise _UnfitError("wrong_action", "a RELOCATE needs the new difficulty, or the new domains")
     try:
         after = revised(card, revision)
     except CardError as error:
-        return unfit("card_rule", f"{error.message.removeprefix(f'card {card.card_id!r}: ')}; {error.fix}")
+        raise _UnfitError("card_rule", f"{error.message.removeprefix(f'card {name!r}: ')}; {error.fix}") from None
     if after == card:
-        return Revision(action=Action.KEEP, card_id=card.card_id, reason=revision.reason)
+        return bare.model_copy(update={"action": Action.KEEP})
     moved = (after.difficulty_tag, after.domain_tags) != (card.difficulty_tag, card.domain_tags)
-    if moved is not (revision.action is Action.RELOCATE):
+    if moved is not (action is Action.RELOCATE):
         meant = "moves the card: say RELOCATE" if moved else "leaves the card where it is: say EDIT"
-        return unfit("wrong_action", f"{revision.action.value} {meant}, or change what you wrote")
-    refused = screen(after)
-    return unfit(refused.rule, refused.reason) if refused else revision
+        raise _UnfitError("wrong_action", f"{action.value} {meant}, or change what you wrote")
+    if refused := screen(after):
+        raise _UnfitError(refused.rule, refused.reason)
+    return revision
 
 
-def _no(kind: type[StrEnum], given: str) -> str:
-    return f"{one_line(given, 40)!r} is no {kind.__name__.lower()}; use one of {', '.join(kind)}"
+class _UnfitError(Exception):
+    """The rule that a decision breaks, and the reason."""
+
+
+def _choice(kind: type[E], given: str, rule: str) -> E:
+    for each in kind:
+        if each.value.lower() == given.lower():
+            return each
+    use = ", ".join(each.value for each in kind)
+    raise _UnfitError(rule, f"{one_line(given, 40)!r} is no {kind.__name__.lower()}; use one of {use}")
 
 
 def _page(of: DomainRevision, epoch: int) -> str:

@@ -22,7 +22,7 @@ from kace.evaluation.compare import Comparison, compare, compare_all, p_text
 from kace.evaluation.metrics import metrics_of
 from kace.evaluation.trial import Trial, solve_trial
 from kace.io import lock_folder
-from kace.learner.steps import Kept, LearnManifest
+from kace.learner.steps import Kept, LearnManifest, ProblemSet
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problem import Problem, problems_hash
@@ -56,7 +56,11 @@ class Validation:
     problems: tuple[Problem, ...]
     config: Config
     seeds: int = 1
-    """How many, from the configured one on."""
+
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        """The seeds, from the configured one on."""
+        return tuple(range(self.config.seed, self.config.seed + self.seeds))
 
     def run_folder(self, epoch: EpochTree) -> Path:
         """Where an epoch's run is kept: the same for the same first seed, however many seeds are asked for."""
@@ -74,12 +78,18 @@ class SelectObserver(Observer, Protocol):
 
 
 class Against(Kept):
-    """One epoch against another, solve by solve."""
+    """One epoch against another, solve by solve. p is two-sided and exact; a problem's seeds flip together."""
 
     gained: int
     lost: int
     p: float
-    """Two-sided and exact: McNemar's test with one seed; with several, a problem's seeds flip sign together."""
+
+    @classmethod
+    def of(cls, base: Arm, other: Arm, found: Comparison) -> Against:
+        """What the other arm gained and lost over the base."""
+        before = {(row.problem, row.seed): bool(row.correct) for row in base.rows}
+        changes = [bool(row.correct) - before[row.problem, row.seed] for row in other.rows]
+        return cls(gained=changes.count(1), lost=changes.count(-1), p=found.p)
 
 
 class EpochRow(Kept):
@@ -94,12 +104,9 @@ class EpochRow(Kept):
     high: float
     ladder: Against | None
     previous: Against | None
-    calls: float
-    """A problem, by the paper's count."""
-    card_tokens: float
-    """A solve, over all it read of the tree; one that left at ES read nothing."""
-    failed: int
-    """Solves that lost a call to the provider."""
+    calls: float  # a problem, by the paper's count
+    card_tokens: float  # a solve, over all it read of the tree; one that left at ES read nothing
+    failed: int  # solves that lost a call to the provider
 
     @property
     def accuracy(self) -> float:
@@ -107,27 +114,17 @@ class EpochRow(Kept):
         return self.right / self.n
 
 
-class ValidationSet(Kept):
-    """The problems it was decided on, known by content."""
-
-    problems: int
-    hash: str
-    ids: tuple[str, ...]
-
-
 class Selection(Kept):
     """The decision, with everything it rests on."""
 
     v: Literal[1] = 1
     epoch: int
-    tree: str | None
-    """Where the chosen tree lies inside the learned one; nothing where the ladder alone did best."""
-    p: float | None
-    """Against the ladder alone, adjusted for the choice among the epochs; nothing where that is what was chosen."""
+    tree: str | None  # where the chosen tree lies inside the learned one; nothing where the ladder alone did best
+    p: float | None  # against the ladder alone, adjusted for the choice among the epochs
     said: str
     rows: tuple[EpochRow, ...]
     seeds: tuple[int, ...]
-    validation: ValidationSet
+    validation: ProblemSet
     config: dict[str, JsonValue]
 
 
@@ -209,7 +206,7 @@ async def _arm(
     problems, config = validation.problems, validation.config
     data = Dataset("validation", ALL, problems, problems_hash(problems), "the validation problems")
     trial = Trial("tiered" if epoch.tree is None else "kace", data, config, validation.seeds, epoch.tree)
-    wanted = [(problem, trial.config.seed + number) for number in range(trial.seeds) for problem in problems]
+    wanted = {(problem.id, seed): problem for seed in validation.drawn for problem in problems}
     try:  # held to the solver and the tree alone: further problems and seeds may join
         opened = Run(validation.run_folder(epoch), manifest_of(config, trial.tree), calls=calls)
     except UsageError as error:
@@ -217,11 +214,10 @@ async def _arm(
         raise UsageError(error.message, fix=fix) from None
     with opened as run:
         if observer:
-            done = [record for problem, seed in wanted if (record := run.finished(problem, seed))]
-            observer.run_started(epoch, len(wanted), done)
+            done = (run.finished(problem, seed) for (_, seed), problem in wanted.items())
+            observer.run_started(epoch, len(wanted), list(filter(None, done)))
         await solve_trial(trial, run, session)
-        asked = {(problem.id, seed) for problem, seed in wanted}
-        rows = (row_of(record) for record in run.records() if (record.problem, record.seed) in asked)
+        rows = (row_of(record) for record in run.records() if (record.problem, record.seed) in wanted)
         arm = Arm(f"epoch {epoch.epoch}", tuple(sorted(rows, key=lambda row: (row.problem, row.seed))), {})
     if observer:
         observer.run_done(epoch, arm)
@@ -233,19 +229,19 @@ def selection_of(validation: Validation, epochs: Sequence[EpochTree], arms: Sequ
     ladder = compare_all(arms[0], arms[1:])
     rows = [_row(epochs[0], arms[0], None, None)]
     for (before, arm), epoch, found in zip(pairwise(arms), epochs[1:], ladder, strict=True):
-        rows.append(_row(epoch, arm, _against(arms[0], arm, found), _against(before, arm, compare(before, arm))))
+        last = Against.of(before, arm, compare(before, arm))
+        rows.append(_row(epoch, arm, Against.of(arms[0], arm, found), last))
     ranked = sorted(rows, key=lambda row: (-row.right, row.epoch))
-    best, problems, first = ranked[0], validation.problems, validation.config.seed
+    best, problems = ranked[0], validation.problems
     chosen = ladder[rows.index(best) - 1] if best.epoch else None
-    ids = tuple(problem.id for problem in problems)
     return Selection(
         epoch=best.epoch,
         tree=f"{SNAPSHOTS}/epoch-{best.epoch}.jsonl" if best.epoch else None,
         p=chosen.adjusted if chosen else None,
         said=_said(best if chosen else ranked[1], chosen, len(problems)),
         rows=tuple(rows),
-        seeds=tuple(range(first, first + validation.seeds)),
-        validation=ValidationSet(problems=len(problems), hash=problems_hash(problems), ids=ids),
+        seeds=validation.drawn,
+        validation=ProblemSet.of(problems),
         config=json.loads(json.dumps(manifest_of(validation.config)["config"])),
     )
 
@@ -281,12 +277,6 @@ def _row(epoch: EpochTree, arm: Arm, ladder: Against | None, previous: Against |
         card_tokens=found.card_tokens.read if found.card_tokens else 0.0,
         failed=found.failed,
     )
-
-
-def _against(base: Arm, other: Arm, found: Comparison) -> Against:
-    before = {(row.problem, row.seed): bool(row.correct) for row in base.rows}
-    changes = [bool(row.correct) - before[row.problem, row.seed] for row in other.rows]
-    return Against(gained=changes.count(1), lost=changes.count(-1), p=found.p)
 
 
 def _said(row: EpochRow, found: Comparison | None, problems: int) -> str:

@@ -1,8 +1,4 @@
-"""The step log: what a learner has done, so that a kill between any two steps costs nothing.
-
-A step's result is one line of steps.jsonl. A step that is there is read, one that is not is done. Every step is a
-function of those before it, so the same command ends in the same tree however often it was stopped.
-"""
+"""The step log, a line of steps.jsonl a step: a kill between any two costs nothing, and the same tree comes out."""
 
 from __future__ import annotations
 
@@ -16,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from kace.errors import DataError, KaceError
 from kace.io import LineLog, lock_folder, whole_lines
+from kace.problem import Problem, problems_hash
 from kace.solver.manifest import hold_to
 from kace.tree.card import Status
-from kace.tree.changes import Batch, Change, applied
 from kace.tree.store import TreeStore
-from kace.tree.tree import Domain, EpistemicTree
+from kace.tree.tree import Batch, Change, Domain, EpistemicTree, applied
 
 
 class Kept(BaseModel):
@@ -38,10 +34,8 @@ class StepName(NamedTuple):
     phase: str
     what: str
     epoch: int = 0
-    place: str = ""
-    """The cell or domain, where the step has one."""
-    number: int = 0
-    """Which of several, from 1."""
+    place: str = ""  # the cell or domain, where the step has one
+    number: int = 0  # which of several, from 1
 
     def __str__(self) -> str:
         epoch = f"epoch {self.epoch}" if self.epoch else ""
@@ -53,8 +47,7 @@ class StepName(NamedTuple):
         return str(self).replace(" ", "-")
 
 
-Tell = Callable[[StepName, Kept, bool], None]
-"""Hears of every step and its result, and whether it was done just now."""
+Tell = Callable[[StepName, Kept, bool], None]  # hears of every step and its result, and whether it was done just now
 
 
 class StepLine(Kept):
@@ -78,11 +71,17 @@ class StepLine(Kept):
         return kind.model_validate_json(json.dumps(self.value))
 
 
-class TrainingSet(BaseModel):
-    """The training problems, as learn.json has them."""
+class ProblemSet(BaseModel):
+    """Problems to learn from or to select by, known by content, as learn.json and selection.json have them."""
 
     problems: int = 0
+    hash: str = ""
     ids: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> ProblemSet:
+        """The identity of these problems."""
+        return cls(problems=len(problems), hash=problems_hash(problems), ids=tuple(each.id for each in problems))
 
 
 class LearnManifest(BaseModel):
@@ -90,7 +89,7 @@ class LearnManifest(BaseModel):
 
     config: dict[str, JsonValue] = {}
     teacher: str | None = None
-    train: TrainingSet = TrainingSet()
+    train: ProblemSet = ProblemSet()
     settings: dict[str, JsonValue] = {}
 
 
@@ -115,16 +114,13 @@ class StepLog:
         return line.read(kind) if line else None
 
     def write(self, step: StepName, value: Kept) -> None:
-        """Keep a step's result. When this returns, the step is done."""
+        """Keep a step's result, unless it is kept already. When this returns, the step is done."""
+        if step in self._lines:
+            return
         line = StepLine(**step._asdict(), value=value.model_dump(mode="json"))
         self._log.append(line.model_dump_json())
         self._lines[step] = line
         self.tell(step, value, True)
-
-    def write_new(self, step: StepName, value: Kept) -> None:
-        """Keep a result that is cheap to work out again, unless it is kept already."""
-        if step not in self._lines:
-            self.write(step, value)
 
     async def once(self, step: StepName, kind: type[K], work: Callable[[], Awaitable[K]]) -> K:
         """The step's result, worked out only if it was never done."""
@@ -136,16 +132,12 @@ class StepLog:
         self.write(step, value)
         return value
 
-    def close(self) -> None:
-        """Make everything durable and release the lock."""
-        self._log.close()
-        os.close(self._lock)
-
     def __enter__(self) -> StepLog:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._log.close()
+        os.close(self._lock)
 
 
 def read_steps(path: Path) -> Iterator[StepLine]:
@@ -223,8 +215,8 @@ class TreeWriter:
 
     def snapshot(self, epoch: int) -> None:
         """Keep the tree as it is after an epoch."""
-        step = StepName("close", "snapshot", epoch)
-        self._once(step, lambda: TreeStore.open(self.folder).snapshot(f"epoch-{epoch}"))
+        store, step = TreeStore(self.folder), StepName("close", "snapshot", epoch)
+        self._once(step, lambda: store.snapshot(f"epoch-{epoch}"))
 
     def freeze(self) -> EpistemicTree:
         """Close the tree to changes, under its content hash."""

@@ -1,36 +1,43 @@
-"""A learning run: its plan, and everything it works with, opened and closed again."""
+"""A learning run: its plan, and what it works with: solver, teacher, and one folder that keeps all they said."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
 from kace.config import PROFILE_FILE, Config, profile_text
-from kace.datasets.overlap import overlaps
-from kace.errors import DataError
+from kace.datasets.loader import overlaps
+from kace.errors import DataError, UsageError
 from kace.io import write_atomic
+from kace.learner.costs import keep_bill
 from kace.learner.leakage import NO_HASHES, ContaminationHashes, Leaks
 from kace.learner.propose import AdmissionContext, FailedProblem, Screen, TreeCell, failures
-from kace.learner.resources import GivenModels, LearnObserver, Resources, open_resources
-from kace.learner.steps import Kept, StepName, TreeWriter
+from kace.learner.steps import Kept, ProblemSet, StepLog, StepName, Tell, TreeWriter
+from kace.learner.teacher import Teacher, side_by_side
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
-from kace.problem import Problem, problems_hash
+from kace.models.cache import CallStore, Replay
+from kace.models.provider import open_model
+from kace.problem import Problem
 from kace.retrieval.prompt import template_hashes
+from kace.retrieval.router import registry_router
+from kace.solver.ladder import Dropout, Kit, Observer
 from kace.solver.manifest import manifest_of
-from kace.solver.records import Solution
+from kace.solver.records import Attempt, Solution
+from kace.solver.run import Run
+from kace.solver.session import Session, in_role, open_retriever, open_session
+from kace.solver.summary import Summary
 from kace.tree.card_text import MAX_EXAMPLES
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import Domain, EpistemicTree
 
 AUTHOR = "kace learn"
-LEAST_PROBLEMS = 10
-"""Three domains of a tenth each cannot be told from fewer."""
+LEAST_PROBLEMS = 10  # three domains of a tenth each cannot be told from fewer
 SEEDS_PER_EPOCH = 100
 ADD, BASE, UNSEEN = 0, 1, 99
 """Which seed of an epoch a run draws on. The base run is independent of the run that cards were proposed from."""
@@ -70,30 +77,120 @@ class Settings(Kept):
 
 @dataclass(frozen=True, slots=True)
 class LearnPlan:
-    """What is to be learned, from what, and where the tree goes."""
+    """What is to be learned, from what, and where the tree goes. Examples must not retell what is held out."""
 
     train: tuple[Problem, ...]
     config: Config
     settings: Settings
     out: Path
     held_out: ContaminationHashes = NO_HASHES
-    """What examples must not retell, besides the training problems."""
-
-    @property
-    def folder(self) -> Path:
-        """Where the learner keeps its own record, inside the tree it makes."""
-        return self.out / "learn"
 
     def manifest(self) -> dict[str, object]:
         """What the run depends on, free of secrets."""
-        ids = [problem.id for problem in self.train]
         return {
             **manifest_of(self.config),
             "teacher": self.config.teacher,
             "settings": self.settings.model_dump(mode="json"),
             "prompts": {**template_hashes(), **template_hashes("teacher")},
-            "train": {"problems": len(ids), "hash": problems_hash(self.train), "ids": ids},
+            "train": ProblemSet.of(self.train).model_dump(mode="json"),
         }
+
+
+class LearnObserver(Observer, Protocol):
+    """Hears how runs and steps go."""
+
+    def run_started(self, step: StepName, problems: int, done: int) -> None:
+        """A run begins, with some of its problems done before."""
+
+    def step_done(self, step: StepName, value: Kept, fresh: bool) -> None:
+        """A step is done, just now or on an earlier day."""
+
+
+class RunTotals(Kept):
+    """A tiered run, as far as it came. Escalated are the problems past ES, where the tree can help."""
+
+    folder: str
+    problems: int
+    correct: int
+    escalated: int
+    paper_calls: int
+
+    @classmethod
+    def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
+        """The totals of a run's records."""
+        found, escalated = Summary.of(records), sum(bool(record.recalls) for record in records)
+        counts = {name: getattr(found, name) for name in ("problems", "correct", "paper_calls")}
+        return cls(folder=folder, escalated=escalated, **counts)
+
+
+class Routes(Kept):
+    """The domains of problems, by their ids."""
+
+    domains: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """An open folder, and the models that work in it. They share one ledger, and no call is paid for twice."""
+
+    config: Config
+    session: Session
+    log: StepLog
+    calls: CallStore
+    asked: Teacher | None = None
+    observer: LearnObserver | None = None
+
+    @property
+    def teacher(self) -> Teacher:
+        """The teacher, where one takes part."""
+        assert self.asked is not None, "a training without a teacher asked for one"
+        return self.asked
+
+    async def run(
+        self,
+        step: StepName,
+        problems: Sequence[Problem],
+        tree: EpistemicTree,
+        seed: int,
+        dropout: Dropout | None = None,
+    ) -> tuple[Solution, ...]:
+        """The records of a tiered run, in the order of its problems. A finished run is read, not repeated."""
+        hidden = {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
+        manifest = manifest_of(self.config.model_copy(update={"seed": seed}), tree) | {"dropout": hidden}
+        done = self.log.recall(step, RunTotals)
+        with Run(self.log.folder / step.folder, manifest, calls=self.calls) as run:
+            if done is None:
+                todo = [problem for problem in problems if run.finished(problem, seed) is None]
+                if self.observer:
+                    self.observer.run_started(step, len(problems), len(problems) - len(todo))
+                await run.solve(todo, self.kit(tree, seed, dropout), self.session.window)
+            last = {record.problem: record for record in run.records()}
+            records = tuple(last[problem.id] for problem in problems)
+        if done is None:
+            self.log.write(step, RunTotals.of(records, step.folder))
+        return records
+
+    def kit(self, tree: EpistemicTree, seed: int, dropout: Dropout | None = None) -> Kit:
+        """The solver with a tree to read from."""
+        # The classifier keeps the learner's own seed: a problem stays in its domain from run to run, and is asked once.
+        source = open_retriever(tree, self.session.classifier, self.config)
+        return replace(self.session.kit, seed=seed, source=source, dropout=dropout)
+
+    def text_of(self, attempt: Attempt) -> str:
+        """What an attempt said."""
+        reply = self.calls.get(attempt.call) if attempt.call else None
+        return reply.text if reply else ""
+
+    async def route_all(self, problems: Sequence[Problem], domains: Sequence[Domain]) -> Routes:
+        """The domains of every problem, as many asked side by side as the session takes."""
+        found: dict[str, tuple[str, ...]] = {}
+        window, classifier = self.session.window, self.session.classifier
+        router = registry_router(self.config.retrieval.router, domains, classifier, self.config.seed)
+        for start in range(0, len(problems), window):
+            some = problems[start : start + window]
+            routed = await side_by_side(router(problem) for problem in some)
+            found |= {problem.id: route.domains for problem, route in zip(some, routed, strict=True)}
+        return Routes(domains=found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +228,54 @@ class Study(Resources):
         return failures(records, self.by_id, cell, self.text_of)
 
 
+class GivenModels(NamedTuple):
+    """Models that are given stay the caller's to close; others are opened as configured, a teacher if `taught`."""
+
+    solver: ChatModel | None = None
+    teacher: ChatModel | None = None
+    taught: bool = True
+
+
+@asynccontextmanager
+async def open_resources(
+    folder: Path,
+    config: Config,
+    manifest: dict[str, object],
+    given: GivenModels,
+    *,
+    tell: Tell | None = None,
+    observer: LearnObserver | None = None,
+) -> AsyncIterator[Resources]:
+    """Open the folder, which must hold the same work or none, and the models. `tell` or the observer hears of steps."""
+    # Every attempt is made: what is left of a tier that stopped early is a biased sample of it.
+    config = config.model_copy(update={"early_stop": False})
+    async with AsyncExitStack() as opened:
+        teacher = given.teacher
+        if teacher is None and given.taught:
+            teacher = _open_teacher(config)
+            opened.push_async_callback(teacher.aclose)
+        log = opened.enter_context(StepLog(folder, manifest, tell=observer.step_done if observer else tell))
+        calls = CallStore(folder / "calls")
+        opened.callback(keep_bill, folder, config)
+        opened.callback(calls.close)
+        opening = open_session(config, calls=calls, model=given.solver, observer=observer)
+        session = await opened.enter_async_context(opening)
+        model = in_role("teacher", teacher, session.ledger, calls) if teacher else None
+        asked = Teacher(model, seed=config.seed, max_tokens=config.teacher_max_tokens) if model else None
+        yield Resources(config, session, log, calls, asked, observer)
+
+
+def _open_teacher(config: Config) -> ChatModel:
+    if not config.teacher:
+        raise UsageError(
+            "a learner needs a teacher",
+            fix="name one: --teacher anthropic/NAME, openai/NAME, exchange/DIR (a person answers files), or replay/RUN",
+        )
+    Ledger(config.caps(), config.prices).require_price(config.teacher)
+    provider, _, name = config.teacher.partition("/")
+    return Replay.open(Path(name), teacher=True) if provider == "replay" else open_model(config.for_teacher())
+
+
 @asynccontextmanager
 async def open_study(
     plan: LearnPlan,
@@ -139,13 +284,10 @@ async def open_study(
     teacher: ChatModel | None = None,
     observer: LearnObserver | None = None,
 ) -> AsyncIterator[tuple[Study, Ledger]]:
-    """Everything a learning run works with, and the one ledger that solver and teacher share.
-
-    Models that are given stay the caller's to close.
-    """
+    """Everything a learning run works with, and the one ledger that solver and teacher share."""
     check_training(plan.train)
-    given = GivenModels(model, teacher)
-    async with open_resources(plan.folder, plan.config, plan.manifest(), given, observer=observer) as resources:
+    given, folder = GivenModels(model, teacher), plan.out / "learn"
+    async with open_resources(folder, plan.config, plan.manifest(), given, observer=observer) as resources:
         # The tree remembers how it is learned, and is read that way.
         retrieval, learning = (each.model_dump(mode="json") for each in (plan.config.retrieval, plan.settings))
         write_atomic(plan.out / PROFILE_FILE, profile_text(retrieval, learning))
@@ -167,7 +309,7 @@ def check_training(train: tuple[Problem, ...]) -> None:
 def refuse_overlap(train: tuple[Problem, ...], held_out: tuple[Problem, ...], source: str) -> None:
     """Refuse to learn from problems that an evaluation split holds too."""
     if found := overlaps(train, held_out):
-        ours, theirs = found[0].ours.name, found[0].theirs.name
+        ours, theirs = (problem.name for problem in found[0])
         raise DataError(
             f"{len(found)} training problems appear in {source} too: {ours!r} is its {theirs!r}",
             fix="remove them from the training file: what is learned from them would flatter the evaluation",

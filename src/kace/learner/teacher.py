@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from kace.errors import KaceError, Outstanding
 from kace.learner.blocks import EXCERPT_CHARS, BadBlock, Block, CardRefusal, Grammar, read_blocks
-from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request, Role, Sampling, chat
-from kace.models.remote import lacks_room
+from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request, Role, Sampling, chat, lacks_room
 from kace.redact import one_line
 from kace.retrieval.fence import BARRED, neutral
 from kace.retrieval.prompt import template
@@ -21,11 +20,9 @@ from kace.tree.card import CardError, refusal
 
 T = TypeVar("T")
 
-TIER = "TEACHER"
-"""Where a teacher's calls stand among the attempts in a cache."""
+TIER = "TEACHER"  # where a teacher's calls stand among the attempts in a cache
 MAX_LISTED = 40
-MAX_REPEATED_CHARS = 100_000
-"""What a repair round shows of the reply before."""
+MAX_REPEATED_CHARS = 100_000  # what a repair round shows of the reply before
 _NO_BLOCK = "the reply holds no block of the form asked for"
 _TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
 
@@ -56,10 +53,9 @@ class Teacher:
         return one_line(self.model.identity)
 
     async def ask(self, name: str, system: str, user: str, read: Callable[[str], Reading[T]]) -> Reading[T]:
-        """One request, and one repair round where something could not be used.
+        """One request, and one repair round where something could not be used: what is still bad then is listed.
 
-        What was good in the first reply stays as it was; what is still bad after the second is listed. `name` says
-        which request it is, for caches, files and errors. Raises `KaceError` where a call fails.
+        `name` says which request it is, for caches, files and errors. Raises `KaceError` where a call fails.
         """
         messages = chat(system, user)
         reply = await self._complete(AttemptKey(name, self.seed, TIER, 0), messages)
@@ -131,10 +127,9 @@ def merged(first: Reading[T], second: Reading[T]) -> Reading[T]:
 
 
 async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of all works, in order, each run to its end whatever becomes of the others.
+    """The results of all works, in order, each run to its end; then the first error is raised, if there was one.
 
-    Then the first error is raised, if there was one. Replies that are outstanding are no fault: they are raised
-    together, as one, when nothing else went wrong.
+    Replies that are outstanding are no fault: they are raised together, as one, when nothing else went wrong.
     """
 
     async def ended(work: Awaitable[T]) -> T | KaceError:

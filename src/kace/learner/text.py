@@ -13,18 +13,14 @@ from functools import lru_cache
 
 from kace.answers.normalize import normal_form
 
-SMALL = 12
-"""Whole numbers up to this occur in any formula and in any small example. Spelled out, they stay words."""
+SMALL = 12  # whole numbers up to this occur in any formula and in any small example; spelled out, they stay words
 LONG_NGRAMS = ((8, 4), (12, 2))
 """That many words in a row, numbers aside, with so many content words, are a copy; with fewer a phrase of the trade."""
-SHORT_NGRAM = 5
-"""So are fewer words, where they hold a salient number or a name."""
+SHORT_NGRAM = 5  # so are fewer words, where they hold a salient number or a name
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-)
+_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS = {word: value for value, word in enumerate(f"{_ONES} eighteen nineteen".split())}
+_WORDS = {word: value for value, word in enumerate(f"{_ONES} seventeen eighteen nineteen".split())}
 _WORDS |= {word: 10 * ten for ten, word in enumerate(_TENS.split(), 2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 _NUMBER_WORD = "|".join((*_WORDS, *_SCALES))
@@ -41,7 +37,6 @@ _TYPOGRAPHY: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (re.compile(r"//"), "/"),
     (re.compile(r"(?<![\w.-])\d+(?:-\d+){2,}(?![\w.-])"), lambda match: match[0].replace("-", ", ")),  # 30-60-90
 )
-
 _COMMON = """
     about above after again also always another answer because been before being below between both called cannot
     compute contain could does done down each either equal ever every exactly expressed false find first following
@@ -73,20 +68,14 @@ _KNOWN = """
 """
 _KNOWN_NAMES = frozenset(_KNOWN.split())
 
-
-def _any_of(*patterns: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), flags)
-
-
 _THOUSAND = r"(?:1[,.\s]?000|10\s*\^\s*\{?\s*3\s*\}?)(?!\d)"
 _MUST_BE = r"(?:is|are|must be|will be|should be)"
 # In capitals these are tests; `math` in small letters is a subject, and three letters may name an angle.
-_TESTS = _any_of(
+_TESTS = (
     r"\b(?:AIME|USAJ?MO|HMMT|MATHCOUNTS|PUMaC|MATH|GSM-?8[Kk]|OlymMATH|ARML)\b",
     r"(?<!angle )(?<![${])\b(?:AMC|IMO)\b(?!\$)",
-    flags=re.NOFLAG,
 )
-_BENCHMARK = _any_of(
+_BENCHMARK = (
     r"\b(?:aime|amc ?(?:8|10|12)|putnam|olymmath|gsm-?8k|math-?(?:500|hard)|mathcounts)\b",
     r"\b(?:olympiads?|benchmarks?|leaderboards?)\b",
     r"(?<!round-robin )(?<!round robin )(?<!knockout )(?<!knock-out )\bcompetitions?\b",
@@ -103,13 +92,19 @@ _BENCHMARK = _any_of(
     rf"\banswers? {_MUST_BE} (?:an? )?(?:non-?negative |positive |three-digit )*(?:integers?|whole numbers?)"
     r" (?:from|between|in the range|under|below|up to|less)",
 )
-_ORDERS = _any_of(
+_ORDERS = (
     r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:instructions?|prompts?|cards?|previous|system)\b",
     r"\b(?:ignore|disregard|forget|override) (?:all |any |the )?(?:other |above |earlier )?rules?\b",
     r"\b(?:system prompt|you are now|new instructions?|as an ai|(?:admit|approve|accept) this card)\b",
     r"\balways (?:answer|output|reply|respond|box)\b[^.\n]{0,20}\d",
 )
-_EXHORTATION = _any_of(
+_TALK = "it speaks of {!r}, which is about tests and not about mathematics"
+_BANNED = (
+    ("benchmark_talk", re.compile("|".join(_TESTS)), _TALK),
+    ("benchmark_talk", re.compile("|".join(_BENCHMARK), re.IGNORECASE), _TALK),
+    ("orders", re.compile("|".join(_ORDERS), re.IGNORECASE), "it orders its reader about: {!r}"),
+)
+_EXHORTATIONS = (
     r"\b(?:be|stay|remain) (?:very |extra |more )?"
     r"(?:careful|cautious|attentive|alert|thorough|precise|patient|systematic|vigilant)\b",
     r"\bthink (?:step[- ]by[- ]step|carefully|hard(?:er)?|clearly|twice|logically|again)\b|\bstep[- ]by[- ]step\b",
@@ -124,24 +119,10 @@ _EXHORTATION = _any_of(
     r"\b(?:work|reason|solve|proceed) (?:\w+ )?(?:carefully|methodically|slowly)\b",
     r"\b(?:(?:remember|important) (?:that|to)|use common sense|understand (?:the )?(?:problem|question))\b",
 )
+_EXHORTATION = re.compile("|".join(_EXHORTATIONS), re.IGNORECASE)
 _FORMULA = re.compile(r"[=<>^≤≥≠±√∑∏]|\\[A-Za-z]{2,}|\d|\b[a-zA-Z]\s*[-+*/]\s*[a-zA-Z\d]\b|[a-z]\([a-z]|\b[a-zA-Z]_\w")
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 
-_OBJECTS = """
-    abscissa absolute addend altitude angle apex arc area argument arrangement asymptote average axis base binomial
-    bisector boundary bracket case center centre centroid chord circle circumcircle circumradius coefficient
-    combination complement condition congruence conjugate constant coordinate cosine count cube cycle cylinder
-    decimal degree denominator derangement derivative determinant diagonal diagram diameter difference digit
-    discriminant distance divisibility divisor domain edge ellipse endpoint equality equation exponent expression
-    factor factorial fraction function graph height hyperbola hypotenuse identity incircle index inequality inradius
-    intersection interval inverse lattice length limit line locus logarithm matrix maximum mean median midpoint
-    minimum minuend modulus multiple numerator orthocenter outcome overlap pair parabola parallel parameter parity
-    partition percent percentage perimeter period permutation perpendicular plane point polygon polynomial prime
-    probability product progression proportion pyramid quadratic quadrilateral quantity quotient radian radical
-    radius range rate ratio rectangle recurrence reflection remainder residue root rotation row sector segment
-    sequence series set side sign similarity sine slope sphere square subset substitution sum surface symmetry
-    tangent term triangle tuple union unit unknown variable vector vertex vertices volume weight width zero
-"""
 _FILLER = """
     accurate accurately answer approach arithmetic attempt attention best calculation careful carefully check
     closely common computation correct correctly detail error everything final good help helpful important
@@ -160,8 +141,7 @@ def visible(text: str) -> str:
 
 def normalised(text: str) -> str:
     """The text in ASCII and LaTeX, without typography, with numbers above ten in digits."""
-    if not text.isascii():
-        text = "".join(char if char.isascii() else _spelling(char) for char in text)
+    text = text if text.isascii() else "".join(char if char.isascii() else _spelling(char) for char in text)
     for pattern, new in _TYPOGRAPHY:
         text = pattern.sub(new, text)
     return _SPELLED.sub(_digits, text)
@@ -170,9 +150,7 @@ def normalised(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def _spelling(char: str) -> str:
     """How ASCII and LaTeX write a character; a dash between clauses is none of their signs."""
-    if char in "—―":
-        return " ; "
-    form = normal_form(char)
+    form = " ; " if char in "—―" else normal_form(char)
     return f"{form} " if form.startswith("\\") and form[-1].isalpha() else form
 
 
@@ -186,21 +164,24 @@ def _digits(match: re.Match[str]) -> str:
     return str(total + current) if total + current > SMALL else match[0]
 
 
-def tokens(text: str) -> list[str]:
+def _tokens(text: str) -> list[str]:
     """The words and numbers of a text in lower case, LaTeX commands aside."""
     return [token.lower() for token in _TOKEN.findall(_COMMAND.sub(" ", text))]
 
 
-def stem(word: str) -> str:
-    """A word without its plural ending."""
+def _stem(word: str) -> str:
     if word.endswith("ies") and len(word) > 5:
         return f"{word[:-3]}y"
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
+def _has_content(token: str) -> bool:
+    return len(token) > 3 and not token[0].isdigit() and _stem(token) not in _STOP
+
+
 def content_words(text: str) -> frozenset[str]:
-    """The words that say what a text is about."""
-    return frozenset(stem(token) for token in tokens(text) if _has_content(token))
+    """The words that say what a text is about, without plural endings."""
+    return frozenset(_stem(token) for token in _tokens(text) if _has_content(token))
 
 
 def ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
@@ -210,14 +191,14 @@ def ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
 
 def long_ngrams(text: str) -> Iterator[str]:
     """The n-grams that are long enough for a copy, all numbers alike."""
-    words = ["#" if token[0].isdigit() else token for token in tokens(text)]
+    words = ["#" if token[0].isdigit() else token for token in _tokens(text)]
     for length, content in LONG_NGRAMS:
         yield from (" ".join(run) for run in ngrams(words, length) if sum(map(_has_content, run)) >= content)
 
 
 def short_ngrams(text: str) -> Iterator[tuple[str, ...]]:
     """The n-grams of `SHORT_NGRAM` words with a number and some content, numbers as they are."""
-    for run in ngrams(tokens(text), SHORT_NGRAM):
+    for run in ngrams(_tokens(text), SHORT_NGRAM):
         if any(word[0].isdigit() for word in run) and any(map(_has_content, run)):
             yield run
 
@@ -228,32 +209,17 @@ def names(text: str, *, inside: bool = False) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in found if word not in _KNOWN_NAMES))
 
 
-def _has_content(token: str) -> bool:
-    return len(token) > 3 and not token[0].isdigit() and stem(token) not in _STOP
-
-
-def benchmark_talk(text: str) -> str:
-    """The first words about tests, their answer ranges or their training data; empty where there are none."""
-    found = _TESTS.search(text) or _BENCHMARK.search(text)
-    return found.group().strip() if found else ""
-
-
-def orders(text: str) -> str:
-    """The first words that order the reader about instead of telling it mathematics; empty where there are none."""
-    found = _ORDERS.search(text)
-    return found.group().strip() if found else ""
+def banned_phrases(text: str) -> Iterator[tuple[str, str]]:
+    """The rules that words of a text break, with reasons: talk of tests and of their answers, orders to the reader."""
+    for rule, pattern, reason in _BANNED:
+        if found := pattern.search(text):
+            yield rule, reason.format(found.group().strip())
 
 
 def is_vague(body: str) -> bool:
-    """Whether no sentence of a body says anything that could be done or computed.
-
-    A formula is enough, or two words about something; three where an exhortation was cut out and none of the words is
-    an object of mathematics.
-    """
-    objects, filler = set(_OBJECTS.split()), set(_FILLER.split())
+    """Whether no sentence of a body has a formula, or two words about something besides exhortations."""
     for sentence in _SENTENCE.split(body):
-        rest, exhortations = _EXHORTATION.subn(" ", sentence)
-        words = content_words(rest) - filler
-        if _FORMULA.search(rest) or len(words) >= (3 if exhortations and words.isdisjoint(objects) else 2):
+        rest = _EXHORTATION.sub(" ", sentence)
+        if _FORMULA.search(rest) or len(content_words(rest).difference(_FILLER.split())) >= 2:
             return False
     return True

@@ -1,8 +1,4 @@
-"""The capability wall: a learner's process opens the files it was given, and no others.
-
-Python tells an audit hook of every file before it is opened, whichever library asks. A hook cannot be taken out again,
-so once the wall stands, no prompt, card or bug can make this process read an evaluation split.
-"""
+"""The capability wall: an audit hook, which cannot be removed, lets this process open the files it was given only."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 ASK_TRIES, ASK_TOKENS = 2, 512
+_NO_ROOM = re.compile(r"max_(?:completion_)?tokens|max_model_len|context (?:length|limit|size|window)", re.IGNORECASE)
 _THINKING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -149,13 +150,8 @@ class Transient(ModelError):
 class ChatModel(Protocol):
     """A model: a name, one call, and a way to let go of what it holds."""
 
-    @property
-    def name(self) -> str:
-        """The `provider/name` this model was opened as."""
-
-    @property
-    def identity(self) -> str:
-        """What distinguishes this model from any other in a cache: provider, base URL, name or file hash."""
+    name: str  # the `provider/name` this model was opened as
+    identity: str  # what distinguishes it from any other in a cache: provider, base URL, name or file hash
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, or raise `ModelError`; a `KaceError` (a refused key) ends the whole run."""
@@ -176,17 +172,7 @@ class Wrapper:
     """A model that does one thing more than the model inside it."""
 
     def __init__(self, model: ChatModel) -> None:
-        self.model = model
-
-    @property
-    def name(self) -> str:
-        """The inner model's name."""
-        return self.model.name
-
-    @property
-    def identity(self) -> str:
-        """The inner model's identity."""
-        return self.model.identity
+        self.model, self.name, self.identity = model, model.name, model.identity
 
     async def count_tokens(self, text: str) -> int | None:
         """As the inner model counts, if it can."""
@@ -205,6 +191,11 @@ def chat(system: str, user: str) -> Messages:
 def after_thinking(text: str) -> str:
     """What a reply says once it has closed its last `</think>` or `</thinking>`."""
     return _THINKING_ENDS.split(text)[-1]
+
+
+def lacks_room(words: str) -> bool:
+    """Whether a server says that a prompt and the reply asked for do not fit into its model together."""
+    return _NO_ROOM.search(words) is not None
 
 
 def total(usages: Sequence[Usage]) -> Usage:

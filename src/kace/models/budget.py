@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Annotated
+
+import pydantic
 
 from kace.errors import BudgetExceeded, UsageError
 from kace.models.base import ChatModel, Reply, Request, Usage, Wrapper, total
@@ -14,14 +18,17 @@ FREE = ("local", "scripted", "replay", "exchange")  # providers that nobody send
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 
-@dataclass(frozen=True, slots=True)
+Dollars = Annotated[float, pydantic.Field(ge=0)]
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=pydantic.ConfigDict(extra="forbid"))
 class Price:
     """USD per million tokens."""
 
-    input: float
-    output: float
-    cached: float | None = None  # cached input, where the provider prices it apart
-    written: float | None = None  # input written to a prompt cache, where the provider prices it apart
+    input: Dollars
+    output: Dollars
+    cached: Dollars | None = None  # cached input, where the provider prices it apart
+    written: Dollars | None = None  # input written to a prompt cache, where the provider prices it apart
 
     def cost(self, usage: Usage) -> float:
         """What a call cost."""
@@ -100,42 +107,36 @@ class Ledger:
             fix = f'add [prices."{model}"] with input and output USD per million tokens to kace.toml'
             raise UsageError(f"--max-usd needs a price for '{model}'", fix=fix)
 
-    async def complete(self, role: str, model: ChatModel, request: Request) -> Reply:
-        """Make one call within the caps, and enter what it cost."""
-        price = self.price(model.name) or Price(0.0, 0.0)
-        worst = price.most(request)
-        spent = await self._reserve(role, worst)
-        try:
-            reply = await model.complete(request)
-        except BaseException:
-            spent.failed += 1
-            raise
-        else:
-            spent.usage += reply.usage
-            spent.usd += price.cost(reply.usage)
-        finally:
-            self._reserved -= worst
-            self._under_way -= 1
-            async with self._freed:
-                self._freed.notify_all()
-        return reply
-
-    async def _reserve(self, role: str, worst: float) -> Spent:
+    @asynccontextmanager
+    async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
+        """Room within the caps for one call that costs this at worst, and where to enter what it did cost."""
         async with self._freed:
-            while True:
-                if self.caps.calls is not None and self.calls >= self.caps.calls:
-                    raise BudgetExceeded(f"the cap of {self.caps.calls} calls is reached", fix=CAP_FIX)
-                if self.caps.usd is None or self.usd + self._reserved + worst <= self.caps.usd:
-                    break
-                if not self._under_way:
-                    over = f"the next call might pass the cap of {self.caps.usd:.2f} USD ({self.usd:.4f} spent)"
-                    raise BudgetExceeded(over, fix=CAP_FIX)
+            while not self._fits(worst):
                 await self._freed.wait()
             self._reserved += worst
             self._under_way += 1
             spent = self.roles.setdefault(role, Spent())
             spent.calls += 1
-            return spent
+        try:
+            yield spent
+        except BaseException:
+            spent.failed += 1
+            raise
+        finally:
+            self._reserved -= worst
+            self._under_way -= 1
+            async with self._freed:
+                self._freed.notify_all()
+
+    def _fits(self, worst: float) -> bool:
+        """Whether a call may start; raises where it never could."""
+        if self.caps.calls is not None and self.calls >= self.caps.calls:
+            raise BudgetExceeded(f"the cap of {self.caps.calls} calls is reached", fix=CAP_FIX)
+        fits = self.caps.usd is None or self.usd + self._reserved + worst <= self.caps.usd
+        if not fits and not self._under_way:
+            over = f"the next call might pass the cap of {self.caps.usd:.2f} USD ({self.usd:.4f} spent)"
+            raise BudgetExceeded(over, fix=CAP_FIX)
+        return fits
 
 
 class Metered(Wrapper):
@@ -147,4 +148,9 @@ class Metered(Wrapper):
 
     async def complete(self, request: Request) -> Reply:
         """Answer within the caps."""
-        return await self.ledger.complete(self.role, self.model, request)
+        price = self.ledger.price(self.name) or Price(0.0, 0.0)
+        async with self.ledger.reserve(self.role, price.most(request)) as spent:
+            reply = await self.model.complete(request)
+            spent.usage += reply.usage
+            spent.usd += price.cost(reply.usage)
+            return reply

@@ -1,7 +1,6 @@
-"""Finished calls on disk, keyed by what was asked and which attempt it was.
+"""Finished calls on disk, keyed by what was asked and which attempt it was, and models that replay them.
 
-A store is a folder of append-only segments, one per process that wrote to it, so that any number of processes share
-it without a lock and a kill costs at most the line being written. Nothing in it is ever rewritten.
+A store is a folder of append-only segments, one per process: no lock, and a kill costs at most the line being written.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kace.errors import DataError
+from kace.errors import DataError, KaceError
 from kace.io import LineLog, whole_lines
 from kace.models.base import AttemptKey, ChatModel, Finish, Reply, Request, Usage, Wrapper
 
-KEY_AT = len('{"key":"')
-KEY_LENGTH = 64
-SEGMENT_BYTES = 1 << 44  # larger than any segment: a place is the segment's number times this, plus the offset in it
+TEACHER = "TEACHER"  # the tier under which a teacher's calls are kept beside the solver's
+KEY_AT, KEY_LENGTH = len('{"key":"'), 64
 
 
 class CallRecord(BaseModel):
@@ -58,22 +56,19 @@ class CallRecord(BaseModel):
 
 
 class CallStore:
-    """Finished calls by key. Reads every segment in the folder, writes to one of its own.
+    """Finished calls by key, held in memory by their places only, so that a store may be large.
 
-    A call is held in memory as two integers, the head of its key and its place, so that a store may be large. Calls of
-    other folders are read too, and copied when they are used: the store stays whole without them.
+    Every segment in the folder is read, and one of its own written. A call of other folders is copied when it is used.
     """
 
     def __init__(self, folder: Path, also: Sequence[Path] = ()) -> None:
         self.folder = folder
-        self._segments = [path for each in (*also, folder) if each.is_dir() for path in sorted(each.glob("*.jsonl"))]
         self._own: LineLog | None = None
-        self._places: dict[int, int] = {}
-        for number, segment in enumerate(self._segments):
+        self._places: dict[int, tuple[Path, int]] = {}
+        for segment in (path for each in (*also, folder) for path in sorted(each.glob("*.jsonl"))):
             for _, offset, line in whole_lines(segment):
                 with suppress(ValueError):  # a damaged line costs itself only
-                    head = _head(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))
-                    self._places[head] = number * SEGMENT_BYTES + offset
+                    self._places[_head(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))] = segment, offset
 
     def __len__(self) -> int:
         return len(self._places)
@@ -82,13 +77,11 @@ class CallStore:
         """The reply kept under a key. A damaged record is as good as none: the call is made again."""
         if (place := self._places.get(_head(key))) is None:
             return None
-        number, offset = divmod(place, SEGMENT_BYTES)
-        with self._segments[number].open("rb") as file:
+        segment, offset = place
+        with suppress(ValidationError), segment.open("rb") as file:
             file.seek(offset)
-            line = file.readline()
-        with suppress(ValidationError):
-            if (record := CallRecord.model_validate_json(line)).key == key:
-                if self._segments[number].parent != self.folder:
+            if (record := CallRecord.model_validate_json(file.readline())).key == key:
+                if segment.parent != self.folder:
                     self.put(record)
                 return record.reply()
         return None
@@ -97,9 +90,7 @@ class CallStore:
         """Keep a finished call. When this returns, a kill can no longer lose it."""
         if self._own is None:
             self._own = LineLog(self.folder / f"{secrets.token_hex(8)}.jsonl")
-            self._segments.append(self._own.path)
-        offset = self._own.append(record.model_dump_json())
-        self._places[_head(record.key)] = (len(self._segments) - 1) * SEGMENT_BYTES + offset
+        self._places[_head(record.key)] = self._own.path, self._own.append(record.model_dump_json())
 
     def close(self) -> None:
         """Make everything durable."""
@@ -149,3 +140,37 @@ def read_calls(path: Path) -> list[CallRecord]:
     except OSError as error:
         raise DataError(f"{path}: {(error.strerror or str(error)).lower()}", fix="name a recorded calls file") from None
     return records
+
+
+class Replay:
+    """Answers from records; a request that was never recorded stops the run, since a guess would be a false result."""
+
+    def __init__(self, records: Sequence[CallRecord], source: str) -> None:
+        if not records:
+            raise DataError(f"{source}: no recorded calls", fix="name the calls folder of a run")
+        self.source, self.name = source, f"replay/{source}"
+        self._replies = {record.key: record for record in records}
+        self._models = tuple(dict.fromkeys(record.model for record in records))
+        self.identity = self._models[0]  # the recorded model's: requests hash to the keys they were recorded under
+
+    @classmethod
+    def open(cls, path: Path, *, teacher: bool = False) -> Replay:
+        """Read one segment, or all of a calls folder or run; what the teacher said is for a teacher only."""
+        folder = path / "calls" if (path / "calls").is_dir() else path
+        files = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
+        records = (record for file in files for record in read_calls(file))
+        return cls([record for record in records if (record.tier == TEACHER) is teacher], str(path))
+
+    async def complete(self, request: Request) -> Reply:
+        """The recorded reply."""
+        for model in self._models:
+            if record := self._replies.get(request.digest(model)):
+                return record.reply()
+        at = request.attempt
+        raise KaceError(
+            f"{self.source}: no recording of problem {at.problem} {at.tier} attempt {at.index} seed {at.seed}",
+            fix="replay with the problems, seed, preset, settings and kace version of the recorded run",
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is held."""

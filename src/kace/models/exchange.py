@@ -1,8 +1,4 @@
-"""A model whose replies a person, or any program, writes: requests are files in a folder, and so are the replies.
-
-NAME.request.md says what is asked and which file the reply belongs in. Nothing in the folder is ever deleted, and the
-name follows from the request, so that a later run finds the replies that are there.
-"""
+"""A model whose replies a person, or any program, writes: requests are files in a folder, and so are the replies."""
 
 from __future__ import annotations
 
@@ -35,13 +31,11 @@ class Exchange:
     async def complete(self, request: Request) -> Reply:
         """The reply that somebody has written, or will write, to this request."""
         name = request_name(request)
-        asked = self.folder / f"{name}.request.md"
-        answer = self.folder / f"{name}.reply.md"
+        asked, answer = (self.folder / f"{name}.{kind}.md" for kind in ("request", "reply"))
         page = _page(request, answer.name)
-        there = b""
-        with suppress(OSError):
-            there = asked.read_bytes()
-        if there != page.encode():  # one that is there and right keeps its date, which shows since when it waits
+        with suppress(OSError):  # one that is there and right keeps its date, which shows since when it waits
+            page = "" if asked.read_bytes() == page.encode() else page
+        if page:
             write_atomic(asked, page)
         said = await _settled(answer)
         if said is None:
@@ -82,18 +76,13 @@ async def _settled(path: Path) -> str | None:
         while (stat := path.stat()).st_size and (now := (stat.st_ino, stat.st_size, stat.st_mtime_ns)) != before:
             before = now
             await asyncio.sleep(SETTLED)
-        if not stat.st_size:
-            return None
-        with path.open("rb") as file:
-            raw = file.read(MAX_REPLY + 1)
-        reason = f"larger than {MAX_REPLY // 1_000_000} MB" if len(raw) > MAX_REPLY else ""
-        said = "" if reason else raw.decode("utf-8-sig")
+        if stat.st_size > MAX_REPLY:
+            raise OSError(0, f"larger than {MAX_REPLY // 1_000_000} MB")
+        said = path.read_bytes().decode("utf-8-sig") if stat.st_size else ""
+        return said if said.strip() else None
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError as error:
-        reason = f"not UTF-8 text (byte {error.start})"
-    except OSError as error:
-        reason = error.strerror or str(error)
-    if reason:
-        raise DataError(one_line(f"{path}: {reason.lower()}"), fix="write the reply there as plain UTF-8 text")
-    return said if said.strip() else None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or str(error) if isinstance(error, OSError) else f"not UTF-8 text (byte {error.start})"
+        fix = "write the reply there as plain UTF-8 text"
+        raise DataError(one_line(f"{path}: {reason.lower()}"), fix=fix) from None

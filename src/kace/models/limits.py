@@ -14,8 +14,7 @@ from kace.errors import KaceError
 from kace.models.base import ChatModel, Failure, ModelError, RateLimited, Reply, Request, Transient, Wrapper
 
 START = 20
-HEADROOM = 2.0
-"""Pace over what the limit can sustain, and limit over what the pace can fill: neither holds the other back."""
+HEADROOM = 2.0  # pace over what the limit sustains, and limit over what the pace fills: neither holds the other back
 SHORTEST_ROUND = 0.5  # seconds: a 429 may take longer to come back than a quick reply
 HASTY, PATIENT = 1.0, 8.0
 """Seconds, or calls where those are slower, until a cut pace regains 5 %: after a guess, and after one that held."""
@@ -27,16 +26,14 @@ LONGEST_PAUSE = 60.0  # seconds for which one Retry-After holds back the calls o
 class RetryPolicy:
     """Which failures are tried again, when, and for how long.
 
-    `Transient` gets `attempts` tries. `RateLimited` is tried until `deadline`: how busy an account is must not decide
-    which problems count as wrong. A timeout is not tried again, since it has used the time of the call and perhaps
-    the price of a reply already; a refusal never is.
+    `Transient` gets `attempts` tries, `RateLimited` as many as fit: how busy an account is must not decide which
+    problems count as wrong. A timeout has used the time of the call already, and a refusal stays one.
     """
 
     attempts: int = 4
     base: float = 0.5
     cap: float = 30.0
-    deadline: float = 600.0
-    """Seconds from the first try to the last byte, waits included; the queue before the first try is not counted."""
+    deadline: float = 600.0  # seconds from the first try to the last byte, waits included, the queue before not
     jitter: Callable[[], float] = random.random
 
     def wait(self, failures: int, asked: float | None = None) -> float:
@@ -49,23 +46,19 @@ class RetryPolicy:
 class AdaptiveLimiter:
     """How many calls are under way and how fast new ones start; first come, first served.
 
-    It begins with `START` calls and doubles every clean round in which somebody had to wait. The first 429 ends that:
-    from then on calls are paced, because a number of calls under way is too coarse a measure for a provider that
-    counts calls per second. The pace is cut at most once per round trip and creeps up again, slowly at first. A
-    `fixed` one keeps exactly that many calls under way, whatever the provider says.
+    The limit begins at `START` and doubles every clean round in which somebody had to wait. From the first 429 on,
+    calls are paced instead: many providers count calls per second. The pace is cut once per round trip and creeps up
+    again, slowly at first. A `fixed` limiter keeps exactly that many calls under way, whatever the provider says.
     """
 
     def __init__(self, max_connections: int = 1000, *, fixed: bool = False) -> None:
-        self._cap = max_connections
+        self._cap, self._adaptive = max_connections, not fixed
         self._start_limit = max_connections if fixed else min(START, max_connections)
-        self._adaptive = not fixed
-        self._under_way = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._next_start = self._round_trip = 0.0
+        self._under_way, self._next_start, self._round_trip, self._patience = 0, 0.0, 0.0, HASTY
         self._rate: float | None = None  # calls per second at `_paced_since`; None before the first 429
         self._paced_since: float | None = None  # since when only the pace makes calls wait: only then does it grow
-        self._patience = HASTY
         self._last_cut = self._last_full = -math.inf
 
     @property

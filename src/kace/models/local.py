@@ -1,7 +1,7 @@
-"""A model file on this machine, run by llama.cpp, and the slots that attempts decode in.
+"""A model file on this machine: llama.cpp in a child process, and the slots that attempts decode in.
 
-A slot keeps the prompt it read last, and only for itself. Attempts of one problem and tier that share a long prefix
-(a block of cards) therefore follow each other in one slot: reading it once in every slot would cost more.
+A child can be dropped at any instant, and ends when its standard input closes, which the kernel sees to however this
+process ends. Replies are streamed, because llama.cpp notices that its client has gone only when it writes.
 """
 
 from __future__ import annotations
@@ -10,28 +10,145 @@ import asyncio
 import importlib.util
 import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import asdict, replace
+import weakref
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from kace.errors import KaceError, UsageError
+from kace.models.apis import read_usage
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Role, Transient
-from kace.models.catalog import SUFFIX, find, is_present, path_of, weights_at
-from kace.models.engine import Engine, EngineSettings, missing_engine
-from kace.models.openai import read_usage
+from kace.models.catalog import weights_of
+from kace.redact import one_line
 
+CHILD = Path(__file__).with_name("engine_child.py")
+SLOTS = 8  # on two cores, these decode 1.1 to 1.3 times the tokens of four; each costs 50 MB of memory (0.5B model)
+STOP_SECONDS, LINE_LIMIT = 2.0, 1 << 20
 MAX_THREADS = 16  # more only wait for each other on models that fit a laptop
-MAX_STARTS = 4
-"""A file that makes llama.cpp crash again and again is the operator's problem, not one more failed attempt."""
-SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
-"""llama.cpp's defaults, written out so that an update of the engine cannot change what is sampled."""
-LONG_PREFIX = 1_000
-"""Characters of instructions from which reading them again costs more than waiting for a turn."""
+MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error, not one more failed attempt
+SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}  # llama.cpp's defaults, written out: no update may change them
+LONG_PREFIX = 1_000  # characters of instructions: reading more again costs more than waiting for a turn
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What the engine may take of the machine."""
+
+    slots: int = SLOTS  # attempts decoded side by side; further ones wait their turn
+    threads: int = 0  # compute threads; 0 chooses by the cores this process may use
+    context: int = 4096  # tokens of prompt and reply together, for each slot
+    # Turns a waiting thread spins before it sleeps: beside a busy neighbour 1.5 times the tokens of OpenMP's 300,000.
+    spin: int = 1000
+    batch: int = 256  # prompt tokens between two looks at whether the client is still there
+    cache_mib: int = 256  # memory for prompt prefixes that have lost their slot
+
+
+class Engine:
+    """A running llama.cpp, loaded when this returns. Collected or not, it is gone when this process is."""
+
+    def __init__(self, path: Path, settings: EngineSettings) -> None:
+        log = self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_end`
+        command = [sys.executable, "-P", str(CHILD), json.dumps({"path": str(path), **asdict(settings)})]
+        pipe = subprocess.PIPE
+        # A session of its own: Ctrl-C belongs to the parent, which finishes what it writes and then closes the child.
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, start_new_session=True)
+        self._process = process
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        ready = json.loads(said) if said else {"error": f"it said {_last_words(log)}"}
+        self._socket = ready.get("socket", "")
+        self.stop = weakref.finalize(self, _end, process, self._socket, log, os.getpid())
+        if not self._socket:
+            self.stop()
+            raise _start_error(ready["error"], path)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child is still running."""
+        return self._process.poll() is None
+
+    async def ask(self, path: str, body: Mapping[str, object]) -> str:
+        """Send a request and read the reply as it comes; cancelling makes llama.cpp stop."""
+        try:
+            reader, writer = await asyncio.open_unix_connection(self._socket, limit=LINE_LIMIT)
+        except OSError:
+            raise Transient(self._obituary()) from None
+        try:
+            content, blocks = json.dumps(body).encode(), list[bytes]()
+            lines = (f"POST {path} HTTP/1.1", "Host: kace", "Content-Type: application/json", "Connection: close")
+            writer.write("\r\n".join((*lines, f"Content-Length: {len(content)}", "", "")).encode() + content)
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+            if (status := int(head.split(" ", 2)[1])) != 200:
+                raise _refusal(status, await reader.read(LINE_LIMIT))
+            if "transfer-encoding: chunked" not in head:
+                return (await reader.read()).decode()
+            while size := int(await reader.readuntil(), 16):
+                blocks.append(await reader.readexactly(size))
+                await reader.readexactly(2)
+            return b"".join(blocks).decode()
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+            raise Transient(self._obituary()) from None
+        finally:
+            writer.transport.abort()
+
+    def _obituary(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(0.2)  # the socket closes a moment before the kernel has the exit status
+            return f"the local engine ended with status {code}: {_last_words(self._log)}"
+        return "the local engine closed the connection"
+
+
+def _refusal(status: int, body: bytes) -> ModelError:
+    fault = {}
+    with suppress(ValueError, KeyError, TypeError):
+        fault = dict(json.loads(body)["error"])
+    reason = one_line(f"local engine: {fault.get('message') or f'HTTP {status}'}")
+    if (prompt := fault.get("n_prompt_tokens", 0)) > (context := fault.get("n_ctx", 0)) > 0:
+        reason = f"the prompt has {prompt:,} tokens, more than the context of {context:,}"
+    return ModelError(Failure.PROVIDER_ERROR, reason)
+
+
+def _start_error(reason: str, path: Path) -> KaceError:
+    if "libgomp" in reason:
+        return UsageError("the local engine needs the library libgomp.so.1", fix="apt-get install libgomp1")
+    fix = "is it a model file, complete, and is there memory for it? `kace models list` names some that work"
+    return KaceError(f"llama.cpp could not load {path}: {one_line(reason)}", fix=fix)
+
+
+def _last_words(log: IO[bytes]) -> str:
+    with suppress(OSError, ValueError):
+        log.seek(max(0, log.seek(0, os.SEEK_END) - 2000))
+        lines = log.read().decode(errors="replace").strip().splitlines()
+        return one_line(lines[-1]) if lines else "nothing"
+    return "nothing"
+
+
+def _end(process: subprocess.Popen[str], socket: str, log: IO[bytes], owner: int) -> None:
+    if os.getpid() != owner:  # a forked copy of this process inherits the finalizer but not the child
+        return
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+    log.close()
+    if socket:
+        shutil.rmtree(Path(socket).parent, ignore_errors=True)
+
 
 Use = tuple[tuple[str, int, str] | None, str]
 """The problem, seed and tier that a slot decodes, none where it is free, and the long prefix it holds."""
@@ -89,35 +206,30 @@ class LocalModel:
 
     def __init__(self, path: Path, *, name: str, sha256: str, settings: EngineSettings) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
-            raise missing_engine()
+            missing = "local models need the engine, which is not installed"
+            raise UsageError(missing, fix="pip install 'kace[local]'")
         self.name = name
         sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
         self.identity = f"local/sha256:{sha256}/{sampler}"  # where the file lies does not matter
-        self._path = path
+        self._path, self._closed, self._starts = path, False, 0
         self._settings = replace(settings, threads=settings.threads or default_threads(usable_cores()))
         self._starting = threading.Lock()
         self._engine: Engine | None = None
-        self._starts = 0
-        self._closed = False
-        self._leases: tuple[asyncio.AbstractEventLoop, Slots] | None = None
+        self._slots = Slots(settings.slots)
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request; cancelling it frees its slot within one token or one batch of the prompt."""
-        # Waiting belongs to one event loop; a model may be used from several, one after the other.
-        loop = asyncio.get_running_loop()
-        if self._leases is None or self._leases[0] is not loop:
-            self._leases = (loop, Slots(self._settings.slots))
-        async with self._leases[1].lease(request) as slot:
+        async with self._slots.lease(request) as slot:
             engine = await self._running()
             started = time.perf_counter()
-            events = [event async for event in _events(engine, {**_body(request), "id_slot": slot})]
-        return _reply(events, time.perf_counter() - started)
+            body = {**_body(request), "id_slot": slot}
+            said = await engine.ask("/v1/chat/completions", body)
+        return _reply(said, time.perf_counter() - started)
 
     async def count_tokens(self, text: str) -> int:
         """How many tokens a text has for this model."""
         engine = await self._running()
-        async with aclosing(engine.stream("/tokenize", {"content": text})) as blocks:
-            return len(json.loads(b"".join([block async for block in blocks]))["tokens"])
+        return len(json.loads(await engine.ask("/tokenize", {"content": text}))["tokens"])
 
     async def aclose(self) -> None:
         """End the engine and give its memory back. Safe to call twice."""
@@ -127,7 +239,6 @@ class LocalModel:
             with self._starting:
                 if self._engine is not None:
                     self._engine.stop()
-                    self._engine = None
 
         await asyncio.to_thread(drop)
 
@@ -139,11 +250,10 @@ class LocalModel:
         with self._starting:
             if self._closed:
                 raise ModelError(Failure.PROVIDER_ERROR, "the local model is closed")
+            if self._engine is not None and self._engine.alive:
+                return self._engine
             if self._engine is not None:
-                if self._engine.alive:
-                    return self._engine
                 self._engine.stop()
-                self._engine = None
             if self._starts == MAX_STARTS:
                 died = f"the local engine died {MAX_STARTS} times on {self._path}"
                 raise KaceError(died, fix="is there enough memory? try fewer slots, or another model")
@@ -154,13 +264,7 @@ class LocalModel:
 
 def open_local(name: str, *, cache: Path, settings: EngineSettings | None = None) -> LocalModel:
     """Open weights by catalog name or as `PATH.gguf`; raises `UsageError` for weights that are not here."""
-    if name.endswith(SUFFIX):
-        path = Path(name).expanduser()
-        sha256 = weights_at(path, cache)
-    elif is_present(name, cache):
-        path, sha256 = path_of(name, cache), find(name).sha256
-    else:
-        raise UsageError(f"the weights of '{name}' are not in {cache}", fix=f"kace models pull {name}")
+    path, sha256 = weights_of(name, cache)
     return LocalModel(path, name=f"local/{name}", sha256=sha256, settings=settings or EngineSettings())
 
 
@@ -200,37 +304,23 @@ def grammar_of(choices: Sequence[str]) -> str:
     return "root ::= " + " | ".join(f'"{"".join(map(escaped, choice))}"' for choice in dict.fromkeys(choices))
 
 
-class _Choice(BaseModel):
-    content: str | None = Field(None, validation_alias=AliasPath("delta", "content"))
-    finish_reason: str | None = None
-
-
 class _Event(BaseModel):
-    choices: list[_Choice] = []
+    text: str | None = Field(None, validation_alias=AliasPath("choices", 0, "delta", "content"))
+    finish: str | None = Field(None, validation_alias=AliasPath("choices", 0, "finish_reason"))
     usage: dict[str, object] | None = None
     error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
 
 
-async def _events(engine: Engine, body: dict[str, object]) -> AsyncGenerator[_Event, None]:
-    rest = b""
-    async with aclosing(engine.stream("/v1/chat/completions", body)) as blocks:
-        async for block in blocks:
-            *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                if line.startswith(b"data: {"):
-                    try:
-                        yield _Event.model_validate_json(line.removeprefix(b"data: "))
-                    except ValidationError:
-                        raise Transient("unreadable event from the local engine") from None
-
-
-def _reply(events: list[_Event], seconds: float) -> Reply:
+def _reply(said: str, seconds: float) -> Reply:
+    data = [line.removeprefix("data: ") for line in said.split("\n") if line.startswith("data: {")]
+    try:
+        events = [_Event.model_validate_json(event) for event in data]
+    except ValidationError:
+        raise Transient("unreadable event from the local engine") from None
     if error := next((event.error for event in events if event.error is not None), None):
         raise ModelError(Failure.PROVIDER_ERROR, f"local engine: {error}")
-    choices = [choice for event in events for choice in event.choices]
-    finish = [choice.finish_reason for choice in choices if choice.finish_reason]
-    usage = [event.usage for event in events if event.usage]
+    finish, usage = [event.finish for event in events if event.finish], [event.usage for event in events if event.usage]
     if not finish or not usage:
         raise Transient("the local engine ended its reply early")
-    text = "".join(choice.content or "" for choice in choices)
+    text = "".join(event.text or "" for event in events)
     return Reply(text, Finish.LENGTH if finish[-1] == "length" else Finish.STOP, read_usage(usage[-1]), seconds)

@@ -16,15 +16,28 @@ def open_model(config: Config) -> ChatModel:
     provider, _, name = config.model.partition("/")
     match provider if name else "":
         case "openai" | "anthropic":
-            return _remote(provider, name, config)
+            from kace.models.apis import AnthropicModel, OpenAIModel
+
+            kind, url, key = {
+                "openai": (OpenAIModel, config.base_url, config.api_key),
+                "anthropic": (AnthropicModel, config.anthropic_base_url, config.anthropic_api_key),
+            }[provider]
+            secret = key.get_secret_value() if key else None
+            remote = kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
+            return _limited(remote, config, config.max_connections)
         case "local":
-            return _local(name, config)
+            from kace.models.local import SLOTS, EngineSettings, open_local
+
+            settings = EngineSettings(config.slots or SLOTS, config.threads or 0)
+            model = open_local(name, cache=weights_folder(config), settings=settings)
+            # The engine gives out its slots itself; here every attempt of every open problem has only room to wait.
+            return _limited(model, config, settings.slots * MOST_ATTEMPTS)
         case "scripted":
             from kace.models.scripted import open_scripted
 
             return _limited(open_scripted(name), config, config.max_connections or 64)
         case "replay":
-            from kace.models.replay import Replay
+            from kace.models.cache import Replay
 
             return Replay.open(Path(name))
         case "exchange":
@@ -42,29 +55,6 @@ def open_model(config: Config) -> ChatModel:
 def weights_folder(config: Config) -> Path:
     """Where the weights of embedded models are kept."""
     return config.cache_dir / "models"
-
-
-def _remote(provider: str, name: str, config: Config) -> ChatModel:
-    from kace.models.anthropic import AnthropicModel
-    from kace.models.openai import OpenAIModel
-
-    kind, url, key = {
-        "openai": (OpenAIModel, config.base_url, config.api_key),
-        "anthropic": (AnthropicModel, config.anthropic_base_url, config.anthropic_api_key),
-    }[provider]
-    secret = key.get_secret_value() if key else None
-    model = kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
-    return _limited(model, config, config.max_connections)
-
-
-def _local(name: str, config: Config) -> ChatModel:
-    from kace.models.engine import SLOTS, EngineSettings
-    from kace.models.local import open_local
-
-    settings = EngineSettings(config.slots or SLOTS, config.threads or 0)
-    model = open_local(name, cache=weights_folder(config), settings=settings)
-    # The engine gives out its slots itself; here there is only room for every attempt of every open problem to wait.
-    return _limited(model, config, settings.slots * MOST_ATTEMPTS)
 
 
 def _limited(model: ChatModel, config: Config, connections: int | None) -> ChatModel:

@@ -24,29 +24,50 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from importlib.util import find_spec
+from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
-from kace.errors import KaceError, UsageError
-from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient
-from kace.redact import keep_secret, one_line, public_url
+import httpx2
 
-if TYPE_CHECKING:
-    from kace.models.wire import BoundedClient, ClientPools
+from kace.errors import KaceError, UsageError
+from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient, lacks_room
+from kace.redact import keep_secret, one_line, public_url
 
 log = logging.getLogger(__name__)
 
 PLACEHOLDER_KEY = "none"
+POOL_SIZE = 64  # a client walks all its connections at every call: 4.3 ms for 1,000, 1.3 ms for 64
+MAX_BODY = 8_000_000  # bytes, after decompression; a reply of 100,000 tokens has about 0.4 MB
+KEPT_HEADERS = {"retry-after", "retry-after-ms", "date"}  # others, such as a made-up charset, could break a reader
 
 _UNTAKEN = r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated"
 _NOT_TAKEN = re.compile(rf"{_UNTAKEN}|max_completion_tokens", re.I)
 _NOT_ALLOWED = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
-_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
-_TOO_LONG_WORDS = re.compile(r"prompt is too long|exceed context limit", re.I)
-_NO_ROOM = re.compile(r"max_(?:completion_)?tokens|max_model_len|context (?:length|limit|size|window)", re.I)
-_NO_CREDIT = {"insufficient_quota", "billing_error"}
-_NO_CREDIT_WORDS = re.compile(r"credit balance is too low", re.I)
+_TOO_LONG = (
+    r"context_length_exceeded|exceed_context_size_error|request_too_large|prompt is too long|exceed context limit"
+)
+_NO_CREDIT = r"insufficient_quota|billing_error|credit balance is too low"
+
+
+class BoundedClient(httpx2.AsyncClient):
+    """An HTTP client that reads every body, of errors too, up to `MAX_BODY` bytes and no further."""
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        """Send a request and read its whole body."""
+        response = await super().send(request, stream=True, **options)
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > MAX_BODY:
+                    large = f"the reply is larger than {MAX_BODY // 1_000_000} MB"
+                    raise ModelError(Failure.PROVIDER_ERROR, large)
+        finally:
+            await response.aclose()
+        headers = {key: value for key, value in response.headers.items() if key in KEPT_HEADERS and value.isascii()}
+        return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
 
 
 class ErrorReport:
@@ -59,8 +80,11 @@ class ErrorReport:
         self.text: str = error.response.text[:10_000]
         self.words: str = inner["message"] if isinstance(inner.get("message"), str) else self.text[:1000]
         self.labels = {str(inner.get("code")), str(inner.get("type")), str(getattr(error, "error_code", None))}
-        self.wait = retry_after(error.response.headers)
-        self.parameter = inner.get("param")
+        self.wait, self.parameter = retry_after(error.response.headers), inner.get("param")
+
+    def says(self, pattern: str) -> bool:
+        """Whether its label or its words match."""
+        return any(re.search(pattern, text, re.I) for text in (self.words, *self.labels))
 
     def not_taken(self, optional: tuple[str, ...], left_out: frozenset[str]) -> str | None:
         """The parameter a bad request complains of, where we can do without."""
@@ -73,28 +97,31 @@ class ErrorReport:
 class Remote(ABC):
     """A model behind an API, asked through an SDK's client. `timeout` bounds a call, however slowly bytes drip."""
 
-    SDK: ClassVar[str]  # the module of the SDK, and the provider's name
-    CLIENT: ClassVar[str]
+    SDK: str  # the module of the SDK, and the provider's name
+    CLIENT: str
     CLIENT_OPTIONS: ClassVar[Mapping[str, Any]] = {}
-    PATH: ClassVar[str]
-    URL: ClassVar[str]  # where the provider itself listens: there, a key is needed
-    KEY: ClassVar[str]  # the variable that holds the key
-    KEY_FIX: ClassVar[str]
-    URL_HINT: ClassVar[str]
-    OPTIONAL: ClassVar[tuple[str, ...]]  # what some of its models do not take, and a request can do without
+    PATH: str
+    URL: str  # where the provider itself listens: there, a key is needed
+    URL_HINT: str
+    KEY: str  # the variable that holds the key
+    KEY_FIX: str
+    OPTIONAL: tuple[str, ...]  # what some of its models do not take, and a request can do without
 
     def __init__(self, model: str, *, base_url: str | None, api_key: str | None, timeout: float, name: str) -> None:
+        if find_spec(self.SDK) is None:
+            raise UsageError(f"{self.SDK}/ models need the provider's SDK", fix=f"pip install 'kace[{self.SDK}]'")
         url, self._auth = address(base_url or self.URL)
         self._url = url.removesuffix("/v1") if self.PATH.startswith("/v1") else url  # many gateways write it
         if not (api_key or "").strip() and urlsplit(url).hostname == urlsplit(self.URL).hostname:
             raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
         self._key = usable_key(api_key, variable=self.KEY)
-        self._model, self._timeout = model, timeout
-        self.name, self.identity = name, f"{self.SDK} {self._url} {model}"
+        self._model, self._timeout, self.name = model, timeout, name
+        self.identity = f"{self.SDK} {self._url} {model}"
         self._reached = False  # once a response has come, a failed connection is the network's fault, not the user's
         self._answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
         self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ClientPools] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
+        self._busy = 0
 
     @abstractmethod
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
@@ -106,55 +133,51 @@ class Remote(ABC):
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try."""
-        from kace.models.wire import ClientPools
-
-        loop = asyncio.get_running_loop()
-        if loop not in self._pools:  # before the clock starts: the first call loads the SDK
-            self._pools[loop] = ClientPools(self._open, self._auth)
+        clients = self._clients.setdefault(asyncio.get_running_loop(), [])
+        if self._busy >= POOL_SIZE * len(clients):  # before the clock starts: the first call loads the SDK
+            clients.append(self._open())
         started = time.perf_counter()
+        self._busy += 1
         try:
             async with asyncio.timeout(self._timeout):
-                body = await self._send(self._pools[loop], request)
+                body = await self._send(clients[self._busy % len(clients)], request)
         except TimeoutError:
             raise ModelError(Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s") from None
+        finally:
+            self._busy -= 1
         reply = self._read(body, time.perf_counter() - started)
         self._answered = True
         return reply
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        if pools := self._pools.pop(asyncio.get_running_loop(), None):
-            await pools.aclose()
+        for client in self._clients.pop(asyncio.get_running_loop(), []):
+            await client.close()
 
-    def _open(self, http: BoundedClient) -> Any:
-        from kace.models.wire import CONNECT_TIMEOUT
+    def _open(self) -> Any:
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30.0)
+        return getattr(import_module(self.SDK), self.CLIENT)(
+            api_key=self._key,  # always given: without one, an SDK goes looking for credentials of its own
+            base_url=self._url,
+            timeout=httpx2.Timeout(None, connect=10.0),  # the call as a whole is bounded by `complete`
+            max_retries=0,  # `kace.models.limits` holds the only retry policy
+            http_client=BoundedClient(auth=self._auth, limits=limits),
+            **self.CLIENT_OPTIONS,
+        )
 
-        client = getattr(import_module(self.SDK), self.CLIENT)
-        # The key is always given: without one, an SDK goes looking for credentials of its own.
-        options = {"api_key": self._key, "base_url": self._url, "timeout": CONNECT_TIMEOUT, **self.CLIENT_OPTIONS}
-        return client(**options, max_retries=0, http_client=http)  # `kace.models.limits` holds the only retry policy
-
-    async def _send(self, pools: ClientPools, request: Request) -> bytes:
-        import httpx2
-
-        from kace.models.wire import BodyTooLarge
-
+    async def _send(self, client: Any, request: Request) -> bytes:
         sdk, left_out = import_module(self.SDK), self.left_out
         while True:
             try:
-                with pools.client() as client:
-                    body = self._body(request, left_out)
-                    content: bytes = (await client.post(self.PATH, body=body, cast_to=httpx2.Response)).content
+                body = self._body(request, left_out)
+                content: bytes = (await client.post(self.PATH, body=body, cast_to=httpx2.Response)).content
             except sdk.APIStatusError as error:
                 self._reached = True
                 report = ErrorReport(error)
                 if (parameter := report.not_taken(self.OPTIONAL, left_out)) is None:
                     raise self._refusal(report) from None
                 left_out |= {parameter}
-            except (sdk.APIConnectionError, BodyTooLarge) as error:
-                # One of the SDKs wraps whatever is raised beneath it.
-                if large := next((each for each in _causes(error) if isinstance(each, BodyTooLarge)), None):
-                    raise ModelError(Failure.PROVIDER_ERROR, str(large)) from None
+            except sdk.APIConnectionError as error:
                 raise self._unreachable(error) from None
             else:
                 self._reached = True
@@ -166,7 +189,7 @@ class Remote(ABC):
     def _refusal(self, report: ErrorReport) -> ModelError | KaceError:
         """What an error status means."""
         line = one_line(f"{report.status} from {self._url}: {report.words}")
-        if report.labels & _NO_CREDIT or _NO_CREDIT_WORDS.search(report.words):
+        if report.says(_NO_CREDIT):
             return KaceError(line, fix="add credit to the account, or use another key or model")
         if report.status == 429 or (report.status in (503, 529) and report.wait is not None):
             return RateLimited(line, report.wait)
@@ -175,40 +198,35 @@ class Remote(ABC):
         if report.status in (400, 413, 422):
             return self._bad_request(report, line)
         if report.status in (401, 402, 403):
-            named = f"{self.KEY}, or KACE_TEACHER_API_KEY for a teacher,"
-            return KaceError(line, fix=f"set {named} to a key that may use this model")
+            fix = f"set {self.KEY}, or KACE_TEACHER_API_KEY for a teacher, to a key that may use this model"
+            return KaceError(line, fix=fix)
         if report.status == 404:
             line = one_line(f"no model '{self._model}' at {self._url} (404: {report.words})")
-            return KaceError(line, fix=f"check the model's name and the base URL, {self.URL_HINT}")
-        return KaceError(line, fix=f"check the base URL, {self.URL_HINT}")
+        return KaceError(line, fix=f"check the model's name and the base URL, {self.URL_HINT}")
 
     def _bad_request(self, report: ErrorReport, line: str) -> ModelError | KaceError:
-        too_long = report.status == 413 or report.labels & _TOO_LONG or _TOO_LONG_WORDS.search(report.words)
-        if report.labels & _NOT_ALLOWED or self._answered or too_long:
-            return ModelError(Failure.REFUSED if report.labels & _NOT_ALLOWED else Failure.PROVIDER_ERROR, line)
+        if report.labels & _NOT_ALLOWED:
+            return ModelError(Failure.REFUSED, line)
+        if self._answered or report.status == 413 or report.says(_TOO_LONG):
+            return ModelError(Failure.PROVIDER_ERROR, line)
         fewer = "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, --set max_tokens=N for a solver"
         fix = fewer if lacks_room(report.words) else "change what it names"
         return KaceError(f"the server rejects requests for '{self._model}' ({line})", fix=fix)
 
     def _unreachable(self, error: BaseException) -> ModelError | KaceError:
         """What a broken connection means."""
-        import httpx2
-
-        causes = _causes(error)
+        causes = [error]  # one of the SDKs wraps whatever is raised beneath it
+        while (inner := causes[-1].__cause__ or causes[-1].__context__) is not None and inner not in causes:
+            causes.append(inner)
+        if ours := next((cause for cause in causes if isinstance(cause, ModelError)), None):
+            return ours
         why = one_line(f"{self._url}: {str(causes[-1]) or type(causes[-1]).__name__}")
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
             return KaceError(f"cannot trust {why}", fix="install its certificate, or name it in SSL_CERT_FILE")
-        never_up = any(
-            isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | ssl.SSLError) for cause in causes
-        )
-        if never_up and not self._reached:
+        no_connection = (httpx2.ConnectError, httpx2.ConnectTimeout, ssl.SSLError)
+        if not self._reached and any(isinstance(cause, no_connection) for cause in causes):
             return KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?")
         return Transient(f"lost the connection to {why}")
-
-
-def lacks_room(words: str) -> bool:
-    """Whether a server says that a prompt and the reply asked for do not fit into its model together."""
-    return _NO_ROOM.search(words) is not None
 
 
 def address(url: str) -> tuple[str, tuple[str, str] | None]:
@@ -238,20 +256,13 @@ def usable_key(key: str | None, *, variable: str) -> str:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from `Retry-After` (seconds or a date) or OpenAI's `retry-after-ms`; None where unsaid."""
-    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    seconds, until = _number(value), _date(value)
-    if seconds is not None or until is None:
-        return seconds
-    now = _date(headers.get("date", "")) or datetime.now(UTC)  # the server's own: a wrong clock does not matter
-    return max(0.0, (until - now).total_seconds())
-
-
-def _number(text: str) -> float | None:
-    with suppress(ValueError):
-        return value if math.isfinite(value := float(text)) and value >= 0 else None
-    return None
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(ValueError):
+            if math.isfinite(value := float(headers.get(name, ""))) and value >= 0:
+                return value / unit
+    until, now = (_date(headers.get(name, "")) for name in ("retry-after", "date"))
+    # The server's own date: a wrong clock does not matter.
+    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds()) if until else None
 
 
 def _date(text: str) -> datetime | None:
@@ -259,10 +270,3 @@ def _date(text: str) -> datetime | None:
         date = parsedate_to_datetime(text)
         return date if date.tzinfo else date.replace(tzinfo=UTC)
     return None
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    chain = [error]
-    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
-        chain.append(inner)
-    return chain

@@ -45,15 +45,12 @@ def dice(sides: int) -> Script:
 def open_scripted(spec: str) -> Scripted:
     """The model for `steady`, `silent` (never an answer), `dice` or `dice?sides=6&latency=0.1`."""
     name, _, query = spec.partition("?")
-    options = {"sides": 6.0, "latency": 0.0}
-    for option, value in parse_qsl(query):
-        try:
-            options |= {option: float(value)} if option in options else {}
-        except ValueError:
-            message = f"scripted model option {option}='{value}' is not a number"
-            raise UsageError(message, fix="e.g. dice?sides=6") from None
-    sides = int(options["sides"])
-    scripts: Mapping[str, Script] = {"steady": steady, "silent": lambda _: "I cannot tell.", "dice": dice(sides)}
+    try:
+        options = {option: float(value) for option, value in parse_qsl(query)}
+    except ValueError:
+        raise UsageError(f"an option of scripted model '{spec}' is not a number", fix="e.g. dice?sides=6") from None
+    throw = dice(int(options.get("sides", 6)))
+    scripts: Mapping[str, Script] = {"steady": steady, "silent": lambda _: "I cannot tell.", "dice": throw}
     if name not in scripts:
         raise UsageError(f"unknown model 'scripted/{name}'", fix=f"choose one of {', '.join(scripts)}")
-    return Scripted(scripts[name], name=spec, latency=options["latency"])
+    return Scripted(scripts[name], name=spec, latency=options.get("latency", 0.0))

@@ -6,8 +6,7 @@ import re
 
 TAGS = ("problem", "attempt", "card", "cards", "domain", "facts", "revision", "gap", "ruling", "notes", "example")
 """Every tag a prompt of ours opens or closes."""
-BARRED = "‹"
-"""Stands where a `<` would have begun one of our tags. A reader still sees what was meant."""
+BARRED = "‹"  # stands where a `<` would have begun one of our tags. A reader still sees what was meant
 
 _OURS = re.compile(rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})(?![^\W_]))|<(?=\|\w+\|>)", re.IGNORECASE)
 

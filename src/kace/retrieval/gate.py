@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from kace.tree.card import Card
     from kace.tree.tree import EpistemicTree
 
-KNOWN_TEXTS = 10_000
-"""Problems whose words are kept: each is compared with many cards."""
+KNOWN_TEXTS = 10_000  # problems whose words are kept: each is compared with many cards
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _COMMON = frozenset(

@@ -42,12 +42,9 @@ class PromptContext:
     """What an attempt reads besides its problem."""
 
     cards: tuple[Card, ...] = ()
-    notes: str = ""
-    """Learned text without the form of cards, such as a playbook."""
-    instructions: str = ""
-    """Learned text that takes the place of the solver's instructions."""
-    empty_block: bool = False
-    """Show the block's introduction also where there are no cards: the empty-prompt control."""
+    notes: str = ""  # learned text without the form of cards, such as a playbook
+    instructions: str = ""  # learned text that takes the place of the solver's instructions
+    empty_block: bool = False  # show the block's introduction also where there are no cards: the empty-prompt control
     placement: Placement = "instructions"
 
     @property
@@ -90,17 +87,10 @@ def solver_prompt(problem: str, lens: Lens | None, context: PromptContext = NOTH
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
     asked = (*(block if near else ()), neutral(problem.strip()), steer, finish)
     user = "\n\n".join(part for part in asked if part)
+    marks = ("near" if near else "", "turns" if turns else "", learned)
     return Prompt(
         messages=(Message(Role.SYSTEM, system), *_conversation(turns, finish), Message(Role.USER, user)),
-        hash=_digest(
-            instructions,
-            knowledge,
-            *(["near"] if near else ()),
-            *(["turns"] if turns else ()),
-            *([learned] if learned else ()),
-            steer,
-            finish,
-        ),
+        hash=_digest(instructions, knowledge, *filter(None, marks), steer, finish),
     )
 
 

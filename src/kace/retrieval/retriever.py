@@ -85,15 +85,12 @@ class Retriever:
         return other
 
     async def covers(self, problem: Problem) -> bool:
-        """Whether MS would read a card that is relevant to this problem.
-
-        The same gate at the same domain as reading. A universal card is relevant to every problem, and so says nothing.
-        """
+        """Whether MS would read a card relevant to this problem. A universal card is to every one, and says nothing."""
         scores = self.gate.scores(problem.text)
         relevant = [card for card in map(self.tree.card, scores) if self.gate.passes(scores, card) and _medium(card)]
         if not relevant:
             return False
-        route = await self.router.route(problem)
+        route = await self.router(problem)
         covered = any(not {UNIVERSAL, *route.domains}.isdisjoint(card.domain_tags) for card in relevant)
         if covered:
             self._routes[problem.id] = route  # MS is sure to come, and needs not ask again
@@ -102,12 +99,11 @@ class Retriever:
     async def _route(self, problem: Problem, before: Sequence[Attempt], earlier: Sequence[Retrieval]) -> Route:
         """Route once; after a failed MS again with its attempts in view, where that is asked for."""
         if not earlier:
-            return self._routes.pop(problem.id, None) or await self.router.route(problem)
-        known = Route(earlier[-1].record.domains)
+            return self._routes.pop(problem.id, None) or await self.router(problem)
         if not self.config.refine_domain:
-            return known
+            return Route(earlier[-1].record.domains)
         seen = [attempt.text for attempt in before if attempt.tier is TierName.MS and attempt.text]
-        return await self.router.route(problem, seen)
+        return await self.router(problem, seen)
 
 
 def _medium(card: Card) -> bool:
@@ -151,10 +147,8 @@ class EsPolicy:
     def __init__(self, retriever: Retriever) -> None:
         policy = retriever.config.es_policy
         if policy != "locked" and not retriever.config.relevance_threshold:
-            raise UsageError(
-                f"es_policy '{policy}' needs a relevance gate, and the threshold is 0",
-                fix="set relevance_threshold above 0",
-            )
+            what = f"es_policy '{policy}' needs a relevance gate, and the threshold is 0"
+            raise UsageError(what, fix="set relevance_threshold above 0")
         self.retriever = retriever
         self.tiers = {"locked": LOCKED, "skip": FROM_MS, "no-exit": NO_EXIT_AT_ES}[policy]
 

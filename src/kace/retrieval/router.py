@@ -23,8 +23,7 @@ from kace.tree.card import UNIVERSAL, Status
 if TYPE_CHECKING:
     from kace.tree.tree import Domain, EpistemicTree
 
-FIRST, REFINED = "DOMAIN", "DOMAIN2"
-"""Where the calls stand among a problem's attempts."""
+FIRST, REFINED = "DOMAIN", "DOMAIN2"  # where the calls stand among a problem's attempts
 MAX_EXAMPLES = 30
 """Signals shown in all, the same number of each domain. They are read once and then come from the prefix cache."""
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
@@ -43,84 +42,54 @@ class Route:
 
     domains: tuple[str, ...]
     """One name; two where both are primary; none where nobody could say, and only universal cards apply."""
-    calls: int = 0
-    """Calls made, failed ones too. They are not solver calls."""
+    calls: int = 0  # calls made, failed ones too. They are not solver calls
     usage: Usage = NO_USAGE
-    raw: tuple[str, ...] = ()
-    """What the model said, word for word."""
+    raw: tuple[str, ...] = ()  # what the model said, word for word
 
 
 class Router(Protocol):
     """Names the domains whose cards a problem may read."""
 
-    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
+    async def __call__(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
         """The problem's domains. `seen` are texts of failed attempts, for a second look."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRouter:
-    """Asks a model, in one call."""
-
-    domains: Sequence[Domain]
-    model: ChatModel
-    seed: int
-
-    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
-        """The domain that the model names."""
-        return await classify(problem, self.domains, self.model, seed=self.seed, attempts_in_view=seen)
-
-
-@dataclass(frozen=True, slots=True)
-class WordRouter:
-    """Compares words with the registry's names, descriptions and signals. No call."""
-
-    domains: Sequence[Domain]
-
-    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
-        """The domain that shares most with the problem; none if none shares a word."""
-        return route_by_words(problem, self.domains)
-
-
-class CardRouter:
-    """Takes the domain of the best-ranked card where that card is relevant, else that of the registry's words."""
-
-    def __init__(self, tree: EpistemicTree, gate: RelevanceGate) -> None:
-        self.domains = tree.domains
-        self.gate = gate
-        shown = (card for card in tree if card.status is not Status.DEPRECATED)
-        self._cards = tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
-
-    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
-        """The domain of the card that ranks first for the problem."""
-        scores = self.gate.scores(problem.text)
-        for card in rank(problem.text, self._cards)[:1]:
-            if card.card_id in scores and self.gate.passes(scores, card):
-                return Route(tuple(tag for tag in card.domain_tags if tag != UNIVERSAL)[:1])
-        return route_by_words(problem, self.domains)
-
-
-@dataclass(frozen=True, slots=True)
-class FixedRouter:
+def fixed_router(rule: Callable[[Problem], tuple[str, ...]]) -> Router:
     """Follows a rule and asks nobody: a control."""
 
-    rule: Callable[[Problem], tuple[str, ...]]
+    async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
+        return Route(rule(problem))
 
-    async def route(self, problem: Problem, seen: Sequence[str] = ()) -> Route:
-        """The domains of the rule."""
-        return Route(self.rule(problem))
-
-
-def open_router(name: RouterName, tree: EpistemicTree, gate: RelevanceGate, model: ChatModel, seed: int) -> Router:
-    """The router of that name over a tree."""
-    if name == "model":
-        return ModelRouter(tree.domains, model, seed)
-    return CardRouter(tree, gate) if name == "cards" else WordRouter(tree.domains)
+    return route
 
 
 def registry_router(name: RouterName, domains: Sequence[Domain], model: ChatModel, seed: int) -> Router:
     """The router of that name where there are no cards yet: the registry's words stand in for them."""
-    return ModelRouter(domains, model, seed) if name == "model" else WordRouter(domains)
+
+    async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
+        if name != "model":
+            return route_by_words(problem, domains)
+        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen)
+
+    return route
+
+
+def open_router(name: RouterName, tree: EpistemicTree, gate: RelevanceGate, model: ChatModel, seed: int) -> Router:
+    """The router of that name over a tree. `cards` takes the domain of the best-ranked card, if that is relevant."""
+    if name != "cards":
+        return registry_router(name, tree.domains, model, seed)
+    shown = (card for card in tree if card.status is not Status.DEPRECATED)
+    cards = tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
+
+    async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
+        scores = gate.scores(problem.text)
+        for card in rank(problem.text, cards)[:1]:
+            if card.card_id in scores and gate.passes(scores, card):
+                return Route(tuple(tag for tag in card.domain_tags if tag != UNIVERSAL)[:1])
+        return route_by_words(problem, tree.domains)
+
+    return route
 
 
 def route_by_words(problem: Problem, domains: Sequence[Domain]) -> Route:
@@ -140,12 +109,7 @@ def _word_index(registry: tuple[Domain, ...]) -> Index:
 
 
 async def classify(
-    problem: Problem,
-    domains: Sequence[Domain],
-    model: ChatModel,
-    *,
-    seed: int,
-    attempts_in_view: Sequence[str] = (),
+    problem: Problem, domains: Sequence[Domain], model: ChatModel, *, seed: int, attempts_in_view: Sequence[str] = ()
 ) -> Route:
     """Ask the model for the problem's domain; an unusable reply is asked for once more, with the reason.
 
@@ -198,11 +162,7 @@ def classifier_prompt(problem: str, registry: Sequence[Domain], attempts: Sequen
     if attempts:
         asked += [fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS)) for attempt in attempts]
         asked.append(template("reclassify"))
-    return (
-        Message(Role.SYSTEM, instructions),
-        *_examples(registry),
-        Message(Role.USER, "\n\n".join(asked)),
-    )
+    return (Message(Role.SYSTEM, instructions), *_examples(registry), Message(Role.USER, "\n\n".join(asked)))
 
 
 def _examples(registry: Sequence[Domain]) -> list[Message]:

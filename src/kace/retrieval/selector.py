@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import is_
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kace.models.base import ChatModel, Tokenizer, Usage
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 K1 = 1.2
 B = 0.75
-INDEXED_BLOCKS = 16
-"""Blocks kept ready: both card tiers of seven domains, and two more. 5,000 cards take about 10 MB."""
+INDEXED_BLOCKS = 16  # blocks kept ready: both card tiers of seven domains, and two more. 5,000 cards take about 10 MB
 CHARS_PER_TOKEN = 4
 EXACT_TRIES = 3
 NO_USAGE = Usage()
@@ -35,8 +35,7 @@ class SelectedCards(NamedTuple):
     """The cards to read, and what it cost to choose them."""
 
     cards: tuple[Card, ...]
-    eligible: int
-    """Cards there were to choose from."""
+    eligible: int  # cards there were to choose from
     calls: int = 0
     usage: Usage = NO_USAGE
 
@@ -112,8 +111,7 @@ class TextSize(NamedTuple):
     """The size of a text."""
 
     tokens: int
-    estimated: bool
-    """True when the model has no tokenizer we can ask, and `tokens` is characters over four."""
+    estimated: bool  # true when the model has no tokenizer we can ask, and `tokens` is characters over four
 
 
 class TokenCounter:
@@ -166,29 +164,19 @@ class Index:
         return scores
 
 
-class _Block:
+class _Block(tuple["Card", ...]):
     """Cards as a cache key: equal only where they are the very same values, which is cheap to tell of thousands."""
 
-    __slots__ = ("_hash", "cards")
-
-    def __init__(self, cards: Sequence[Card]) -> None:
-        self.cards = tuple(cards)  # held, so that no identity is given to another card meanwhile
-        self._hash = hash(tuple(map(id, self.cards)))
-
     def __hash__(self) -> int:
-        return self._hash
+        return hash(tuple(map(id, self)))
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Block)
-            and len(self.cards) == len(other.cards)
-            and all(mine is theirs for mine, theirs in zip(self.cards, other.cards, strict=True))
-        )
+        return isinstance(other, _Block) and len(self) == len(other) and all(map(is_, self, other))
 
 
 @lru_cache(maxsize=INDEXED_BLOCKS)
 def _indexed(block: _Block) -> Index:
-    return Index(words(advertised(card)) for card in block.cards)
+    return Index(words(advertised(card)) for card in block)
 
 
 def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:

@@ -26,17 +26,19 @@ from kace.models.base import ChatModel, Reply, Wrapper
 from kace.models.base import Request as ModelRequest
 from kace.models.budget import Ledger
 from kace.models.provider import open_model
-from kace.serve.chat import JSON, ApiError, RequestLimits, SolveRequest, bad_request, denied, read_json, read_solve
+from kace.problem import Problem
+from kace.serve import chat
+from kace.serve.chat import ApiError, ChatBody, HttpReply, RequestLimits, SseWriter, denied
 from kace.serve.passthrough import PREFIX, ROLE, Forward, open_passthrough
 from kace.serve.solving import SolveService
-from kace.serve.stream import EVENTS, HttpReply, SolveProgress, SolveStep, SseWriter
 from kace.solver.session import open_session
 from kace.tree.tree import EpistemicTree
-from kace.web.guard import Denial, Guard, Hosts, Policy
+from kace.web.guard import Denial, Guard, Hosts
 from kace.web.server import Closing, Port, Ready, serve
 
 SOLVER = "kace"
 MAX_BODY, MAX_PASSTHROUGH_BODY = 2_000_000, 32_000_000  # a chat that is passed through may carry images
+_AS_JSON = {"content-type": chat.JSON}
 NO_BUFFER = (("x-accel-buffering", "no"),)  # asks proxies to pass events on as they come
 PAUSE = 5.0  # seconds until a model that refused is opened anew: the provider may be up by then, or the key paid for
 
@@ -61,17 +63,16 @@ async def run(options: ServerOptions, port: Port, *, ready: Ready, model: ChatMo
         if model is None:
             model = ReconnectingModel(partial(open_model, config))
             stack.push_async_callback(model.aclose)
-        Ledger(options.limits.caps(), config.price_table()).require_price(model.name)
+        Ledger(options.limits.caps(), config.prices).require_price(model.name)
         # The caps of the configuration are each request's own: the session as a whole has none.
         unlimited = config.model_copy(update={"max_calls": None, "max_usd": None})
         session = await stack.enter_async_context(open_session(unlimited, model=model, tree=options.tree))
-        service = SolveService(session, options.limits)
-        forward = None
+        service, forward = SolveService(session, options.limits), None
         if options.passthrough:
             passthrough = open_passthrough(config, session.role(ROLE), session.ledger)
             forward = await stack.enter_async_context(passthrough)
-        app = create_app(service, options, forward)
-        await serve(app, port, ready=ready, closing=replace(options.closing, expire=service.deadlines.expire))
+        closing = replace(options.closing, expire=service.expire)
+        await serve(create_app(service, options, forward), port, ready=ready, closing=closing)
 
 
 def create_app(service: SolveService, options: ServerOptions, forward: Forward | None) -> ASGIApp:
@@ -80,32 +81,31 @@ def create_app(service: SolveService, options: ServerOptions, forward: Forward |
     names = (SOLVER, served, served.partition("/")[2])
     listed = dict.fromkeys((*names, *([PREFIX + names[-1]] if forward else [])))
     models = {name: {"id": name, "object": "model", "created": 0, "owned_by": "kace"} for name in listed}
-    as_json = partial(Response, media_type=JSON)
 
     async def health(request: Request) -> Response:
-        closing = service.deadlines.closing
-        return as_json(json.dumps({"status": "stopping" if closing else "ok"}), 503 if closing else 200)
+        closing = service.closing
+        return Response(json.dumps({"status": "stopping" if closing else "ok"}), 503 if closing else 200, _AS_JSON)
 
     async def list_models(request: Request) -> Response:
         name = request.path_params.get("name")
         if name is not None and name not in models:
             raise HTTPException(404)
-        return as_json(json.dumps(models[name] if name else {"object": "list", "data": list(models.values())}))
+        found = models[name] if name else {"object": "list", "data": list(models.values())}
+        return Response(json.dumps(found), headers=_AS_JSON)
 
     async def metrics(request: Request) -> Response:
         return Response(service.metrics.text(), media_type=METRICS)
 
     routes = [
-        Route("/v1/chat/completions", ChatEndpoint(service, names, forward), methods=["POST"]),
+        Route("/v1/chat/completions", _ChatEndpoint(service, names, forward), methods=["POST"]),
         Route("/v1/models", list_models),
         Route("/v1/models/{name:path}", list_models),
         Route("/healthz", health),
         Route("/metrics", metrics),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _error, Exception: _error})
-    max_body = MAX_BODY if forward is None else MAX_PASSTHROUGH_BODY
-    policy = Policy(max_body=max_body, open_paths=frozenset({"/healthz"}), cookie=False, render=denied)
-    return Guard(app, hosts=options.hosts, token=options.key, policy=policy)
+    most, free = MAX_BODY if forward is None else MAX_PASSTHROUGH_BODY, {"/healthz"}
+    return Guard(app, options.hosts, options.key, max_body=most, open_paths=free, cookie=False, render=denied)
 
 
 def _error(request: Request, error: Exception) -> Response:
@@ -117,7 +117,7 @@ def _error(request: Request, error: Exception) -> Response:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatEndpoint:
+class _ChatEndpoint:
     """`POST /v1/chat/completions`."""
 
     service: SolveService
@@ -128,65 +128,62 @@ class ChatEndpoint:
         """Answer one request, for as long as its client is there."""
         reply, metrics = HttpReply(send), self.service.metrics
         kind, began = "invalid", time.monotonic()
-        metrics.in_flight.inc()
-        try:
-            request = Request(scope, receive)
-            raw = read_json(await request.body())
-            kind = "passthrough" if str(raw["model"]).startswith(PREFIX) else "solve"
-            if await while_connected(receive, self._answer(raw, request.headers, reply)):
-                metrics.seconds.observe(time.monotonic() - began)
-            else:
-                metrics.disconnects.inc()
-        except ApiError as error:
-            if not reply.status:
-                metrics.errors.labels(error.code).inc()
-                # Clients retry by status. Only a server too busy to begin wants that: all else was tried or paid.
-                retry = ("retry-after", "5") if error.status == 429 else ("x-should-retry", "false")
-                await reply.whole(error.status, error.body(), headers=(retry,))
-        finally:
-            metrics.in_flight.dec()
-            if reply.status:
-                metrics.requests.labels(kind, str(reply.status)).inc()
+        with metrics.in_flight.track_inprogress():
+            try:
+                request = Request(scope, receive)
+                raw = chat.read_json(await request.body())
+                kind = "passthrough" if str(raw["model"]).startswith(PREFIX) else "solve"
+                if await _while_connected(receive, self._answer(raw, request.headers, reply)):
+                    metrics.seconds.observe(time.monotonic() - began)
+                else:
+                    metrics.disconnects.inc()
+            except ApiError as error:
+                if not reply.status:  # else a reply that was passed through is cut off by the server's end
+                    metrics.errors.labels(error.code).inc()
+                    # Clients retry by status. Only a server too busy to begin wants that: all else was tried or paid.
+                    retry = ("retry-after", "5") if error.status == 429 else ("x-should-retry", "false")
+                    await reply.whole(error.status, error.body(), headers=(retry,))
+            finally:
+                if reply.status:
+                    metrics.requests.labels(kind, str(reply.status)).inc()
 
     async def _answer(self, raw: Mapping[str, object], headers: Mapping[str, str], reply: HttpReply) -> None:
-        model = str(raw["model"])
+        model, missing = str(raw["model"]), partial(ApiError, param="model", status=404, code="model_not_found")
         if model.startswith(PREFIX):
             if self.forward is None:
-                message = "this server passes nothing through: it was started without --passthrough"
-                raise ApiError(404, message, code="model_not_found", param="model")
+                raise missing("this server passes nothing through: it was started without --passthrough")
             if raw.get("kace") is not None:
-                raise bad_request("'kace' caps a solve, not a chat that is passed through", param="kace")
-            async with self.service.deadlines.within(None):
+                raise ApiError("'kace' caps a solve, not a chat that is passed through", "kace")
+            async with self.service.within(None):
                 return await self.forward(raw, model.removeprefix(PREFIX), reply)
         if model not in self.names:
-            raise ApiError(404, f"there is no model '{model[:80]}' here: ask for 'kace'", code="model_not_found")
-        request = read_solve(raw, headers)
-        self.service.check(request)
-        if request.body.stream:
-            return await self._stream(request, reply)
-        completion = await self.service.solve(request, SolveProgress())
-        await reply.whole(200, SseWriter(model).whole(completion))
+            raise missing(f"there is no model '{model[:80]}' here: ask for 'kace'")
+        problem, body = chat.read_solve(raw, headers)
+        self.service.check(body)
+        if body.stream:
+            return await self._stream(problem, body, reply)
+        await reply.whole(200, SseWriter(body).whole(await self.service.solve(problem, body)))
 
-    async def _stream(self, request: SolveRequest, reply: HttpReply) -> None:
-        steps: asyncio.Queue[SolveStep | None] = asyncio.Queue()
-        writer = SseWriter(request.body.model, request.body.stream_options.include_usage)
-        solving = asyncio.create_task(self.service.solve(request, SolveProgress(steps.put_nowait)))
+    async def _stream(self, problem: Problem, body: ChatBody, reply: HttpReply) -> None:
+        steps: asyncio.Queue[Mapping[str, object] | None] = asyncio.Queue()
+        solving = asyncio.create_task(self.service.solve(problem, body, steps.put_nowait))
         solving.add_done_callback(lambda _: steps.put_nowait(None))
+        writer = SseWriter(body)
         try:
-            await reply.start(200, EVENTS, NO_BUFFER)
+            await reply.start(200, chat.EVENTS, NO_BUFFER)
             await reply.send(writer.opening())
             async for chunk in writer.steps(steps):
                 await reply.send(chunk)
             last = writer.closing(await solving)
         except ApiError as error:
             self.service.metrics.errors.labels(error.code).inc()
-            last = b"data: " + error.body() + b"\n\n"
+            last = chat.event(error.body())
         finally:
-            await ended(solving)
+            await _ended(solving)
         await reply.send(last, more=False)
 
 
-async def while_connected(receive: Receive, work: Coroutine[None, None, None]) -> bool:
+async def _while_connected(receive: Receive, work: Coroutine[None, None, None]) -> bool:
     """Do the work, or give it up when the client goes away. Whether it was done."""
 
     async def gone() -> None:
@@ -200,10 +197,10 @@ async def while_connected(receive: Receive, work: Coroutine[None, None, None]) -
             await working
         return working.done()
     finally:
-        await ended(working, leaving)
+        await _ended(working, leaving)
 
 
-async def ended(*tasks: asyncio.Task[object]) -> None:
+async def _ended(*tasks: asyncio.Task[object]) -> None:
     """Cancel tasks and wait until they are gone, whatever they end with."""
     for task in tasks:
         task.cancel()

@@ -1,26 +1,31 @@
-"""What a client asks, read at the border: strict where it matters, and refused in the shape OpenAI's clients read."""
+"""OpenAI's chat completions: what a client asks, read strictly at the border, and replies, whole or as events."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 from starlette.responses import Response
+from starlette.types import Send
 
 from kace.errors import DataError
-from kace.models.base import Message, Role
+from kace.models.base import Message, Role, Usage
 from kace.models.budget import Caps
 from kace.problem import Problem, check_problem_text
 from kace.redact import one_line
 from kace.web.guard import Denial
 
-JSON = "application/json"
+JSON, EVENTS = "application/json", "text/event-stream"
+HEARTBEAT = b": still climbing\n\n"  # a comment that clients skip and that keeps connections open
+HEARTBEAT_SECONDS = 15.0
 _CODES = {401: "invalid_api_key", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
-MAX_MESSAGE, MAX_MESSAGES, MAX_STOPS = 1_000, 1_000, 16
-LIMIT_HEADERS = {"x-kace-max-calls": "max_calls", "x-kace-max-usd": "max_usd", "x-kace-max-seconds": "max_seconds"}
+MAX_MESSAGE, MAX_MESSAGES = 1_000, 1_000
 READ = {"model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "seed"}
 ABOUT_CLIENT = {"user", "safety_identifier", "metadata", "store", "service_tier", "prompt_cache_key"}
 SOLVE_IGNORES = {
@@ -43,7 +48,9 @@ ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "as
 class ApiError(Exception):
     """An error that a client is told. `paid` says what the request has used up all the same."""
 
-    def __init__(self, status: int, message: str, *, code: str, param: str | None = None) -> None:
+    def __init__(
+        self, message: str, param: str | None = None, *, status: int = 400, code: str = "invalid_value"
+    ) -> None:
         super().__init__(message)
         self.status, self.code, self.param = status, code, param
         self.message = one_line(message, MAX_MESSAGE)
@@ -57,14 +64,9 @@ class ApiError(Exception):
         return json.dumps({"error": error}, ensure_ascii=False).encode()
 
 
-def bad_request(message: str, param: str | None = None, code: str = "invalid_value") -> ApiError:
-    """A request that cannot be answered as it is."""
-    return ApiError(400, message, code=code, param=param)
-
-
 def denied(denial: Denial) -> Response:
     """What the guard denies, in the same shape."""
-    error = ApiError(denial.status, denial.message, code=_CODES.get(denial.status, "bad_request"))
+    error = ApiError(denial.message, status=denial.status, code=_CODES.get(denial.status, "bad_request"))
     return Response(error.body(), denial.status, media_type=JSON)
 
 
@@ -92,22 +94,18 @@ class _ContentPart(BaseModel):
     text: str = ""
 
 
-class ChatMessage(BaseModel):
-    """One turn."""
-
+class _ChatMessage(BaseModel):
     role: str
     content: str | list[_ContentPart] | None = None
 
     def text(self) -> str:
         """What it says; `ApiError` for what is not text."""
         if self.role not in ROLES:
-            raise bad_request(f"messages of role '{self.role[:40]}' cannot be solved", param="messages")
+            raise ApiError(f"messages of role '{self.role[:40]}' cannot be solved", "messages")
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
-        for part in self.content:
-            if part.type != "text":
-                message = f"only text can be solved, not '{part.type[:40]}'"
-                raise bad_request(message, param="messages", code="unsupported_content")
+        if other := next((part.type for part in self.content if part.type != "text"), None):
+            raise ApiError(f"only text can be solved, not '{other[:40]}'", "messages", code="unsupported_content")
         return "\n".join(part.text for part in self.content)
 
 
@@ -116,18 +114,20 @@ class _StreamOptions(BaseModel):
 
 
 class ChatBody(BaseModel):
-    """What is read of a request's body."""
+    """What is read of a request's body; `extra` parameters are known, and change nothing."""
+
+    model_config = ConfigDict(extra="allow")
 
     model: str
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: list[_ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     stream: bool | None = Field(default=None, strict=True)
     stream_options: _StreamOptions = _StreamOptions()
     max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
-    stop: str | list[str] | None = None
+    stop: str | list[str] = ""
     temperature: float | None = Field(default=None, ge=0, le=2)
-    kace: RequestLimits | None = None
+    kace: RequestLimits = RequestLimits()
 
     @property
     def token_cap(self) -> int | None:
@@ -135,38 +135,28 @@ class ChatBody(BaseModel):
         return self.max_completion_tokens or self.max_tokens
 
 
-class SolveRequest(NamedTuple):
-    """One request to solve."""
-
-    problem: Problem
-    body: ChatBody
-    limits: RequestLimits
-    ignored: tuple[str, ...] = ()  # parameters that were given and changed nothing
-
-
 def read_json(body: bytes) -> Mapping[str, object]:
     """The object a body holds, which names a model."""
     try:
         raw = from_json(body, allow_inf_nan=False)
     except ValueError as error:
-        raise bad_request(f"the body is not JSON: {error}") from None
+        raise ApiError(f"the body is not JSON: {error}") from None
     if not isinstance(raw, dict):
-        raise bad_request(f"the body is a {type(raw).__name__}, not an object")
+        raise ApiError(f"the body is a {type(raw).__name__}, not an object")
     if not isinstance(raw.get("model"), str) or not raw["model"]:
-        raise bad_request("'model' must name a model: kace", param="model")
+        raise ApiError("'model' must name a model: kace", "model")
     return raw
 
 
-def read_solve(raw: Mapping[str, object], headers: Mapping[str, str]) -> SolveRequest:
-    """A request to solve. Raises `ApiError` for what no ladder can do, by name."""
+def read_solve(raw: Mapping[str, object], headers: Mapping[str, str]) -> tuple[Problem, ChatBody]:
+    """A request to solve, with the caps of its headers, too. Raises `ApiError` for what no ladder can do, by name."""
     body = _read_body(raw, READ | {"stop", "kace"} | SOLVE_IGNORES, SOLVE_NEUTRAL)
+    caps = {name: f"x-kace-{name.replace('_', '-')}" for name in RequestLimits.model_fields}
     try:
-        in_headers = {name: headers[header] for header, name in LIMIT_HEADERS.items() if header in headers}
-        limits = RequestLimits.model_validate(in_headers).least(body.kace or RequestLimits())
+        limits = RequestLimits.model_validate({name: headers[at] for name, at in caps.items() if at in headers})
     except ValidationError as error:
-        raise _refused(error, in_header=True) from None
-    ignored = sorted(name for name in SOLVE_IGNORES if raw.get(name) is not None)
-    return SolveRequest(_problem(body), body, limits, tuple(ignored))
+        raise _refused(error, "a header X-Kace-Max-...") from None
+    return _problem(body), body.model_copy(update={"kace": body.kace.least(limits)})
 
 
 def read_chat(raw: Mapping[str, object]) -> tuple[ChatBody, tuple[Message, ...]]:
@@ -182,9 +172,9 @@ def _read_body(raw: Mapping[str, object], known: set[str], neutral: Mapping[str,
         if name in neutral and value not in neutral[name]:
             one_vote = "'n' cannot be more than 1: the answer is one vote over many attempts"
             cannot = one_vote if name == "n" else f"'{name}' cannot be honoured: a solve gives one answer in text"
-            raise bad_request(cannot, param=name, code="unsupported_parameter")
+            raise ApiError(cannot, name, code="unsupported_parameter")
         if name not in neutral and name not in known:
-            raise bad_request(f"unknown parameter '{name[:60]}'", param=name[:60], code="unknown_parameter")
+            raise ApiError(f"unknown parameter '{name[:60]}'", name[:60], code="unknown_parameter")
     try:
         return ChatBody.model_validate(given)
     except ValidationError as error:
@@ -196,9 +186,9 @@ def _problem(body: ChatBody) -> Problem:
     turns = [(message.role, message.text()) for message in body.messages]
     last = max((position for position, (role, _) in enumerate(turns) if role == "user"), default=None)
     if last is None or not turns[last][1].strip():
-        raise bad_request("there is no problem: the last user message is it, and it must have text", param="messages")
+        raise ApiError("there is no problem: the last user message is it, and it must have text", "messages")
     if any(role == "assistant" for role, _ in turns[last + 1 :]):
-        raise bad_request("a reply cannot be begun for the solver: end with a user message", param="messages")
+        raise ApiError("a reply cannot be begun for the solver: end with a user message", "messages")
     parts = [text for role, text in turns if role in ("system", "developer")]
     if earlier := [f"{role.capitalize()}: {text}" for role, text in turns[:last] if role in ("user", "assistant")]:
         parts += ["Earlier in this conversation:", *earlier]
@@ -206,16 +196,106 @@ def _problem(body: ChatBody) -> Problem:
     try:
         check_problem_text(text, "messages")
     except DataError as error:
-        raise bad_request(error.message, param="messages") from None
+        raise ApiError(error.message, "messages") from None
     return Problem(text)
 
 
-def _refused(error: ValidationError, *, in_header: bool = False) -> ApiError:
+def _refused(error: ValidationError, header: str = "") -> ApiError:
     """What is wrong first; where it is in the body, `param` says where."""
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     in_kace = first["loc"][:1] == ("kace",)
-    place = "a header X-Kace-Max-..." if in_header else "the field 'kace'"
-    takes = f"{place} takes {', '.join(LIMIT_HEADERS.values())}: " if in_header or in_kace else ""
+    place = header or ("the field 'kace'" if in_kace else "")
+    takes = f"{place} takes {', '.join(RequestLimits.model_fields)}: " if place else ""
     param = where if in_kace else where.partition(".")[0]
-    return bad_request(f"{takes}'{where}': {first['msg'].lower()}", param=None if in_header else param or None)
+    return ApiError(f"{takes}'{where}': {first['msg'].lower()}", None if header else param or None)
+
+
+class HttpReply:
+    """Sends one HTTP response; remembers its status, which is 0 while nothing has been sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.status = send, 0
+
+    async def start(self, status: int, kind: str, headers: Sequence[tuple[str, str]] = ()) -> None:
+        """Send the head."""
+        self.status = status
+        raw = [(name.encode(), value.encode("latin-1")) for name, value in (*headers, ("content-type", kind))]
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def send(self, chunk: bytes, *, more: bool = True) -> None:
+        """Send a piece of the body: the last one where there is no `more`."""
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+
+    async def whole(self, status: int, body: bytes, kind: str = JSON, headers: Sequence[tuple[str, str]] = ()) -> None:
+        """Send everything at once."""
+        await self.start(status, kind, (*headers, ("content-length", str(len(body)))))
+        await self.send(body, more=False)
+
+
+class Completion(NamedTuple):
+    """What a client gets."""
+
+    content: str
+    usage: Usage
+    finish: str = "stop"
+    kace: Mapping[str, object] | None = None  # what the ladder says besides; OpenAI's clients leave it alone
+
+
+class SseWriter:
+    """Writes one completion as OpenAI's clients read it, in events or in one piece."""
+
+    def __init__(self, body: ChatBody) -> None:
+        """The model is called as the client named it; usage ends a stream where the client wants it."""
+        self._usage = {"usage": None} if body.stream_options.include_usage else {}
+        self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": body.model}
+
+    def whole(self, completion: Completion) -> bytes:
+        """The completion in one piece."""
+        message = {"role": "assistant", "content": completion.content, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": completion.finish}
+        return self._json("chat.completion", [choice], completion.kace, usage=usage_json(completion.usage))
+
+    def opening(self) -> bytes:
+        """The first chunk: who speaks."""
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def closing(self, completion: Completion) -> bytes:
+        """The last chunks: the content, why it ends, and what it cost."""
+        last = self._chunk({"content": completion.content}) + self._chunk({}, completion.finish, completion.kace)
+        if self._usage:
+            last += event(self._json("chat.completion.chunk", [], usage=usage_json(completion.usage)))
+        return last + event(b"[DONE]")
+
+    async def steps(self, queue: asyncio.Queue[Mapping[str, object] | None]) -> AsyncIterator[bytes]:
+        """Steps up to `None` as they come, told as reasoning, those of one moment together; else a heartbeat."""
+        ready: list[Mapping[str, object] | None] = []
+        while None not in ready:
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    ready = [await queue.get()]
+            except TimeoutError:
+                yield HEARTBEAT
+                continue
+            ready += [queue.get_nowait() for _ in range(queue.qsize())]
+            yield b"".join(self._chunk({"reasoning_content": f"{step['text']}\n"}, kace=step) for step in ready if step)
+
+    def _chunk(self, delta: Mapping[str, object], finish: str | None = None, kace: object = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return event(self._json("chat.completion.chunk", [choice], kace, **self._usage))
+
+    def _json(self, kind: str, choices: Sequence[object], kace: object = None, **usage: object) -> bytes:
+        told = {} if kace is None else {"kace": kace}
+        body = {**self._head, "object": kind, "choices": choices, **usage, **told}
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def event(data: bytes) -> bytes:
+    """One event of a stream."""
+    return b"data: " + data + b"\n\n"
+
+
+def usage_json(usage: Usage) -> dict[str, object]:
+    """Tokens as a completion counts them."""
+    split = {"prompt_tokens": usage.input, "completion_tokens": usage.output}
+    return {**split, "total_tokens": sum(split.values()), "prompt_tokens_details": {"cached_tokens": usage.cached}}

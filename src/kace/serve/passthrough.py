@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 from kace.config import Config
 from kace.errors import KaceError
+from kace.models.apis import OpenAIModel, read_completion
 from kace.models.base import AttemptKey, ChatModel, Finish, ModelError, Request, Sampling
 from kace.models.budget import Ledger, Spent
-from kace.models.openai import DEFAULT_URL, KEY, read_completion
 from kace.models.remote import address, usable_key
 from kace.redact import one_line, redact
-from kace.serve.chat import JSON, ApiError, read_chat
-from kace.serve.stream import EVENTS, Completion, HttpReply, SseWriter
+from kace.serve.chat import EVENTS, JSON, ApiError, Completion, HttpReply, SseWriter, read_chat
 
 if TYPE_CHECKING:
     import httpx2
@@ -46,8 +45,8 @@ async def open_passthrough(config: Config, model: ChatModel, ledger: Ledger) -> 
         return
     import httpx2
 
-    url, auth = address(config.base_url or DEFAULT_URL)
-    key = usable_key(config.api_key.get_secret_value() if config.api_key else None, variable=KEY)
+    url, auth = address(config.base_url or OpenAIModel.URL)
+    key = usable_key(config.api_key.get_secret_value() if config.api_key else None, variable=OpenAIModel.KEY)
     # Credentials in the URL take the place of the key, as they do for every other call.
     headers = {**({} if auth else {"authorization": f"Bearer {key}"}), "content-type": JSON}
     limits, timeout = httpx2.Limits(max_keepalive_connections=64), httpx2.Timeout(None, connect=10.0)
@@ -74,7 +73,7 @@ async def _relay(
         log.warning("%s", one_line(f"lost {client.base_url}chat/completions: {why}"))
         # A reply that has begun is not ended: its client's connection is cut off as ours was.
         if not reply.status:
-            raise ApiError(502, f"lost the provider: {why}", code="upstream_failed") from None
+            raise ApiError(f"lost the provider: {why}", status=502, code="upstream_failed") from None
 
 
 async def _pass_reply(response: httpx2.Response, reply: HttpReply, spent: Spent) -> None:
@@ -94,7 +93,7 @@ async def _pass_reply(response: httpx2.Response, reply: HttpReply, spent: Spent)
 
 async def _pass_error(response: httpx2.Response, reply: HttpReply, spent: Spent) -> None:
     if response.status_code in (401, 403):  # our key, not the client's
-        raise ApiError(502, "the provider refused the key this server has for it", code="upstream_refused")
+        raise ApiError("the provider refused the key this server has for it", status=502, code="upstream_refused")
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
@@ -110,7 +109,7 @@ async def _ask(served: str, model: ChatModel, raw: Mapping[str, object], name: s
     """Have the served model itself, which need not speak HTTP, reply to the messages: text in, text out."""
     own = served.partition("/")[2]
     if name not in (own, served):
-        raise ApiError(404, f"only '{PREFIX}{own}' is served here", code="model_not_found", param="model")
+        raise ApiError(f"only '{PREFIX}{own}' is served here", "model", status=404, code="model_not_found")
     body, messages = read_chat(raw)
     text = "\x1f".join(message.content for message in messages)
     key = AttemptKey(hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16], body.seed or 0, "CHAT", 0)
@@ -120,9 +119,8 @@ async def _ask(served: str, model: ChatModel, raw: Mapping[str, object], name: s
         answer = await model.complete(Request(messages, sampling, key))
     except (ModelError, KaceError) as error:
         code = "upstream_failed" if isinstance(error, ModelError) else "upstream_refused"
-        raise ApiError(502, error.message, code=code) from None
-    completion = Completion(answer.text, answer.usage, _FINISH[answer.finish])
-    writer = SseWriter(f"{PREFIX}{name}", body.stream_options.include_usage)
+        raise ApiError(error.message, status=502, code=code) from None
+    completion, writer = Completion(answer.text, answer.usage, _FINISH[answer.finish]), SseWriter(body)
     if body.stream:
         await reply.start(200, EVENTS)
         await reply.send(writer.opening() + writer.closing(completion), more=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,20 +17,24 @@ from prometheus_client.registry import Collector
 from kace.answers.extract import Answer
 from kace.errors import BudgetExceeded, KaceError
 from kace.models.budget import Ledger, Metered
-from kace.redact import redact
-from kace.retrieval.retriever import EsPolicy, Retriever
-from kace.serve.chat import MAX_STOPS, ApiError, RequestLimits, SolveRequest, bad_request
-from kace.serve.stream import Completion, SolveProgress, usage_json
+from kace.problem import Problem
+from kace.redact import one_line, redact
+from kace.retrieval.retriever import EsPolicy, Retrieval, Retriever
+from kace.serve.chat import SOLVE_IGNORES, ApiError, ChatBody, Completion, RequestLimits, usage_json
 from kace.solver.ladder import Kit, climb
-from kace.solver.records import Outcome, RetrievedContext, Solution
+from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
 from kace.solver.session import Session
-from kace.solver.tiers import ExitPath
+from kace.solver.tiers import LOCKED, ExitPath, TierName
 
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 1_000  # more would only wait longer than any client does
+MAX_ANSWER, MAX_STOPS = 60, 16
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _BROKEN = (Outcome.PROVIDER_ERROR, Outcome.TIMEOUT)
+_ATTEMPTS = {tier.name: tier.attempts for tier in LOCKED}
+
+Tell = Callable[[Mapping[str, object]], None]  # hears a step: its `event`, a `text` for people, and what else there is
 
 
 class ServerMetrics(Collector):
@@ -40,8 +43,7 @@ class ServerMetrics(Collector):
     def __init__(self, ledger: Ledger) -> None:
         # The time each counter was made says nothing that the start of the process does not.
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._ledger = ledger
-        self._registry = prometheus.CollectorRegistry()
+        self._ledger, self._registry = ledger, prometheus.CollectorRegistry()
         counter = partial(prometheus.Counter, registry=self._registry)
         gauge = partial(prometheus.Gauge, registry=self._registry)
         self.requests = counter("kace_requests_total", "Requests answered, by kind and status.", ["kind", "status"])
@@ -75,12 +77,47 @@ class ServerMetrics(Collector):
         yield CounterMetricFamily("kace_usd", "Money spent, where prices are known.", value=self._ledger.usd)
 
 
-class Deadlines:
-    """The clocks of all requests under way. `expire` winds them to their end."""
+class SolveService:
+    """Solves requests, each within its limits, until it expires."""
 
-    def __init__(self) -> None:
-        self.closing = False
+    def __init__(self, session: Session, limits: RequestLimits) -> None:
+        self.metrics, self.closing = ServerMetrics(session.ledger), False
+        self._session, self._limits = session, limits
         self._clocks: set[asyncio.Timeout] = set()
+        self._waiting, self._places = 0, asyncio.Semaphore(session.window)
+        self.metrics.waiting.set_function(lambda: self._waiting)
+
+    def check(self, body: ChatBody) -> None:
+        """Refuse what cannot even begin. Raises `ApiError`."""
+        price = self._session.ledger.price(self._session.kit.model.name)
+        if body.kace.max_usd is not None and price is None:
+            raise ApiError("max_usd needs a price for the model, and this server has none", "kace.max_usd")
+        if self._waiting >= MAX_WAITING:
+            raise ApiError(f"{MAX_WAITING:,} requests are waiting already", status=429, code="busy")
+
+    async def solve(self, problem: Problem, body: ChatBody, tell: Tell = lambda step: None) -> Completion:
+        """Climb the ladder for one request. Raises `ApiError`, with what was paid for."""
+        limits = self._limits.least(body.kace)
+        bill, climbing = Ledger(limits.caps(), self._session.ledger.prices), _Climb(tell)
+        try:
+            async with self.within(limits.max_seconds), self._place(climbing):
+                solution = await climb(problem, self._kit(body, climbing, bill))
+            if solution.answer is None and all(attempt.outcome in _BROKEN for attempt in solution.made):
+                message = f"the model failed every attempt ({solution.made[-1].detail or 'no reply'})"
+                raise ApiError(message, status=502, code="upstream_failed")
+        except (ApiError, KaceError) as error:
+            if isinstance(error, BudgetExceeded):
+                error = ApiError(error.message, status=402, code="budget_exceeded")
+            elif isinstance(error, KaceError):
+                log.warning("%s", redact(str(error)))
+                error = ApiError(error.message, status=502, code="upstream_refused")
+            error.paid = {"kace": {**climbing.details(), **_cost(bill)}, "usage": usage_json(bill.usage)}
+            raise error from None
+        if solution.exit:
+            self.metrics.exits.labels(solution.exit.value).inc()
+        ignored = sorted(SOLVE_IGNORES & body.model_fields_set)
+        kace = {**climbing.details(solution), **_cost(bill), "ignored": ignored}
+        return Completion(_content(body, solution), bill.usage, kace=kace)
 
     def expire(self) -> None:
         """End every request under way; each says so to its client."""
@@ -100,53 +137,14 @@ class Deadlines:
                     self._clocks.discard(clock)
         except TimeoutError:
             if self.closing or seconds is None:
-                raise ApiError(503, "the server is stopping", code="stopping") from None
-            raise ApiError(504, f"not solved within {seconds:g} s", code="budget_exceeded") from None
-
-
-class SolveService:
-    """Solves requests, each within its limits, until it is closed."""
-
-    def __init__(self, session: Session, limits: RequestLimits) -> None:
-        self.metrics = ServerMetrics(session.ledger)
-        self.deadlines = Deadlines()
-        self._session, self._limits = session, limits
-        self._retriever = cast("Retriever | None", session.kit.source)  # all requests share what it has indexed
-        self._waiting = 0
-        self.metrics.waiting.set_function(lambda: self._waiting)
-        self._places = asyncio.Semaphore(session.window)
-
-    def check(self, request: SolveRequest) -> None:
-        """Refuse what cannot even begin. Raises `ApiError`."""
-        price = self._session.ledger.price(self._session.kit.model.name)
-        if request.limits.max_usd is not None and price is None:
-            raise bad_request("max_usd needs a price for the model, and this server has none", param="kace.max_usd")
-        if self._waiting >= MAX_WAITING:
-            raise ApiError(429, f"{MAX_WAITING:,} requests are waiting already", code="busy")
-
-    async def solve(self, request: SolveRequest, progress: SolveProgress) -> Completion:
-        """Climb the ladder for one request. Raises `ApiError`, with what was paid for."""
-        limits = self._limits.least(request.limits)
-        bill = Ledger(limits.caps(), self._session.ledger.prices)
-        try:
-            async with self.deadlines.within(limits.max_seconds), self._place(progress):
-                solution = await climb(request.problem, self._kit(request, progress, bill))
-            if solution.answer is None and all(attempt.outcome in _BROKEN for attempt in solution.made):
-                message = f"the model failed every attempt ({solution.made[-1].detail or 'no reply'})"
-                raise ApiError(502, message, code="upstream_failed")
-        except (ApiError, KaceError) as error:
-            failure = error if isinstance(error, ApiError) else _api_error(error)
-            failure.paid = {"kace": _unfinished(progress, bill), "usage": usage_json(bill.usage)}
-            raise failure from None
-        if solution.exit:
-            self.metrics.exits.labels(solution.exit.value).inc()
-        return Completion(_content(request, solution), bill.usage, kace=_details(request, solution, bill))
+                raise ApiError("the server is stopping", status=503, code="stopping") from None
+            raise ApiError(f"not solved within {seconds:g} s", status=504, code="budget_exceeded") from None
 
     @asynccontextmanager
-    async def _place(self, progress: SolveProgress) -> AsyncIterator[None]:
+    async def _place(self, climbing: _Climb) -> AsyncIterator[None]:
         """Hold a place on the ladder: no more problems climb at once than keep the model busy."""
         if self._places.locked():
-            progress.step("waiting", f"Waiting: {self._waiting} ahead.")
+            climbing.step("waiting", f"Waiting: {self._waiting} ahead.")
         self._waiting += 1
         try:
             await self._places.acquire()
@@ -157,75 +155,98 @@ class SolveService:
         finally:
             self._places.release()
 
-    def _kit(self, request: SolveRequest, progress: SolveProgress, bill: Ledger) -> Kit:
+    def _kit(self, body: ChatBody, climbing: _Climb, bill: Ledger) -> Kit:
         """The session's kit as one request uses it: every call is on its own bill, too."""
-        kit, cap = self._session.kit, request.body.token_cap
-        seed = kit.seed if request.body.seed is None else request.body.seed
-        retriever, synthesis, sampling = self._retriever, kit.synthesis, kit.sampling
-        if retriever is not None:
-            retriever = retriever.asking(Metered(self._session.classifier, bill, "classifier"), seed)
+        kit, cap = self._session.kit, body.token_cap
+        seed = kit.seed if body.seed is None else body.seed
+        synthesis, sampling, tiers = kit.synthesis, kit.sampling, kit.tiers
+        if kit.source is not None:  # all requests share what it has indexed
+            asked = Metered(self._session.classifier, bill, "classifier")
+            climbing.source = cast("Retriever", kit.source).asking(asked, seed)
+            tiers = EsPolicy(climbing.source)
         if synthesis is not None:
             synthesis = replace(synthesis, teacher=Metered(synthesis.teacher, bill, "synthesis"))
         if cap is not None:
             sampling = {tier: replace(draw, max_tokens=min(draw.max_tokens, cap)) for tier, draw in sampling.items()}
-        progress.source = retriever
-        model, tiers = Metered(kit.model, bill, "solver"), EsPolicy(retriever) if retriever else kit.tiers
-        kit = replace(kit, model=model, source=progress, tiers=tiers, synthesis=synthesis)
-        return replace(kit, observer=progress, seed=seed, sampling=sampling)
+        kit = replace(kit, model=Metered(kit.model, bill, "solver"), source=climbing, observer=climbing)
+        return replace(kit, tiers=tiers, synthesis=synthesis, seed=seed, sampling=sampling)
 
 
-def _api_error(error: KaceError) -> ApiError:
-    if isinstance(error, BudgetExceeded):
-        return ApiError(402, error.message, code="budget_exceeded")
-    log.warning("%s", redact(str(error)))
-    return ApiError(502, error.message, code="upstream_refused")
+class _Climb:
+    """Observes one solve and what it reads, tells its steps, and keeps what was paid for if it ends early."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self.source: Retriever | None = None
+        self._attempts: list[Attempt] = []
+        self._recalls: list[RetrievedContext] = []
+
+    def step(self, event: str, text: str, **details: object) -> None:
+        self._tell({"event": event, "text": text, **{name: value for name, value in details.items() if value}})
+
+    def started(self, problem: Problem) -> None: ...
+
+    def solved(self, solution: Solution) -> None: ...
+
+    def attempted(self, problem: Problem, attempt: Attempt) -> None:
+        self._attempts.append(attempt)
+        tier, of, outcome = attempt.tier.value, _ATTEMPTS[attempt.tier], attempt.outcome.value
+        answer = one_line(attempt.answer, MAX_ANSWER) if attempt.answer else None
+        result = answer or f"no answer ({outcome.replace('_', ' ')})"
+        if attempt.index >= of:
+            return self.step("finishing", f"From common facts: {result}.", tier=tier, answer=answer)
+        done = sum(each.tier is attempt.tier for each in self._attempts)
+        text = f"{tier} {done}/{of}: {result}."
+        self.step("attempt", text, tier=tier, done=done, of=of, answer=answer, outcome=outcome)
+
+    async def retrieve(
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
+    ) -> Retrieval | None:
+        """What the source gives a tier, which comes to read when the ladder is climbed; nothing where there is none."""
+        if before:
+            self.step("climbing", f"Climbing to {tier.value}.", tier=tier.value)
+        found = await self.source.retrieve(problem, tier, before, earlier) if self.source else None
+        if found is not None:
+            self._recalls.append(found.record)
+            cards, domains, reader = found.record.cards, found.record.domains, found.record.tier.value
+            count = f"{len(cards)} card{'' if len(cards) == 1 else 's'}" if cards else "no card"
+            where = f" of {' and '.join(domains)}" if domains and cards else ""
+            self.step("reading", f"{reader} reads {count}{where}.", tier=reader, cards=cards)
+        return found
+
+    def details(self, solution: Solution | None = None) -> dict[str, object]:
+        """How the answer came about; without a solution, what was found until the solve ended."""
+        if solution is None:
+            parsed = [each.parsed for each in self._attempts]
+            keys = dict.fromkeys(each.key for each in parsed if each)
+            groups = ([at for at, each in enumerate(parsed) if each and each.key == key] for key in keys)
+            classes = [(tuple(at), self._attempts[at[0]].answer or "") for at in groups]
+        else:
+            classes = [(each.positions, each.answer) for each in solution.classes]
+        won = Answer.of(solution.answer).key if solution and solution.answer is not None else None
+        ranked = sorted((-len(at), Answer.of(text).key != won, at, text) for at, text in classes)
+        agreed = ranked[0][3] if ranked and len(ranked[0][2]) > 1 else None
+        found: dict[str, object] = {
+            "exit_path": solution.exit.value if solution and solution.exit else None,
+            "answer": solution.answer if solution else agreed,
+            "votes": [{"answer": text, "votes": len(at)} for _, _, at, text in ranked],
+            "cards": list(dict.fromkeys(card for recall in self._recalls for card in recall.cards)),
+            "attempts": len(solution.made if solution else self._attempts),
+        }
+        if solution is not None:
+            found["domains"] = list(self._recalls[-1].domains) if self._recalls else []
+            found |= {"seconds": round(solution.seconds, 3), "seed": solution.seed}
+        return found
 
 
-def _content(request: SolveRequest, solution: Solution) -> str:
+def _content(body: ChatBody, solution: Solution) -> str:
     """The answer in a sentence, cut where the client wants it to stop."""
     found = rf"The answer is $\boxed{{{solution.answer}}}$."
     text = f"No answer was found in {len(solution.made)} attempts." if solution.answer is None else found
-    stops = [request.body.stop] if isinstance(request.body.stop, str) else request.body.stop or []
+    stops = [body.stop] if isinstance(body.stop, str) else body.stop
     for stop in filter(None, stops[:MAX_STOPS]):
         text = text.split(stop, 1)[0]
     return text
-
-
-def _details(request: SolveRequest, solution: Solution, bill: Ledger) -> dict[str, object]:
-    """How the answer came about."""
-    won = Answer.of(solution.answer).key if solution.answer is not None else None
-    ranked = ((-len(c.positions), Answer.of(c.answer).key != won, c.positions, c.answer) for c in solution.classes)
-    return {
-        "exit_path": solution.exit.value if solution.exit else None,
-        "answer": solution.answer,
-        "votes": [{"answer": answer, "votes": len(positions)} for _, _, positions, answer in sorted(ranked)],
-        "cards": _cards(solution.recalls),
-        "domains": list(solution.recalls[-1].domains) if solution.recalls else [],
-        "attempts": len(solution.made),
-        **_cost(bill),
-        "seconds": round(solution.seconds, 3),
-        "seed": solution.seed,
-        "ignored": list(request.ignored),
-    }
-
-
-def _unfinished(progress: SolveProgress, bill: Ledger) -> dict[str, object]:
-    """What a solve that ended early has used up, and what it found for it."""
-    answers = [attempt.parsed for attempt in progress.attempts if attempt.parsed]
-    first = {answer.key: answer.text for answer in reversed(answers)}
-    votes = Counter(answer.key for answer in answers).most_common()
-    return {
-        "exit_path": None,
-        "answer": first[votes[0][0]] if votes and votes[0][1] > 1 else None,
-        "votes": [{"answer": first[key], "votes": count} for key, count in votes],
-        "cards": _cards(progress.recalls),
-        "attempts": len(progress.attempts),
-        **_cost(bill),
-    }
-
-
-def _cards(recalls: Sequence[RetrievedContext]) -> list[str]:
-    return list(dict.fromkeys(card for recall in recalls for card in recall.cards))
 
 
 def _cost(bill: Ledger) -> dict[str, object]:

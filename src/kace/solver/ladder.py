@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,19 +15,16 @@ from kace.errors import KaceError
 from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
 from kace.problem import Problem
 from kace.retrieval.prompt import NOTHING, Prompt, PromptContext, solver_prompt
-from kace.solver.preset import TierSampling
 from kace.solver.records import Attempt, ClassRecord, Outcome, Solution
-from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, decided
+from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, TierSampling, decided
 from kace.solver.vote import AnswerClass, Standing, count, group
 
 if TYPE_CHECKING:
     from kace.retrieval.retriever import ContextSource, Retrieval
-    from kace.solver.dropout import Dropout
     from kace.solver.synthesis import Synthesis
 
 
-Tiers = Callable[[Problem], Awaitable[Sequence[Tier]]]
-"""The tiers that a problem climbs."""
+Tiers = Callable[[Problem], Awaitable[Sequence[Tier]]]  # the tiers that a problem climbs
 
 
 async def locked(problem: Problem) -> Sequence[Tier]:
@@ -48,6 +46,25 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Dropout:
+    """Hides each card from each attempt at random: a pure function of the two, so that a rerun hides the same.
+
+    Draws are independent, so that attempts with a card less those without it estimate its worth without bias.
+    """
+
+    rate: float = 0.5
+    seed: int = 0
+
+    def hidden(self, key: AttemptKey, card_ids: Sequence[str]) -> tuple[str, ...]:
+        """The cards hidden from an attempt, in the order given."""
+        return tuple(card_id for card_id in card_ids if self._draw(key, card_id) < self.rate)
+
+    def _draw(self, key: AttemptKey, card_id: str) -> float:
+        text = f"{self.seed}\x1f{key.problem}\x1f{key.seed}\x1f{key.tier}\x1f{key.index}\x1f{card_id}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") / (1 << 56)
+
+
+@dataclass(frozen=True, slots=True)
 class Kit:
     """What a solve needs: the model, the judge of equality, and the settings of the run."""
 
@@ -56,14 +73,11 @@ class Kit:
     sampling: Mapping[TierName, TierSampling]
     seed: int = 0
     early_stop: bool = False
-    source: ContextSource | None = None
-    """What to read from; without one, the ladder climbs on the problem alone."""
-    dropout: Dropout | None = None
-    """Hides cards from single attempts at random, to measure what each is worth."""
+    source: ContextSource | None = None  # what to read from; without one, the ladder climbs on the problem alone
+    dropout: Dropout | None = None  # hides cards from single attempts at random, to measure what each is worth
     synthesis: Synthesis | None = None
     """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
-    tiers: Tiers = locked
-    """What a problem climbs. Anything but the locked ladder is beyond the paper, and says so."""
+    tiers: Tiers = locked  # what a problem climbs. Anything but the locked ladder is beyond the paper, and says so
     observer: Observer | None = None
 
 
@@ -216,9 +230,7 @@ async def drawn(key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit) ->
     """One call to the solver; the one place where a failed call becomes data."""
     draw = kit.sampling[TierName(key.tier)]
     request = Request(
-        messages=prompt.messages,
-        sampling=Sampling(draw.temperature, draw.max_tokens, key.sampling_seed()),
-        attempt=key,
+        messages=prompt.messages, sampling=Sampling(draw.temperature, draw.max_tokens, key.sampling_seed()), attempt=key
     )
     try:
         return Attempt.read(key, await kit.model.complete(request), lens, prompt.hash)

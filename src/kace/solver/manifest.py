@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,24 +41,16 @@ def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> 
         if was != now:
             differences.append(_difference(name, was, now))
     if differences:
-        raise UsageError(
-            f"{path.parent} holds a run with another {', another '.join(differences)}",
-            fix="choose another --out, or repeat the settings of that run",
-        )
+        what = f"{path.parent} holds a run with another {', another '.join(differences)}"
+        raise UsageError(what, fix="choose another --out, or repeat the settings of that run")
 
 
-PACE = frozenset({"timeout", "max_connections"})
-"""How fast a run goes, not what it finds."""
+PACE = frozenset({"timeout", "max_connections"})  # how fast a run goes, not what it finds
 
 
 OLD_SETTINGS = {
-    "place_by": "router",
-    "min_relevance": "relevance_threshold",
-    "rank_by": "ranking",
-    "cards_at": "placement",
-    "max_cards": "max_cards",
-    "max_card_tokens": "max_card_tokens",
-    "refine_domain": "refine_domain",
+    **{"place_by": "router", "min_relevance": "relevance_threshold", "rank_by": "ranking", "cards_at": "placement"},
+    **{name: name for name in ("max_cards", "max_card_tokens", "refine_domain")},
 }
 """What the retrieval settings were called in version one."""
 _OLD_READING = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"}
@@ -93,20 +86,16 @@ def _default(name: str) -> object:
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
     """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
     url = {"base_url": public_url(config.base_url)} if config.base_url else {}
+    unmeant = {"max_calls", "max_usd", "prices", "tree", *PACE}
     return {
         "v": RUN_VERSION,
         "kace": version("kace"),
         "python": platform.python_version(),
         "config": {
-            **config.model_dump(
-                mode="json", exclude_none=True, exclude={"max_calls", "max_usd", "prices", "tree", *PACE}
-            ),
+            **config.model_dump(mode="json", exclude_none=True, exclude=unmeant),
             **url,
             **(_teacher(config) if config.synthesis else {}),
-            "sampling": {
-                tier.value: {"temperature": draw.temperature, "max_tokens": draw.max_tokens}
-                for tier, draw in config.tier_sampling().items()
-            },
+            "sampling": {tier.value: asdict(draw) for tier, draw in config.tier_sampling().items()},
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
         "sources": dict(config.sources),
@@ -115,10 +104,7 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
 
 
 def read_manifest(path: Path, most: int = -1) -> Mapping[str, object]:
-    """A manifest, of which at most so many bytes are read.
-
-    `DataError` where it is missing, is none, or a newer kace wrote it.
-    """
+    """A manifest, of at most so many bytes; `DataError` where it is missing, is none, or a newer kace wrote it."""
     try:
         with path.open("rb") as file:
             found = json.loads(file.read(most))

@@ -6,14 +6,21 @@ them in `calls/` and in `problems.jsonl`.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kace.answers.extract import Answer, read_answer
 from kace.answers.judge import Verdict
+from kace.errors import DataError
+from kace.io import whole_lines
 from kace.models.base import AttemptKey, Finish, ModelError, Reply, Usage, total
 from kace.solver.tiers import LOCKED, ExitPath, Tier, TierName
 from kace.solver.vote import AnswerClass, Vote, count
@@ -24,13 +31,11 @@ class Outcome(StrEnum):
 
     ANSWERED = "answered"
     NO_ANSWER = "no_answer"
-    TRUNCATED = "truncated"
-    """The token cap came before any boxed answer."""
+    TRUNCATED = "truncated"  # the token cap came before any boxed answer
     REFUSED = "refused"
     TIMEOUT = "timeout"
     PROVIDER_ERROR = "provider_error"
-    CANCELLED = "cancelled"
-    """Stopped early because it could no longer change the gate or the answer."""
+    CANCELLED = "cancelled"  # stopped early because it could no longer change the gate or the answer
 
 
 class _Record(BaseModel):
@@ -43,25 +48,19 @@ class Attempt(_Record):
     tier: TierName
     index: int
     lens: str | None = None
-    prompt: str = ""
-    """The hash of the prompt's templates."""
+    prompt: str = ""  # the hash of the prompt's templates
     outcome: Outcome
     answer: str | None = None
-    call: str = ""
-    """The key of its text among the run's calls."""
+    call: str = ""  # the key of its text among the run's calls
     input: int = 0
     cached: int = 0
     output: int = 0
     seconds: float = 0.0
     from_cache: bool = False
-    detail: str = ""
-    """Why it failed, for people."""
-    correct: bool | None = None
-    """Whether it gave the expected answer; `None` where the problem has none."""
-    hidden: tuple[str, ...] = ()
-    """Cards of the block that a dropout run hid from it."""
-    text: str = Field(default="", exclude=True)
-    """What the model wrote, in memory only."""
+    detail: str = ""  # why it failed, for people
+    correct: bool | None = None  # whether it gave the expected answer; `None` where the problem has none
+    hidden: tuple[str, ...] = ()  # cards of the block that a dropout run hid from it
+    text: str = Field(default="", exclude=True)  # what the model wrote, in memory only
 
     @classmethod
     def read(cls, key: AttemptKey, reply: Reply, lens: str | None, prompt: str = "") -> Attempt:
@@ -131,18 +130,14 @@ class RetrievedContext(_Record):
     tier: TierName
     domains: tuple[str, ...] = ()
     cards: tuple[str, ...] = ()
-    eligible: int = 0
-    """Cards of the block before the gate and the budget."""
-    tokens: int = 0
-    """Of everything read: cards, notes and instructions."""
-    estimated: bool = False
-    """True when the model has no tokenizer we can ask, and `tokens` is characters over four."""
+    eligible: int = 0  # cards of the block before the gate and the budget
+    tokens: int = 0  # of everything read: cards, notes and instructions
+    estimated: bool = False  # true when the model has no tokenizer we can ask, and `tokens` is characters over four
     classifier_calls: int = 0
     """Calls made to choose what is read: to route the problem or, in some compared systems, to pick cards."""
     classifier_input: int = 0
     classifier_output: int = 0
-    notes: str = ""
-    """The hash of learned text that was read beside cards or instead of them."""
+    notes: str = ""  # the hash of learned text that was read beside cards or instead of them
 
 
 class TierResult(NamedTuple):
@@ -157,30 +152,21 @@ class Solution(_Record):
     """One problem solved once, with everything that led to the answer."""
 
     v: Literal[1] = 1
-    problem: str
-    """The content hash of the problem's text."""
+    problem: str  # the content hash of the problem's text
     label: str
     family: str | None
     domain: str | None
     seed: int
-    exit: ExitPath | None
-    """Where it left the ladder; `None` for a system that has none."""
+    exit: ExitPath | None  # where it left the ladder; `None` for a system that has none
     answer: str | None
     expected: str | None
-    verdict: Verdict | None
-    """Against the expected answer; `None` when the problem has none."""
-    correct: bool | None
-    """No answer, and a comparison without a verdict, count as wrong."""
-    paper_calls: int
-    """Every attempt of a tier that was reached, also one cancelled: 2, 5 or 10 on the locked ladder."""
-    real_calls: int
-    """Attempts that really ran to an end, read from the cache or not."""
-    seconds: float
-    """Wall time from the first attempt to the exit, waiting included."""
-    failed: bool
-    """Whether the provider failed some attempt for good: worth another try on the next run."""
-    recalls: tuple[RetrievedContext, ...] = ()
-    """What MS and HS read; ES reads nothing, ever."""
+    verdict: Verdict | None  # against the expected answer; `None` when the problem has none
+    correct: bool | None  # no answer, and a comparison without a verdict, count as wrong
+    paper_calls: int  # every attempt of a tier that was reached, also one cancelled: 2, 5 or 10 on the locked ladder
+    real_calls: int  # attempts that really ran to an end, read from the cache or not
+    seconds: float  # wall time from the first attempt to the exit, waiting included
+    failed: bool  # whether the provider failed some attempt for good: worth another try on the next run
+    recalls: tuple[RetrievedContext, ...] = ()  # what MS and HS read; ES reads nothing, ever
     classes: tuple[ClassRecord, ...]
     attempts: tuple[Attempt, ...]
     synthesis: Attempt | None = None
@@ -224,3 +210,44 @@ class Solution(_Record):
                 results.append(TierResult(tier, made, count(classes, start, start + len(made))))
             start += len(made)
         return tuple(results)
+
+
+TRACE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A line that could not be read."""
+
+    line: int
+    reason: str
+
+
+class Line(NamedTuple):
+    """One line of a trace and where it lies."""
+
+    offset: int
+    length: int
+    content: Solution | Damage
+
+
+def read_trace(path: Path) -> Iterator[Line]:
+    """Every record of a trace, and every damaged line in its place. A torn last line is left out."""
+    for number, offset, line in whole_lines(path):
+        try:
+            yield Line(offset, len(line), Solution.model_validate_json(line))
+        except ValidationError as error:
+            if newer := _newer_version(line):
+                raise DataError(
+                    f"{path}:{number}: written by a newer kace (trace version {newer}, this one reads {TRACE_VERSION})",
+                    fix="upgrade kace",
+                ) from None
+            first = error.errors()[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
+            yield Line(offset, len(line), Damage(number, reason))
+
+
+def _newer_version(line: bytes) -> int | None:
+    with suppress(ValueError, AttributeError, TypeError, RecursionError):
+        return version if (version := json.loads(line).get("v")) > TRACE_VERSION else None
+    return None

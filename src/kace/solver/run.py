@@ -15,8 +15,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kace.errors import DataError, KaceError
 from kace.io import LineLog, lock_folder, whole_lines
@@ -24,14 +23,9 @@ from kace.models.cache import CallStore
 from kace.problem import Problem, problem_of, problem_rows
 from kace.solver.ladder import Kit, climb
 from kace.solver.manifest import hold_to
-from kace.solver.records import Solution
-from kace.solver.trace import Damage, read_trace
+from kace.solver.records import Damage, Solution, read_trace
 
-if TYPE_CHECKING:
-    pass
-
-Solve = Callable[[Problem, Kit], Awaitable[Solution]]
-"""One way to solve a problem."""
+Solve = Callable[[Problem, Kit], Awaitable[Solution]]  # one way to solve a problem
 
 
 class Place(NamedTuple):
@@ -55,13 +49,9 @@ class Run:
         held: tuple[str, ...] = ("v", "config", "prompts", "tree"),
         texts: bool = True,
     ) -> None:
-        """With a call store given, which stays the caller's to close, several runs pay once for what they share.
+        """A call store that is given stays the caller's to close; what runs in `reuse` heard is not asked again.
 
-        What runs in `reuse` asked and heard is not asked again either, and their folders stay as they are.
-
-        Without `texts`, problem texts are left out, for data that may not be shared.
-
-        `held` are the parts of the manifest that must be the same whenever the run is opened.
+        `held` must be the same whenever the run is opened. Without `texts`, problem texts are left out.
         """
         self.folder = folder
         self._lock = lock_folder(folder)
@@ -74,7 +64,11 @@ class Run:
             raise
         self.damage: list[Damage] = []
         self._done: dict[tuple[str, int], Place] = {}
-        self._index()
+        for offset, length, item in read_trace(self._traces.path):
+            if isinstance(item, Damage):
+                self.damage.append(item)
+            else:
+                self._done[item.problem, item.seed] = Place(offset, length, item.failed)
         self._told = {problem.id for problem in read_problems(folder)} if texts else set()
         self._shared = calls is not None
         self.calls = CallStore(folder / "calls", [each / "calls" for each in reuse]) if calls is None else calls
@@ -107,10 +101,7 @@ class Run:
         kept: Callable[[Solution], None] = lambda solution: None,
         known: Callable[[Solution], None] = lambda solution: None,
     ) -> None:
-        """Solve what is not finished yet, at most `window` problems at a time. Each is kept as it ends.
-
-        `kept` hears of those, `known` of the ones that were finished before.
-        """
+        """Solve what is not finished yet, `window` problems at a time. `kept` hears of each, `known` of the others."""
 
         def todo() -> Iterator[Problem]:
             for problem in problems:
@@ -144,17 +135,8 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _index(self) -> None:
-        for offset, length, item in read_trace(self._traces.path):
-            if isinstance(item, Damage):
-                self.damage.append(item)
-            else:
-                self._done[item.problem, item.seed] = Place(offset, length, item.failed)
 
     def _read(self, place: Place) -> Solution:
         return Solution.model_validate_json(self._traces.read(place.offset, place.length))

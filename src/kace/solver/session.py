@@ -18,7 +18,6 @@ from kace.retrieval.retriever import EsPolicy, Retriever
 from kace.solver.ladder import Kit, Observer, locked
 
 if TYPE_CHECKING:
-    from kace.solver.synthesis import Synthesis
     from kace.tree.tree import EpistemicTree
 
 
@@ -27,8 +26,7 @@ class Session:
     """An open model with its judge, its ledger and the number of problems worth climbing at once."""
 
     kit: Kit
-    role: Callable[[str], ChatModel]
-    """The same model under another name in the ledger."""
+    role: Callable[[str], ChatModel]  # the same model under another name in the ledger
     ledger: Ledger
     window: int
 
@@ -47,11 +45,8 @@ async def open_session(
     tree: EpistemicTree | None = None,
     observer: Observer | None = None,
 ) -> AsyncIterator[Session]:
-    """Open the model (or use the one given, which stays the caller's to close) behind the ledger and the cache.
-
-    With a tree, MS and HS read from it. With synthesis, the teacher is opened too.
-    """
-    ledger = Ledger(config.caps(), config.price_table())
+    """Open the model (or use the one given, the caller's to close) behind ledger and cache, and what else is asked."""
+    ledger = Ledger(config.caps(), config.prices)
     async with AsyncExitStack() as opened_here:
         opened = model or _open(config, opened_here)
         ledger.require_price(opened.name)
@@ -60,7 +55,9 @@ async def open_session(
         if config.synthesis:
             teacher = _open(config.for_teacher(), opened_here)
             ledger.require_price(teacher.name)
-            synthesis = open_synthesis(in_role("synthesis", teacher, ledger, calls), config)
+            from kace.solver.synthesis import Synthesis
+
+            synthesis = Synthesis(in_role("synthesis", teacher, ledger, calls), config.teacher_max_tokens)
         retriever = None if tree is None else open_retriever(tree, role("classifier"), config)
         kit = Kit(
             model=role("solver"),
@@ -87,17 +84,10 @@ def open_retriever(tree: EpistemicTree, model: ChatModel, config: Config) -> Ret
     return Retriever(tree, model, config.retrieval, seed=config.seed)
 
 
-def open_synthesis(teacher: ChatModel, config: Config) -> Synthesis:
-    """The teacher, opened for gathering facts."""
-    from kace.solver.synthesis import Synthesis
-
-    return Synthesis(teacher, config.teacher_max_tokens)
-
-
 def window(config: Config) -> int:
     """Enough problems to keep every connection busy, and no more: what is open at once is what memory holds."""
     if config.model.startswith("local/"):
-        from kace.models.engine import SLOTS
+        from kace.models.local import SLOTS
 
         return config.slots or SLOTS
     return config.max_connections or 100

@@ -25,10 +25,8 @@ class Summary:
     real_calls: int = 0
     cached_calls: int = 0
     usage: Usage = field(default_factory=Usage)
-    fresh_output: int = 0
-    """Output tokens of calls really made now, which is what a speed may be computed from."""
-    finished: int = 0
-    """Problems whose answer is that of an attempt from common facts."""
+    fresh_output: int = 0  # output tokens of calls really made now, which is what a speed may be computed from
+    finished: int = 0  # problems whose answer is that of an attempt from common facts
     finished_right: int = 0
 
     @classmethod
@@ -54,7 +52,7 @@ class Summary:
         for attempt in record.made:
             self.outcomes[attempt.outcome] += 1
             self.cached_calls += attempt.from_cache
-            self.usage += Usage(attempt.input, attempt.cached, attempt.output)
+            self.usage += attempt.usage
             self.fresh_output += 0 if attempt.from_cache else attempt.output
 
     @property

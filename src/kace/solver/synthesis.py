@@ -34,11 +34,9 @@ from kace.tree.card_text import BULLET, stray_character
 if TYPE_CHECKING:
     from kace.tree.card import Card
 
-TEACHER_TIER = "SYNTHESIS"
-"""Where the teacher's call stands among a problem's attempts."""
+TEACHER_TIER = "SYNTHESIS"  # where the teacher's call stands among a problem's attempts
 HARD = LOCKED[-1]
-LEAST_ATTEMPTS = 2
-"""One alone has nothing to agree with."""
+LEAST_ATTEMPTS = 2  # one alone has nothing to agree with
 MAX_ATTEMPT_CHARS = 6_000
 """What is shown of an attempt: its beginning, since what attempts share stands before they part."""
 MAX_FACTS, MAX_FACT_CHARS = 12, 500
@@ -58,8 +56,7 @@ class Synthesis:
     ) -> Attempt | None:
         """The solver's attempt from the common facts of a tier's attempts; `None` where they gave none to go on from.
 
-        A teacher that fails leaves a failed attempt behind, so that another run tries again. The attempt sees all
-        cards of its tier, also in a dropout run, which does not measure it.
+        A teacher that fails leaves a failed attempt, so that another run tries again. Dropout hides no card from it.
         """
         texts = [a.text for a in attempts if a.text.strip()]
         if len(texts) < LEAST_ATTEMPTS:
@@ -79,13 +76,8 @@ class Synthesis:
 
     async def _ask(self, problem: Problem, texts: Sequence[str], seed: int) -> Reply:
         key = AttemptKey(problem.id, seed, TEACHER_TIER, 0)
-        return await self.teacher.complete(
-            Request(
-                messages=gathering_prompt(problem.text, texts),
-                sampling=Sampling(temperature=0.0, max_tokens=self.max_tokens, seed=key.sampling_seed()),
-                attempt=key,
-            )
-        )
+        sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens, seed=key.sampling_seed())
+        return await self.teacher.complete(Request(gathering_prompt(problem.text, texts), sampling, key))
 
 
 def gathering_prompt(problem: str, attempts: Sequence[str]) -> tuple[Message, ...]:

@@ -1,4 +1,4 @@
-"""The locked ladder: its tiers, gates and exits. Data and pure functions; nothing here varies between experiments."""
+"""The locked ladder, which never varies: tiers, gates, exits; and the presets of benchmarks. Data and pure code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ class TierName(StrEnum):
     ES = "ES"
     MS = "MS"
     HS = "HS"
-    FLAT = "FLAT"
-    """No rung: the attempts of systems without a ladder."""
+    FLAT = "FLAT"  # no rung: the attempts of systems without a ladder
 
 
 class Lens(StrEnum):
@@ -61,8 +60,7 @@ class Tier:
     """One rung: how many attempts, how they differ, and when the ladder ends here."""
 
     name: TierName
-    lenses: tuple[Lens | None, ...]
-    """One attempt each; `None` is diversity by sampling only."""
+    lenses: tuple[Lens | None, ...]  # one attempt each; `None` is diversity by sampling only
     gate: Gate
     exit: ExitPath
 
@@ -75,57 +73,74 @@ class Tier:
 LOCKED = (
     Tier(TierName.ES, (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN), Gate(2), ExitPath.ES_UNANIMOUS),
     Tier(
-        TierName.MS,
-        (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN, Lens.PROBLEM_SETUP),
-        Gate(2),
-        ExitPath.MS_MAJORITY,
+        TierName.MS, (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN, Lens.PROBLEM_SETUP), Gate(2), ExitPath.MS_MAJORITY
     ),
     Tier(TierName.HS, (None,) * 5, Gate(2), ExitPath.HS_PLURALITY),
 )
 
-FROM_MS = LOCKED[1:]
-"""Beyond the paper: the ladder without ES."""
+FROM_MS = LOCKED[1:]  # beyond the paper: the ladder without ES
 NO_EXIT_AT_ES = (replace(LOCKED[0], gate=Gate(LOCKED[0].attempts + 1)), *LOCKED[1:])
 """Beyond the paper: a first gate that never opens, since it asks for more votes than there are attempts."""
 
 FALLBACK_GATE = Gate(2)
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""
 
-PAPER_CALLS: Mapping[ExitPath, int] = MappingProxyType(
+PAPER_CALLS = MappingProxyType(dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class TierSampling:
+    """How one tier's attempts are drawn."""
+
+    temperature: float
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Settings that belong to a benchmark."""
+
+    name: str
+    model: str
+    sampling: Mapping[TierName, TierSampling]
+
+
+def _sampling(es: tuple[float, int], ms: tuple[float, int], hs: tuple[float, int]) -> Mapping[TierName, TierSampling]:
+    draws = zip((TierName.ES, TierName.MS, TierName.HS), (es, ms, hs), strict=True)
+    return MappingProxyType({name: TierSampling(*draw) for name, draw in draws})
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        ExitPath.ES_UNANIMOUS: 2,
-        ExitPath.MS_MAJORITY: 5,
-        ExitPath.HS_PLURALITY: 10,
-        ExitPath.FALLBACK_PLURALITY: 10,
-        ExitPath.FALLBACK_LAST_HS: 10,
+        preset.name: preset
+        for preset in (
+            Preset("aime25", "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))),
+            Preset("math-hard", "openai/gpt-4o-mini", _sampling((0.6, 2_000), (0.6, 2_000), (0.8, 2_000))),
+            Preset("olymmath", "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))),
+            # A 0.5B model loses accuracy at the paper's temperatures: cooler tiers, measured in docs/results.md.
+            Preset("starter", "local/qwen2.5-coder-0.5b", _sampling((0.2, 500), (0.2, 500), (0.4, 500))),
+        )
     }
 )
 
 
-def paper_calls_per_problem(exits: Mapping[ExitPath, int]) -> float:
-    """Mean solver calls a problem under the paper's accounting (2, 5 or 10), from counts of exits."""
-    problems = sum(exits.values())
-    return sum(PAPER_CALLS[path] * n for path, n in exits.items()) / problems if problems else 0.0
+def default_preset(model: str | None) -> str:
+    """The preset where none is named: `starter` for an embedded model, the paper's caps for any other."""
+    return "starter" if model is None or model.startswith("local/") else "aime25"
 
 
 def decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
     """Whether the pending attempts (by position) can no longer change the gate or the winning class.
 
-    True only once the gate is open: a tier that fails hands all its attempts to later tie-breaks and to the fallback,
-    so none of them may be dropped. False while any answer lacks an exact value, because a later answer could then
-    regroup the classes.
+    Only once the gate is open: the attempts of a tier that fails count on, in tie-breaks and the fallback. Never while
+    an answer lacks an exact value, because a later answer could then regroup the classes.
     """
     leader = vote.leader
     if leader is None or not vote.exact or not gate.opens(vote):
         return False
     if not pending:
         return True
-    newcomer = Standing(leader.answer, votes=0, support=0, first=NEVER)
-    rivals = (*vote.standings[1:], newcomer)
-    return not any(_at_best(rival, pending).beats(leader) for rival in rivals)
-
-
-def _at_best(rival: Standing, pending: Sequence[int]) -> Standing:
-    """The rival if every pending attempt voted for it, which is the most it can become."""
-    gain = len(pending)
-    return Standing(rival.answer, rival.votes + gain, rival.support + gain, min(rival.first, min(pending)))
+    gain, rivals = len(pending), (*vote.standings[1:], Standing(leader.answer, votes=0, support=0, first=NEVER))
+    # The most a rival can become: every pending attempt votes for it.
+    best = (Standing(r.answer, r.votes + gain, r.support + gain, min(r.first, *pending)) for r in rivals)
+    return not any(rival.beats(leader) for rival in best)

@@ -20,11 +20,9 @@ Same = Callable[[Answer, Answer], Awaitable[bool]]
 class AnswerClass:
     """Equivalent answers, by the positions of the attempts that gave them."""
 
-    answer: Answer
-    """The representative: the member with the lowest position."""
+    answer: Answer  # the representative: the member with the lowest position
     positions: tuple[int, ...]
-    exact: bool
-    """True when every member has an exact value."""
+    exact: bool  # true when every member has an exact value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +30,9 @@ class Standing:
     """Where one class stands in a vote."""
 
     answer: Answer
-    votes: int
-    """Attempts of this vote that gave the answer."""
-    support: int
-    """Attempts so far, in this and earlier tiers, that gave it."""
-    first: int
-    """The lowest position among them."""
+    votes: int  # attempts of this vote that gave the answer
+    support: int  # attempts so far, in this and earlier tiers, that gave it
+    first: int  # the lowest position among them
 
     def beats(self, other: Standing) -> bool:
         """More votes wins; then more support over all attempts so far; then the lowest attempt index."""
@@ -49,8 +44,7 @@ class Vote:
     """All classes known so far, best first, as one vote sees them."""
 
     standings: tuple[Standing, ...]
-    exact: bool
-    """True when every answer so far has an exact value: no later answer can then regroup the classes."""
+    exact: bool  # true when every answer so far has an exact value: no later answer can then regroup the classes
 
     @property
     def leader(self) -> Standing | None:

@@ -16,8 +16,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, cast, get_args
 from pydantic import Field
 
 from kace.learner.blocks import BadBlock, Block, Grammar, read_blocks
-from kace.learner.resources import Routes
 from kace.learner.steps import Kept, StepName
+from kace.learner.study import Routes
 from kace.learner.teacher import Reading, side_by_side
 from kace.problem import Problem
 from kace.redact import one_line
@@ -46,8 +46,7 @@ class AceSettings(MethodSettings):
     EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs"})
 
     batch: Annotated[int, Field(ge=1, le=1_000)] = 8  # problems between two visits of the curator
-    budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 2_000
-    """What a playbook may weigh, as the solver reads it."""
+    budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 2_000  # of a playbook, as the solver reads it
 
 
 class Studied(Kept):
@@ -78,8 +77,13 @@ async def train_ace(training: Training) -> Playbooks:
     plan, settings = training.plan, training.plan.settings
     assert isinstance(settings, AceSettings)
     kind: Literal["ace", "domain-ace"] = "ace" if plan.method == "ace" else "domain-ace"
-    domains = () if kind == "ace" else await training.domains()
-    members = await _by_domain(training, domains) if domains else {ALL: plan.train}
+    domains: tuple[Domain, ...] = ()
+    members = {ALL: plan.train}
+    if kind == "domain-ace" and (domains := await training.domains()):
+        step = StepName("ace", "place")
+        routed = (await training.log.once(step, Routes, lambda: training.route_all(plan.train, domains))).domains
+        # A problem with two primary domains is studied in both.
+        members = {each.name: tuple(p for p in plan.train if each.name in routed[p.id]) for each in domains}
     measure = TokenCounter(training.session.kit.model)
     courses = [Course(training, settings, measure, name if domains else "") for name in members]
     works = (course.train(problems) for course, problems in zip(courses, members.values(), strict=True))
@@ -87,14 +91,6 @@ async def train_ace(training: Training) -> Playbooks:
     books = Playbooks(kind=kind, budget_tokens=settings.budget_tokens, domains=domains, playbooks=trained)
     books.write(plan.out)
     return books
-
-
-async def _by_domain(training: Training, domains: Sequence[Domain]) -> dict[str, tuple[Problem, ...]]:
-    """The training problems of each domain. One with two primary domains is studied in both."""
-    train = training.plan.train
-    routed = await training.log.once(StepName("ace", "place"), Routes, lambda: training.route_all(train, domains))
-    names = (domain.name for domain in domains)
-    return {name: tuple(problem for problem in train if name in routed.domains[problem.id]) for name in names}
 
 
 def batches(problems: Sequence[Problem], size: int, seed: int) -> Iterator[tuple[Problem, ...]]:
@@ -170,7 +166,6 @@ class Course:
     async def _curate(
         self, step: StepName, playbook: Playbook, learned: Sequence[Reflection]
     ) -> tuple[tuple[Operation, ...], tuple[str, ...]]:
-        """The operations asked for, and what in the reply could not be used."""
         lessons = [reflection for reflection in learned if reflection.mistake or reflection.lesson]
         if not lessons:
             return (), ()

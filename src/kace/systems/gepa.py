@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, TypeVar
@@ -40,7 +40,7 @@ T = TypeVar("T")
 FILE = "prompt.json"
 COMPONENT = "instructions"  # the one text that is evolved
 TEMPERATURE = 1.0  # of the reflecting teacher: the same prompt, asked again, should bring another proposal
-MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS = 6_000, 6_000
+MAX_CHARS = 6_000  # of a problem and of an attempt
 Row = Mapping[str, str]  # what the teacher is shown of an attempt
 
 
@@ -121,33 +121,65 @@ async def train_gepa(training: Training) -> GepaPrompt:
     assert isinstance(plan.settings, GepaSettings)
     check_budget(plan.settings, len(plan.validation or plan.train))
     with (plan.out / RECORD / "gepa.log").open("w", encoding="utf-8", errors="replace") as file:
-        adapter = Adapter(training, plan.settings, file)
-        prompt = await adapter.bridge.run(adapter.optimize)
+        prompt = await GepaRun(training, plan.settings, file).run()
     write_atomic(plan.out / FILE, prompt.model_dump_json(indent=2) + "\n")
     return prompt
 
 
-class Adapter:
-    """Our solver and teacher as gepa sees them, from its thread. Only training problems are ever reflected on."""
+class GepaRun:
+    """Our solver and teacher as gepa sees them from its thread. Only training problems are ever reflected on.
+
+    gepa carries on after most errors of a proposal. What ends a run (a cap, a missing reply, a refused key) is kept
+    here, refuses all further work, and is raised when the thread has ended.
+    """
 
     propose_new_texts: ProposalFn | None = None  # gepa's own proposal prompt is used
 
     def __init__(self, training: Training, settings: GepaSettings, file: TextIO) -> None:
         self.training, self.settings, self.file = training, settings, file
-        self.bridge = Bridge()
+        self.loop = asyncio.get_running_loop()
+        self.stopped = False
+        self.error: KaceError | None = None
+        self._under_way: Future[Any] | None = None
         self._asked: Counter[str] = Counter()
 
-    def log(self, message: str) -> None:
-        """Keep what gepa says of its run in a file: standard output is for results."""
-        self.file.write(f"{message}\n")
+    async def run(self) -> GepaPrompt:
+        """Run gepa in a thread to its end; a cancelled caller waits until the thread has let go."""
+        worker = asyncio.ensure_future(asyncio.to_thread(self._optimize))
+        try:
+            result = await asyncio.shield(worker)
+        except asyncio.CancelledError:
+            self.stopped = True
+            if self._under_way:
+                self._under_way.cancel()
+            await asyncio.wait([worker])
+            worker.exception()
+            raise
+        except Exception as error:
+            raise (self.error or error) from None
+        if self.error:
+            raise self.error
+        return result
 
-    def optimize(self) -> GepaPrompt:
-        """The run of gepa, for so many iterations or until something must be mended."""
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine, for the thread that waits for it."""
+        if self.stopped:
+            work.close()
+            raise RuntimeError("the training was stopped; nothing more is done for it")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        self._under_way = future
+        try:
+            return future.result()
+        except KaceError as error:
+            self.stopped, self.error = True, error
+            raise
+
+    def _optimize(self) -> GepaPrompt:
         from gepa.api import optimize
 
         plan, settings = self.training.plan, self.settings
         iterations = settings.epochs * math.ceil(len(plan.train) / settings.minibatch)
-        result: GEPAResult[Rollout, int] = optimize(
+        found: GEPAResult[Rollout, int] = optimize(
             seed_candidate={COMPONENT: template("solve")},
             trainset=list(plan.train),
             valset=list(plan.validation) or None,
@@ -155,12 +187,23 @@ class Adapter:
             reflection_lm=self.reflect,
             reflection_minibatch_size=settings.minibatch,
             max_metric_calls=settings.max_metric_calls,
-            stop_callbacks=lambda gepa_state: self.bridge.halted or gepa_state.i + 1 >= iterations,
+            stop_callbacks=lambda gepa_state: self.stopped or gepa_state.i + 1 >= iterations,
             logger=self,
             seed=plan.config.seed,
             track_best_outputs=False,
         )
-        return _prompt(result)
+        pool = []
+        rows = (found.candidates, found.val_aggregate_scores, found.parents, found.discovery_eval_counts)
+        for texts, score, parents, calls in zip(*rows, strict=True):
+            known = tuple(parent for parent in parents if parent is not None)
+            told = {"score": round(score, 6), "parents": known, "metric_calls": calls}
+            pool.append(EvolvedPrompt(instructions=texts[COMPONENT], **told))
+        best, calls = found.best_idx, found.total_metric_calls or 0
+        return GepaPrompt(instructions=pool[best].instructions, best=best, metric_calls=calls, candidates=tuple(pool))
+
+    def log(self, message: str) -> None:
+        """Keep what gepa says of its run in a file: standard output is for results."""
+        self.file.write(f"{message}\n")
 
     def evaluate(
         self, batch: list[Problem], candidate: dict[str, str], capture_traces: bool = False
@@ -168,13 +211,9 @@ class Adapter:
         """One attempt a problem. A failed one scores 0 and says why; only what ends the run is raised."""
         from gepa.core.adapter import EvaluationBatch
 
-        rollouts = self.bridge.call(self._score(candidate[COMPONENT], tuple(batch))).rollouts
-        pairs = zip(batch, rollouts, strict=True)
-        return EvaluationBatch(
-            outputs=list(rollouts),
-            scores=[rollout.score for rollout in rollouts],
-            trajectories=[self._row(problem, rollout) for problem, rollout in pairs] if capture_traces else None,
-        )
+        rollouts = list(self._call(self._scored(candidate[COMPONENT], batch)).rollouts)
+        shown = list(map(self._row, batch, rollouts)) if capture_traces else None
+        return EvaluationBatch(outputs=rollouts, scores=[each.score for each in rollouts], trajectories=shown)
 
     def make_reflective_dataset(
         self, candidate: dict[str, str], eval_batch: EvaluationBatch[Row, Rollout], components_to_update: list[str]
@@ -185,11 +224,9 @@ class Adapter:
     def reflect(self, prompt: str | list[dict[str, object]]) -> str:
         """The teacher as gepa calls it."""
         assert isinstance(prompt, str), "prompts with images are never made here"
-        return self.bridge.call(self._reflected(prompt))
+        return self._call(self._reflected(prompt))
 
-    async def _score(self, instructions: str, batch: tuple[Problem, ...]) -> Rollouts:
-        """One attempt a problem, each done once."""
-
+    async def _scored(self, instructions: str, batch: Sequence[Problem]) -> Rollouts:
         async def scored() -> Rollouts:
             kit = self.training.session.kit
             context = PromptContext(instructions=neutral(instructions))
@@ -219,8 +256,8 @@ class Adapter:
         wrong = f"There is no final answer ({rollout.outcome})." if silent else f"The answer {rollout.answer} is wrong."
         right = "The answer is correct." if rollout.score > 0 else f"{wrong} The expected answer is {rollout.expected}."
         return {
-            "Inputs": shortened(problem.text, MAX_PROBLEM_CHARS),
-            "Generated Outputs": shortened(reply.text if reply else "", MAX_ATTEMPT_CHARS) or "(nothing)",
+            "Inputs": shortened(problem.text, MAX_CHARS),
+            "Generated Outputs": shortened(reply.text if reply else "", MAX_CHARS) or "(nothing)",
             "Feedback": right,
         }
 
@@ -230,70 +267,5 @@ def _rollout(solution: Solution) -> Rollout:
     return Rollout(score=float(bool(solution.correct)), expected=solution.expected, **said)
 
 
-def _prompt(result: GEPAResult[Rollout, int]) -> GepaPrompt:
-    rows = (result.candidates, result.val_aggregate_scores, result.parents, result.discovery_eval_counts)
-    pool = tuple(
-        EvolvedPrompt(
-            instructions=texts[COMPONENT],
-            score=round(score, 6),
-            parents=tuple(parent for parent in parents if parent is not None),
-            metric_calls=calls,
-        )
-        for texts, score, parents, calls in zip(*rows, strict=True)
-    )
-    best, calls = result.best_idx, result.total_metric_calls or 0
-    return GepaPrompt(instructions=pool[best].instructions, best=best, metric_calls=calls, candidates=pool)
-
-
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
-
-
-class Bridge:
-    """Runs coroutines for a thread, until the first thing that the operator must mend.
-
-    gepa carries on after most errors of a proposal. What ends a run (a cap, a missing reply, a refused key) is kept
-    here, refuses all further work, and is raised when the thread has ended.
-    """
-
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.error: KaceError | None = None
-        self._stopped = False
-        self._under_way: Future[object] | None = None
-
-    @property
-    def halted(self) -> bool:
-        """Whether the work should end."""
-        return self._stopped or self.error is not None
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine, for a thread that waits for it."""
-        if self.halted:
-            work.close()
-            raise RuntimeError("the training was stopped; nothing more is done for it")
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        self._under_way = future  # type: ignore[assignment]
-        try:
-            return future.result()
-        except KaceError as error:
-            self.error = error
-            raise
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run blocking work in a thread to its end; a cancelled caller waits until the thread has let go."""
-        worker = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
-            result = await asyncio.shield(worker)
-        except asyncio.CancelledError:
-            self._stopped = True
-            if self._under_way:
-                self._under_way.cancel()
-            await asyncio.wait([worker])
-            worker.exception()
-            raise
-        except Exception as error:
-            raise (self.error or error) from None
-        if self.error:
-            raise self.error
-        return result

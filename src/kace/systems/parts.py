@@ -16,8 +16,8 @@ from kace.retrieval.embed import rank_by_meaning, require_embeddings
 from kace.retrieval.fence import fenced, neutral, shortened
 from kace.retrieval.prompt import NOTHING, PromptContext, template
 from kace.retrieval.retriever import ContextSource, EsPolicy, Retrieval, Retriever, retrieval
-from kace.retrieval.router import FixedRouter, Router, registry_router
-from kace.retrieval.selector import BlockSelector, Budget, SelectedCards, Selector, TokenCounter
+from kace.retrieval.router import Router, fixed_router, registry_router
+from kace.retrieval.selector import BlockSelector, Budget, SelectedCards, TokenCounter
 from kace.solver.ladder import Kit, Tiers, classes_of, climb, conclude, locked, sample
 from kace.solver.records import Attempt, Solution
 from kace.solver.tiers import ExitPath, Gate, Tier, TierName
@@ -41,8 +41,7 @@ class System:
     source: ContextSource | None = None
     attempts: int = 0  # made side by side, drawn as MS draws, without lenses; 0 is the ladder
     tiers: Tiers = locked
-    check: Callable[[Problem], None] | None = None
-    """Raises for a problem that this system cannot take, before anything is paid for it."""
+    check: Callable[[Problem], None] | None = None  # raises for a problem that it cannot take, before it is paid for
 
     async def solve(self, problem: Problem, kit: Kit) -> Solution:
         """Solve one problem."""
@@ -66,17 +65,16 @@ class System:
         if kit.observer:
             kit.observer.started(problem)
         found = await self.retrieve(problem, TierName.FLAT, (), ())
-        context = found.context if found else NOTHING
         # The gate opens at the first answer, so that early stop ends exactly when the plurality is decided. The exit
         # is never read: such a solution has none.
         flat = Tier(TierName.FLAT, (None,) * self.attempts, Gate(1), ExitPath.HS_PLURALITY)
         as_ms = replace(kit, sampling={**kit.sampling, TierName.FLAT: kit.sampling[TierName.MS]})
-        attempts = await sample(problem, flat, context, (), as_ms)
+        attempts = await sample(problem, flat, found.context if found else NOTHING, (), as_ms)
         classes = await classes_of(attempts, kit.judge)
         leader = count(classes, 0, len(attempts)).leader
-        answer, read = leader.answer if leader else None, (found,) if found else ()
-        took = time.monotonic() - began
-        solution = await conclude(problem, kit, None, answer, attempts, classes, seconds=took, read=read)
+        said, took = leader.answer if leader else None, time.monotonic() - began
+        read = (found,) if found else ()
+        solution = await conclude(problem, kit, None, said, attempts, classes, seconds=took, read=read)
         if kit.observer:
             kit.observer.solved(solution)
         return solution
@@ -98,22 +96,11 @@ def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
     if spec.es_policy:
         config = config.model_copy(update={"es_policy": spec.es_policy})
     if (spec.selector == "placebo" or spec.router == "random_domain") and len(names) < 2:
-        raise UsageError(
-            f"system '{spec.name}' shows other domains, and the tree has {len(names)}",
-            fix="use a tree of at least two domains",
-        )
-    router = router_of(spec, names, bench.seed)
-    found = Retriever(tree, bench.classifier, config, seed=bench.seed, router=router)
-    if spec.selector:
-        found.selector = selector_of(spec, bench, found.blocks)
-    return found
-
-
-def router_of(spec: Spec, names: Sequence[str], seed: int) -> Router | None:
-    """The row's router; none where the configured one routes."""
+        said = f"system '{spec.name}' shows other domains, and the tree has {len(names)}"
+        raise UsageError(said, fix="use a tree of at least two domains")
 
     def drawn(problem: Problem) -> int:
-        return int(hashlib.sha256(f"random domain\x1f{problem.id}\x1f{seed}".encode()).hexdigest()[:16], 16)
+        return int(hashlib.sha256(f"random domain\x1f{problem.id}\x1f{bench.seed}".encode()).hexdigest()[:16], 16)
 
     rules: Mapping[str, Callable[[Problem], tuple[str, ...]]] = {
         "every_domain": lambda problem: tuple(names),
@@ -121,20 +108,24 @@ def router_of(spec: Spec, names: Sequence[str], seed: int) -> Router | None:
         "random_domain": lambda problem: (names[drawn(problem) % len(names)],),
         "no_domain": lambda problem: (),
     }
-    return FixedRouter(rules[spec.router]) if spec.router else None
-
-
-def selector_of(spec: Spec, bench: Bench, blocks: BlockSelector) -> Selector:
-    """The row's selector."""
+    router = fixed_router(rules[spec.router]) if spec.router else None
+    found = Retriever(tree, bench.classifier, config, seed=bench.seed, router=router)
     if spec.selector == "placebo":
-        return Placebo(blocks)
+        found.selector = Placebo(found.blocks)
+    elif spec.selector:
+        found.selector = pool_selector(spec, bench, tree)
+    return found
+
+
+def pool_selector(spec: Spec, bench: Bench, tree: EpistemicTree) -> PoolSelector:
+    """The row's way to pick single cards."""
     config = bench.config.retrieval
     if spec.selector == "everything":
         config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
     nearest = {"nearest": bench.k, "llm_of_nearest": max(CANDIDATES, bench.k)}.get(spec.selector)
     if nearest:
         require_embeddings()
-    pool = tuple(card for card in blocks.tree if card.status is not Status.DEPRECATED)
+    pool = tuple(card for card in tree if card.status is not Status.DEPRECATED)
     budget = Budget(config, bench.classifier, ranking=lambda problem, cards: tuple(cards))
     return PoolSelector(pool, budget, bench, nearest, spec.selector.startswith("llm"))
 
@@ -253,23 +244,23 @@ def require_gold_domains(*asked: Problem, names: Sequence[str]) -> None:
 
 def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
     """What is read where that is no tree: nothing, the empty prompt, or what another method learned."""
-    counter, tier = TokenCounter(bench.classifier), TierName(spec.tier)
-    if spec.source == "nothing":
-        return None
-    if spec.source == "empty_block":
-        return FixedText(PromptContext(empty_block=True, placement=bench.config.retrieval.placement), counter)
     from kace.systems.gepa import read_prompt
     from kace.systems.playbook import ALL, read_playbooks
 
-    assert bench.artefact is not None, "open_system checks what a system needs"
-    if spec.source == "gepa":
-        return FixedText(PromptContext(instructions=neutral(read_prompt(bench.artefact).instructions)), counter, tier)
+    counter, config, made = TokenCounter(bench.classifier), bench.config.retrieval, bench.artefact
+    if spec.source == "empty_block":
+        return FixedText(PromptContext(empty_block=True, placement=config.placement), counter)
+    if spec.source == "nothing" or made is None:  # `open_system` has checked what a system needs
+        return None
+    if spec.source == "domain_ace":
+        books = read_playbooks(made, "domain-ace")
+        router = registry_router(config.router, books.domains, bench.classifier, bench.seed)
+        return RoutedNotes(router, {name: playbook.text for name, playbook in books.playbooks.items()}, counter)
     if spec.source == "ace":
-        playbook = read_playbooks(bench.artefact, "ace").playbooks[ALL]
-        return FixedText(PromptContext(notes=playbook.text), counter, tier)
-    books = read_playbooks(bench.artefact, "domain-ace")
-    router = registry_router(bench.config.retrieval.router, books.domains, bench.classifier, bench.seed)
-    return RoutedNotes(router, {name: playbook.text for name, playbook in books.playbooks.items()}, counter)
+        context = PromptContext(notes=read_playbooks(made, "ace").playbooks[ALL].text)
+    else:
+        context = PromptContext(instructions=neutral(read_prompt(made).instructions))
+    return FixedText(context, counter, TierName(spec.tier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +289,7 @@ class RoutedNotes:
 
     async def retrieve(self, problem: Problem, tier: TierName, before: object, earlier: object) -> Retrieval | None:
         """Route the problem, and read what its domains have; nothing where the router cannot say."""
-        route = await self.router.route(problem)
+        route = await self.router(problem)
         notes = "\n\n".join(filter(None, (self.notes.get(name) for name in route.domains)))
         context, size = PromptContext(notes=notes), await self.counter(notes)
         return retrieval(tier, context, size, domains=route.domains, calls=route.calls, usage=route.usage)

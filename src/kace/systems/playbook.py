@@ -105,21 +105,15 @@ def _applied(playbook: Playbook, operation: Operation) -> Playbook:
     if operation.action == "REMOVE":
         return playbook.without(operation.ids)
     for bullet in playbook.bullets:
-        if bullet.id not in operation.ids and _folded(bullet.text) == _folded(operation.text):
+        if bullet.id not in operation.ids and bullet.text.casefold().split() == operation.text.casefold().split():
             raise ValueError(f"{bullet.id} says the same")
     if operation.action == "ADD":
         new = Bullet(id=f"b-{playbook.next:05d}", section=operation.section, text=operation.text)
         return Playbook(bullets=(*playbook.bullets, new), next=playbook.next + 1)
-    named = [bullets[name] for name in operation.ids]
-    counts = {name: sum(getattr(bullet, name) for bullet in named) for name in ("helpful", "harmful")}
-    said = {"text": operation.text, "section": operation.section}
-    bullets[named[0].id] = named[0].model_copy(update={**said, **counts})
-    changed = playbook.model_copy(update={"bullets": tuple(bullets.values())})
-    return changed.without(bullet.id for bullet in named[1:])
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    first, *rest = operation.ids
+    counts = {name: sum(getattr(bullets[each], name) for each in operation.ids) for name in ("helpful", "harmful")}
+    bullets[first] = bullets[first].model_copy(update={"text": operation.text, "section": operation.section, **counts})
+    return playbook.model_copy(update={"bullets": tuple(bullets.values())}).without(rest)
 
 
 class Playbooks(Kept):
@@ -138,7 +132,7 @@ class Playbooks(Kept):
 
     @property
     def page(self) -> str:
-        """The playbooks as text, a line a bullet, in the form that `kace tree import` reads too."""
+        """The playbooks as text, a line a bullet, in the form that `kace tree add` reads too."""
         lines = ["# Playbook", ""]
         for name, playbook in self.playbooks.items():
             ordered = sorted(playbook.bullets, key=lambda bullet: SECTIONS.index(bullet.section))

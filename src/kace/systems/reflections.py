@@ -21,8 +21,7 @@ from kace.solver.tiers import TierName
 from kace.systems.training import Training
 from kace.tree.card import BODY_CAPS, Card, CardError, Difficulty, card_of
 from kace.tree.card_text import BULLET, TRIGGER_WORDS, USEFUL
-from kace.tree.changes import Add
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import Add, EpistemicTree
 
 AUTHOR = "kace learn --method reflections"
 TIER = "REFLECT"  # where the solver's reflections stand among its attempts in a cache
@@ -30,8 +29,7 @@ MAX_TOKENS = 600
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_LINE_CHARS = 4_000, 800, 400
 SHOWN_ATTEMPTS = 3
 
-_MARKS = r"[*_#>\- \t]*"
-"""How a model may dress the two labels."""
+_MARKS = r"[*_#>\- \t]*"  # how a model may dress the two labels
 _WHEN = re.compile(rf"^{_MARKS}when{_MARKS}:(.+)$", re.IGNORECASE | re.MULTILINE)
 _LESSON = re.compile(rf"^{_MARKS}lesson{_MARKS}:[*_]*", re.IGNORECASE | re.MULTILINE)
 _STRAY = re.compile(r"[^\w\s'-]")
@@ -84,7 +82,6 @@ async def _reflected(step: StepName, cell: TreeCell, failed: Sequence[FailedProb
 
 
 async def _said(step: StepName, failure: FailedProblem, training: Training) -> str | None:
-    """What the solver makes of its own failure."""
     kit, problem = training.session.kit, failure.problem
     key = AttemptKey(problem.id, training.seed(step.epoch), f"{TIER} {step.place}", 0)
     sampling = Sampling(kit.sampling[TierName.MS].temperature, MAX_TOKENS, key.sampling_seed())

@@ -31,7 +31,6 @@ class Need(StrEnum):
 
     TREE = "tree"
     ARTEFACT = "artefact"  # a playbook or a prompt that training has made
-    TRAIN = "train"  # what it reads comes from another method: `kace learn --method`
     GOLD_DOMAINS = "gold domains"  # every problem carries its domain, under a name of the tree's registry
 
 
@@ -57,19 +56,22 @@ class Spec:
     source: Literal["tree", "nothing", "empty_block", "ace", "domain_ace", "gepa"] = "nothing"
     router: Literal["", "every_domain", "gold_domain", "random_domain", "no_domain"] = ""
     selector: Literal["", "placebo", "everything", "llm", "nearest", "llm_of_nearest"] = ""
-    es_policy: Literal["", "skip", "no-exit"] = ""
-    """It needs a tree, also where nothing is read from it."""
+    es_policy: Literal["", "skip", "no-exit"] = ""  # it needs a tree, also where nothing is read from it
     attempts: int = 0  # attempts of a system without a ladder
     tier: Literal["HS", "FLAT"] = "HS"  # where learned text is read
 
     @property
+    def trainer(self) -> str:
+        """The `kace learn --method` that makes what it reads; empty where that is a learned tree, or nothing."""
+        makers = {"ace": "ace", "domain_ace": "domain-ace", "gepa": "gepa"}
+        return "reflections" if self.name == "kace-reflections" else makers.get(self.source, "")
+
+    @property
     def needs(self) -> frozenset[Need]:
         """What must be there before it can be opened or run."""
-        learned = self.source in ("ace", "domain_ace", "gepa")
         wanted = {
             Need.TREE: self.source == "tree" or bool(self.es_policy),
-            Need.ARTEFACT: learned,
-            Need.TRAIN: learned or self.name == "kace-reflections",
+            Need.ARTEFACT: bool(self.trainer) and self.source != "tree",
             Need.GOLD_DOMAINS: self.router == "gold_domain",
         }
         return frozenset(need for need, wants in wanted.items() if wants)
@@ -120,17 +122,15 @@ _TABLE = (
     Spec("tiered-gepa", "the ladder, with a GEPA prompt at HS", "gepa"),
 )  # fmt: skip
 
-SYSTEMS: Mapping[str, Spec] = {spec.name: spec for spec in _TABLE}
-"""Every system by name, in the order of reports."""
+SYSTEMS: Mapping[str, Spec] = {spec.name: spec for spec in _TABLE}  # in the order of reports
 
-OLD_NAMES = {
+OLD_NAMES = {  # in published runs
     "kace-direct": "kace-skip-es",
     "kace-wary": "kace-no-exit-at-es",
     "kace-wary-bare": "kace-no-exit-at-es-bare",
     "kace-wary-placebo": "kace-no-exit-at-es-placebo",
     "kace-scaffold": "kace-empty-prompt",
 }
-"""Names in published runs."""
 
 
 def spec_of(name: str) -> Spec:
@@ -152,10 +152,9 @@ def spec_of(name: str) -> Spec:
 def open_system(name: str, bench: Bench) -> System:
     """The system of that name, ready to solve; raises `UsageError` with the fix where something is missing."""
     spec = spec_of(name)
-    method = f"kace learn --method {name.removeprefix('tiered-').removeprefix('kace-')}"
+    method = f"kace learn --method {spec.trainer}" if spec.trainer else "kace learn"
     if Need.TREE in spec.needs and bench.tree is None:
-        made = method if Need.TRAIN in spec.needs else "kace learn"
-        fix = f"name one that {made} made: --tree DIR"
+        fix = f"name one that {method} made: --tree DIR"
         raise UsageError(f"system '{name}' reads a tree, and none is given", fix=fix)
     if Need.ARTEFACT in spec.needs and bench.artefact is None:
         fix = f"make it with {method} --out PATH, then name it: --artefact PATH"

@@ -15,9 +15,8 @@ from pydantic import Field, ValidationError
 from kace.config import Config
 from kace.errors import DataError
 from kace.learner.partition import Partition, partition
-from kace.learner.resources import GivenModels, Resources, open_resources
 from kace.learner.steps import Kept, StepName, Tell
-from kace.learner.study import SEEDS_PER_EPOCH, check_training
+from kace.learner.study import SEEDS_PER_EPOCH, GivenModels, Resources, check_training, open_resources
 from kace.learner.teacher import side_by_side
 from kace.models.base import ChatModel
 from kace.problem import Problem
@@ -25,7 +24,7 @@ from kace.retrieval.prompt import template_hashes
 from kace.solver.manifest import manifest_of
 from kace.tree.tree import Domain
 
-MAX_BYTES = 16_000_000
+MAX_MEGABYTES = 16
 RECORD = "train"  # where a training keeps its own record, inside what it makes
 
 A = TypeVar("A")
@@ -50,10 +49,8 @@ class TrainPlan:
     config: Config
     settings: MethodSettings
     out: Path
-    domains: tuple[Domain, ...] = ()
-    """A registry to begin with; where there is none, the teacher is asked for one if the training needs it."""
-    validation: tuple[Problem, ...] = ()
-    """Problems that choose between candidates by score alone. No teacher ever reads them."""
+    domains: tuple[Domain, ...] = ()  # a registry to begin with; else the teacher is asked for one where it is needed
+    validation: tuple[Problem, ...] = ()  # they choose between candidates by score alone; no teacher reads them
 
     def manifest(self) -> dict[str, object]:
         """What a training depends on, free of secrets. How far it goes is not held to: it may go on further."""
@@ -109,8 +106,8 @@ def read_artefact(path: Path, name: str, kind: type[K], what: str, method: str) 
     """What a training made, from its file or the folder that holds it."""
     file, fix = path / name if path.is_dir() else path, f"name what kace learn --method {method} made"
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise DataError(f"{file}: larger than {MAX_BYTES // 1_000_000} MB", fix=fix)
+        if file.stat().st_size > MAX_MEGABYTES * 1_000_000:
+            raise DataError(f"{file}: larger than {MAX_MEGABYTES} MB", fix=fix)
         return kind.model_validate_json(file.read_bytes())
     except OSError as error:
         raise DataError(f"{file}: {(error.strerror or str(error)).lower()}", fix=fix) from None

@@ -19,12 +19,10 @@ from kace.tree.card_text import BULLET, LINE, TEXT, Example, TextError
 MAX_CARD_BYTES = 16_384
 MAX_PAYLOAD = 8_000
 MAX_COUNT = 1 << 53
-UNIVERSAL = "universal"
-"""The domain tag that passes any domain."""
+UNIVERSAL = "universal"  # the domain tag that passes any domain
 PREFIXES = ("EXACT_", "RUBRIC_", "ALGO_RUBRIC_", "MICRO_", "READING_", "CASE_SPLIT_", "ANTI_")
 LEGACY = ("scope", "tier_eligibility", "tag")
-TRUSTED = {"trusted": True}
-"""Validation context for text whose hash says that it passed every rule already."""
+TRUSTED = {"trusted": True}  # validation context for text whose hash says that it passed every rule already
 
 SNAKE = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
 _ID = r"^[A-Z0-9]+(_[A-Z0-9]+){2,5}$"

@@ -14,17 +14,14 @@ BULLET = "- "
 EXAMPLE = "Example:"
 WORKED = "Worked:"
 MAX_EXAMPLES = 4
-EXAMPLE_LINES = 24
-"""Non-blank lines that one example may have."""
+EXAMPLE_LINES = 24  # non-blank lines that one example may have
 TRIGGER_WORDS = 5
 
 # Control characters, line separators a terminal or an editor would break at, and direction overrides that make a card
 # read differently from what it is. Written for both Python's and pydantic's regular expressions.
 _UNSEEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-TEXT = rf"^[^{_UNSEEN}]*$"
-"""Several lines: newline and tab are the only control characters."""
-LINE = rf"^[^{_UNSEEN}\t\n]*$"
-"""One line: none at all."""
+TEXT = rf"^[^{_UNSEEN}]*$"  # several lines: newline and tab are the only control characters
+LINE = rf"^[^{_UNSEEN}\t\n]*$"  # one line: none at all
 
 _STRAY = re.compile(f"[{_UNSEEN}\ud800-\udfff]")
 _ESCAPES = {"\f": "f", "\b": "b", "\a": "a", "\v": "v", "\t": "t", "\r": "r", "\n": "n"}

@@ -72,8 +72,7 @@ class Conflict(NamedTuple):
 
     name: str
     fields: tuple[str, ...]
-    lines: tuple[str, ...]
-    """The difference, `-` ours and `+` theirs."""
+    lines: tuple[str, ...]  # the difference, `-` ours and `+` theirs
 
 
 class Merged(NamedTuple):
@@ -81,12 +80,9 @@ class Merged(NamedTuple):
 
     tree: EpistemicTree
     added: tuple[str, ...] = ()
-    united: tuple[str, ...] = ()
-    """Cards of equal content whose records were put together."""
-    replaced: tuple[str, ...] = ()
-    """Cards that theirs won."""
-    domains: tuple[str, ...] = ()
-    """Domains that came with the other tree, or that theirs won."""
+    united: tuple[str, ...] = ()  # cards of equal content whose records were put together
+    replaced: tuple[str, ...] = ()  # cards that theirs won
+    domains: tuple[str, ...] = ()  # domains that came with the other tree, or that theirs won
     conflicts: tuple[Conflict, ...] = ()
 
 
@@ -158,10 +154,9 @@ def _shown(value: object) -> str:
 
 
 def merge(ours: EpistemicTree, theirs: EpistemicTree, prefer: Prefer | None = None) -> Merged:
-    """Bring the other tree's domains and cards into ours.
+    """Bring the other tree's domains and cards into ours; a new card arrives experimental.
 
-    A card of the other tree arrives experimental. Cards of equal content become one: counters are summed and problems
-    united. Different content is a conflict: nothing merges until a side is preferred.
+    Cards of equal content become one, their records united. Others conflict: nothing merges until a side is preferred.
     """
     domains = {domain.name: domain for domain in ours.domains}
     others = {domain.name: domain for domain in theirs.domains}
@@ -173,8 +168,8 @@ def merge(ours: EpistemicTree, theirs: EpistemicTree, prefer: Prefer | None = No
     if conflicts and prefer is None:
         return Merged(tree=ours, conflicts=conflicts)
     added = {name: as_import(card) for name, card in theirs.cards.items() if name not in ours}
-    united = {name: _united(ours.card(name), theirs.card(name)) for name in theirs.cards if name in both}
-    united = {name: card for name, card in united.items() if card != ours.card(name)}
+    pairs = ((name, _united(ours.card(name), card)) for name, card in theirs.cards.items() if name in both)
+    united = {name: card for name, card in pairs if card != ours.card(name)}
     new = {name: domain for name, domain in others.items() if name not in domains}
     replaced: dict[str, Card] = {}
     if prefer is Prefer.THEIRS:

@@ -73,10 +73,9 @@ def export(tree: EpistemicTree, form: TreeFormat, name: str) -> str:
 
 
 def read_exchange(data: bytes, domains: Iterable[str]) -> Bundle:
-    """Domains and cards from SPEC JSON, JSON lines or an ACE playbook, whichever the bytes are.
+    """Domains and cards from SPEC JSON, JSON lines or a playbook whose sections may name these domains.
 
-    `domains` are the names a playbook's sections may name. A bad card is refused with its place and reason while
-    the others are kept. A bad domain, or a text that is none of these, raises `DataError`.
+    A bad card is refused while the others are kept. A bad domain, or a text that is none of these, raises `DataError`.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -95,17 +94,13 @@ def read_exchange(data: bytes, domains: Iterable[str]) -> Bundle:
 def tree_from_json(data: bytes) -> EpistemicTree:
     """A whole tree from the SPEC's JSON; the first bad card raises. Cards without a registry name their own domains."""
     value = read_json(data)
-    record = {"cards": value} if isinstance(value, list) else value if isinstance(value, dict) else {}
-    listed, values = record.get("domains"), record.get("cards")
-    if not isinstance(values, list) or not isinstance(listed, list | None) or not set(record) <= {"domains", "cards"}:
+    record = {"cards": value} if isinstance(value, list) else value
+    if not isinstance(record, dict) or not isinstance(record.get("cards"), list):
         raise TreeError("not a tree", fix='give a list of cards, or {"domains": [...], "cards": [...]}')
-    cards: list[Card] = []
-    for number, each in enumerate(values, start=1):
-        try:
-            cards.append(card_of(each))
-        except CardError as error:
-            raise CardError(f"card {number}: {error.message}", fix=error.fix) from None
-    return EpistemicTree.of(domains_named(cards) if listed is None else map(domain_of, listed), cards)
+    domains, cards, refused = _read_value(record)
+    for each in refused:
+        raise CardError(str(each))
+    return EpistemicTree.of(domains_named(cards) if record.get("domains") is None else domains, cards)
 
 
 def domains_named(cards: Iterable[Card]) -> tuple[Domain, ...]:
@@ -122,10 +117,8 @@ def read_domains(text: str) -> tuple[Domain, ...]:
 
 def to_json(tree: EpistemicTree) -> str:
     """The SPEC's JSON form: the whole tree, in canonical order, so that equal trees give equal bytes."""
-    record = {
-        "domains": [domain.model_dump(mode="json") for domain in tree.domains],
-        "cards": [card.model_dump(mode="json") for card in tree],
-    }
+    parts: dict[str, Iterable[Domain | Card]] = {"domains": tree.domains, "cards": tree}
+    record = {name: [each.model_dump(mode="json") for each in part] for name, part in parts.items()}
     return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -140,20 +133,17 @@ def to_playbook(tree: EpistemicTree) -> str:
         lines += [f"## {' + '.join(domains)}", ""]
         for difficulty in Difficulty:
             if cards := cells[domains].get(difficulty):
-                lines += [f"### {difficulty.value}", ""]
-                for card in cards:
-                    counts = f"helpful={card.provenance.n_wins} harmful={card.provenance.n_losses}"
-                    text = card.payload.replace("¶", "¶¶").replace("\n", " ¶ ")
-                    lines.append(f"[{card.card_id}] {counts} :: {text}")
-                lines.append("")
+                lines += [f"### {difficulty.value}", "", *map(_bullet, cards), ""]
     return "\n".join(lines[:-1]) + "\n"
 
 
-def to_skill(tree: EpistemicTree, name: str) -> str:
-    """A SKILL.md: front matter, then one section a card that is not deprecated.
+def _bullet(card: Card) -> str:
+    text = card.payload.replace("¶", "¶¶").replace("\n", " ¶ ")
+    return f"[{card.card_id}] helpful={card.provenance.n_wins} harmful={card.provenance.n_losses} :: {text}"
 
-    A card's text is in a fence longer than any it holds, so that no card can end its own section.
-    """
+
+def to_skill(tree: EpistemicTree, name: str) -> str:
+    """A SKILL.md: front matter, then one section a card, fenced so that no card can end its own section."""
     cards = _shown(tree)
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:SKILL_NAME_CHARS].strip("-") or "kace-cards"
     topics = ", ".join(domain.replace("_", " ") for domain in tree.domain_names)
@@ -172,9 +162,8 @@ def to_skill(tree: EpistemicTree, name: str) -> str:
 def read_playbook(text: str, domains: Iterable[str]) -> Bundle:
     """Cards from a playbook, each experimental; lines that do not fit the card rules are refused with the reason.
 
-    Without a `### difficulty` above it a card is universal, and so is its domain where the section names none of
-    `domains`. A bullet of another tool keeps its text: its name becomes a card id (`str-00012` is
-    `MICRO_STR_00012`) and, where it has no trigger header, the first words of its section's title become its trigger.
+    Without a `### difficulty` above it a card is universal, and so where its section names none of `domains`. A bullet
+    of another tool gets a card id (`str-00012` is `MICRO_STR_00012`) and, where it has no trigger, its section's title.
     """
     bundle = _bundle((), _playbook_cards(text, {*domains, UNIVERSAL}))
     if not bundle.cards and not bundle.refused:
@@ -216,7 +205,7 @@ def _read_value(value: object) -> Bundle:
             raise DataError(f"unknown field '{unknown[0]}' beside domains and cards", fix="remove it")
         if not isinstance(cards, list):
             raise DataError(f"'cards' is a {type(cards).__name__}, not a list", fix=_NOT_CARDS)
-        domains = _domains(value.get("domains", []))
+        domains = _domains([] if (listed := value.get("domains")) is None else listed)
     return _bundle(domains, ((f"card {n}", partial(card_of, each)) for n, each in enumerate(cards, start=1)))
 
 

@@ -12,7 +12,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from kace.io import LineLog, cannot_write, whole_lines
+from kace.errors import DataError
+from kace.io import whole_lines
 from kace.tree.card import TRUSTED, Card, StrictRecord
 from kace.tree.card_text import LINE
 from kace.tree.tree import Domain, EpistemicTree, TreeError
@@ -63,15 +64,13 @@ class JournalEntry(StrictRecord):
 
     v: Literal[1] = 1
     generation: Annotated[int, Field(ge=0)]
-    time: str
-    """UTC, ISO 8601."""
+    time: str  # UTC, ISO 8601
     author: Annotated[str, StringConstraints(pattern=LINE, min_length=1, max_length=200)]
     note: Annotated[str, StringConstraints(pattern=LINE, max_length=1_000)]
     kind: ChangeKind
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None
-    frozen: str | None = None
-    """The content hash, where the tree is frozen after this change."""
+    frozen: str | None = None  # the content hash, where the tree is frozen after this change
 
     def line(self) -> str:
         """The entry as the journal keeps it, with a checksum of its own at the end."""
@@ -84,8 +83,7 @@ class JournalLine(NamedTuple):
 
     number: int
     end: int
-    content: JournalEntry | str
-    """Text says why the line cannot be read back as it was written."""
+    content: JournalEntry | str  # text says why the line cannot be read back as it was written
 
 
 def replayed(tree: EpistemicTree, entries: Sequence[JournalEntry], *, back: bool = False) -> EpistemicTree:
@@ -99,44 +97,37 @@ def replayed(tree: EpistemicTree, entries: Sequence[JournalEntry], *, back: bool
     return tree.revised(cards, domains)
 
 
-def append(path: Path, entry: JournalEntry) -> int:
-    """Add an entry, durably, and return where the journal now ends. A torn last line is cut first."""
-    line = entry.line()
-    try:
-        with LineLog(path) as log:
-            return log.append(line) + len(line.encode()) + 1
-    except OSError as error:  # the sync at the end
-        raise cannot_write(path, error) from None
-
-
 def read_journal(path: Path, offset: int = 0) -> Iterator[JournalLine]:
     """The whole lines from an offset on; a torn last line is not one. Numbers count from the offset."""
-    try:
+    with located(path), contextlib.suppress(FileNotFoundError):
         for number, start, line in whole_lines(path, offset):
             yield JournalLine(number, start + len(line) + 1, _read_line(line))
-    except FileNotFoundError:
-        return
+
+
+@contextlib.contextmanager
+def located(where: Path | str) -> Iterator[None]:
+    """Puts the place in front of what is refused inside, unless a closer one is named, and explains a failed read."""
+    try:
+        yield
     except OSError as error:
-        raise cannot_read(path, error) from None
-
-
-def cannot_read(path: Path, error: OSError) -> TreeError:
-    """The error of a failed read."""
-    return TreeError(f"cannot read {path}: {(error.strerror or str(error)).lower()}", fix="check the path")
+        reason = (error.strerror or str(error)).lower()
+        raise TreeError(f"cannot read {where}: {reason}", fix="check the path") from None
+    except DataError as error:
+        if str(where) in error.message:
+            raise
+        raise type(error)(f"{where}: {error.message}", fix=error.fix) from None
 
 
 def _read_line(line: bytes) -> JournalEntry | str:
     text = line[:-_SUFFIX] + b"}"
     if line[-_SUFFIX:] != b',"sum":"' + _checksum(text).encode() + b'"}':
         return "it is damaged: its checksum does not match"
-    try:
+    with contextlib.suppress(ValidationError):
         return JournalEntry.model_validate_json(text, context=TRUSTED)
-    except ValidationError:
-        version = None
-        with contextlib.suppress(ValueError, AttributeError):
-            version = json.loads(text).get("v")
-        newer = isinstance(version, int) and version > FORMAT
-        return f"it was written by a newer kace (format {version})" if newer else "it is no journal entry"
+    with contextlib.suppress(ValueError, AttributeError, TypeError):
+        if (version := json.loads(text).get("v")) > FORMAT:
+            return f"it was written by a newer kace (format {version})"
+    return "it is no journal entry"
 
 
 def _checksum(text: bytes) -> str:

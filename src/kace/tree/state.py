@@ -10,7 +10,7 @@ import gc
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from kace.errors import DataError
 from kace.tree.card import TRUSTED, Card, StrictRecord, card_line, read_card
-from kace.tree.journal import FORMAT, JournalEntry, JournalLine, cannot_read, read_journal, replayed
+from kace.tree.journal import FORMAT, JournalEntry, JournalLine, located, read_journal, replayed
 from kace.tree.tree import Domain, EpistemicTree, TreeError, domains_line
 
 MAX_TREE_BYTES = 1 << 30
@@ -28,19 +28,15 @@ MAX_TREE_BYTES = 1 << 30
 class Header(StrictRecord):
     """The first line of a tree's file."""
 
-    kace_tree: int
-    """The version of the format."""
+    kace_tree: int  # the version of the format
     generation: Annotated[int, Field(ge=0)]
-    journal: Annotated[int, Field(ge=0)]
-    """How long the journal was: where reading resumes."""
+    journal: Annotated[int, Field(ge=0)]  # how long the journal was: where reading resumes
     frozen: str | None
-    sha256: str
-    """The content hash of the domains here and the cards below."""
+    sha256: str  # the content hash of the domains here and the cards below
     domains: tuple[Domain, ...]
 
 
-Stamp = tuple[int, int, int]
-"""Inode, size and time of change: tell one cards.jsonl from the next without reading it."""
+Stamp = tuple[int, int, int]  # inode, size and time of change: tell one cards.jsonl from the next without reading it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +45,11 @@ class TreeState:
 
     tree: EpistemicTree
     generation: int
-    journal: int
-    """Where the journal's entries read so far end."""
+    journal: int  # where the journal's entries read so far end
     frozen: str | None
-    trusted: bool = True
-    """False where somebody other than this program wrote cards.jsonl."""
-    behind: int = 0
-    """Entries that cards.jsonl does not hold yet."""
-    stamp: Stamp | None = None
-    """Of the cards.jsonl that was read; `None` where there is none."""
+    trusted: bool = True  # false where somebody other than this program wrote cards.jsonl
+    behind: int = 0  # entries that cards.jsonl does not hold yet
+    stamp: Stamp | None = None  # of the cards.jsonl that was read; `None` where there is none
 
 
 NOTHING = TreeState(EpistemicTree.of((), ()), generation=-1, journal=0, frozen=None)
@@ -122,63 +114,42 @@ def refuse_if_tampered(path: Path, state: TreeState) -> None:
 
 def stamp_of(path: Path) -> Stamp | None:
     """The stamp of a file; `None` where there is none."""
-    try:
+    with located(path), suppress(FileNotFoundError):
         found = path.stat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise cannot_read(path, error) from None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 def is_tree_file(path: Path) -> bool:
     """Whether a file begins like ours rather than like the SPEC's JSON."""
-    try:
-        with path.open("rb") as file:
-            return file.read(64).lstrip().startswith(b'{"kace_tree"')
-    except OSError as error:
-        raise cannot_read(path, error) from None
+    with located(path), path.open("rb") as file:
+        return file.read(64).lstrip().startswith(b'{"kace_tree"')
 
 
 def read_bytes(path: Path) -> bytes:
     """The file, unless it is too large or cannot be read."""
-    try:
+    with located(path):
         if path.stat().st_size > MAX_TREE_BYTES:
             raise TreeError(f"{path} is larger than {MAX_TREE_BYTES >> 20} MiB", fix="is it a tree?")
         return path.read_bytes()
-    except OSError as error:
-        raise cannot_read(path, error) from None
-
-
-@contextmanager
-def located(where: Path | str) -> Iterator[None]:
-    """Puts the place in front of what is refused inside, unless a closer place is named already."""
-    try:
-        yield
-    except DataError as error:
-        if error.message.startswith(str(where)):
-            raise
-        raise type(error)(f"{where}: {error.message}", fix=error.fix) from None
 
 
 def check_store(folder: Path) -> list[str]:
     """Everything wrong with a store, one line each."""
-    cards, state = folder / "cards.jsonl", None
-    wrong: list[str] = []
-    try:
-        state = read_file(cards) if cards.exists() else NOTHING
-        missing = f"{cards}: missing; the next change rebuilds it from the journal"
-        wrong += [missing] if state is NOTHING else _wrong_cards(cards, state)
-    except DataError as error:
-        wrong.append(error.message)
-    wrong += _wrong_journal(folder / "journal.jsonl", cards, state)
-    for path in sorted((folder / "snapshots").glob("*.jsonl")):
+    cards, wrong = folder / "cards.jsonl", []
+    states: dict[Path, TreeState] = {}
+    for path in (cards, *sorted((folder / "snapshots").glob("*.jsonl"))):
         try:
-            if not read_file(path).trusted:
-                wrong.append(f"{path}:1: the snapshot was changed after it was taken")
+            states[path] = read_file(path) if path.exists() else NOTHING
         except DataError as error:
             wrong.append(error.message)
-    return wrong
+    state = states.pop(cards, None)
+    if state is not None:
+        missing = f"{cards}: missing; the next change rebuilds it from the journal"
+        wrong += [missing] if state is NOTHING else _wrong_cards(cards, state)
+    wrong += _wrong_journal(folder / "journal.jsonl", cards, state)
+    changed = (path for path, each in states.items() if not each.trusted)
+    return [*wrong, *(f"{path}:1: the snapshot was changed after it was taken" for path in changed)]
 
 
 def _tail(journal: Path, state: TreeState) -> list[JournalLine]:
@@ -188,7 +159,7 @@ def _tail(journal: Path, state: TreeState) -> list[JournalLine]:
         lines = list(read_journal(journal, state.journal))
         if all(_generation(line) == state.generation + n for n, line in enumerate(lines, start=1)):
             return lines
-    # The journal is not the one this file was written beside (a merge, damage): find our place by generation.
+    # The journal is not the one this file was written beside (a merge, damage): find our place by generation
     lines = list(read_journal(journal))
     known = (n for n, line in enumerate(lines, start=1) if 0 <= _generation(line) <= state.generation)
     lines = lines[max(known, default=0) :]

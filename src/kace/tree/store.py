@@ -18,18 +18,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kace.errors import KaceError, UsageError
-from kace.io import lock_folder, write_atomic
-from kace.tree import journal
+from kace.io import LineLog, cannot_write, lock_folder, write_atomic
 from kace.tree import state as disk
 from kace.tree.card import Card, refusal
-from kace.tree.changes import Change, SetDomains, applied, touched
 from kace.tree.formats import tree_from_json
-from kace.tree.journal import ChangeKind, JournalEntry, cannot_read, read_journal, replayed
+from kace.tree.journal import CardChange, ChangeKind, DomainsChange, JournalEntry, located, read_journal, replayed
 from kace.tree.state import NOTHING, TreeState, read_file, refuse_if_tampered
-from kace.tree.tree import Domain, EpistemicTree, TreeError
+from kace.tree.tree import Change, Domain, EpistemicTree, SetDomains, TreeError, applied, touched
 
-SMALL = 2_000
-"""Cards up to which every change rewrites cards.jsonl."""
+SMALL = 2_000  # cards up to which every change rewrites cards.jsonl
 LOCK_SECONDS = 60.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?")
 
@@ -132,10 +129,8 @@ class TreeStore:
         return disk.check_store(self.folder)
 
     def _exists(self) -> bool:
-        try:
+        with located(self.folder):
             return self.cards_path.exists() or next(read_journal(self.journal_path), None) is not None
-        except OSError as error:
-            raise cannot_read(self.folder, error) from None
 
     def _checked(self) -> TreeState:
         """The store as it is now, unless it was frozen and changed since."""
@@ -176,13 +171,19 @@ class TreeStore:
     def _commit(
         self, state: TreeState, tree: EpistemicTree, kind: ChangeKind, author: str, note: str, ids: Iterable[str] = ()
     ) -> TreeState:
-        """Journal a change of the named cards, then bring cards.jsonl up to date where that is due."""
+        """Journal a change of the named cards, durably, then bring cards.jsonl up to date where that is due."""
         entry = _entry(state, tree, kind, author, note, ids)
         if entry is None:
             return state
-        end, behind = journal.append(self.journal_path, entry), state.behind + 1
-        after = replace(state, tree=tree, generation=entry.generation, journal=end, trusted=True, behind=behind)
-        due = len(tree) <= SMALL or after.behind >= len(tree) // 50 or kind in _ALWAYS
+        line = entry.line()
+        try:
+            with LineLog(self.journal_path) as log:  # a torn last line is cut first
+                end = log.append(line) + len(line.encode()) + 1
+        except OSError as error:  # the sync at the end
+            raise cannot_write(self.journal_path, error) from None
+        generation, behind = entry.generation, state.behind + 1
+        after = replace(state, tree=tree, generation=generation, journal=end, trusted=True, behind=behind)
+        due = len(tree) <= SMALL or behind >= len(tree) // 50 or kind in _ALWAYS
         self._known = self._checkpointed(after) if due or not state.trusted else after
         return self._known
 
@@ -213,7 +214,7 @@ def open_tree(path: Path) -> EpistemicTree:
     if path.is_dir():
         return TreeStore.open(path).load()
     if not disk.is_tree_file(path):
-        with disk.located(path):
+        with located(path):
             return tree_from_json(disk.read_bytes(path))
     state = read_file(path)
     refuse_if_tampered(path, state)
@@ -233,21 +234,14 @@ def _entry(
     """The entry that leads from a state to a tree, which differ in the named cards only; None for none."""
     old, new = state.tree, tree
     pairs = ((old.card(name) if name in old else None, new.card(name) if name in new else None) for name in ids)
-    cards = tuple(journal.CardChange(before=a, after=b) for a, b in pairs if a is not b and a != b)
-    domains = None if old.domains == new.domains else journal.DomainsChange(before=old.domains, after=new.domains)
+    cards = tuple(CardChange(before=a, after=b) for a, b in pairs if a is not b and a != b)
+    domains = None if old.domains == new.domains else DomainsChange(before=old.domains, after=new.domains)
     if not cards and domains is None and kind not in _ALWAYS:
         return None
+    now, after = datetime.now(UTC).isoformat(timespec="seconds"), state.generation + 1
+    made = {"kind": kind, "cards": cards, "domains": domains, "frozen": state.frozen}
     try:
-        return JournalEntry(
-            generation=state.generation + 1,
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            author=author,
-            note=note,
-            kind=kind,
-            cards=cards,
-            domains=domains,
-            frozen=state.frozen,
-        )
+        return JournalEntry.model_validate({"generation": after, "time": now, "author": author, "note": note, **made})
     except ValidationError as error:
         what, fix = refusal(error)
         raise UsageError(f"the change cannot be recorded: {what}", fix=fix) from None

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
@@ -18,8 +19,7 @@ from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, VISIBLE, Card, Difficulty, Line, Name, Status, StrictRecord, card_line, refusal
 from kace.tree.card_text import LINE
 
-RESERVED = frozenset({UNIVERSAL, "mixed", "unknown"})
-"""Names that mean something else to the classifier."""
+RESERVED = frozenset({UNIVERSAL, "mixed", "unknown"})  # names that mean something else to the classifier
 
 Block = Mapping[str, Card]
 """The cards that may be shown of one difficulty and one choice of domains, by id, in order of id."""
@@ -38,14 +38,12 @@ class Domain(StrictRecord):
 
     name: Name
     description: Annotated[str, StringConstraints(pattern=LINE, min_length=1, max_length=300)]
-    share: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The part of the corpus that belongs here."""
-    signals: Annotated[tuple[Line, ...], Field(max_length=40)] = ()
-    """What a problem of this domain looks like."""
+    share: Annotated[float, Field(ge=0, le=1)] = 0.0  # the part of the corpus that belongs here
+    signals: Annotated[tuple[Line, ...], Field(max_length=40)] = ()  # what a problem of this domain looks like
 
 
 class EpistemicTree:
-    """Domains and cards. Every change (`kace.tree.changes`) gives a new tree and leaves the old one as it was."""
+    """Domains and cards. Every change gives a new tree and leaves the old one as it was."""
 
     __slots__ = ("_blocks", "_cards", "_hash", "_projections", "_sorted", "domains")
 
@@ -59,10 +57,7 @@ class EpistemicTree:
 
     @classmethod
     def of(cls, domains: Iterable[Domain], cards: Iterable[Card], digest: str = "") -> EpistemicTree:
-        """A tree from its parts; raises `TreeError` on a repeated id or a tag that is no domain.
-
-        `digest` is the content hash, where the caller has just computed it from the canonical lines.
-        """
+        """A tree from its parts, and its content hash where that is known; raises `TreeError` where they do not fit."""
         registry = _registry(domains)
         found: dict[str, Card] = {}
         for card in cards:
@@ -108,7 +103,7 @@ class EpistemicTree:
     def card(self, card_id: str) -> Card:
         """The card of that name; raises `TreeError` where there is none."""
         if card_id not in self._cards:
-            raise TreeError(f"the tree has no card {card_id[:64]!r}", fix="list the ids with: kace tree cards")
+            raise TreeError(f"the tree has no card {card_id[:64]!r}", fix="see the ids: kace tree show TREE cards")
         return self._cards[card_id]
 
     def revised(self, cards: Mapping[str, Card | None], domains: Iterable[Domain] | None = None) -> EpistemicTree:
@@ -131,11 +126,10 @@ class EpistemicTree:
         return self.revised({}, domains)
 
     def project(self, tier: TierName, domains: Sequence[str]) -> tuple[Card, ...]:
-        """The cards a tier may read in these domains, each once, in an order that depends on nothing else.
+        """The cards a tier may read in these domains, each once: the universal ones only where no domain is named.
 
-        No domain means the cards tagged `universal` only; two mean both branches. ES reads none, ever, and a
-        deprecated card is never read. Universal difficulty comes first, then the tier's own; within each, cards of
-        every domain, then by their domains, then by id: what prompts share comes first.
+        ES reads none, ever, and a deprecated card is never read. What prompts share comes first: universal difficulty,
+        then the tier's own; within each, cards of every domain, then by their domains, then by id.
         """
         names = frozenset(domains).intersection(self.domain_names) | {UNIVERSAL}
         found = self._projections.get((tier, names))
@@ -207,3 +201,95 @@ def _moved(blocks: Blocks, pairs: Iterable[tuple[Card | None, Card | None]]) -> 
         block = {name: card for name, card in old.items() if name not in gone} | new
         changed[cell] = block if new.keys() <= old.keys() else dict(sorted(block.items(), key=itemgetter(0)))
     return {**blocks, **changed}
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A new card."""
+
+    card: Card
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The card of the same id says something else."""
+
+    card: Card
+
+
+@dataclass(frozen=True, slots=True)
+class Relocate:
+    """A card moves to another difficulty or other domains."""
+
+    card_id: str
+    difficulty: Difficulty
+    domains: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecate:
+    """A card is never shown again."""
+
+    card_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetDomains:
+    """Another registry of domains."""
+
+    domains: tuple[Domain, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Several changes, in order, that happen together or not at all."""
+
+    changes: tuple[Change, ...]
+
+
+Change = Add | Edit | Relocate | Deprecate | SetDomains | Batch
+
+
+def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
+    """The tree after a change; raises `TreeError` or `CardError` where the change breaks a rule."""
+    cards: dict[str, Card] = {}  # gathered, so that importing many stays quick
+    for each in _single(change):
+        if isinstance(each, SetDomains):
+            tree, cards = tree.revised(cards).revised({}, each.domains), {}
+        else:
+            card = _card_after(each, tree, cards)
+            cards[card.card_id] = card
+    return tree.revised(cards)
+
+
+def _card_after(change: Add | Edit | Relocate | Deprecate, tree: EpistemicTree, changed: Mapping[str, Card]) -> Card:
+    name = _name(change)
+    if isinstance(change, Add):
+        if name in changed or name in tree:
+            raise TreeError(f"the tree already has a card {name}", fix="edit it, or choose another id")
+        return change.card
+    now = changed.get(name) or tree.card(name)
+    match change:
+        case Edit(card):
+            return card
+        case Relocate(_, difficulty, domains):
+            return now.at(difficulty, domains)
+        case Deprecate():
+            return now.with_status(Status.DEPRECATED)
+
+
+def _name(change: Add | Edit | Relocate | Deprecate) -> str:
+    return change.card.card_id if isinstance(change, Add | Edit) else change.card_id
+
+
+def touched(change: Change) -> tuple[str, ...]:
+    """The ids of the cards a change may alter."""
+    return tuple(dict.fromkeys(_name(each) for each in _single(change) if not isinstance(each, SetDomains)))
+
+
+def _single(change: Change) -> Iterator[Add | Edit | Relocate | Deprecate | SetDomains]:
+    if isinstance(change, Batch):
+        for each in change.changes:
+            yield from _single(each)
+    else:
+        yield change

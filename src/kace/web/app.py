@@ -21,7 +21,7 @@ from starlette.routing import Route
 from kace.errors import KaceError
 from kace.redact import redact
 from kace.web import pages
-from kace.web.guard import Denial, Guard, Hosts, Policy
+from kace.web.guard import Denial, Guard, Hosts
 from kace.web.page import Links, NotHere, Page, PageRequest, StillReading, assets, assets_mark, render
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def create_app(
     routes = [Route("/assets/{name:path}", _asset, methods=["GET"])]
     for area in pages.areas():
         # A form goes before the page of the same path.
-        views = [*((at, view, "POST") for at, view in getattr(area, "FORMS", {}).items())]
-        views += [(at, view, "GET") for at, view in area.ROUTES.items()]
-        routes += [Route(at.replace("}", ":part}"), _endpoint(view), methods=[verb]) for at, view, verb in views]
-    guard = Middleware(Guard, hosts=hosts, token=token, policy=Policy(max_body=MAX_FORM, render=refused))
-    handlers = {HTTPException: _missing, KaceError: _missing}
-    app = Starlette(routes=routes, middleware=[guard, Middleware(_AsSent)], exception_handlers=handlers)
+        for verb, views in (("POST", getattr(area, "FORMS", {})), ("GET", area.ROUTES)):
+            for at, view in views.items():
+                routes.append(Route(at.replace("}", ":part}"), _endpoint(view), methods=[verb]))
+    guard = Middleware(Guard, hosts=hosts or Hosts(), token=token, max_body=MAX_FORM, render=refused)
+    handlers = {HTTPException: missing, KaceError: missing}
+    app = Starlette(routes=routes, middleware=[guard, Middleware(_as_sent)], exception_handlers=handlers)
     app.router.redirect_slashes = False
     app.state.workspace, app.state.link, app.state.left_out = workspace, link or Links(), ()
     return app
@@ -86,29 +86,25 @@ class _Part(Convertor[str]):
 register_url_convertor("part", _Part())
 
 
-class _AsSent:
+def _as_sent(app: ASGIApp) -> ASGIApp:
     """Lets routes match the path as it was sent, not as it reads once decoded."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    async def asked(scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope.get("raw_path") or quote(scope.get("path", "")).encode()
+        await app({**scope, "path": f"/{raw.decode('latin-1').strip('/')}"}, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            raw = scope.get("raw_path")
-            path = raw.decode("latin-1") if isinstance(raw, bytes) else quote(scope["path"])
-            scope = {**scope, "path": f"/{path.strip('/')}"}
-        await self.app(scope, receive, send)
+    return asked
 
 
 def _endpoint(view: Callable[..., Page | str]) -> Callable[[Request], Awaitable[Response]]:
     """Asks a view in a thread. One of a form takes its fields, and may give the address to go on to."""
 
-    def answer(request: Request, body: bytes | None) -> Response:
+    def answer(request: Request, *body: bytes) -> Response:
         """The page, or the one that says why there is none: whatever a view trips over becomes an answer."""
         state = request.app.state
         asked = PageRequest(state.workspace, state.link, request.path_params, dict(request.query_params))
         try:
-            page = view(asked) if body is None else view(asked, _fields(body))
+            page = view(asked, *map(_fields, body))
         except StillReading as waiting:
             told = {"status": "One moment", "sentences": [WAITING], "bars": [("", 0, 0)]}
             page = Page("error.html", f"Reading {waiting.message}", told, refresh=AGAIN)
@@ -122,7 +118,7 @@ def _endpoint(view: Callable[..., Page | str]) -> Callable[[Request], Awaitable[
 
     async def endpoint(request: Request) -> Response:
         # The guard has read the body already, and no more than it may be.
-        return await run_in_threadpool(answer, request, await request.body() if request.method == "POST" else None)
+        return await run_in_threadpool(answer, request, *([await request.body()] if request.method == "POST" else []))
 
     return endpoint
 
@@ -138,16 +134,9 @@ def document(
 ) -> str:
     """A page in its frame."""
     at = "assets" if link.static else f"/assets/{assets_mark()}"
-    frame = {
-        "left_out": left_out,
-        "page": page,
-        "link": link,
-        "static": link.static,
-        "refresh": None if link.static else page.refresh,
-        "nav": _nav(workspace, link, path) if workspace else (),
-        "asset": lambda name: f"{at}/{name}",
-    }
-    return render(page.template, {**page.values, **frame})
+    frame = {"page": page, "link": link, "static": link.static, "left_out": left_out}
+    frame |= {"refresh": None if link.static else page.refresh, "asset": lambda name: f"{at}/{name}"}
+    return render(page.template, {**page.values, **frame, "nav": _nav(workspace, link, path) if workspace else ()})
 
 
 def refused(denial: Denial) -> Response:
@@ -174,19 +163,18 @@ def _nav(workspace: Workspace, link: Links, path: str) -> list[tuple[str, str, s
     return places
 
 
-def _missing(request: Request, error: Exception) -> Response:
+def missing(request: Request, error: Exception) -> Response:
     """The page for a path that no route answers, or that answers no such method."""
-    if isinstance(error, HTTPException) and error.status_code == 405:
-        return _framed(request, error_page(405, "Nothing can be sent here"))
-    return _framed(request, error_page(404, "Not here", "There is no such page."))
+    wrong_verb = isinstance(error, HTTPException) and error.status_code == 405
+    told = (405, "Nothing can be sent here") if wrong_verb else (404, "Not here", "There is no such page.")
+    return _framed(request, error_page(*told))
 
 
 def _asset(request: Request) -> Response:
     """A file that pages share. With the mark of its content in the address it never changes."""
     name = request.path_params["name"]
-    mark, _, rest = name.partition("/")
-    kept = mark == assets_mark()
-    content = assets().get(rest if kept else name)
+    kept = name.startswith(f"{assets_mark()}/")
+    content = assets().get(name.partition("/")[2] if kept else name)
     if content is None:
         return _framed(request, error_page(404, "Not here", "There is no such file."))
     kind = TYPES.get(PurePosixPath(name).suffix, "text/plain; charset=utf-8")
@@ -196,12 +184,12 @@ def _asset(request: Request) -> Response:
 
 def _fields(body: bytes) -> dict[str, str]:
     """The fields of a form. Anything that no browser sends from our page is a `FormError`."""
-    fix = "send it from the page it stands on"
     try:
         text = body.decode("ascii")
         pairs = parse_qsl(text, True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise FormError("the form cannot be read", fix=fix) from None
-    if len(fields := dict(pairs)) != len(pairs):
-        raise FormError("a field of the form stands twice", fix=fix)
+        pairs = []
+    if len(fields := dict(pairs)) != len(pairs) or not pairs:
+        what = "a field of the form stands twice" if pairs else "the form cannot be read"
+        raise FormError(what, fix="send it from the page it stands on")
     return fields

@@ -1,36 +1,39 @@
-"""The calls of a run in a sidecar: where each lies, so that a text is found by its key."""
+"""The calls of a run in a sidecar: where each lies, so that a text is found by its key, and what all of them used."""
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from kace.models.cache import KEY_AT, KEY_LENGTH, CallRecord
+from kace.io import whole_lines
+from kace.models.cache import CallRecord
 from kace.web.index import FileState, Sidecar
 
 BATCH = 2_000
 PATIENCE = 0.3  # seconds that a page waits for texts
+USED = ("input", "cached", "written", "output")
 
 
 class CallIndex(Sidecar):
     """A folder of recorded calls, followed as it grows."""
 
     schema = """
-        CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, segment TEXT, place INTEGER, line BLOB) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS calls (segment TEXT, place INTEGER, key TEXT, tier TEXT, input INTEGER,
+            cached INTEGER, written INTEGER, output INTEGER, line BLOB, PRIMARY KEY (segment, place)) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
         CREATE TABLE IF NOT EXISTS segments (name TEXT PRIMARY KEY, place INTEGER, stamp TEXT) WITHOUT ROWID;
     """
     tables = ("calls", "segments")
 
     def __init__(self, folder: Path) -> None:
-        super().__init__("calls", folder)
+        super().__init__("used-calls", folder)
 
     def text(self, key: str) -> str | None:
         """What the model replied; `None` where no such call is found, or none yet: see `complete`."""
@@ -41,24 +44,33 @@ class CallIndex(Sidecar):
                 return record.text if record.key == key else None
         return None
 
+    def used(self) -> Mapping[str, Mapping[str, int]]:
+        """By tier, how many calls there are and the tokens they took."""
+        sums = ", ".join(f"SUM({name}) AS {name}" for name in USED)
+        found = self.rows(f"SELECT tier, COUNT(*) AS calls, {sums} FROM calls GROUP BY tier ORDER BY tier")
+        return {row["tier"]: {name: row[name] for name in ("calls", *USED)} for row in found}
+
     def stamp(self) -> object:
         """The segments' files and sizes."""
         return [(path.name, _stamp(path)) for path in self._segments()]
 
     def step(self, db: sqlite3.Connection) -> bool:
-        """Read on in the first segment that has more."""
+        """Read on in the first segment that has more. A damaged line costs itself, a damaged file what follows."""
         for path in self._segments():
             known = db.execute("SELECT place, stamp FROM segments WHERE name = ?", (path.name,)).fetchone()
-            place, stamp, packed = known[0] if known else 0, _stamp(path), path.suffix == ".gz"
-            if known and known[1] == stamp:
+            (place, last), stamp, packed = known or (0, None), _stamp(path), path.suffix == ".gz"
+            if last == stamp:
                 continue
-            lines = list(_packed(path) if packed else islice(_lines(path, place), BATCH))
-            for offset, line in lines:
-                key = line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii", "replace")
-                kept = zlib.compress(line, 1) if packed else None
-                db.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?)", (key, path.name, offset, kept))
-                place = offset + len(line)
-            done = packed or len(lines) < BATCH
+            place, taken = place if path.stat().st_size >= place and not packed else 0, 0
+            with contextlib.suppress(OSError, EOFError, zlib.error):
+                for _, start, line in islice(whole_lines(path, place), None if packed else BATCH):
+                    place, taken = start + len(line) + 1, taken + 1
+                    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                        call = json.loads(line)
+                        row = (call.get("key"), call["tier"], *(int(call.get(name, 0)) for name in USED))
+                        kept = zlib.compress(line, 1) if packed else None
+                        db.execute(_INSERT, (path.name, start, *row, kept))
+            done = packed or taken < BATCH
             db.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?)", (path.name, place, stamp if done else None))
             return True
         return False
@@ -67,21 +79,7 @@ class CallIndex(Sidecar):
         return [path for path in sorted(self.source.glob("*.jsonl*")) if path.resolve().is_relative_to(self.source)]
 
 
-def _packed(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a compressed segment, up to where it is damaged."""
-    with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as file:
-        yield from ((0, line) for line in file if line.endswith(b"\n"))
-
-
-def _lines(path: Path, place: int) -> Iterator[tuple[int, bytes]]:
-    """The whole lines from a place on, each with its offset."""
-    with path.open("rb") as file:
-        place = place if path.stat().st_size >= place else 0
-        file.seek(place)
-        for line in file:
-            if line.endswith(b"\n"):
-                yield place, line
-            place += len(line)
+_INSERT = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def _stamp(path: Path) -> str:

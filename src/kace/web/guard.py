@@ -13,9 +13,9 @@ import ipaddress
 import logging
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -81,32 +81,29 @@ class Hosts:
         return match is not None and match[1] in self.names
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What one server asks of its requests."""
-
-    max_url: int = 8_192
-    max_body: int = 1_000_000
-    body_seconds: float = 30.0  # within which a whole body has to arrive
-    open_paths: frozenset[str] = frozenset()  # answered without a key
-    cookie: bool = True  # whether `?token=` is taken once and kept in a cookie, for people with a browser
-    render: Callable[[Denial], Response] = lambda denial: PlainTextResponse(f"{denial.message}\n")
-    """The body of a denial; the guard sets its status."""
-
-
+@dataclass
 class Guard:
-    """Lets through what the policy allows, and puts the security headers on every response, of errors too.
+    """Lets through what its rules allow, and puts the security headers on every response, of errors too.
 
     The key comes in a header, or once in an address and then in a cookie. It is compared in constant time.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, hosts: Hosts | None = None, token: str | None = None, policy: Policy | None = None
-    ) -> None:
-        self.app, self.hosts, self.policy = app, hosts or Hosts(), policy or Policy()
-        self._key = _digest(token) if token else None
-        self._cookie = hmac.new((token or "").encode(), b"kace cookie", "sha256").hexdigest()
-        self._too_large = Denial(413, f"the body is larger than {self.policy.max_body:,} bytes")
+    app: ASGIApp
+    hosts: Hosts = Hosts()
+    token: str | None = None
+    _: KW_ONLY
+    max_url: int = 8_192
+    max_body: int = 1_000_000
+    body_seconds: float = 30.0  # within which a whole body has to arrive
+    open_paths: Collection[str] = ()  # answered without a key
+    cookie: bool = True  # whether `?token=` is taken once and kept in a cookie, for people with a browser
+    render: Callable[[Denial], Response] = lambda denial: PlainTextResponse(f"{denial.message}\n")
+    """The body of a denial; the guard sets its status."""
+
+    def __post_init__(self) -> None:
+        self._key = _digest(self.token) if self.token else None
+        self._cookie = hmac.new((self.token or "").encode(), b"kace cookie", "sha256").hexdigest()
+        self._too_large = Denial(413, f"the body is larger than {self.max_body:,} bytes")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -114,70 +111,75 @@ class Guard:
             return await self.app(scope, receive, send)
         if scope["type"] != "http":  # no WebSocket is served here
             return await send({"type": "websocket.close", "code": 1008})
-        send = secured = _SecuredSend(send)
-        request = Request(scope)
-        denial = self._wrong_shape(request) or self._wrong_place(request) or self._wrong_key(request)
+        request, started, body = Request(scope), False, list[Message]()
+
+        async def secured(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in _FORCED]
+                if not any(name.lower() == b"cache-control" for name, _ in kept):
+                    kept.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": [*kept, *_FORCED.items()]}
+            await send(message)
+
+        async def replayed() -> Message:
+            """The body, which was read already; then whatever else happens to the connection."""
+            return body.pop() if body else await receive()
+
+        denial = next((denial for wrong, denial in self._rules(request) if wrong), None) or self._wrong_key(request)
         if denial is None and scope["method"] not in SAFE:
-            if (body := await self._read(receive)) is None:
+            found = await self._read(receive)
+            if found is None:
                 return  # nobody is there any more
-            if isinstance(body, Denial):
-                denial = body
-            else:
-                receive = _replayed(body, receive)
+            denial = found if isinstance(found, Denial) else None
+            body = [{"type": "http.request", "body": found, "more_body": False}]
         try:
             if denial is None:
-                await self.app(scope, receive, send)
+                await self.app(scope, replayed, secured)
         except Exception:  # the one place where a bug becomes an answer
             log.error("%s", redact(traceback.format_exc()))
-            if not secured.started:
-                denial = Denial(500, "something went wrong here; the server's log says what")
+            denial = None if started else Denial(500, "something went wrong here; the server's log says what")
         if denial is not None:
-            response = self.policy.render(denial)
+            response = self.render(denial)
             response.status_code = denial.status
             # The connection ends here: what else it brings, a body too large included, is not read.
             response.headers.update({**denial.headers, "connection": "close"})
-            await response(scope, receive, send)
+            await response(scope, receive, secured)
 
-    def _wrong_shape(self, request: Request) -> Denial | None:
-        """Methods, addresses and sizes that nothing here ever needs."""
-        path, lengths = request.scope["path"], request.headers.getlist("content-length")
-        if request.method not in METHODS:
-            return Denial(405, f"only {', '.join(METHODS)} are answered here", {"allow": ", ".join(METHODS)})
-        if len(_raw_path(request)) + len(request.scope.get("query_string", b"")) > self.policy.max_url:
-            return Denial(414, f"the address is longer than {self.policy.max_url:,} characters")
-        if not path.startswith("/") or path.startswith("//") or ".." in path.split("/") or _CONTROL.search(path):
-            return Denial(400, "the path is not one of ours")
-        if any(not length.isdecimal() for length in lengths) or len(lengths) > 1:
-            return Denial(400, "Content-Length is not a number")
-        if any(len(length) > 15 or int(length) > self.policy.max_body for length in lengths):
-            return self._too_large
-        return None
-
-    def _wrong_place(self, request: Request) -> Denial | None:
-        """A name on the web that is pointed at this machine, or a page of another site, which may only link."""
-        host = _only(request, "host")
-        if host is None:
-            return Denial(400, "one Host header is needed")
-        if not self.hosts.allow(host):
-            return Denial(403, "this server does not go by the name in the Host header")
-        if request.method in SAFE:
-            return None
-        if any(site not in ("same-origin", "none") for site in request.headers.getlist("sec-fetch-site")):
-            return Denial(403, "requests from other sites are not answered")
-        # Programs that are no browser say no origin.
-        ours = f"{request.scope.get('scheme', 'http')}://{host}".lower()
-        if any(origin.lower() != ours for origin in request.headers.getlist("origin")):
-            return Denial(403, "requests from other origins are not answered")
-        return None
+    def _rules(self, request: Request) -> Iterator[tuple[bool, Denial]]:
+        """What is wrong with a request, in turn, whatever its key."""
+        path, get, verbs = request.scope["path"], request.headers.getlist, ", ".join(METHODS)
+        lengths, hosts = get("content-length"), get("host")
+        # Methods, addresses and sizes that nothing here ever needs.
+        yield request.method not in METHODS, Denial(405, f"only {verbs} are answered here", {"allow": verbs})
+        long = len(_raw_path(request)) + len(request.scope.get("query_string", b"")) > self.max_url
+        yield long, Denial(414, f"the address is longer than {self.max_url:,} characters")
+        strange = not path.startswith("/") or path.startswith("//") or ".." in path.split("/") or _CONTROL.search(path)
+        yield bool(strange), Denial(400, "the path is not one of ours")
+        no_number = len(lengths) > 1 or any(not length.isdecimal() for length in lengths)
+        yield no_number, Denial(400, "Content-Length is not a number")
+        yield any(len(each) > 15 or int(each) > self.max_body for each in lengths), self._too_large
+        # A name on the web that is pointed at this machine, or a page of another site, which may only link.
+        yield len(hosts) != 1, Denial(400, "one Host header is needed")
+        yield not self.hosts.allow(hosts[0]), Denial(403, "this server does not go by the name in the Host header")
+        if request.method not in SAFE:
+            elsewhere = any(site not in ("same-origin", "none") for site in get("sec-fetch-site"))
+            yield elsewhere, Denial(403, "requests from other sites are not answered")
+            # Programs that are no browser say no origin.
+            ours = f"{request.scope.get('scheme', 'http')}://{hosts[0]}".lower()
+            foreign = any(origin.lower() != ours for origin in get("origin"))
+            yield foreign, Denial(403, "requests from other origins are not answered")
 
     def _wrong_key(self, request: Request) -> Denial | None:
         """Why a request is denied for its key, or sent on with a cookie."""
-        scheme, _, token = (_only(request, "authorization") or "").partition(" ")
-        if self._key is None or request.scope["path"] in self.policy.open_paths:
+        given = request.headers.getlist("authorization")
+        scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+        if self._key is None or request.scope["path"] in self.open_paths:
             return None
         if hmac.compare_digest(_digest(token.strip() if scheme.lower() == "bearer" else ""), self._key):
             return None
-        if self.policy.cookie:
+        if self.cookie:
             # A browser sends a machine's cookies to all its ports: two servers must not take each other's.
             name = f"kace-{(request.scope.get('server') or ('', 0))[1]}"
             if hmac.compare_digest(request.cookies.get(name, "").encode(), self._cookie.encode()):
@@ -195,51 +197,18 @@ class Guard:
         """The whole body within the policy's size and time; `None` where the client has gone."""
         body, more = bytearray(), True
         try:
-            async with asyncio.timeout(self.policy.body_seconds):
+            async with asyncio.timeout(self.body_seconds):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > self.policy.max_body:
+                    if len(body) > self.max_body:
                         return self._too_large
                     more = message.get("more_body", False)
         except TimeoutError:
-            return Denial(408, f"the body did not arrive within {self.policy.body_seconds:g} s")
+            return Denial(408, f"the body did not arrive within {self.body_seconds:g} s")
         return bytes(body)
-
-
-class _SecuredSend:
-    """The `send` of an application, with the security headers on what it starts."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.started = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in _FORCED]
-            if not any(name.lower() == b"cache-control" for name, _ in kept):
-                kept.append((b"cache-control", b"no-store"))
-            message = {**message, "headers": [*kept, *_FORCED.items()]}
-        await self._send(message)
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A body that was read already, then whatever else happens to the connection."""
-    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return again
-
-
-def _only(request: Request, name: str) -> str | None:
-    """A header's value; `None` where it is missing, or given more than once."""
-    values = request.headers.getlist(name)
-    return values[0] if len(values) == 1 else None
 
 
 def _raw_path(request: Request) -> str:

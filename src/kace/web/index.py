@@ -29,12 +29,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _in_turn = ThreadPoolExecutor(1, thread_name_prefix="kace-index")  # reads what nobody waits for, one by one
 
-VERSION = 2  # of every schema together: another version has other files
+VERSION = 3  # of every schema together: another version has other files
 OLD = 30 * 86_400  # seconds after which a sidecar that nobody used is removed
 PATIENCE = 0.25  # seconds that a page waits for a source, so that a small one is whole at once
 TIMEOUT = 20.0  # seconds that whoever asks waits for whoever writes
 KEPT = 24  # values of one source that are kept in memory
-MARK = 4_096  # bytes by which the beginning and the end of what was read are known again
+MARK = 4_096  # bytes by which what was read last is known again
 LARGE, SHORT, LONG = 4_000_000, 0.1, 0.5  # bytes of a large source, seconds that a page waits for it, and for others
 META = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 
@@ -42,8 +42,9 @@ META = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT R
 class Sidecar(ABC):
     """The database of one source. Any number of threads may ask; one builds."""
 
-    schema: str  # tables, each `IF NOT EXISTS`. `clear` drops nothing but empties them.
+    schema: str  # tables, each `IF NOT EXISTS`
     tables: tuple[str, ...]
+    texts: Sidecar | None = None  # another source that belongs to this one, waited for and closed with it
 
     def __init__(self, kind: str, source: Path) -> None:
         name = hashlib.sha256(f"{VERSION}\0{kind}\0{source}".encode("utf-8", "surrogateescape")).hexdigest()[:24]
@@ -51,16 +52,23 @@ class Sidecar(ABC):
         self.error: KaceError | None = None  # why reading stopped before the end, if it did
         self.version = 0  # changes whenever the tables do
         self._asked: object = None
-        self._lock = threading.Lock()  # over starting to build
-        self._done = threading.Event()
+        self._lock, self._closed = threading.Lock(), False  # over starting to build
+        self._done, self._begun = threading.Event(), threading.Event()  # set once all, once something was read
         self._done.set()
-        self._begun = threading.Event()  # set once something was read
-        self._closed = False
         self._kept: dict[Hashable, tuple[int, object]] = {}
 
-    @abstractmethod
+    def files(self) -> tuple[Path, ...]:
+        """What is read; the first is the one that makes it large."""
+        return (self.source,)
+
     def stamp(self) -> object:
         """Changes when the source does; costs no more than asking for its size."""
+        return [FileState.of(path) for path in self.files()]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the source."""
+        return sum(FileState.of(path).size for path in self.files()[:1])
 
     @abstractmethod
     def step(self, db: sqlite3.Connection) -> bool:
@@ -83,14 +91,11 @@ class Sidecar(ABC):
         """Look, and wait as long as a page may: for all of a small source, for the first rows of a large one."""
         return self.look(LONG) if self.size <= LARGE else self.look(0) or (self._begun.wait(SHORT) and self.complete)
 
-    @property
-    def size(self) -> int:
-        """Bytes of the source."""
-        return FileState.of(self.source).size
-
     def wait(self) -> None:
         """Until everything there is has been read."""
         self.look(None)
+        if self.texts:
+            self.texts.wait()
 
     @property
     def complete(self) -> bool:
@@ -100,15 +105,20 @@ class Sidecar(ABC):
     def close(self) -> None:
         """Stop reading."""
         self._closed = True
+        if self.texts:
+            self.texts.close()
 
     @contextmanager
     def reading(self, other: Sidecar | None = None) -> Iterator[sqlite3.Connection]:
         """A connection on which all questions see the same state; another sidecar's tables are `other.name`."""
         with closing(self._connected()) as db:
             db.row_factory = sqlite3.Row
-            if other is not None:
+            if other is None:
+                db.execute("BEGIN")
+            else:
+                other._connected().close()  # its tables are there
                 db.execute("ATTACH DATABASE ? AS other", (str(other.path),))
-            _begin(db, "main", *(["other"] if other else []))
+                _begin(db)
             yield db
 
     def rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
@@ -132,8 +142,8 @@ class Sidecar(ABC):
 
     def clear(self, db: sqlite3.Connection) -> None:
         """Forget everything: the source is another one."""
-        for table in (*self.tables, "meta"):
-            db.execute(f"DELETE FROM {table}")
+        for sql in (*(f"DROP TABLE {table}" for table in (*self.tables, "meta")), *(META + self.schema).split(";")):
+            db.execute(sql)
 
     def resumed(self, db: sqlite3.Connection, path: Path) -> int:
         """Where reading of a file that grows goes on: 0, with everything forgotten, where it is another file by now."""
@@ -169,15 +179,12 @@ class Sidecar(ABC):
         with self.path.with_suffix(".lock").open("w") as lock, closing(self._connected()) as db:
             fcntl.flock(lock, fcntl.LOCK_EX)  # no other process builds the same sidecar at the same time
             while more and not self._closed:
-                db.execute("BEGIN IMMEDIATE")
+                db.execute("BEGIN IMMEDIATE")  # closing the connection takes back what is not committed
                 before = db.total_changes
                 try:
                     more = self.step(db)
                 except KaceError as error:
                     self.error, more = error, False
-                except BaseException:
-                    db.execute("ROLLBACK")
-                    raise
                 db.execute("COMMIT")
                 self.version += db.total_changes != before
                 self._begun.set()
@@ -196,15 +203,14 @@ class Sidecar(ABC):
         return db
 
 
-def _begin(db: sqlite3.Connection, *schemas: str) -> None:
-    """Begin to read of all databases at once: who holds one and waits for another may wait for ever."""
+def _begin(db: sqlite3.Connection) -> None:
+    """Begin to read of both databases at once: who holds one and waits for another may wait for ever."""
     until = time.monotonic() + TIMEOUT
     db.execute("PRAGMA busy_timeout=100")
     while True:
         db.execute("BEGIN")
         try:
-            for schema in schemas:
-                db.execute(f"SELECT 1 FROM {schema}.sqlite_master LIMIT 1").fetchone()
+            db.execute("SELECT 1 FROM main.meta, other.meta LIMIT 1").fetchone()
             return
         except sqlite3.OperationalError:
             db.execute("ROLLBACK")
@@ -220,13 +226,13 @@ class FileState(NamedTuple):
     changed: float = 0.0
 
     @classmethod
-    def of(cls, path: Path | None) -> FileState:
+    def of(cls, path: Path) -> FileState:
         """The state of the file at a path."""
         try:
-            found = path.stat() if path else None
+            found = path.stat()
         except OSError:
-            found = None
-        return cls(found.st_ino, found.st_size, found.st_mtime) if found else cls()
+            return cls()
+        return cls(found.st_ino, found.st_size, found.st_mtime)
 
     def within(self, seconds: float) -> bool:
         """Whether it changed just now."""
@@ -245,13 +251,10 @@ def set_meta(db: sqlite3.Connection, **values: str | int | float | None) -> None
 
 
 def _mark(path: Path, place: int) -> str:
-    """Tells whether a file still begins with what was read of it up to a place."""
-    digest = hashlib.sha256()
+    """Tells whether a file still has what was read of it last, up to a place."""
     with path.open("rb") as file:
-        for start in (0, max(0, place - MARK)):
-            file.seek(start)
-            digest.update(file.read(min(MARK, place - start)))
-    return digest.hexdigest()
+        file.seek(max(0, place - MARK))
+        return hashlib.sha256(file.read(min(MARK, place))).hexdigest()
 
 
 @cache

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sqlite3
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from kace.learner.admit import Rulings
 from kace.learner.blocks import CardRefusal
-from kace.learner.consolidate import Merge, Merges
+from kace.learner.commit import Merge, Merges
 from kace.learner.costs import ROLES, RoleBill
 from kace.learner.propose import Proposals
-from kace.learner.report import EMPTY, Report, report_of
+from kace.learner.report import EMPTY, CardStory, Report, progress, report_of, summary
 from kace.learner.steps import DoneSteps, StepLine, read_steps
 from kace.models.budget import free_price
 from kace.tree.card import Card, Status
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree
-from kace.web.index import PATIENCE, Sidecar
+from kace.web.calls import CallIndex
+from kace.web.later import KeptValue, Later
+from kace.web.page import render_document
+from kace.web.scale import LiftMark, lift_scale, scale_over
 
-REST = 4.0  # a learner at work is read again after so many times as long as reading took
 LOCKS = Path("/proc/locks")
-BLOCK = 8_000_000  # bytes of calls that are summed at a time
-SUMS = ("calls", "input", "cached", "written", "output")
+MANY = 30  # measured cards beyond which those are folded away that show nothing: not ruled on, zero in the interval
 
 
 class Fate(Enum):
@@ -65,54 +62,61 @@ class Learner(NamedTuple):
     billed: bool  # whether the costs are those of its bill; while it works they are counted from its calls
 
 
-class LearnerIndex(Sidecar):
-    """The learner of a tree's folder, read again whenever it changed. Its calls are summed in the database."""
-
-    schema = """
-        CREATE TABLE IF NOT EXISTS files (file TEXT PRIMARY KEY, inode INTEGER, place INTEGER) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS used (file TEXT, role TEXT, calls, input, cached, written, output);
-    """
-    tables = ("files", "used")
-
-    learner: Learner | None = None
-    _state: object = None
-    _rests_until = 0.0
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__("learner", folder)
-
-    def fresh(self, patience: float | None = PATIENCE) -> bool:
-        """Read what is new and wait for it a moment, without `patience` to the end; whether it is up to date."""
-        self._rests_until = self._rests_until if patience is not None else 0.0
-        return self.look(patience) and (patience is None or self._state == _stamps(self.source))
-
-    def stamp(self) -> object:
-        """Changes with the files that pages are made from, but not at once again after they were read."""
-        if time.monotonic() >= self._rests_until:
-            self._state = _stamps(self.source)
-        return self._state
-
-    def step(self, db: sqlite3.Connection) -> bool:
-        """Sum some calls, until all are; then read the rest."""
-        began, learn, stamps = time.monotonic(), self.source / "learn", _stamps(self.source)
-        calls, bill = [path for path in stamps if path.parent.name == "calls"], stamps.get(learn / "bill.json")
-        billed = bill is not None and all(stamps[path][0] <= bill[0] for path in calls)
-        if not billed and any(_sum_calls(db, path) for path in calls):
-            return True
-        report, store = report_of(self.source), TreeStore(self.source)
-        steps = DoneSteps(learn, read_steps(learn / "steps.jsonl"))
-        proposals = tuple(_proposals(steps, store.load() if store.cards_path.exists() else EMPTY))
-        columns = ", ".join(f"SUM({name})" for name in SUMS)
-        used = [] if billed else db.execute(f"SELECT role, {columns} FROM used GROUP BY role ORDER BY role").fetchall()
-        models = {"solver": report.solver, "classifier": report.solver}  # prices are not recorded: only free is known
-        free = {role: 0.0 if free_price(models.get(role, report.teacher)) else None for role, *_ in used}
-        costs = tuple(RoleBill(role=role, usd=free[role], **dict(zip(SUMS, sums, strict=True))) for role, *sums in used)
-        self.learner = Learner(replace(report, costs=costs or report.costs), steps.lines, proposals, billed)
-        self._rests_until = time.monotonic() + REST * (time.monotonic() - began)
-        return False
+_LEARNERS: Later[Learner] = Later()
 
 
-learner_index = lru_cache(maxsize=16)(LearnerIndex)  # the one index of a learner's folder
+def learner_of(folder: Path, patience: float | None) -> KeptValue[Learner]:
+    """The learner of a tree's folder, read again when its files changed; without `patience`, as it is now."""
+    return _LEARNERS.ask(folder, tuple(_stamps(folder).items()), lambda: _read(folder), patience=patience)
+
+
+def _read(folder: Path) -> Learner:
+    learn, stamps = folder / "learn", _stamps(folder)
+    bill, calls = stamps.get(learn / "bill.json"), [path for path in stamps if path.parent.name == "calls"]
+    billed = bill is not None and all(stamps[path][0] <= bill[0] for path in calls)
+    report, store = report_of(folder), TreeStore(folder)
+    steps = DoneSteps(learn, read_steps(learn / "steps.jsonl"))
+    proposals = tuple(_proposals(steps, store.load() if store.cards_path.exists() else EMPTY))
+    costs = () if billed else tuple(_counted(learn / "calls", report))
+    return Learner(replace(report, costs=costs or report.costs), steps.lines, proposals, billed)
+
+
+def _counted(folder: Path, report: Report) -> Iterator[RoleBill]:
+    """What the calls so far took, by role. Prices are not recorded with them: only those that are free are known."""
+    calls, roles = CallIndex(folder), dict[str, Counter[str]]()
+    calls.wait()
+    for tier, used in calls.used().items():
+        roles.setdefault(ROLES.get(tier, "solver"), Counter()).update(used)
+    models = {"solver": report.solver, "classifier": report.solver}
+    for role, sums in sorted(roles.items()):
+        yield RoleBill(role=role, usd=0.0 if free_price(models.get(role, report.teacher)) else None, **sums)
+
+
+def page(report: Report) -> str:
+    """The report as one page that needs nothing else. What came from outside is text in it, whatever it says."""
+    folds, rules = len(report.measured) > MANY, Counter((r.refused.rule, r.refused.by) for r in report.refused)
+    unruled = [story for story in report.measured if folds and story.card.status is Status.EXPERIMENTAL]
+    return render_document(
+        "report_learner.html",
+        title=f"{report.name}: what was learned",
+        progress="" if report.finished else progress(report),
+        silent=[story for story in unruled if (lift := newest_lift(story)) and lift.tone == "open"],
+        rules=rules.most_common(),
+        **figures(report, report.measured),
+    )
+
+
+def figures(report: Report, stories: Iterable[CardStory]) -> dict[str, object]:
+    """The report with its scales: that of the runs' accuracies, and that of some cards' lifts."""
+    ends = [end for score in report.scores for end in score.interval] or [0.0, 1.0]
+    scale, lifts = scale_over(min(ends), max(ends), about=6), lift_scale(map(newest_lift, stories))
+    told = {"report": report, "summary": summary(report), "lift_of": newest_lift}
+    return {**told, "run_scale": scale, "lift_scale": lifts}
+
+
+def newest_lift(story: CardStory) -> LiftMark | None:
+    """The newest lift of a card, to be drawn."""
+    return LiftMark(story.lift.effect, story.lift.low, story.lift.high) if story.lift else None
 
 
 def last_sign(folder: Path) -> float:
@@ -140,33 +144,6 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
             info = path.stat()
             found[path] = info.st_mtime_ns, info.st_size
     return found
-
-
-def _sum_calls(db: sqlite3.Connection, path: Path) -> bool:
-    """Add the next calls of a file to the sums, each line once; whether there were any. A damaged line is left out."""
-    try:
-        info = path.stat()
-        known = db.execute("SELECT inode, place FROM files WHERE file = ?", (path.name,)).fetchone()
-        place = known[1] if known and known[0] == info.st_ino and known[1] <= info.st_size else 0
-        with path.open("rb") as file:
-            file.seek(place)
-            lines = [line for line in file.readlines(BLOCK) if line.endswith(b"\n")]  # the last is perhaps unfinished
-    except OSError:
-        return False
-    if not place:
-        db.execute("DELETE FROM used WHERE file = ?", (path.name,))
-    sums: dict[str, Counter[str]] = {}
-    for line in lines:
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            call = json.loads(line)
-            role = ROLES.get(str(call["tier"]), "solver")
-            used = {name: int(call.get(name, 0)) for name in SUMS[1:]}
-            sums.setdefault(role, Counter()).update(calls=1, **used)
-    rows = [(path.name, role, *(used[name] for name in SUMS)) for role, used in sums.items()]
-    db.executemany("INSERT INTO used VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-    place += sum(map(len, lines))
-    db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (path.name, info.st_ino, place))
-    return bool(lines)
 
 
 def _proposals(steps: DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:

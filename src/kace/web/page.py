@@ -6,6 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -32,11 +33,6 @@ FILE_POLICY = (
     "img-src 'self' file: data:; form-action 'none'; base-uri 'none'"
 )
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-# The styles that are asked for once, and what they are made of. That of reports is put into them.
-STYLES = {
-    "kace.css": ("view.css", "tree.css", "run.css", "learn.css"),
-    "report-whole.css": ("view.css", "tree.css", "learn.css", "report.css"),
-}
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -132,14 +128,19 @@ class Slice(NamedTuple):
 
 
 def slice_of(
-    request: PageRequest, total: int, size: int, rows: Callable[[int, int], Sequence[Any]], in_file: int = -1
+    request: PageRequest,
+    rows: Sequence[Any] | Callable[[int, int], Sequence[Any]],
+    size: int,
+    total: int | None = None,
+    in_file: int = 1_000_000,
 ) -> Slice:
     """The page of a list that was asked for, or the nearest; `rows(limit, offset)` fetches it. A file holds all."""
-    if request.static:
-        return Slice(rows(in_file, 0), 1, 1, 0, total)
-    asked, pages = request.query.get("page", ""), max(1, -(-total // size))
+    total = len(rows) if isinstance(rows, Sequence) else total or 0
+    asked, pages = request.query.get("page", ""), 1 if request.static else max(1, -(-total // size))
     number = min(pages, max(1, int(asked))) if asked.isascii() and asked.isdigit() and len(asked) <= 6 else 1
-    return Slice(rows(size, (number - 1) * size), number, pages, (number - 1) * size, total)
+    limit, start = in_file if request.static else size, (number - 1) * size
+    shown = rows[start : start + limit] if isinstance(rows, Sequence) else rows(limit, start)
+    return Slice(shown, number, pages, start, total)
 
 
 def render(template: str, values: Mapping[str, object]) -> str:
@@ -149,14 +150,15 @@ def render(template: str, values: Mapping[str, object]) -> str:
 
 def render_document(template: str, **values: object) -> str:
     """A page that needs nothing else: its style is in it, and it has no script, no font and no network."""
-    style = Markup(assets()["report-whole.css"].decode())
+    style = Markup(assets()["kace.css"].decode())
     return render(template, {**values, "policy": REPORT_POLICY, "style": style})
 
 
 @cache
 def environment() -> Environment:
     """The templates. Whatever is put into one is escaped, and stripped of what nobody would see."""
-    from kace.web.scale import band
+    from kace.retrieval.selector import estimate
+    from kace.web.scale import band, lift_of, lift_scale
     from kace.web.text import inline, maths, prose
 
     def finalized(value: object) -> object:
@@ -168,6 +170,7 @@ def environment() -> Environment:
     made.trim_blocks = made.lstrip_blocks = True
     made.filters |= {"counted": counted, "points": points, "short": short, "signed": signed, "ago": ago, "utc": utc}
     made.filters |= {"band": band, "breakable": breakable, "inline": inline, "maths": maths, "prose": prose}
+    made.filters |= {"lift": lift_of, "lift_scale": lift_scale, "tokens": estimate, "moment": moment}
     made.filters |= {"n": "{:,}".format, "percent": lambda share, digits=1: f"{100 * share:.{digits}f}\u00a0%"}
     made.globals["file_policy"] = FILE_POLICY
     return made
@@ -193,6 +196,13 @@ def ago(moment: float) -> str:
     return next((f"{counted(int(past // size), unit)} ago" for size, unit in units if past >= size), "just now")
 
 
+def moment(time: str) -> float | None:
+    """A time in seconds since 1970; `None` where somebody else wrote it in another form."""
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromisoformat(time).timestamp()
+    return None
+
+
 def utc(moment: float, form: str = "%Y-%m-%d %H:%M UTC") -> str:
     """A moment, given in seconds since 1970, as a date."""
     return datetime.fromtimestamp(moment, UTC).strftime(form)
@@ -202,10 +212,8 @@ def utc(moment: float, form: str = "%Y-%m-%d %H:%M UTC") -> str:
 def assets() -> Mapping[str, bytes]:
     """Every shared file by its name. What is not in here cannot be asked for."""
     folder = Path(__file__).parent / "static"
-    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    whole = {name: b"\n".join(found[part] for part in parts) for name, parts in STYLES.items()}
-    alone = found.keys() - {part for parts in STYLES.values() for part in parts}
-    return dict(sorted(({name: found[name] for name in alone} | whole).items()))
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @cache

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from kace.errors import DataError
 from kace.evaluation.arm import TRACES, Arm, SolveRow, row_of
 from kace.evaluation.stats import Interval, wilson_of_share
+from kace.io import whole_lines
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
-from kace.solver.records import Solution
+from kace.solver.records import TRACE_VERSION, Damage, Solution
 from kace.solver.tiers import ExitPath
-from kace.solver.trace import TRACE_VERSION, Damage
 from kace.web.calls import CallIndex
 from kace.web.index import FileState, Sidecar, get_meta, set_meta
 from kace.web.page import NotHere, StillReading
@@ -29,14 +28,15 @@ from kace.web.page import NotHere, StillReading
 BATCH = 1_000  # solves read at a time
 RECENT = 30.0  # seconds since the last solve within which a run counts as going on
 MAX_MANIFEST = 8_000_000  # bytes that are read of a manifest for a page
-MAX_LINE = 64_000_000
-_FIELDS = tuple(field.name for field in fields(SolveRow))
-_NUMBERS = tuple(name for name in _FIELDS if name not in {"problem", "label", "family", "domain", "exit", "cards"})
-_EXIT, _CARDS, *_TRUTHS = map(_FIELDS.index, ("exit", "cards", "correct", "failed", "estimated"))
-_EXITS = {path.value: path for path in ExitPath}
-_COLUMNS = ("problem", "label", "family", "domain", "exit", *_NUMBERS)
-_SAVED = (*_COLUMNS, "answer", "expected", "exit_rank", "n_cards", "card_set", "words", "place", "line")
 SHOWN = 200  # characters of an answer that are kept for lists
+_FIELDS = tuple(field.name for field in fields(SolveRow))
+_EXIT, _CARDS, *_TRUTHS = map(_FIELDS.index, ("exit", "cards", "correct", "failed", "estimated"))
+_COLUMNS = tuple(name for name in _FIELDS if name != "cards")
+_SAVED = (*_COLUMNS, "answer", "expected", "exit_rank", "n_cards", "card_set", "words", "place", "line")
+_UPSERT = (
+    f"INSERT INTO solves ({', '.join(_SAVED)}) VALUES ({', '.join(f':{name}' for name in _SAVED)}) "
+    f"ON CONFLICT (problem, seed) DO UPDATE SET {', '.join(f'{name} = :{name}' for name in _SAVED)}, retried = 1"
+)
 
 
 class RunManifest(NamedTuple):
@@ -56,12 +56,12 @@ class RunManifest(NamedTuple):
 
 def setup_of(manifest: Mapping[str, object]) -> RunManifest:
     """What a manifest says. Every part may be missing: other tools write runs, too."""
-    parts = [manifest_part(manifest, name) for name in ("system", "config", "config", "data", "data", "data", "tree")]
-    names = ("name", "model", "preset", "name", "split", "hash", "hash")
-    told = [manifest_text(part.get(name)) for part, name in zip(parts, names, strict=True)]
-    counts = (parts[3].get("problems"), parts[6].get("cards"))
-    problems, cards = (each if isinstance(each, int) and not isinstance(each, bool) else None for each in counts)
-    return RunManifest._make([*told[:6], problems, told[6], cards, manifest_text(manifest.get("kace"))])
+    named = "system.name config.model config.preset data.name data.split data.hash data.problems tree.hash tree.cards"
+    found = [manifest_part(manifest, part).get(name) for part, name in (each.split(".") for each in named.split())]
+    told: list[object] = [manifest_text(value) for value in (*found, manifest.get("kace"))]
+    for at in (6, 8):
+        told[at] = found[at] if type(found[at]) is int else None
+    return RunManifest._make(told)
 
 
 class RunAccuracy(NamedTuple):
@@ -76,16 +76,14 @@ class RunIndex(Sidecar):
     """An opened run directory. Every figure is that of what is read so far."""
 
     schema = f"""
-        CREATE TABLE IF NOT EXISTS solves (
-            position INTEGER PRIMARY KEY, problem TEXT, label TEXT, family TEXT, domain TEXT, exit TEXT,
-            {", ".join(f"{name} NUMERIC" for name in _NUMBERS)},
-            answer TEXT, expected TEXT, exit_rank INTEGER, n_cards INTEGER, card_set INTEGER, words TEXT,
-            place INTEGER, line BLOB, retried INTEGER DEFAULT 0, UNIQUE (problem, seed));
+        CREATE TABLE IF NOT EXISTS solves (position INTEGER PRIMARY KEY, {", ".join(_SAVED)}, retried DEFAULT 0,
+            UNIQUE (problem, seed));
         CREATE TABLE IF NOT EXISTS card_sets (id INTEGER PRIMARY KEY, cards TEXT UNIQUE);
         CREATE TABLE IF NOT EXISTS set_cards (card TEXT, card_set INTEGER, PRIMARY KEY (card, card_set)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS damage (line INTEGER PRIMARY KEY, reason TEXT);
     """
     tables = ("solves", "card_sets", "set_cards", "damage")
+    texts: CallIndex | None  # what the attempts wrote, where the run or a folder above keeps it
 
     def __init__(self, folder: Path, *, within: Path | None = None) -> None:
         """Nothing outside `within` is read. A folder without a manifest that can be read is a `DataError`."""
@@ -96,72 +94,40 @@ class RunIndex(Sidecar):
         self.name = self.setup.system or self.folder.name
         above = (at / "calls" for at in (self.folder, *self.folder.parents) if at.is_relative_to(self.within))
         calls = next((at.resolve() for at in above if at.is_dir() and at.resolve().is_relative_to(self.within)), None)
-        self.texts = CallIndex(calls) if calls else None  # what the attempts wrote, where the run or one above keeps it
+        self.texts = CallIndex(calls) if calls else None
 
-    @property
-    def trace(self) -> Path | None:
+    def files(self) -> tuple[Path, ...]:
         """The file of solves, where there is one inside the opened folder."""
         path = next((path for name in TRACES if (path := self.folder / name).is_file()), None)
-        return path if path and path.resolve().is_relative_to(self.within) else None
-
-    def stamp(self) -> object:
-        """The trace's file, size and time."""
-        return FileState.of(self.trace)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the trace."""
-        return FileState.of(self.trace).size
-
-    def wait(self) -> None:
-        """Until everything there is has been read, texts included."""
-        super().wait()
-        if self.texts:
-            self.texts.wait()
-
-    def close(self) -> None:
-        """Stop reading."""
-        super().close()
-        if self.texts:
-            self.texts.close()
+        return (path,) if path and path.resolve().is_relative_to(self.within) else ()
 
     def step(self, db: sqlite3.Connection) -> bool:
-        """Read the next solves; from the start where the file is another one."""
-        path, stamp = self.trace, json.dumps(self.stamp())
-        if path is not None and path.suffix == ".gz":
-            return self._all(db, path, stamp)
-        if path is None or get_meta(db, "stamp", ""):  # gone, or no longer compressed
+        """Read the next solves; all of a compressed trace, which keeps its lines here and does not grow by lines."""
+        path, stamp, known = next(iter(self.files()), None), json.dumps(self.stamp()), get_meta(db, "stamp", "")
+        packed = path is not None and path.suffix == ".gz"
+        if packed and known == stamp:
+            return False
+        if path is None or packed or known:  # gone, another one, or no longer compressed
             self.clear(db)
         if path is None:
             return False
-        place = self.resumed(db, path)
-        with path.open("rb") as file:
-            file.seek(place)
-            lines = list(islice(_whole_lines(file), BATCH))
-        number = get_meta(db, "number", 0)
+        place = 0 if packed else self.resumed(db, path)
+        before = number = get_meta(db, "number", 0)
         try:
-            for line in lines:
-                self._take(db, number + 1, line, place)
-                number, place = number + 1, place + len(line)
-        finally:  # a line that nobody here can read ends it; what comes before counts
-            set_meta(db, number=number)
-            self.read_up_to(db, path, place)
-        return len(lines) == BATCH
-
-    def _all(self, db: sqlite3.Connection, path: Path, stamp: str) -> bool:
-        """Read a compressed trace, which keeps its lines here; in one go, since it does not grow line by line."""
-        if get_meta(db, "stamp", "") == stamp:
-            return False
-        self.clear(db)
-        number = 0
-        try:
-            with gzip.open(path) as file:
-                for number, line in enumerate(_whole_lines(file), start=1):
-                    self._take(db, number, line, None)
+            for _, at, line in islice(whole_lines(path, place), None if packed else BATCH):
+                self._take(db, number + 1, line, None if packed else at)
+                number, place = number + 1, at + len(line) + 1
         except (OSError, EOFError, zlib.error) as error:
-            db.execute("INSERT INTO damage VALUES (?, ?)", (number + 1, f"the compressed file ends early: {error}"))
-        set_meta(db, stamp=stamp)
-        return False
+            if not packed:
+                raise
+            db.execute(
+                "INSERT OR REPLACE INTO damage VALUES (?, ?)", (number + 1, f"the compressed file ends early: {error}")
+            )
+        finally:  # a line that nobody here can read ends it; what comes before counts
+            set_meta(db, number=number, **({"stamp": stamp} if packed else {}))
+            if not packed:
+                self.read_up_to(db, path, place)
+        return not packed and number - before == BATCH
 
     def _take(self, db: sqlite3.Connection, number: int, line: bytes, place: int | None) -> None:
         found = solve_in(line)
@@ -193,10 +159,18 @@ class RunIndex(Sidecar):
 
     def solves(self, where: str = "1", order: str = "position", *values: object) -> tuple[SolveRow, ...]:
         """Rows of solves, chosen and ordered by SQL over the table `solves`; values go in as parameters only."""
-        sets: dict[str, tuple[str, ...]] = {}
+        sets: dict[str, tuple[str, ...]] = {}  # solves that read the same cards share them
+
+        def row(values: list[Any]) -> SolveRow:
+            for place in _TRUTHS:
+                values[place] = None if values[place] is None else bool(values[place])
+            if (cards := values[_CARDS]) not in sets:
+                sets[cards] = tuple(json.loads(cards))
+            values[_EXIT], values[_CARDS] = values[_EXIT] and ExitPath(values[_EXIT]), sets[cards]
+            return SolveRow(*values)
+
         chosen = f"FROM solves JOIN card_sets ON card_set = id WHERE {where} ORDER BY {order}"
-        found = self.rows(f"SELECT {', '.join(_FIELDS)} {chosen}", *values)
-        return tuple(_row(list(each), sets) for each in found)
+        return tuple(row(list(each)) for each in self.rows(f"SELECT {', '.join(_FIELDS)} {chosen}", *values))
 
     def count(self, where: str = "1", *values: object) -> int:
         """How many solves there are, all or of a kind."""
@@ -205,13 +179,12 @@ class RunIndex(Sidecar):
     def record(self, problem: str, seed: int) -> Solution:
         """The whole record of a solve. `NotHere` where there is none, `StillReading` where it may come."""
         for place, line in self.rows("SELECT place, line FROM solves WHERE problem = ? AND seed = ?", problem, seed):
-            if line is not None:
-                line = zlib.decompress(line)
-            elif self.trace:
-                with contextlib.suppress(OSError), self.trace.open("rb") as file:
+            found = zlib.decompress(line) if line else b""
+            for path in () if line else self.files():
+                with contextlib.suppress(OSError), path.open("rb") as file:
                     file.seek(place)
-                    line = file.readline(MAX_LINE)
-            record = solve_in(line or b"")  # of a file that is gone, or another one by now, nothing
+                    found = file.readline()
+            record = solve_in(found)  # of a file that is gone, or another one by now, nothing
             if isinstance(record, Solution) and (record.problem, record.seed) == (problem, seed):
                 return record
         if not self.complete:
@@ -233,11 +206,13 @@ class RunIndex(Sidecar):
     @property
     def going(self) -> bool:
         """Whether the run seems to be under way: something was written to it just now."""
-        return FileState.of(self.trace).within(RECENT)
+        return any(FileState.of(path).within(RECENT) for path in self.files())
 
     def score(self) -> RunAccuracy | None:
         """How the run went, each problem counted once."""
-        share, problems = self.kept("score", lambda db: tuple(db.execute(_SCORE).fetchone()))
+        each = "SELECT AVG(correct) AS share FROM solves WHERE correct IS NOT NULL GROUP BY problem"
+        sql = f"SELECT AVG(share), COUNT(share) FROM ({each})"
+        share, problems = self.kept("score", lambda db: tuple(db.execute(sql).fetchone()))
         return None if share is None else RunAccuracy(share, wilson_of_share(share, problems), problems)
 
     def arm(self) -> Arm:
@@ -246,44 +221,14 @@ class RunIndex(Sidecar):
         return Arm(self.name, self.solves(order="problem, seed"), self.manifest, self.damage, retried, self.folder)
 
 
-_SCORE = (
-    "SELECT AVG(share), COUNT(share) FROM "
-    "(SELECT AVG(correct) AS share FROM solves WHERE correct IS NOT NULL GROUP BY problem)"
-)
-_UPSERT = (
-    f"INSERT INTO solves ({', '.join(_SAVED)}) VALUES ({', '.join(f':{name}' for name in _SAVED)}) "
-    f"ON CONFLICT (problem, seed) DO UPDATE SET {', '.join(f'{name} = :{name}' for name in _SAVED)}, retried = 1"
-)
-
-
 def solve_in(line: bytes) -> Solution | str:
     """The record in a line; the reason in words where it is damaged. A newer format is a `DataError`."""
     try:
         return Solution.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        found = None
-    version = found.get("v") if isinstance(found, dict) else None
-    if isinstance(version, int) and version > TRACE_VERSION:
-        what = f"the trace is written by a newer kace (version {version}, this one reads {TRACE_VERSION})"
-        raise DataError(what, fix="upgrade kace")
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        if (version := json.loads(line)["v"]) > TRACE_VERSION:
+            what = f"the trace is written by a newer kace (version {version}, this one reads {TRACE_VERSION})"
+            raise DataError(what, fix="upgrade kace")
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
-
-
-def _row(values: list[Any], sets: dict[str, tuple[str, ...]]) -> SolveRow:
-    """The row of a solve; those that read the same cards share them."""
-    for place in _TRUTHS:
-        values[place] = None if values[place] is None else bool(values[place])
-    values[_EXIT] = values[_EXIT] and _EXITS[values[_EXIT]]
-    if (cards := values[_CARDS]) not in sets:
-        sets[cards] = tuple(json.loads(cards))
-    values[_CARDS] = sets[cards]
-    return SolveRow(*values)
-
-
-def _whole_lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
-    """Lines that end: the last one may still be written to."""
-    return (line for line in iter(lambda: file.readline(MAX_LINE), b"") if line.endswith(b"\n"))

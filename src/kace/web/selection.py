@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,10 +28,6 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
     "seconds": ("seconds",),
 }
 """What a table may be sorted by; a minus sign before the name turns it round. Equals stay in the run's order."""
-_PAIRED = (
-    "(SELECT ours.*, theirs.correct AS was FROM solves AS ours LEFT JOIN other.solves AS theirs "
-    "ON theirs.problem = ours.problem AND theirs.seed = ours.seed)"
-)
 
 
 class Choice(NamedTuple):
@@ -84,11 +79,15 @@ class ChosenSolves(NamedTuple):
 
     def rows(self, limit: int, offset: int) -> list[sqlite3.Row]:
         """Some of them, each with `was`: whether it was right in the base."""
-        wanted = list(self.positions[offset : offset + limit])
-        with _reading(self.run, self.base) as (db, solves):
-            sql = f"SELECT * FROM {solves} WHERE position IN (SELECT value FROM json_each(?))"
-            found = {row["position"]: row for row in db.execute(sql, (json.dumps(wanted),))}
-        return [found[each] for each in wanted if each in found]
+        wanted = json.dumps(list(self.positions[offset : offset + limit]))
+        return self.found("*", "JOIN json_each(?) ON value = position ORDER BY key", wanted)
+
+    def found(self, columns: str, rest: str, *values: object) -> list[sqlite3.Row]:
+        """What SQL finds in the solves with `was`."""
+        was = "LEFT JOIN (SELECT problem, seed, correct AS was FROM other.solves) USING (problem, seed)"
+        solves = f"SELECT * FROM solves {was}" if self.base else "SELECT *, NULL AS was FROM solves"
+        with self.run.reading(self.base) as db:
+            return db.execute(f"SELECT {columns} FROM ({solves}) {rest}", values).fetchall()
 
     def changes(self) -> tuple[int, int]:
         """How many solves the run gained and lost against the base."""
@@ -98,8 +97,7 @@ class ChosenSolves(NamedTuple):
     def beside(self, problem: str, seed: int) -> tuple[int, list[sqlite3.Row | None]]:
         """Where a solve stands among them, from 1, with that before and that after; 0 where it is not chosen."""
         here = self.run.rows("SELECT position FROM solves WHERE problem = ? AND seed = ?", problem, seed)
-        chosen = self.positions
-        if not here or here[0][0] not in chosen:
+        if not here or here[0][0] not in (chosen := self.positions):
             return 0, []
         place = chosen.index(here[0][0])
         near = [self.rows(1, each) if each >= 0 else [] for each in (place - 1, place + 1)]
@@ -107,9 +105,7 @@ class ChosenSolves(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _positions(
-    run: RunIndex, version: int, base: RunIndex | None, base_version: int | None, choice: Choice
-) -> Sequence[int]:
+def _positions(run: RunIndex, v: int, base: RunIndex | None, base_v: int | None, choice: Choice) -> Sequence[int]:
     """Kept for the last few choices: a reader goes from page to page, and from solve to solve, of the same one."""
     parts = ["1", *(known[value] for known, value in ((RESULTS, choice.right), (CHANGES, choice.change)) if value)]
     words = choice.q.casefold().split()
@@ -118,15 +114,6 @@ def _positions(
     turned = " DESC" if choice.sort.startswith("-") else ""
     keys = (*(f"{key}{turned}" for key in ORDERS.get(choice.sort.removeprefix("-"), ())), "position")
     values = [*filter(None, [choice.exit]), *(each for word in words for each in [word] * 3)]
-    with _reading(run, base if choice.change else None) as (db, solves):
-        sql = f"SELECT position FROM {solves} WHERE {' AND '.join(parts)} ORDER BY {', '.join(keys)}"
-        return array("q", (row[0] for row in db.execute(sql, values)))
-
-
-@contextmanager
-def _reading(run: RunIndex, base: RunIndex | None) -> Iterator[tuple[sqlite3.Connection, str]]:
-    """A connection, and what to select from: the solves, and whether each was right in the base."""
-    if base is not None:
-        base.count()  # its tables are there
-    with run.reading(base) as db:
-        yield db, _PAIRED if base else "(SELECT *, NULL AS was FROM solves)"
+    solves = ChosenSolves(run, choice, base if choice.change else None)
+    found = solves.found("position", f"WHERE {' AND '.join(parts)} ORDER BY {', '.join(keys)}", *values)
+    return array("q", (row[0] for row in found))

@@ -20,10 +20,10 @@ from kace.redact import keep_secret
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
-    from uvicorn import Server
 
 LAST = 2.0  # seconds from the end of the grace until what still runs is cancelled by force
 KEEP_ALIVE = 75  # longer than clients keep idle connections: it is they who close them
+HEAD_SECONDS = 10.0  # within which a request's head has to arrive; uvicorn's own clock starts after a first response
 UVICORN: dict[str, Any] = {
     **{"log_config": None, "log_level": "critical", "access_log": False},  # the guard logs, without secrets
     **{"proxy_headers": False, "server_header": False},  # nobody is believed about where they come from
@@ -96,14 +96,31 @@ async def serve(app: ASGIApp, port: Port, *, ready: Ready, closing: Closing | No
     """Serve on an open port until a signal or `closing.stop`. Every request has ended when this returns."""
     from uvicorn import Config, Server
 
-    from kace.web.protocol import PatientProtocol
-
     closing = closing or Closing()
     patience = int(closing.grace + LAST)
-    server = Server(Config(app, http=PatientProtocol, timeout_graceful_shutdown=patience, **UVICORN))
-    watching = asyncio.create_task(_watch(server, lambda: ready(port.url), closing))
+    server = Server(Config(app, http=_patient_protocol(), timeout_graceful_shutdown=patience, **UVICORN))
+
+    async def watch() -> None:
+        """Say when connections are taken, wait for the end, and tell the application when its grace is over."""
+        try:
+            while not server.started:
+                await asyncio.sleep(0.01)
+            ready(port.url)
+            while not server.should_exit and not (closing.stop and closing.stop.is_set()):
+                await asyncio.sleep(0.05)
+        finally:
+            server.should_exit = True
+        await asyncio.sleep(closing.grace)
+        closing.expire()
+
+    watching = asyncio.create_task(watch())
     try:
-        with _signals_end(server):
+        with contextlib.ExitStack() as before:
+            # Signals end the server and nothing else: uvicorn raises them again when it has ended, for these handlers.
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    handler = signal.signal(number, lambda number, frame: setattr(server, "should_exit", True))
+                    before.callback(signal.signal, number, handler)
             await server.serve(sockets=[port.socket])
     except OSError as error:  # somebody else began to listen in the meantime
         raise _closed_port(port.bind, error) from None
@@ -121,35 +138,54 @@ async def serve(app: ASGIApp, port: Port, *, ready: Ready, closing: Closing | No
         await watching
 
 
-async def _watch(server: Server, ready: Callable[[], None], closing: Closing) -> None:
-    """Say when connections are taken, wait for the end, and tell the application when its grace is over."""
-    try:
-        while not server.started:
-            await asyncio.sleep(0.01)
-        ready()
-        while not server.should_exit and not (closing.stop and closing.stop.is_set()):
-            await asyncio.sleep(0.05)
-    finally:
-        server.should_exit = True
-    await asyncio.sleep(closing.grace)
-    closing.expire()
+def _patient_protocol() -> type[asyncio.Protocol]:
+    """HTTP/1.1 with what no ASGI application can add: a slow head ends it, and what is no HTTP gets our headers."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
+    from kace.web.guard import SECURITY_HEADERS
 
-def _signals_end(server: Server) -> contextlib.ExitStack:
-    """Signals end the server and nothing else: uvicorn raises them again when it has ended, for these handlers."""
-    before = contextlib.ExitStack()
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handler = signal.signal(number, lambda number, frame: setattr(server, "should_exit", True))
-            before.callback(signal.signal, number, handler)
-    return before
+    class PatientProtocol(H11Protocol):
+        clock: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.time_head(waiting=True)  # a connection that says nothing is slow, too
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.time_head(waiting=False)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            answering = self.cycle is not None and not self.cycle.response_complete
+            self.time_head(waiting=not answering and not self.transport.is_closing())
+
+        def send_400_response(self, msg: str) -> None:
+            headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close"), *SECURITY_HEADERS]
+            response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            with contextlib.suppress(h11.LocalProtocolError):  # an answer is under way already: just hang up
+                for event in (response, h11.Data(data=msg.encode("ascii")), h11.EndOfMessage()):
+                    self.transport.write(self.conn.send(event) or b"")
+            self.transport.close()
+
+        def time_head(self, *, waiting: bool) -> None:
+            """The clock runs while a head is incomplete, and only then."""
+            if waiting and self.clock is None:
+                self.clock = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+            elif not waiting and self.clock is not None:
+                self.clock.cancel()
+                self.clock = None
+
+    return PatientProtocol
 
 
 def _closed_port(bind: Bind, error: OSError) -> KaceError:
-    if error.errno == errno.EADDRINUSE:
-        used = f"port {bind.port} on {bind.host} is in use"
-        return UsageError(used, fix="give another --port, or --port 0 for any free one")
-    if error.errno == errno.EACCES:
-        return UsageError(f"port {bind.port} is not open to this user", fix="give a --port of 1024 or above")
     closed = f"cannot listen on {bind.host}:{bind.port} ({(error.strerror or str(error)).lower()})"
-    return UsageError(closed, fix="give --host 127.0.0.1, or an address of this machine")
+    free = "give another --port, or --port 0 for any free one"
+    known = {
+        errno.EADDRINUSE: (f"port {bind.port} on {bind.host} is in use", free),
+        errno.EACCES: (f"port {bind.port} is not open to this user", "give a --port of 1024 or above"),
+    }
+    what, fix = known.get(error.errno or 0, (closed, "give --host 127.0.0.1, or an address of this machine"))
+    return UsageError(what, fix=fix)

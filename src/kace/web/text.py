@@ -17,8 +17,8 @@ from kace.web.markup import seen
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_core import StateCore
     from markdown_it.rules_inline import StateInline
-    from markdown_it.token import Token
 
 MAX_CHARS = 200_000  # a longer text is shown as it is, without being read for structure
 MAX_TEX = 4_000
@@ -38,27 +38,25 @@ _ENVIRONMENT = re.compile(
 )
 _CLOSERS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
 _ALONE = ["list_item_open", "paragraph_open", "list_item_close"]
-_BREAKS = {"softbreak": "<br>\n", "hardbreak": "<br>\n", "hr": "<hr>"}
-_TAGS = frozenset({"p", "ul", "ol", "li", "blockquote", "strong", "em", "h3", "h4", "h5", "h6"})
 
 
 def prose(value: str) -> Markup:
     """The text as HTML. Whatever it says, nothing in it runs, loads or leads anywhere."""
-    plain = _PRIVATE.sub("", value.replace("\r\n", "\n").replace("\r", "\n"))
+    plain = _PRIVATE.sub("", seen(value.replace("\r\n", "\n").replace("\r", "\n")))
     if len(plain) > MAX_CHARS:
-        return Markup('<pre class="code long">{}</pre>').format(seen(plain))
+        return Markup('<pre class="code long">{}</pre>').format(plain)
     held: list[Markup] = []
-    text = _without_maths(_BULLET.sub(r"\1-", plain), held)
-    return Markup('<div class="prose">{}</div>').format(_freed(_drawn(_parser().parse(text)), held))
+    html = _parser().render(_without_maths(_BULLET.sub(r"\1-", plain), held))
+    return Markup('<div class="prose">{}</div>').format(_freed(html, held))
 
 
 def inline(value: str) -> Markup:
     """One line of text with its maths, code and emphasis; no paragraphs."""
-    plain = _PRIVATE.sub("", " ".join(value.split()))
+    plain = _PRIVATE.sub("", seen(" ".join(value.split())))
     if len(plain) > MAX_CHARS:
-        return Markup.escape(seen(plain))
+        return Markup.escape(plain)
     held: list[Markup] = []
-    return _freed(_drawn(_parser().parseInline(_without_maths(plain, held))), held)
+    return _freed(_parser().renderInline(_without_maths(plain, held)), held)
 
 
 def maths(tex: str, *, display: bool = False) -> Markup:
@@ -74,7 +72,7 @@ def marked(line: str, pattern: re.Pattern[str]) -> Markup:
     return Markup("").join(shown)
 
 
-def _freed(html: Markup, held: Sequence[Markup]) -> Markup:
+def _freed(html: str, held: Sequence[Markup]) -> Markup:
     """The HTML with what was held put back in; its marks stand in text only, which is escaped."""
     return Markup(_HELD.sub(lambda mark: held[int(mark[1])], html))
 
@@ -105,7 +103,7 @@ def _piece(plain: str, opener: re.Match[str]) -> tuple[str | Markup, int]:
         return Markup.escape(mark[1]), end
     if kind == "address":
         words = f" ({opener['address']})" if opener["words"] else opener["address"]
-        return Markup('<span class="address">{}</span>').format(seen(words)), end
+        return Markup('<span class="address">{}</span>').format(words), end
     if kind == "boxed":
         return _boxed(plain, start, end)
     closer = {"code": mark, "dollar": "$", "env": f"\\end{{{opener['env']}}}"}.get(str(kind)) or _CLOSERS[mark]
@@ -113,7 +111,7 @@ def _piece(plain: str, opener: re.Match[str]) -> tuple[str | Markup, int]:
     inside, stop = plain[end : max(close_at, end)], close_at + len(closer)
     if kind == "code":
         # Code that nothing closes is no code: its marks are held, so that they are only text.
-        code = Markup("<code>{}</code>").format(seen(inside.strip()))
+        code = Markup("<code>{}</code>").format(inside.strip())
         return (Markup.escape(mark), end) if close_at < 0 else (code, stop)
     if close_at < 0 or not inside.strip() or (kind == "env" and not _ENVIRONMENT.fullmatch(opener["env"])):
         return mark, end
@@ -139,7 +137,7 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import emphasis
 
-    made = MarkdownIt("commonmark", {"html": False, "maxNesting": 100})
+    made = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": 100, "xhtmlOut": False})
     made.disable(["code", "lheading", "reference", "html_block", "html_inline", "link", "image", "autolink", "entity"])
     made.disable(["escape", "backticks"])
     plainly, deeper = emphasis.tokenize, made.block.tokenize
@@ -158,31 +156,17 @@ def _parser() -> MarkdownIt:
         token.content, token.children = state.getLines(start, end, 0, False).strip(), []
         state.line = end
 
+    def below_the_page(state: StateCore) -> None:
+        """Headings begin below those of the page; a paragraph that is all of a list item is not set apart."""
+        for place, token in enumerate(state.tokens):
+            if token.type.startswith("heading"):
+                token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+            token.info = ""  # the language of a fence, which would become an attribute
+            around = state.tokens[max(0, place - 1) : place + 4]
+            if [around[0].type, token.type, around[-1].type] == _ALONE:
+                around[1].hidden = around[3].hidden = True
+
     made.inline.ruler.at("emphasis", outside_words)
     made.block.tokenize = shallow  # type: ignore[method-assign,assignment]
+    made.core.ruler.push("below_the_page", below_the_page)
     return made
-
-
-def _drawn(tokens: Sequence[Token]) -> Markup:
-    """Tokens as HTML. Only the tags named here are ever made; everything else is text, and escaped."""
-    types, out = [token.type for token in tokens], list[Markup]()
-    # Paragraphs that are all of a list item are not set apart.
-    alone = [at for at in range(len(types) - 4) if [types[at], types[at + 1], types[at + 4]] == _ALONE]
-    tight = {place + more for place in alone for more in (1, 3)}
-    for place, token in enumerate(tokens):
-        tag = f"h{min(6, int(token.tag[1]) + 2)}" if token.type.startswith("heading") else token.tag
-        if token.type == "inline":
-            out.append(_drawn(token.children or []))
-        elif token.type == "text":
-            out.append(Markup.escape(seen(token.content)))
-        elif token.type in _BREAKS:
-            out.append(Markup(_BREAKS[token.type]))
-        elif token.type in {"fence", "code_block"}:
-            language = re.match(r"[\w+-]{1,20}", token.info.strip())
-            kind = Markup(' data-language="{}"').format(language[0]) if language else ""
-            code = seen(token.content.removesuffix("\n"))
-            out.append(Markup('<pre class="code"{}><code>{}</code></pre>').format(kind, code))
-        elif tag in _TAGS and place not in tight and not token.hidden:
-            start = Markup(' start="{}"').format(token.attrs["start"]) if "start" in token.attrs else ""
-            out.append(Markup("<{}{}>" if token.nesting > 0 else "</{}>").format(tag, start))
-    return Markup("").join(out)

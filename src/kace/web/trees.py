@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
+
+from pydantic import TypeAdapter
 
 from kace.retrieval.selector import estimate
 from kace.tree.card import TRUSTED, Card, Difficulty
 from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import Domain, EpistemicTree
-from kace.web.index import FileState, Sidecar, get_meta, set_meta
+from kace.web.index import Sidecar, get_meta, set_meta
 from kace.web.page import NotHere, StillReading
 from kace.web.scale import lift_of
 
@@ -28,13 +30,11 @@ ORDERS = {
     "-uses": "uses, position",
 }
 """Orders of a list of cards; those without a lift come last in an order by lift."""
-_SHOWN = "FILTER (WHERE status != 'deprecated')"
+_DOMAINS = TypeAdapter(tuple[Domain, ...])
 _STATUSES = ("validated", "experimental", "deprecated")
-_FIGURES = (
-    "COUNT(*), "
-    + ", ".join(f"COUNT(*) FILTER (WHERE status = '{name}')" for name in _STATUSES)
-    + f", COALESCE(SUM(tokens) {_SHOWN}, 0), COUNT(effect) {_SHOWN}, AVG(effect) {_SHOWN}"
-)
+_SHOWN = "FILTER (WHERE status != 'deprecated')"
+_COUNTS = ", ".join(f"COUNT(*) FILTER (WHERE status = '{name}')" for name in _STATUSES)
+_FIGURES = f"COUNT(*), {_COUNTS}, COALESCE(SUM(tokens) {_SHOWN}, 0), COUNT(effect) {_SHOWN}, AVG(effect) {_SHOWN}"
 
 
 class Cell(NamedTuple):
@@ -56,8 +56,7 @@ class Cell(NamedTuple):
     @property
     def statuses(self) -> list[tuple[str, int]]:
         """How many cards of each status there are, from the best on."""
-        every = zip(_STATUSES, self[1:4], strict=True)
-        return [(name, count) for name, count in every if count]
+        return [(name, count) for name, count in zip(_STATUSES, self[1:4], strict=True) if count]
 
 
 class TreeIndex(Sidecar):
@@ -71,29 +70,22 @@ class TreeIndex(Sidecar):
             PRIMARY KEY (domain, difficulty, position)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS texts (position INTEGER PRIMARY KEY, json TEXT);
         CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-            id, header, body, content='', tokenize="unicode61 remove_diacritics 0");
+            id, header, body, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0");
     """
-    tables = ("cards", "places", "texts")
+    tables = ("cards", "places", "texts", "words")
 
     def __init__(self, name: str, path: Path) -> None:
         super().__init__("tree", path)
         self.name = name
-        self._left: Iterator[tuple[int, Card]] | None = None
 
-    def stamp(self) -> object:
-        """The files' sizes and times."""
-        folder = self.source.is_dir()
-        paths = (self.source / "cards.jsonl", self.source / "journal.jsonl") if folder else (self.source,)
-        return [FileState.of(path) for path in paths]
+    def files(self) -> tuple[Path, ...]:
+        """Its cards, and what says which change they are of."""
+        folder = self.source
+        return (folder / "cards.jsonl", folder / "journal.jsonl") if folder.is_dir() else (folder,)
 
     def load(self) -> EpistemicTree:
         """The tree itself, for what needs all of it, such as a diff."""
-        return TreeStore(self.source).load() if self.source.is_dir() else open_tree(self.source)
-
-    @property
-    def size(self) -> int:
-        """Bytes of its cards."""
-        return FileState.of(self.source / "cards.jsonl" if self.source.is_dir() else self.source).size
+        return open_tree(self.source)
 
     def whole(self, *, wait: bool = False) -> TreeIndex:
         """This tree once it is read; `StillReading` before that, and the error of a tree that cannot be read."""
@@ -135,7 +127,7 @@ class TreeIndex(Sidecar):
     @property
     def domains(self) -> tuple[Domain, ...]:
         """The domains in the order of the tree."""
-        return tuple(Domain.model_validate_json(json.dumps(each)) for each in json.loads(self.meta("domains", "[]")))
+        return _DOMAINS.validate_json(self.meta("domains", "[]"))
 
     def cells(self) -> dict[tuple[str, Difficulty], Cell]:
         """Every place that has cards. A card of two domains lies in both."""
@@ -157,33 +149,20 @@ class TreeIndex(Sidecar):
         return [Card.model_validate_json(row["json"], context=TRUSTED) for row in found]
 
     def step(self, db: sqlite3.Connection) -> bool:
-        """Read the tree, then put its cards in, some thousands at a time."""
+        """Read the tree and put its cards in."""
         stamp = json.dumps(self.stamp())
-        if self._left is None:
-            if get_meta(db, "stamp", "") == stamp:
-                return False
-            self.clear(db)
-            self._begin(db)
-        batch = list(islice(self._left or (), BATCH))
-        _put(db, batch)
-        if len(batch) == BATCH:
-            return True
-        self._left = None
-        set_meta(db, stamp=stamp)
-        return False
-
-    def _begin(self, db: sqlite3.Connection) -> None:
+        if get_meta(db, "stamp", "") == stamp:
+            return False
+        self.clear(db)
         store = TreeStore(self.source) if self.source.is_dir() else None
         tree = store.load() if store else self.load()
         known = {"generation": store.generation, "frozen": store.frozen_hash} if store else {}
-        domains = json.dumps([domain.model_dump(mode="json") for domain in tree.domains])
-        set_meta(db, domains=domains, hash=tree.content_hash() if len(tree) <= HASHED else "", **known)
-        self._left = enumerate(tree)
-
-    def clear(self, db: sqlite3.Connection) -> None:
-        """Forget everything."""
-        super().clear(db)
-        db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        domains = _DOMAINS.dump_json(tree.domains).decode()
+        set_meta(db, domains=domains, hash=tree.content_hash() if len(tree) <= HASHED else "", stamp=stamp, **known)
+        cards = enumerate(tree)
+        while batch := list(islice(cards, BATCH)):
+            _put(db, batch)
+        return False
 
 
 def fields_of(card: Card) -> tuple[str, str, str]:

@@ -9,15 +9,14 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from kace.errors import KaceError, UsageError
 from kace.web.index import Sidecar
-from kace.web.journal import JournalIndex
 from kace.web.page import NotHere, environment
 from kace.web.runs import RunIndex
 from kace.web.trees import TreeIndex
@@ -43,6 +42,7 @@ class Item(NamedTuple):
 
 
 Found = tuple[str, Path, Path | None]  # what has no name yet: its kind, its place, the tree whose learner made it
+S = TypeVar("S", bound=Sidecar)
 
 
 class Workspace:
@@ -50,19 +50,19 @@ class Workspace:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         """Raises `UsageError` for a path that holds nothing to look at."""
-        given = tuple(paths)
+        given = {path: _resolved(path) for path in paths}
+        self._roots = tuple(dict.fromkeys(given.values()))
         if not given:
             raise UsageError("nothing to look at", fix=f"name {WHAT}")
-        self._roots = tuple(dict.fromkeys(map(_resolved, given)))
-        for path in given:
-            self._refuse_if_nothing(path)
-        self._lock = threading.RLock()
+        for said, path in given.items():
+            if (first := next(self._found_at(path), None)) is None:
+                raise UsageError(f"{said} holds nothing to look at", fix=f"name {WHAT}")
+            if first[1] == path and (out := self._link_out(path)):
+                raise UsageError(f"{said}: {out} is a link out of it", fix="open the folder that it leads to as well")
+        self._lock, self._look_next = threading.RLock(), 0.0
         self._names: dict[tuple[str, Path], str] = {}
         self._items: dict[str, dict[str, Item]] = {}
-        self._trees: dict[str, TreeIndex] = {}
-        self._journals: dict[str, JournalIndex] = {}
-        self._runs: dict[str, RunIndex] = {}
-        self._look_next = 0.0
+        self._sidecars: dict[tuple[type, str], Sidecar] = {}
         self._look()
 
     def items(self, kind: str) -> tuple[Item, ...]:
@@ -83,30 +83,30 @@ class Workspace:
 
     def tree(self, name: str) -> TreeIndex:
         """The sidecar of a tree; `look` at it before asking it anything."""
-        path = self._checked("tree", name)
-        with self._lock:
-            return self._trees.get(name) or self._trees.setdefault(name, TreeIndex(name, path))
-
-    def journal(self, name: str) -> JournalIndex | None:
-        """The sidecar of a tree's journal; `None` for a tree in one file."""
-        path = self._checked("tree", name)
-        with self._lock:
-            if path.is_dir() and name not in self._journals:
-                self._journals[name] = JournalIndex(path / "journal.jsonl")
-            return self._journals.get(name)
+        return self._opened(TreeIndex, "tree", name, lambda path: TreeIndex(name, path))
 
     def run(self, name: str) -> RunIndex:
         """The sidecar of a run; `look` at it before asking it anything."""
-        path = self._checked("run", name)
-        with self._lock:
-            if name not in self._runs:
-                outer = min((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
-                self._runs[name] = RunIndex(path, within=outer if outer.is_dir() else None)
-            return self._runs[name]
 
-    def runs(self) -> Mapping[str, RunIndex]:
+        def opened(path: Path) -> RunIndex:
+            outer = min((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
+            return RunIndex(path, within=outer if outer.is_dir() else None)
+
+        return self._opened(RunIndex, "run", name, opened)
+
+    def runs(self) -> dict[str, RunIndex]:
         """The runs that were asked for so far, by name."""
-        return dict(self._runs)
+        return {name: each for (_, name), each in list(self._sidecars.items()) if isinstance(each, RunIndex)}
+
+    def _opened(self, of: type[S], kind: str, name: str, make: Callable[[Path], S]) -> S:
+        """The sidecar of an item, which must not have links to the outside among its own files."""
+        path = self.item(kind, name).path
+        if outside := self._link_out(path):
+            raise NotHere(f"{path.name}: {outside} leads out of the opened folders, so it is not read")
+        with self._lock:
+            if (of, name) not in self._sidecars:
+                self._sidecars[of, name] = make(path)
+            return cast("S", self._sidecars[of, name])
 
     def only(self) -> Item | None:
         """The one thing that was opened, where it is one: what a reader wants to see first."""
@@ -125,8 +125,7 @@ class Workspace:
 
     def close(self) -> None:
         """Stop reading."""
-        sidecars: tuple[Sidecar, ...] = (*self._runs.values(), *self._trees.values(), *self._journals.values())
-        for sidecar in sidecars:
+        for sidecar in self._sidecars.values():
             sidecar.close()
 
     def inside(self, path: Path) -> Path:
@@ -134,13 +133,6 @@ class Workspace:
         if not self._holds(path):
             raise NotHere("that lies outside the opened folders")
         return path.resolve()
-
-    def _checked(self, kind: str, name: str) -> Path:
-        """The path of an item, which must not have links to the outside among its own files."""
-        path = self.item(kind, name).path
-        if outside := self._link_out(path):
-            raise NotHere(f"{path.name}: {outside} leads out of the opened folders, so it is not read")
-        return path
 
     def _holds(self, path: Path) -> bool:
         """Whether a path, its links resolved, lies in an opened folder or is an opened file."""
@@ -165,14 +157,6 @@ class Workspace:
                     return out
         return None
 
-    def _refuse_if_nothing(self, given: Path) -> None:
-        path = _resolved(given)
-        first = next(self._found_at(path), None)
-        if first is None:
-            raise UsageError(f"{given} holds nothing to look at", fix=f"name {WHAT}")
-        if first[1] == path and (outside := self._link_out(path)):
-            raise UsageError(f"{given}: {outside} is a link out of it", fix="open the folder that it leads to as well")
-
     def _look(self) -> None:
         began = time.monotonic()
         if began < self._look_next:
@@ -191,26 +175,24 @@ class Workspace:
         for child in [] if here else filter(self._holds, _children(root)):
             things = list(_things(child))
             yield from things
-            runs = [] if things else [sub for sub in _children(child) if _is_run(sub) and self._holds(sub)]
+            runs = (
+                [] if things else [sub for sub in _children(child) if (sub / "run.json").is_file() and self._holds(sub)]
+            )
             yield from (("run", run.resolve(), None) for run in runs)
 
     def _name(self, kind: str, path: Path, tree: Path | None) -> str:
         """A name that no other item has, kept while it is open. A learner's runs begin with its tree's."""
         if known := self._names.get((kind, path)):
             return known
-        own, above = _plain(path.name if path.is_dir() else path.stem), self._names.get(("tree", tree or path))
-        wanted = [own, f"{_plain(path.parent.name)}-{own}"]
+        named = (path.name if path.is_dir() else path.stem, path.parent.name)
+        own, outer = (_STRANGE.sub("-", name).strip("-.")[:MAX_NAME] or "item" for name in named)
+        above, wanted = self._names.get(("tree", tree or path)), [own, f"{outer}-{own}"]
         if above is not None and (kind == "learner" or tree):
             wanted = [above if kind == "learner" else f"{above}.{own}"]
         taken = {name for (of, _), name in self._names.items() if of == kind}
         wanted += [f"{wanted[0]}-{number}" for number in range(2, len(taken) + 3)]
         name = self._names[kind, path] = next(name for name in wanted if name not in taken)
         return name
-
-
-def _plain(name: str) -> str:
-    """A name that needs no quoting in an address."""
-    return _STRANGE.sub("-", name).strip("-.")[:MAX_NAME] or "item"
 
 
 def _things(path: Path) -> Iterator[Found]:
@@ -225,16 +207,12 @@ def _things(path: Path) -> Iterator[Found]:
         learn = real / "learn"
         if (learn / "learn.json").is_file() and not learn.is_symlink():
             yield "learner", real, None
-            steps = (step for step in _children(learn) if _is_run(step) and not step.is_symlink())
+            steps = (step for step in _children(learn) if (step / "run.json").is_file() and not step.is_symlink())
             yield from (("run", step, real) for step in steps)
-    if _is_run(path):
+    if (path / "run.json").is_file():
         yield "run", real, None
     if any(child.name.endswith(".request.md") for child in _children(path)):
         yield "inbox", real, None
-
-
-def _is_run(path: Path) -> bool:
-    return (path / "run.json").is_file()
 
 
 def _children(folder: Path) -> list[Path]:

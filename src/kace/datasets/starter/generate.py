@@ -1,9 +1,8 @@
-"""Starter problems from the families: the bundled splits, which `write_splits` makes anew, and sets of any seed.
+"""Starter problems from the families: the bundled splits, and sets of any seed.
 
-One rule keeps the splits apart: a family's instances are put in one fixed order, and both instance i and wording i
-belong to split i mod 3. A family that is only for testing gives everything to the test split. The first `RESERVED`
-problems of each share are for the bundled splits, and larger sets never use their instances. Only when a larger set
-has used up its own share of a family does it borrow instances from the other shares; wordings are never borrowed.
+A family's instances have one fixed order; instance i and wording i belong to split i mod 3, or all to the test split.
+The first `RESERVED` of each share are for the bundled splits. A larger set that has used up its share borrows instances
+from the others, never their wordings.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice, product
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 from kace.datasets.starter import combinatorics, geometry, house_conventions, number_theory, rates_and_sequences
 from kace.datasets.starter.family import SPLITS, Family, Instance, Split
 from kace.errors import UsageError
-from kace.problem import Problem, load_problems, problem_rows
+from kace.problem import Problem, load_problems
 
 if TYPE_CHECKING:
     from kace.tree.tree import Domain
@@ -27,11 +26,7 @@ if TYPE_CHECKING:
 _DOMAINS = (number_theory, combinatorics, geometry, rates_and_sequences, house_conventions)
 FAMILIES: tuple[Family, ...] = tuple(family for domain in _DOMAINS for family in domain.FAMILIES)
 FOLDER = Path(__file__).parent / "bundled"
-BUNDLED: dict[Split, int] = {"train": 100, "validation": 100, "test": 200}
-BUNDLED_TEST_ONLY = 40
-BUNDLE_SEED = 2
-RESERVED = 4
-"""At least the largest number of bundled problems of one family in one split."""
+RESERVED = 4  # at least the largest number of bundled problems of one family in one split
 
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
@@ -52,13 +47,12 @@ class StarterDraw:
     def problem(self, split: Split, label: str) -> Problem:
         """The finished problem; only training problems carry their solution."""
         answer, solution = self.family.work(*self.instance.values)
-        domain, family, shown = self.family.domain, self.family.name, solution if split == "train" else None
-        return Problem(self.text, str(answer), label, domain=domain, family=family, solution=shown)
+        shown = solution if split == "train" else None
+        return Problem(self.text, str(answer), label, self.family.domain, self.family.name, shown)
 
     def shows_its_answer(self) -> bool:
         """Whether the answer is among the numbers of the text, where copying would score."""
-        answer, text = str(self.family.work(*self.instance.values).answer), self.text
-        return answer in text and answer in _NUMBER.findall(text)
+        return str(self.family.work(*self.instance.values).answer) in _NUMBER.findall(self.text)
 
 
 def share(family: Family, split: Split) -> Iterator[StarterDraw]:
@@ -68,44 +62,11 @@ def share(family: Family, split: Split) -> Iterator[StarterDraw]:
     return _draws(family, split, _order(family)[SPLITS.index(split) :: len(SPLITS)])
 
 
-def bundle(split: Split) -> Iterator[Problem]:
-    """The problems of a bundled split, in their fixed order."""
-    random = Random(f"starter/{BUNDLE_SEED}/{split}")
-    shared = [family for family in FAMILIES if not family.test_only]
-    parts = [(shared, BUNDLED[split])]
-    if split == "test":
-        alone = [family for family in FAMILIES if family.test_only]
-        parts = [(shared, BUNDLED[split] - BUNDLED_TEST_ONLY), (alone, BUNDLED_TEST_ONLY)]
-    draws: list[StarterDraw] = []
-    for families, total in parts:
-        least, odd = divmod(total, len(families))  # near-equal parts; chance decides which get the odd ones
-        counts = [least + 1] * odd + [least] * (len(families) - odd)
-        random.shuffle(counts)
-        for family, few in zip(families, counts, strict=True):
-            draws += islice(share(family, split), few)
-    random.shuffle(draws)
-    for number, draw in enumerate(draws, start=1):
-        yield draw.problem(split, f"starter-{split}-{number:04}")
-
-
-def split_path(split: Split, folder: Path = FOLDER) -> Path:
-    """Where a bundled split lies."""
-    return folder / f"{split}.jsonl"
-
-
 def load_split(split: Split) -> tuple[Problem, ...]:
     """The fixed problems of a split: 100 to train on, 100 to validate, 200 to test."""
     if split not in SPLITS:
         raise UsageError(f"no starter split '{split}'", fix=f"use one of {', '.join(SPLITS)}")
-    return load_problems(split_path(split))
-
-
-def write_splits(folder: Path = FOLDER) -> None:
-    """Write the bundled splits; the same families give the same bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for split in SPLITS:
-        lines = "".join(f"{row}\n" for row in problem_rows(bundle(split)))
-        split_path(split, folder).write_text(lines, encoding="utf-8", newline="\n")
+    return load_problems(FOLDER / f"{split}.jsonl")
 
 
 def starter_domains() -> tuple[Domain, ...]:
@@ -122,7 +83,15 @@ def generate_set(n: int, seed: int, split: Split = "train") -> Iterator[Problem]
     room = sum(map(len, shares))
     if n < 1 or n > room:
         raise UsageError(f"cannot make {n:,} starter problems for {split}", fix=f"ask for 1 to {room:,}")
-    return islice(_stream(shares, random, f"starter-{split}-{seed}", split), n)
+    draws = islice(_in_turns(shares, random), n)
+    return (draw.problem(split, f"starter-{split}-{seed}-{number:05}") for number, draw in enumerate(draws, 1))
+
+
+def _in_turns(shares: Sequence[list[StarterDraw]], random: Random) -> Iterator[StarterDraw]:
+    for turn in range(max(map(len, shares))):
+        this_round = [draws[turn] for draws in shares if turn < len(draws)]
+        random.shuffle(this_round)
+        yield from this_round
 
 
 def _fresh(family: Family, split: Split, random: Random) -> list[StarterDraw]:
@@ -149,17 +118,7 @@ def _draws(family: Family, split: Split, instances: Sequence[Instance]) -> Itera
     """The instances in the wordings of a split, without those whose text shows the answer."""
     wordings = range(len(family.wordings))
     wordings = wordings if family.test_only else wordings[SPLITS.index(split) :: len(SPLITS)]
-    draws = (
-        StarterDraw(family, instance, wordings[(turn + index) % len(wordings)])
-        for turn in range(len(wordings))
-        for index, instance in enumerate(instances)
-    )
-    return (draw for draw in draws if not draw.shows_its_answer())
-
-
-def _stream(shares: Sequence[list[StarterDraw]], random: Random, stem: str, split: Split) -> Iterator[Problem]:
-    numbers = count(1)
-    for turn in range(max(map(len, shares))):
-        this_round = [draws[turn] for draws in shares if turn < len(draws)]
-        random.shuffle(this_round)
-        yield from (draw.problem(split, f"{stem}-{next(numbers):05}") for draw in this_round)
+    for turn, (index, instance) in product(range(len(wordings)), enumerate(instances)):
+        draw = StarterDraw(family, instance, wordings[(turn + index) % len(wordings)])
+        if not draw.shows_its_answer():
+            yield draw

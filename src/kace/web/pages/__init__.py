@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-AREAS = ("home", "tree", "card", "search", "diff", "run", "compare", "problem", "learner", "inbox")
+AREAS = ("home", "tree", "card", "diff", "run", "compare", "problem", "learner", "inbox")
 
 
 def areas() -> list[ModuleType]:

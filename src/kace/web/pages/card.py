@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from kace.evaluation.report import CardLift, card_lifts
 from kace.evaluation.stats import wilson
 from kace.retrieval.prompt import card_text
-from kace.retrieval.selector import estimate
 from kace.tree.card import Card, Status
 from kace.tree.card_text import TextError, read_payload
+from kace.tree.journal import JournalEntry
+from kace.web.journal import history
 from kace.web.page import HOME, Crumb, Page, PageRequest
-from kace.web.pages.diff import card_diff, diff_lines, what_changed
-from kace.web.pages.tree import opened, place_name
+from kace.web.pages.diff import DiffLine, card_diff, diff_lines, what_changed
+from kace.web.pages.tree import journal_of, opened, place_name
 from kace.web.runs import RunIndex
-from kace.web.scale import LiftMark, lift_scale
+from kace.web.scale import LiftMark
 from kace.words import counted
 
 VERDICTS = {
@@ -29,7 +31,6 @@ STATUS_WORDS = {
     Status.VALIDATED: "Shown in solves; measured to help, after correction for the number of cards tried.",
     Status.DEPRECATED: "Kept in the tree and never shown in a solve.",
 }
-MAX_PROBLEMS = 40  # supporting problems that are named
 MOST, OPEN = 40, 3  # changes of a card that are shown, and how many of the newest are open from the start
 OFFERED = 8  # runs that are offered to be looked at
 _READ = "SELECT card_set FROM {}set_cards WHERE card = ?"
@@ -61,7 +62,7 @@ def card_page(request: PageRequest) -> Page:
     kind, known, first = card.difficulty_tag.value, card.provenance, card.domain_tags[0]
     measured = next(iter(card_lifts([card])), None)
     lift = measured and LiftMark(measured.effect, measured.low, measured.high)
-    judged, history = known.n_wins + known.n_losses, _history(request, name, card)
+    judged = known.n_wins + known.n_losses
     try:
         parts = read_payload(card.payload)
     except TextError:  # of a card that an older version wrote, which is shown as it is
@@ -69,25 +70,20 @@ def card_page(request: PageRequest) -> Page:
     values = {
         "card": card,
         "tree_name": name,
-        "tokens": estimate(card),
         "status_words": STATUS_WORDS[card.status],
         "places": [(place_name(domain, kind), ("cell", domain, kind)) for domain in card.domain_tags],
         "parts": parts,
         "as_read": card_text(card),
         "lift": lift,
-        "lift_scale": lift and lift_scale([lift]),
         "verdict": lift and VERDICTS[lift.tone],
         "measured": measured and _measured(measured, card),
         "judged": judged,
         "interval": wilson(known.n_wins, judged) if judged else None,
-        "problems": known.supporting_problems[:MAX_PROBLEMS],
-        "more_problems": len(known.supporting_problems) - MAX_PROBLEMS,
         "uses": _uses(request, name, tree.meta("hash", ""), card_id),
-        "history": history,
+        "history": _history(journal_of(tree), card),
     }
     place = Crumb(place_name(first, kind), ("tree", name, "cell", first, kind))
-    crumbs = (HOME, Crumb(name, ("tree", name)), place)
-    return Page("card.html", card_id, values, crumbs, refresh=1.0 if history is None else None)
+    return Page("card.html", card_id, values, crumbs=(HOME, Crumb(name, ("tree", name)), place))
 
 
 def _measured(lift: CardLift, card: Card) -> str:
@@ -99,23 +95,18 @@ def _measured(lift: CardLift, card: Card) -> str:
     )
 
 
-def _history(request: PageRequest, name: str, card: Card) -> Mapping[str, Any] | None:
-    """Everything that happened to a card, newest first, with what is to be said of it; `None` while it is read."""
-    journal = request.workspace.journal(name)
+def _history(journal: Path | None, card: Card) -> Mapping[str, Any]:
+    """Everything that happened to a card, newest first, with what is to be said of it."""
     if journal is None:
         return {"changes": [], "notes": ["This tree is a single file, which keeps no history."]}
-    if not journal.look(None if request.static else 0.25):
-        return None
-    steps, damaged = journal.history(card.card_id)
-    shown: list[dict[str, object]] = []
-    if steps and not damaged and steps[0].card.after != card:
-        lines = diff_lines(card_diff(steps[0].card.after, card), heads=False)
-        shown.append({"change": None, "what": "edited by hand", "lines": lines, "open": True})
-    for place, (change, card_change) in enumerate(steps[:MOST]):
-        changes = card_diff(card_change.before, card_change.after)
-        lines = diff_lines(changes, heads=False) if changes else []
-        opening = place < OPEN and card_change.before is not None
-        shown.append({"change": change, "what": what_changed(changes), "lines": lines, "open": opening})
+    steps, damaged = history(journal, card.card_id)
+    shown: list[tuple[JournalEntry | None, str, list[DiffLine], bool]] = []
+    if steps and not damaged and steps[0][1].after != card:
+        shown.append((None, "edited by hand", diff_lines(card_diff(steps[0][1].after, card), heads=False), True))
+    for place, (entry, change) in enumerate(steps[:MOST]):
+        changes = card_diff(change.before, change.after)
+        opening = place < OPEN and change.before is not None
+        shown.append((entry, what_changed(changes), diff_lines(changes, heads=False), opening))
     notes = {
         f"{counted(len(steps) - MOST, 'earlier change')} not shown; all are in: kace tree log.": len(steps) > MOST,
         f"{counted(damaged, 'change')} of this card cannot be read; see: kace tree verify.": damaged,

@@ -32,6 +32,7 @@ OTHERS = 12  # other runs that a page offers, and pages of a run that an export 
 LISTED = 60  # problems gained or lost that a page names; the run's page lists them all
 MAX_VALUE, MAX_DEPTH = 200, 5
 AGAIN, GROWING = 1.0, 5.0
+COMES = "The page comes by itself as soon as it is there."
 MOST, LOOKED_AT = 24, 400  # runs that are set beside one, and runs whose manifests are read to find them
 SMALL_RUN, SMALL_TREE = 8_000_000, 20_000_000  # bytes up to which either is read because of another run
 FIGURES = (
@@ -57,16 +58,15 @@ def compare_page(request: PageRequest) -> Page:
     title, crumbs = f"{ours} against {theirs}", (HOME, Crumb(ours, ("run", ours)))
     runs = {name: request.workspace.run(name) for name in (ours, theirs)}
     until = time.monotonic() + PATIENCE
-    read = {name: run.look(max(0.0, until - time.monotonic())) for name, run in runs.items() if not request.static}
-    words = "The page comes by itself as soon as it is there."
-    waiting: dict[str, Any] = {"status": "Two runs side by side", "sentences": [words], "bars": []}
-    if unread := [(name, *runs[name].progress) for name, whole in read.items() if not whole]:
-        for name, done, about in unread:
-            told = f"{done:,} of about {counted(about, 'solve')} read" if about else "its turn comes next"
-            waiting["bars"].append((f"{name}: {told}", done, about))
+    waiting: dict[str, Any] = {"status": "Two runs side by side", "sentences": [COMES], "bars": []}
+    for name, run in runs.items():
+        if run.look(None if request.static else max(0.0, until - time.monotonic())):  # a file must be whole
+            continue
+        done, about = run.progress
+        told = f"{done:,} of about {counted(about, 'solve')} read" if about else "its turn comes next"
+        waiting["bars"].append((f"{name}: {told}", done, about))
+    if waiting["bars"]:
         return Page("error.html", title, waiting, crumbs, AGAIN)
-    for run in runs.values() if request.static else ():  # what is written once must be whole
-        run.wait()
 
     def make() -> Mapping[str, Any]:
         return compared(*(replace(run.arm(), name=called) for called, run in runs.items()))
@@ -75,7 +75,7 @@ def compare_page(request: PageRequest) -> Page:
     pair, fresh = _PAIRS.ask((*runs.items(),), state, make, patience=None if request.static else 0.25)
     if pair is None:
         solves = counted(sum(run.count() for run in runs.values()), "solve")
-        waiting["sentences"] = [f"comparing {solves}, problem by problem.", words]
+        waiting["sentences"] = [f"comparing {solves}, problem by problem.", COMES]
         return Page("error.html", title, waiting, crumbs, AGAIN)
     offers = [each for each in others(request.workspace, "run", ours) if each != theirs]
     settled = fresh and not any(run.going for run in runs.values())
@@ -197,15 +197,14 @@ def tree_of(workspace: Workspace, name: str) -> TreeRead | None:
 
 
 def _setup(item: Item) -> RunManifest:
-    try:
-        return _setup_at(item.path / "run.json", FileState.of(item.path / "run.json"))
-    except KaceError:
-        return setup_of({})
+    return _setup_at(item.path / "run.json", FileState.of(item.path / "run.json"))
 
 
 @lru_cache(maxsize=2048)
 def _setup_at(path: Path, state: FileState) -> RunManifest:
-    return setup_of(read_manifest(path, MAX_MANIFEST))
+    with suppress(KaceError):
+        return setup_of(read_manifest(path, MAX_MANIFEST))
+    return setup_of({})
 
 
 ROUTES = {"/run/{run}/against/{other}": compare_page}

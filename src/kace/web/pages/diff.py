@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from typing import NamedTuple, cast
+from functools import partial
+from typing import NamedTuple
 
 from kace.tree.card import Card
 from kace.tree.diff import CardPair, TreeDiff, diff, place
@@ -49,7 +50,7 @@ _diffs: Later[TreeDiff] = Later(keep=8)
 
 
 class DiffLine(NamedTuple):
-    """A line of a diff: `gone` and `came` have words; a `field` has a name and two values; a `head` has a class."""
+    """A line of a diff: `gone` and `came` have words; a `field` has a name and two values; others only a name."""
 
     kind: str
     words: Marked = ()
@@ -65,15 +66,6 @@ class ChangedCard(NamedTuple):
     before: Card | None
     after: Card | None
 
-    @property
-    def card(self) -> Card:
-        """The card as it is, or as it was."""
-        return cast("Card", self.after or self.before)
-
-    def lines(self) -> list[DiffLine]:
-        """What changed."""
-        return diff_lines(card_diff(self.before, self.after), heads=False)
-
 
 def diff_page(request: PageRequest) -> Page:
     """From one tree to the other."""
@@ -82,13 +74,10 @@ def diff_page(request: PageRequest) -> Page:
         raise NotHere("a tree does not differ from itself")
     trees = [opened(request, name) for name in names]
     changes = diff_of(trees, None if request.static else PATIENCE)
-    every = changed_cards(changes)
-    kind = request.choice("kind", list(KINDS))
-    shown = [each for each in every if not kind or each.kind == kind]
+    every, kind = changed_cards(changes), request.choice("kind", list(KINDS))
     before, after = (tree.total().cards for tree in trees)
     same = after - sum(each.after is not None for each in every)
     only = replace(changes, added=(), edited=(), relocated=(), deprecated=(), removed=())
-    other_domains = changes.domains_before != changes.domains_after
     values = {
         "names": names,
         "kinds": KINDS,
@@ -96,10 +85,11 @@ def diff_page(request: PageRequest) -> Page:
         "every": len(every),
         "counts": {name: n for name in KINDS if (n := sum(each.kind == name for each in every))},
         "place": place,
+        "lines": lambda each: diff_lines(card_diff(each.before, each.after), heads=False),
         "tiles": [(before, "cards before"), (after, "cards after"), (same, "cards that are the same in both")],
-        "domains": diff_lines(only) if other_domains else [],
-        "part": slice_of(request, len(shown), PER_PAGE, lambda n, at: shown[at : None if n < 0 else at + n]),
-        "to": lambda page: request.link("tree", names[0], "diff", names[1], kind=kind, page=page),
+        "domains": diff_lines(only) if changes.domains_before != changes.domains_after else [],
+        "part": slice_of(request, [each for each in every if kind in ("", each.kind)], PER_PAGE),
+        "to": partial(request.link, "tree", names[0], "diff", names[1], kind=kind),
     }
     crumbs = (HOME, Crumb(names[0], ("tree", names[0])))
     return Page("diff.html", f"From {names[0]} to {names[1]}", values, crumbs)
@@ -149,9 +139,7 @@ def what_changed(changes: TreeDiff) -> str:
 
 def diff_lines(changes: TreeDiff, *, heads: bool = True) -> list[DiffLine]:
     """A diff for a page. Without `heads` the lines that name a card are left out: the page names it."""
-    found: list[DiffLine] = []
-    gone: list[str] = []
-    came: list[str] = []
+    found, gone, came = list[DiffLine](), list[str](), list[str]()
     for line in (*changes.lines(), ""):
         inner, mark = line.startswith("    "), line.lstrip()[:2].rstrip()
         if inner and (mark == "+" or (mark == "-" and not came)):
@@ -162,10 +150,10 @@ def diff_lines(changes: TreeDiff, *, heads: bool = True) -> list[DiffLine]:
         if inner and mark != "-":  # a field's old and new value, such as `n_uses: 2 -> 4`
             name, _, rest = line.strip().partition(": ")
             old, arrow, new = rest.partition(" -> ")
-            field = DiffLine("field", name=FIELDS.get(name, name.replace("_", " ")), before=old, after=new)
-            found.append(field if arrow else DiffLine("head", name="diff-same", before=line.strip()))
+            words = FIELDS.get(name, name.replace("_", " "))
+            found.append(DiffLine("field", (), words, old, new) if arrow else DiffLine("diff-same", name=line.strip()))
         elif line and not inner and (heads or line[:1] in ">x"):
-            found.append(DiffLine("head", name=_HEADS.get(line[:1], "diff-head"), before=line))
+            found.append(DiffLine(_HEADS.get(line[:1], "diff-head"), name=line))
     return found
 
 

@@ -13,8 +13,9 @@ from kace.errors import KaceError
 from kace.evaluation.arm import TRACES
 from kace.solver.manifest import manifest_part, read_manifest
 from kace.web.page import Page, PageRequest
+from kace.web.replies import Inbox
 from kace.web.runs import MAX_MANIFEST, RunAccuracy, setup_of
-from kace.web.workspace import KINDS, Item, Workspace
+from kace.web.workspace import KINDS, Item
 from kace.words import counted
 
 HEADS = {
@@ -41,15 +42,8 @@ class ItemSummary(NamedTuple):
     holds: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     changed: float | None = None
-    frozen: bool = False
-    waiting: int = 0
+    badge: tuple[str, str] | None = None
     score: RunAccuracy | None = None
-
-    @property
-    def going(self) -> bool:
-        """Whether it changed just now, so that somebody seems to be at work on it."""
-        working = self.item.kind in {"run", "learner"}
-        return working and self.changed is not None and time.time() - self.changed < NEWS
 
 
 def home_page(request: PageRequest) -> Page:
@@ -82,21 +76,21 @@ def _groups(request: PageRequest, items: Sequence[Item], until: float) -> list[t
 def summary(request: PageRequest, item: Item, until: float) -> ItemSummary:
     """What is known of an item. Nothing here raises: a damaged item says more on its own page."""
     try:
-        if item.kind == "run":
-            return _run(request, item, until)
-        return {"tree": _tree, "learner": _learner, "inbox": _inbox}[item.kind](request.workspace, item)
+        found = {"tree": _tree, "run": _run, "learner": _learner, "inbox": _inbox}[item.kind](request, item, until)
     except (OSError, ValueError, RecursionError, KaceError):
         return ItemSummary(item, about=("cannot be read",))
+    working = item.kind in {"run", "learner"} and time.time() - (found.changed or 0.0) < NEWS
+    return found._replace(badge=("going on", "good")) if working else found
 
 
-def _tree(workspace: Workspace, item: Item) -> ItemSummary:
-    path = workspace.inside(item.path / "cards.jsonl" if item.path.is_dir() else item.path)
+def _tree(request: PageRequest, item: Item, until: float) -> ItemSummary:
+    path = request.workspace.inside(item.path / "cards.jsonl" if item.path.is_dir() else item.path)
     if path.suffix == ".json":
         return ItemSummary(item, about=("a JSON file",), changed=path.stat().st_mtime)
     header = _first(path)
     domains = header.get("domains")
     holds = (_lines(path, "card", less=1), *([counted(len(domains), "domain")] if isinstance(domains, list) else []))
-    return ItemSummary(item, holds, changed=path.stat().st_mtime, frozen=bool(header.get("frozen")))
+    return ItemSummary(item, holds, (), path.stat().st_mtime, ("frozen", "info") if header.get("frozen") else None)
 
 
 def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
@@ -116,24 +110,21 @@ def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
     return ItemSummary(item, holds, about, trace.stat().st_mtime, score=score)
 
 
-def _learner(workspace: Workspace, item: Item) -> ItemSummary:
-    manifest = _first(workspace.inside(item.path / "learn" / "learn.json"), lines=False)
-    model = manifest_part(manifest, "config").get("model")
-    about = (model[:80],) if isinstance(model, str) else ()
-    steps = workspace.inside(item.path / "learn" / "steps.jsonl")
+def _learner(request: PageRequest, item: Item, until: float) -> ItemSummary:
+    learn = item.path / "learn"
+    model = manifest_part(_first(request.workspace.inside(learn / "learn.json"), lines=False), "config").get("model")
+    about, steps = (model[:80],) if isinstance(model, str) else (), request.workspace.inside(learn / "steps.jsonl")
     if not steps.is_file():
         return ItemSummary(item, ("nothing done yet",), about)
     return ItemSummary(item, (_lines(steps, "step"),), about, steps.stat().st_mtime)
 
 
-def _inbox(workspace: Workspace, item: Item) -> ItemSummary:
-    from kace.web.replies import Inbox
-
-    entries = Inbox(workspace.inside(item.path)).entries()
+def _inbox(request: PageRequest, item: Item, until: float) -> ItemSummary:
+    entries = Inbox(request.workspace.inside(item.path)).entries()
     waiting = sum(entry.answered is None for entry in entries)
     changed = max((entry.answered or entry.asked for entry in entries), default=None)
     holds = (f"{waiting:,} waiting", f"{len(entries) - waiting:,} answered")
-    return ItemSummary(item, holds, changed=changed, waiting=waiting)
+    return ItemSummary(item, holds, (), changed, ("waiting", "warn") if waiting else None)
 
 
 def _first(path: Path, *, lines: bool = True) -> Mapping[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Mapping
+from functools import partial
 
 from kace.errors import DataError, KaceError
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, slice_of
@@ -24,14 +25,14 @@ def inbox_page(request: PageRequest) -> Page:
     """Every request of a folder, those that wait first."""
     item = request.workspace.item("inbox", request.parts["inbox"])
     entries = (inbox := Inbox(item.path)).entries()
-    part = slice_of(request, len(entries), PER_PAGE, lambda most, start: entries[start:][: most if most >= 0 else None])
+    part = slice_of(request, entries, PER_PAGE)
     values = {
         "item": item,
         "total": len(entries),
         "waiting": [entry for entry in entries if entry.answered is None],
         "part": part,
         "requests": {entry.name: RequestText(entry.name, inbox.request(entry.name)) for entry in part.rows},
-        "to": lambda page: request.link("inbox", item.name, page=page if page > 1 else None),
+        "to": partial(request.link, "inbox", item.name),
     }
     return Page("inbox.html", item.name, values, refresh=REFRESH)
 

@@ -6,15 +6,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.learner.epoch import Epoch, RunScore, is_shown
-from kace.learner.report import Report
+from kace.errors import DataError
+from kace.learner.report import Epoch, Report, RunScore, is_shown
 from kace.learner.steps import StepLine, StepName
 from kace.learner.study import Settings
-from kace.web.learner import Fate, LearnerIndex, is_held, last_sign, learner_index
-from kace.web.learner_report import figures
+from kace.web.learner import Fate, figures, is_held, last_sign, learner_of
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading, slice_of
 from kace.web.replies import Inbox
 from kace.web.workspace import Item
@@ -24,29 +24,38 @@ RECENT = 60.0  # seconds since the last sign of life of a learner at work, where
 REFRESH = {"working": 3.0, "stopped": 15.0}  # seconds between two looks; a stopped one may be started again
 LISTED = 12  # cards that are shown here; the tree's pages have the rest
 PER_PAGE = 40
+PATIENCE = 0.3  # seconds that a page waits for a learner to be read
 FILTERS = ("epoch", "cell", "verdict", "rule")
 DONE, DOING, TO_COME = "done", "under way", "to come"
 
 
 def learner_page(request: PageRequest) -> Page:
     """A learning run as it is now."""
-    item, index, values = _opened(request)
+    item, tree = _opened(request)
     held = is_held(item.path / "learn" / "lock")  # before it is read: let go and not finished, it has stopped for good
     held = time.time() - last_sign(item.path) < RECENT if held is None else held
-    fresh = index.fresh(None if request.static else 0.3)
-    if index.learner is None:
-        return _unread(item, index)
-    report, lines, _, billed = index.learner
+    try:
+        found, fresh = learner_of(item.path, None if request.static else PATIENCE)
+    except DataError as error:
+        return Page("error.html", item.name, {"status": "Learning run", "sentences": [str(error)]}, refresh=15.0)
+    if found is None:
+        raise StillReading(item.name)
+    report = found.report
     state = "finished" if report.finished else "working" if held or not fresh else "stopped"
     stories = sorted(report.cards, key=lambda story: not is_shown(story.card))[:LISTED]
     runs = (each for each in request.workspace.items("run") if each.path.parent == item.path / "learn")
     inbox, waiting = _inbox(request, report.teacher), 0
     with suppress(NotHere):
         waiting = sum(entry.answered is None for entry in Inbox(inbox.path).entries()) if inbox else 0
-    values |= {"state": state, "stale": index.error, "inbox": inbox, "waiting": waiting, "billed": billed}
-    values |= {
+    values = {
+        "item": item,
+        "tree": tree,
+        "state": state,
+        "inbox": inbox,
+        "waiting": waiting,
+        "billed": found.billed,
         "last_sign": last_sign(item.path),
-        "stages": stages(report, lines),
+        "stages": stages(report, found.lines),
         "under_way": [(each.step.what, each.problems, *_solving(each, report)) for each in report.under_way],
         "stories": stories,
         "addresses": {each.path.name: request.link("run", each.name) for each in runs},
@@ -56,31 +65,31 @@ def learner_page(request: PageRequest) -> Page:
 
 def proposal_page(request: PageRequest) -> Page:
     """The proposals of a learner, by epoch, cell and verdict."""
-    item, index, values = _opened(request)
-    index.fresh(None if request.static else 0.3)
-    if index.learner is None:
-        return _unread(item, index, "Proposals")
-    every = index.learner.proposals
+    item, tree = _opened(request)
+    learner = learner_of(item.path, None if request.static else PATIENCE).value
+    if learner is None:
+        raise StillReading(item.name)
+    every = learner.proposals
     chosen = {name: "" if request.static else request.query.get(name, "")[:80] for name in FILTERS}
     known = [(p, (str(p.epoch), p.place, p.fate.name.lower(), p.refused.rule if p.refused else "")) for p in every]
-    wanted = [p for p, own in known if all(a in ("", b) for a, b in zip(chosen.values(), own, strict=True))]
     fates = Counter(each.fate for each in every)
-    options = {
-        "epoch": {str(epoch): str(epoch) for epoch in sorted({each.epoch for each in every})},
-        "cell": {place: place for place in sorted({each.place for each in every})},
-        "verdict": {fate.name.lower(): fate.value[0] for fate in Fate if fates[fate]},
-    }
-    values |= {
+    values = {
+        "item": item,
+        "tree": tree,
         "every": every,
         "fates": [(fate, fates[fate]) for fate in Fate if fates[fate]],
         "rules": Counter((each.refused.rule, each.refused.by) for each in every if each.refused).most_common(),
         "chosen": chosen,
-        "choices": {n: {"": "all", **own, (c := chosen[n]): own.get(c, c or "all")} for n, own in options.items()},
-        "part": slice_of(request, len(wanted), PER_PAGE, lambda most, at: wanted[at:][: most if most >= 0 else None]),
-        "to": lambda page: request.link("learner", item.name, "proposals", **chosen, page=page if page > 1 else None),
+        "verdicts": {fate.name.lower(): fate.value[0] for fate in Fate},
+        "part": slice_of(request, [p for p, own in known if all(map(_fits, chosen.values(), own))], PER_PAGE),
+        "to": partial(request.link, "learner", item.name, "proposals", **chosen),
     }
-    refresh, crumbs = None if index.learner.report.finished else 10.0, (HOME, Crumb(item.name, ("learner", item.name)))
+    refresh, crumbs = None if learner.report.finished else 10.0, (HOME, Crumb(item.name, ("learner", item.name)))
     return Page("learner_proposals.html", "Proposals", values, crumbs, refresh)
+
+
+def _fits(wanted: str, own: str) -> bool:
+    return wanted in ("", own)
 
 
 ROUTES = {"/learner/{learner}": learner_page, "/learner/{learner}/proposals": proposal_page}
@@ -161,17 +170,11 @@ def _solving(score: RunScore, report: Report) -> tuple[str, int]:
     return f"{score.problems:,}{f' of {total:,}' if total else ''} problems solved, {score.correct:,} right", total
 
 
-def _opened(request: PageRequest) -> tuple[Item, LearnerIndex, dict[str, object]]:
+def _opened(request: PageRequest) -> tuple[Item, str | None]:
+    """The learner of a page, and the name of its tree where that is open."""
     item = request.workspace.item("learner", request.parts["learner"])
-    tree = next((each.name for each in request.workspace.items("tree") if each.path == item.path), None)
-    return item, learner_index(request.workspace.inside(item.path)), {"item": item, "tree": tree}
-
-
-def _unread(item: Item, index: LearnerIndex, title: str = "") -> Page:
-    """The page of a learner that is not read yet, or cannot be."""
-    if index.error is None:
-        raise StillReading(item.name)
-    return Page("learner_unread.html", title or item.name, {"item": item, "why": str(index.error)}, refresh=15.0)
+    request.workspace.inside(item.path)
+    return item, next((each.name for each in request.workspace.items("tree") if each.path == item.path), None)
 
 
 def _inbox(request: PageRequest, teacher: str) -> Item | None:

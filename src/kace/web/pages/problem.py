@@ -50,6 +50,8 @@ def problem_page(request: PageRequest) -> Page:
         "mark": "nothing" if record.answer is None and record.correct is None else mark_of(record.correct),
         "text": statement(request.workspace, run, problem),
         "climb": climb_of(record),
+        "plurality": FALLBACK_GATE.votes,
+        "let_out": next((tier.name for tier in LOCKED if record.exit is tier.exit), ""),
         "mark_of": mark_of,
         "texts": [run.texts and run.texts.text(attempt.call) for attempt in record.made],
         "whys": [redact(attempt.detail) for attempt in record.made],
@@ -128,9 +130,7 @@ class AnswerGroup(NamedTuple):
     attempts: Mapping[int, Attempt]  # by their positions in the solve
     votes: int
     support: int  # attempts that gave it in this tier and before
-    leads: bool  # whether it wins the vote, with votes enough
     mark: str
-    outcomes: Mapping[Outcome, int]  # how its attempts ended
 
 
 class Rung(NamedTuple):
@@ -139,11 +139,14 @@ class Rung(NamedTuple):
     name: str
     attempts: int
     groups: tuple[AnswerGroup, ...]  # the leader first; what has no answer last
-    votes: int  # what the leader has
     needed: int | None  # votes that open the gate; `None` for attempts that have no gate
-    met: bool  # whether enough attempts agree, wherever the solve left
     left: bool  # whether the solve left here
     recall: RetrievedContext | None
+
+    @property
+    def met(self) -> bool:
+        """Whether enough attempts agree, wherever the solve left."""
+        return self.needed is not None and bool(self.groups) and self.groups[0].votes >= self.needed
 
 
 class ClimbView(NamedTuple):
@@ -153,8 +156,6 @@ class ClimbView(NamedTuple):
     below: tuple[TierName, ...]  # tiers of the ladder that were passed over: it began above them
     above: tuple[TierName, ...]  # tiers that were not needed
     fallback: tuple[AnswerGroup, ...]  # the vote over all attempts, where no gate opened
-    agreed: bool  # whether some answer was given often enough in it
-    gate: str  # the tier whose gate let it out, if one did
 
 
 def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
@@ -166,44 +167,35 @@ def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
 
 def climb_of(record: Solution) -> ClimbView:
     """The climb that a record tells."""
-    recalls = {recall.tier: recall for recall in record.recalls}
-    tiers = {tier.name: tier for tier in LOCKED}
+    recalls, tiers = {recall.tier: recall for recall in record.recalls}, {tier.name: tier for tier in LOCKED}
     rungs, start = [], 0
-    for name in dict.fromkeys(attempt.tier for attempt in record.attempts):
-        stop = start + sum(attempt.tier is name for attempt in record.attempts)
-        tier = tiers.get(name)
-        needed = tier.gate.votes if tier else None
-        groups = _groups(record, range(start, stop), needed or 1)
-        votes = groups[0].votes if groups else 0
-        met, left = needed is not None and votes >= needed, tier is not None and record.exit is tier.exit
-        rungs.append(Rung(name.value, stop - start, groups, votes, needed, met, left, recalls.get(name)))
-        start = stop
-    reached = {rung.name for rung in rungs}
-    ladder = [tier.name for tier in LOCKED] if record.exit is not None else []
-    places = [place for place, name in enumerate(ladder) if name.value in reached]
-    fallback = _groups(record, range(start), FALLBACK_GATE.votes) if record.exit in FALLBACKS else ()
+    for name, count in Counter(attempt.tier for attempt in record.attempts).items():
+        tier, groups = tiers.get(name), _groups(record, range(start, start + count))
+        left = tier is not None and record.exit is tier.exit
+        rungs.append(Rung(name.value, count, groups, tier.gate.votes if tier else None, left, recalls.get(name)))
+        start += count
+    ladder = [*tiers] if record.exit is not None else []
+    places = [place for place, name in enumerate(ladder) if name.value in {rung.name for rung in rungs}]
+    fallback = _groups(record, range(start)) if record.exit in FALLBACKS else ()
     below, above = ladder[: min(places, default=0)], ladder[max(places, default=-1) + 1 :]
-    agreed = bool(fallback) and fallback[0].votes >= FALLBACK_GATE.votes
-    gate = next((tier.name.value for tier in LOCKED if record.exit is tier.exit), "")
-    return ClimbView(tuple(rungs), tuple(below), tuple(above), fallback, agreed, gate)
+    return ClimbView(tuple(rungs), tuple(below), tuple(above), fallback)
 
 
-def _groups(record: Solution, span: range, needed: int) -> tuple[AnswerGroup, ...]:
+def _groups(record: Solution, span: range) -> tuple[AnswerGroup, ...]:
     """The vote of the attempts of a span, with all before its end as support."""
-    spans = [(each.answer, [at for at in each.positions if at in span], each.positions) for each in record.classes]
-    votes: list[tuple[int, int, int, list[int], str | None]]
-    votes = [(len(here), sum(at < span.stop for at in of), min(of), here, answer) for answer, here, of in spans if here]
-    votes.sort(key=lambda vote: (-vote[0], -vote[1], vote[2]))
-    voted = {at for vote in votes for at in vote[3]}
-    if rest := [at for at in span if at not in voted]:
-        votes.append((0, 0, 0, rest, None))
-    groups: list[AnswerGroup] = []
-    for count, support, _, here, answer in votes:
-        attempts = {at: record.attempts[at] for at in here}
-        first, outcomes = record.attempts[here[0]], Counter(attempt.outcome for attempt in attempts.values())
+    votes: list[tuple[int, int, int, list[int], str | None]] = []
+    for each in record.classes:
+        if here := [at for at in each.positions if at in span]:
+            support = sum(at < span.stop for at in each.positions)
+            votes.append((-len(here), -support, min(each.positions), here, each.answer))
+    voted = {at for *_, here, _ in votes for at in here}
+    rest = [at for at in span if at not in voted]
+    groups = []
+    votes = [*sorted(votes, key=lambda vote: vote[:3]), (0, 0, 0, rest, None)]
+    for count, support, _, here, answer in votes if rest else votes[:-1]:
+        first = record.attempts[here[0]]
         mark = "nothing" if answer is None else mark_of(first.correct, first.outcome)
-        leads = not groups and answer is not None and count >= needed
-        groups.append(AnswerGroup(answer, attempts, count, support, leads, mark, outcomes))
+        groups.append(AnswerGroup(answer, {at: record.attempts[at] for at in here}, -count, -support, mark))
     return tuple(groups)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -42,10 +42,9 @@ def run_page(request: PageRequest) -> Page:
     workspace, name = request.workspace, request.parts["run"]
     run, near = opened_runs(request)
     complete = run.glimpse()
+    metrics, fresh = None, False  # of a large run, working them out would take the time that the first page needs
     if complete or request.static or run.size <= LARGE:
         metrics, fresh = metrics_so_far(run, patience=None if request.static else 0.25)
-    else:  # working them out would take the time that the first page needs
-        metrics, fresh = None, False
     chosen = chosen_solves(request, run)
     facts = run.kept("facts", _facts)
     values = {
@@ -95,7 +94,7 @@ def known_prices() -> Mapping[str, Price]:
     from kace.config import load_config
 
     try:
-        return load_config().price_table()
+        return load_config().prices
     except KaceError:  # a viewer opens whatever the configuration says about other things
         return {}
 
@@ -133,7 +132,7 @@ def _charts(
     arms = _beside(replace(metrics, name=f"{name} (this run)"), known, request.query.get("against", ""))
     width = HALF if len(arms) > 1 and (metrics.exits or shares) else WHOLE
     plots = ("exits-by-difficulty", [replace(metrics, name=name)]), ("accuracy-against-calls", arms)
-    return [drawn for plot, shown in plots if (drawn := _drawn(plot, tuple(map(_Drawable, shown)), width))]
+    return [drawn for plot, shown in plots if (drawn := _drawn(plot, tuple(map(_Drawable.of, shown)), width))]
 
 
 def _beside(here: Metrics, others: Sequence[Metrics], against: str) -> list[Metrics]:
@@ -148,20 +147,18 @@ def _beside(here: Metrics, others: Sequence[Metrics], against: str) -> list[Metr
     return sorted(known, key=order)[:BESIDE]
 
 
+@dataclass(frozen=True)
 class _Drawable:
     """The figures of a run, known by those that plots show, so that one that shows the same is not drawn again."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self.metrics = metrics
-        buckets = tuple((row.problems, *row.exits.values()) for row in metrics.buckets)
-        exits = tuple(metrics.exits.values())
-        self.key = (metrics.name, metrics.accuracy, metrics.wilson, metrics.paper_calls, exits, buckets)
+    key: tuple[object, ...]
+    metrics: Metrics = field(compare=False)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Drawable) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+    @classmethod
+    def of(cls, each: Metrics) -> _Drawable:
+        buckets = tuple((row.problems, *row.exits.values()) for row in each.buckets)
+        shown = (each.name, each.accuracy, each.wilson, each.paper_calls)
+        return cls((*shown, tuple(each.exits.values()), buckets), each)
 
 
 @lru_cache(maxsize=64)
@@ -186,7 +183,7 @@ def _table(
     runs = [*near, *(item.name for item in request.workspace.items("run") if item.name not in {*near, name})]
     return {
         "choice": choice,
-        "part": slice_of(request, len(chosen.positions), PER_PAGE, chosen.rows, IN_FILES),
+        "part": slice_of(request, chosen.rows, PER_PAGE, len(chosen.positions), IN_FILES),
         "others": runs[: len(near) + OFFERED],
         "changes": chosen.changes() if chosen.base else None,
         "exits": [path for path in (*ExitPath, NO_LADDER) if path in {*facts["exits"], choice.exit}],

@@ -1,95 +1,88 @@
-"""The pages of a tree: its map, and the cards of one of its places."""
+"""The pages of a tree: its map, the cards of one of its places, and search.
+
+Search finds the cards in which words begin with all that was asked for, in whatever case, and marks them.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import NamedTuple
+import re
+import sqlite3
+from functools import partial
+from pathlib import Path
 
-from kace.retrieval.selector import estimate
-from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from markupsafe import Markup
+
+from kace.tree.card import TRUSTED, UNIVERSAL, Card, Difficulty, Status
 from kace.web.index import FileState
-from kace.web.journal import JournalIndex, ListedChange
-from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, Slice, slice_of
-from kace.web.scale import BANDS, UNMEASURED, LiftMark, lift_of, lift_scale
-from kace.web.trees import ORDERS, Cell, TreeIndex
+from kace.web.journal import latest
+from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, slice_of
+from kace.web.scale import BANDS, UNMEASURED
+from kace.web.text import marked
+from kace.web.trees import ORDERS, Cell, TreeIndex, fields_of
 
 PER_PAGE = 50
 IN_A_FILE = 2_000  # rows that a list holds in a file, which cannot be asked for the next page
 EXTREMES = 5  # cards named as those of highest and lowest lift
 OTHERS = 12  # other trees that the page offers to compare with
-LATEST, NAMED = 6, 3  # changes named on a tree's page, and cards named of each
+LATEST = 6  # changes named on a tree's page
 NEWS, AGAIN = 60.0, 5.0  # seconds since a change within which a tree is growing, and after which to look again
 READ_AT = {Difficulty.MEDIUM: "read at MS", Difficulty.HARD: "read at HS", Difficulty.UNIVERSAL: "read at both"}
-LEAST = 14.0  # side of the smallest square, in hundredths of the largest: one card among thousands is still seen
-
-
-class CardRow(NamedTuple):
-    """A card in a list: how it is told, what it is worth, and about how long it is."""
-
-    card: Card
-    name: str  # its id, perhaps with words marked
-    quoted: tuple[str, ...]  # what is quoted of it, line by line
-    lift: LiftMark | None
-    tokens: int
-
-
-def told(card: Card, name: str = "", quoted: tuple[str, ...] = ()) -> CardRow:
-    """A card by its id and its triggers, if not otherwise."""
-    return CardRow(card, name or card.card_id, quoted or ("; ".join(card.triggers),), lift_of(card), estimate(card))
-
-
-def listing(part: Slice, to: Callable[..., str], sort: str = "") -> dict[str, object]:
-    """What the table of cards is drawn from: its rows, one scale for all lifts, and the addresses of other choices."""
-    return {"part": part, "to": to, "sort": sort, "scale": lift_scale(row.lift for row in part.rows)}
+ALWAYS = "read with every domain"
+EVERYWHERE = "Cards of every domain: they are read whatever a problem is about."
+MAX_QUERY = 200
+MAX_WORDS = 8
+WEIGHTS = {"id": 100, "header": 10, "body": 1}  # what a word counts where; the header has the routing conditions
+QUOTED_LINES = 2  # lines of a card's text that are quoted beside its triggers
+QUOTED = 200  # characters of a line that are quoted
+_EDGE = "\"'“”‘’,;:!?()[]"
+_RUNS = re.compile(r"[A-Za-z0-9]+")
 
 
 def tree_page(request: PageRequest) -> Page:
     """A tree's map, its best and worst cards, and what changed last."""
     name = request.parts["tree"]
-    tree, journal = opened(request, name), request.workspace.journal(name)
-    total = tree.total()
-    cards = [[told(card) for card in side] for side in tree.extremes(EXTREMES)]
-    sides = [(side, lift_scale(row.lift for row in side)) for side in cards]
+    tree = opened(request, name)
+    total, cells, journal = tree.total(), tree.cells(), journal_of(tree)
+    changes = latest(journal, LATEST) if journal else []
     values = {
         "tree": tree,
         "name": name,
         "total": total,
+        "cells": cells,
+        "most": max((cell.shown for cell in cells.values()), default=0),
         "learned": any(item.name == name for item in request.workspace.items("learner")),
-        "several": sum(cell.cards for cell in tree.cells().values()) > total.cards,
         "difficulties": READ_AT,
-        "map": _map(tree),
+        "domains": [*((each.name, each.description, each.share) for each in tree.domains), (UNIVERSAL, ALWAYS, 0.0)],
         "legend": [*((colour, words) for _, colour, words in BANDS if total.measured), (UNMEASURED, "not measured")],
-        "extremes": [(word, *side) for word, side in zip(("Highest", "Lowest"), sides, strict=True)],
-        "latest": _latest(request, tree, journal),
+        "extremes": dict(zip(("Highest", "Lowest"), tree.extremes(EXTREMES), strict=True)),
+        "latest": changes,
+        "there": tree.has(change.card_id for entry in changes for change in entry.cards[:3]),
         "others": [item.name for item in request.workspace.items("tree") if item.name != name][:OTHERS],
     }
-    growing = journal and FileState.of(journal.source).within(NEWS)
-    return Page("tree.html", name, values, refresh=AGAIN if growing else None)
+    return Page("tree.html", name, values, refresh=AGAIN if journal and FileState.of(journal).within(NEWS) else None)
 
 
 def cell_page(request: PageRequest) -> Page:
     """The cards of one difficulty in one domain."""
     name, domain, kind = (request.parts[part] for part in ("tree", "domain", "difficulty"))
     tree = opened(request, name)
-    known = {each.name: each.description for each in tree.domains}
-    known[UNIVERSAL] = "Cards of every domain: they are read whatever a problem is about."
+    known = {each.name: each.description for each in tree.domains} | {UNIVERSAL: EVERYWHERE}
     if domain not in known or kind not in set(Difficulty):
         raise NotHere(f"the tree has no place '{domain[:64]}, {kind[:20]}'")
     cell = tree.cells().get((domain, Difficulty(kind)), Cell())
     status = request.choice("status", list(Status))
     sort = request.choice("sort", list(ORDERS), "lift")
     count = dict(cell.statuses).get(status, 0) if status else cell.cards
-
-    def rows(limit: int, offset: int) -> list[CardRow]:
-        return [told(card) for card in tree.listed(domain, kind, status, sort, limit, offset)]
-
-    def to(**changes: str | int | None) -> str:
-        now: dict[str, str | int | None] = {"sort": sort if "sort" in request.query else None, "status": status}
-        return request.link("tree", name, "cell", domain, kind, **(now | changes))
-
-    part = slice_of(request, count, PER_PAGE, rows, IN_A_FILE)
-    values = {"cell": cell, "about": known[domain], "status": status, "tree_name": name, **listing(part, to, sort)}
+    asked = {"sort": sort if "sort" in request.query else None, "status": status}
+    values = {
+        "cell": cell,
+        "about": known[domain],
+        "status": status,
+        "tree_name": name,
+        "sort": sort,
+        "part": slice_of(request, partial(tree.listed, domain, kind, status, sort), PER_PAGE, count, IN_A_FILE),
+        "to": partial(request.link, "tree", name, "cell", domain, kind, **asked),
+    }
     return Page("cell.html", place_name(domain, kind), values, crumbs=(HOME, Crumb(name, ("tree", name))))
 
 
@@ -98,35 +91,113 @@ def opened(request: PageRequest, name: str) -> TreeIndex:
     return request.workspace.tree(name).whole(wait=request.static)
 
 
+def journal_of(tree: TreeIndex) -> Path | None:
+    """Its journal; a tree in one file has none."""
+    return tree.source / "journal.jsonl" if tree.source.is_dir() else None
+
+
 def place_name(domain: str, difficulty: str) -> str:
     """A place, for people."""
     plain = domain.replace("_", " ")
     return f"{plain[:1].upper()}{plain[1:]}, {difficulty}"
 
 
-def _map(tree: TreeIndex) -> list[tuple[str, str, float, list[tuple[str, Cell, float]]]]:
-    """Rows: a domain, its words, its share, and its places, each with its figures and its square's side."""
-    cells = tree.cells()
-    most = max((cell.shown for cell in cells.values()), default=0)
-
-    def place(domain: str, kind: Difficulty) -> tuple[str, Cell, float]:
-        cell = cells.get((domain, kind), Cell())
-        return kind.value, cell, round(max(LEAST, 100 * math.sqrt(cell.shown / most)), 1) if cell.shown else 0.0
-
-    rows = [(each.name, each.description, each.share) for each in tree.domains]
-    rows.append((UNIVERSAL, "read with every domain", 0.0))
-    return [(*row, [place(row[0], kind) for kind in Difficulty]) for row in rows]
+def words_of(asked: str) -> tuple[tuple[str, ...], bool]:
+    """The words of what somebody typed, in lower case, each once; and whether something was left off as too much."""
+    found = tuple(dict.fromkeys(word.strip(_EDGE) or word for word in asked[:MAX_QUERY].lower().split()))
+    return found[:MAX_WORDS], len(asked) > MAX_QUERY or len(found) > MAX_WORDS
 
 
-def _latest(
-    request: PageRequest, tree: TreeIndex, journal: JournalIndex | None
-) -> list[tuple[ListedChange, list[tuple[str, bool]]]] | None:
-    """The latest changes, each with some of its cards and whether they are there; `None` while they are read."""
-    if journal is None or not journal.look(None if request.static else 0.25):
-        return [] if journal is None else None
-    named = [(change, journal.cards_of(change, NAMED)) for change in journal.latest(LATEST)]
-    there = tree.has(card for _, cards in named for card in cards)
-    return [(change, [(card, card in there) for card in cards]) for change, cards in named]
+def find(tree: TreeIndex, words: tuple[str, ...]) -> list[int]:
+    """The positions of the cards that hold all words, best first."""
+    with tree.reading() as db:
+        scores: dict[int, int] | None = None
+        for word in sorted(words, key=len, reverse=True):  # the longest is likely the rarest
+            found = _scores(db, word)
+            scores = found if scores is None else {at: scores[at] + found[at] for at in scores.keys() & found.keys()}
+            if not scores:
+                return []
+    ranked = scores or {}
+    return sorted(ranked, key=lambda at: (-ranked[at], at))
 
 
-ROUTES = {"/tree/{tree}": tree_page, "/tree/{tree}/cell/{domain}/{difficulty}": cell_page}
+def search_page(request: PageRequest) -> Page:
+    """The cards that hold all words of a query."""
+    name, asked = request.parts["tree"], request.query.get("q", "")
+    tree, (words, cut) = opened(request, name), words_of(asked)
+    found = tree.kept(("search", words), lambda db: find(tree, words)) if words else []
+    pattern = _pattern(words)
+
+    def rows(limit: int, offset: int) -> list[Card]:
+        return tree.at(found[offset : offset + limit])
+
+    values = {
+        "name": name,
+        "asked": asked[:MAX_QUERY],
+        "words": words,
+        "cut": cut,
+        "cards": tree.total().cards,
+        "found": len(found),
+        "missing": [] if found else [word for word in words if not find(tree, (word,))],
+        "sort": "",
+        "told": partial(_told, pattern=pattern),
+        "part": slice_of(request, rows, PER_PAGE, len(found)),
+        "to": partial(request.link, "tree", name, "search", q=asked[:MAX_QUERY]),
+        "max_words": MAX_WORDS,
+        "max_query": MAX_QUERY,
+    }
+    title = f"{asked[:60]} in {name}" if words else f"Search {name}"
+    return Page("search.html", title, values, crumbs=(HOME, Crumb(name, ("tree", name))))
+
+
+def _scores(db: sqlite3.Connection, word: str) -> dict[int, int]:
+    """The cards that hold a word, each with what its best find counts."""
+    phrase = " ".join(_RUNS.findall(word)) if word.isascii() else ""
+    if phrase == word:
+        scores: dict[int, int] = {}
+        for column, weight in reversed(WEIGHTS.items()):
+            sql = "SELECT rowid FROM words WHERE words MATCH ?"
+            scores |= dict.fromkeys((row[0] for row in db.execute(sql, (f'{column} : "{phrase}" *',))), weight)
+        return scores
+    # A word with other signs: the index finds where its letters stand, and the texts themselves tell.
+    where = "WHERE position IN (SELECT rowid FROM words WHERE words MATCH ?)" if phrase else ""
+    texts = db.execute(f"SELECT position, json FROM texts {where}", (f'"{phrase}" *',) if phrase else ())
+    pattern = _pattern((word,))
+    found = ((at, fields_of(Card.model_validate_json(text, context=TRUSTED))) for at, text in texts)
+    weights = ((at, [*map(bool, map(pattern.search, map(str.lower, fields)))]) for at, fields in found)
+    return {at: [*WEIGHTS.values()][hits.index(True)] for at, hits in weights if any(hits)}
+
+
+def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    r"""Finds words where they begin; one that begins with no letter, such as `\frac`, anywhere."""
+    longest = sorted(words, key=len, reverse=True)
+    starts = ("(?<![A-Za-z0-9])" if word[:1].isascii() and word[:1].isalnum() else "" for word in longest)
+    return re.compile("|".join(start + re.escape(word) for start, word in zip(starts, longest, strict=True)), re.I)
+
+
+def _told(card: Card, pattern: re.Pattern[str]) -> tuple[Markup, list[Markup]]:
+    """A card by its id, its triggers, and the lines that say most of what was looked for, all marked."""
+    texts = [*card.body.split("\n"), *card.header.split("\n"), *card.routing_conditions]
+    triggers = {f"- {trigger}" for trigger in card.triggers}
+    others = ((at, line) for at, line in enumerate(texts) if line.strip() not in triggers)
+    hits = {at: n for at, line in others if (n := len({hit.lower() for hit in pattern.findall(line)}))}
+    best = sorted(sorted(hits, key=lambda at: (-hits[at], at))[:QUOTED_LINES])
+    lines = ["; ".join(card.triggers), *(_around(texts[at].strip(), pattern) for at in best)]
+    return marked(card.card_id, pattern), [marked(line, pattern) for line in lines]
+
+
+def _around(line: str, pattern: re.Pattern[str]) -> str:
+    """A long line cut to what stands around the first find."""
+    if len(line) <= QUOTED:
+        return line
+    found = pattern.search(line)
+    start = max(0, min(found.start() - QUOTED // 3 if found else 0, len(line) - QUOTED))
+    end = start + QUOTED
+    return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
+
+
+ROUTES = {
+    "/tree/{tree}": tree_page,
+    "/tree/{tree}/cell/{domain}/{difficulty}": cell_page,
+    "/tree/{tree}/search": search_page,
+}

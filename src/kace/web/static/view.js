@@ -5,7 +5,7 @@
     ["/", "Search"], ["j  k", "Next and previous row"], ["Enter", "Open the row"], ["[  ]", "Previous and next page"],
     ["u", "One level up"], ["g", "What is open"], ["?", "These keys"],
   ];
-  const ROWS = "table.rows tbody tr, .shelf > li, .cards > *, [data-row]";
+  const ROWS = "table.rows tbody tr, .workspace > li, [data-row]";
   const typing = (node) => node instanceof HTMLElement && (node.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(node.tagName));
   const made = (name, words = "") => Object.assign(document.createElement(name), { textContent: words });
 
