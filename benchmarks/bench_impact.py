@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
 
-from kace.evaluation.stats import Table, wilson
+from kace.evaluation.stats import Table, holm, wilson
 from kace.learner.commit import CommitRule, analyse, credit
-from kace.learner.effects import Impact, Stratum, effect_of, lift_of
+from kace.learner.effects import MIN_PROBLEMS, Impact, Stratum, effect_of, lift_of
+from kace.learner.shrinkage import shrink
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Difficulty, Provenance, Status
@@ -339,6 +340,70 @@ def power(worlds: int) -> None:
             print(f"   {problems:8}  {seeds:12}  {share(hits, worlds)}")
 
 
+Draw = Callable[[random.Random], float]
+
+LIFTS: dict[str, Draw] = {
+    "nothing to find": lambda chance: 0.0,
+    "all cards -10": lambda chance: -0.1,
+    "half +40, half 0": lambda chance: 0.4 * (chance.random() < 0.5),
+    "half +40, half -20": lambda chance: 0.4 if chance.random() < 0.5 else -0.2,
+    "one in ten +40": lambda chance: 0.4 * (chance.random() < 0.1),
+    "normal +20 ± 20": lambda chance: chance.gauss(0.2, 0.2),
+    "normal 0 ± 10": lambda chance: chance.gauss(0.0, 0.1),
+}
+"""The true lifts of a tree's cards, by the name of the world."""
+RUNS = 4
+KEEP, RETIRE = 0.8, 0.2
+
+
+def one_card(lift: float, problems: int, chance: random.Random) -> list[Stratum]:
+    """A card on problems of its own, in dropout runs of the learner's size."""
+    found = []
+    for number in range(problems):
+        rate, counts = chance.betavariate(0.6, 0.9), [0, 0, 0, 0]
+        for _ in range(ATTEMPTS * RUNS):
+            arm = 0 if chance.random() < 0.5 else 2
+            counts[arm] += chance.random() < rate + (lift if arm == 0 else 0.0)
+            counts[arm + 1] += 1
+        found.append(Stratum(str(number), Table(*counts)))
+    return found
+
+
+def few_problems(worlds: int) -> None:
+    """Which cards each rule keeps, and what the kept ones are truly worth."""
+    print(f"\n5. Few problems a card: {RUNS} dropout runs, trees of 30 cards; n = {worlds} trees a row")
+    print(
+        f"   posterior: kept at P(lift > 0) >= {KEEP}, retired at <= {RETIRE}; Holm: {MIN_PROBLEMS} problems, 10 %"
+    )
+    print(
+        "   gain: the true lift of the kept cards, in points a card of the tree; best: of all cards with a true gain\n"
+    )
+    print("   problems  world                 kept: posterior  Holm    retired  gain: posterior  Holm    all     best")
+    for problems in (4, 10):
+        for name, draw in LIFTS.items():
+            chance = random.Random(f"few {problems} {name}")
+            sums = [0.0] * 7
+            for _ in range(worlds):
+                truth = {f"EXACT_BENCH_{card}": draw(chance) for card in range(30)}
+                found = {card: one_card(lift, problems, chance) for card, lift in truth.items()}
+                posteriors = shrink(found)
+                kept = [card for card, seen in posteriors.items() if seen.helps >= KEEP]
+                retired = [card for card, seen in posteriors.items() if seen.helps <= RETIRE]
+                lifts = [lift for card, c in found.items() if (lift := lift_of(card, "dropout", c))]
+                family = [lift for lift in lifts if lift.problems >= MIN_PROBLEMS]
+                sure = holm([lift.p for lift in family])
+                strict = [x.card_id for x, p in zip(family, sure, strict=True) if p <= 0.1 and x.effect > 0]
+                gains = [sum(truth[card] for card in cards) for cards in (kept, strict, truth)]
+                best = sum(max(0.0, lift) for lift in truth.values())
+                row = (len(kept), len(strict), len(retired), *gains, best)
+                sums = [total + value / 30 for total, value in zip(sums, row, strict=True)]
+            means = [100 * total / worlds for total in sums]
+            print(
+                f"   {problems:8}  {name:20}  {means[0]:13.1f} %  {means[1]:4.1f} %  {means[2]:5.1f} %"
+                f"  {means[3]:+15.2f}  {means[4]:+6.2f}  {means[5]:+6.2f}  {means[6]:+6.2f}"
+            )
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true", help="a tenth of the worlds")
@@ -347,6 +412,7 @@ def main() -> None:
     cards_called(runs=400 // part)
     commits(runs=400 // part)
     power(worlds=300 // part)
+    few_problems(worlds=200 // part)
 
 
 if __name__ == "__main__":

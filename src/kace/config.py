@@ -61,7 +61,17 @@ class RetrievalConfig(BaseModel):
 
 
 PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    "default": {"learning": {"epochs": 1, "add_runs": 1, "confident": True, "refine": 0, "impact_runs": 4}},
+    "default": {
+        "learning": {
+            "epochs": 1,
+            "add_runs": 1,
+            "confident": True,
+            "refine": 0,
+            "impact_runs": 4,
+            "evidence": "posterior",
+            "keep": "validated",
+        }
+    },
     "paper": {
         "retrieval": {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"},
         "learning": {"examples": 0},

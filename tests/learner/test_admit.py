@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kace.datasets.starter import load_split
-from kace.learner.admit import OPEN_RULES, Rulings, admit, read_rulings, screen
+from kace.learner.admit import OPEN_RULES, Rulings, admit, false_equation, read_rulings, screen
 from kace.learner.blocks import CardRefusal
 from kace.learner.leakage import Leaks
 from kace.learner.propose import AdmissionContext, Proposals, TreeCell
@@ -305,7 +305,7 @@ def test_a_ruling_that_cannot_be_used_says_why(block, reason):
 
 
 def test_the_prompt_names_every_rule_the_reader_accepts():
-    assert all(f"- `{rule}`:" in instructions("judge") for rule in OPEN_RULES)
+    assert all(f"- `{rule}`:" in instructions("judge", "judge_worked") for rule in OPEN_RULES)
     shown = instructions("judge").split("```")[0]
     reading = read_rulings(shown, ("RUBRIC_TEA_FOR_GUESTS", "EXACT_POTS_FROM_CUPS"))
     assert len(reading.found) == 2 and not reading.bad
@@ -316,3 +316,22 @@ def test_the_same_proposals_give_the_same_request():
     for model in models:
         ruled(model, card(GOOD))
     assert models[0].requests[0].digest("teacher") == models[1].requests[0].digest("teacher")
+
+
+@pytest.mark.parametrize(
+    ("worked", "wrong"),
+    [
+        ("5 + 1 = 6.", None),
+        ("5 + 1 = 7.", "5 + 1 = 7"),
+        ("n = 5 + 3 = 9", "5 + 3 = 9"),
+        ("1/2 + 1/3 = 2/5.", "1/2 + 1/3 = 2/5"),
+        ("4 * 5 = 20\n20 + 3 = 24", "20 + 3 = 24"),
+        ("12 * 12 = 144 = 12^2", None),
+        ("3x + 2 = 8", None),
+        ("5 km * 3 = 14 km", None),
+        ("10 / 4 = 2 remainder 2", None),
+        ("7 mod 5 = 2, 20% of 50 = 10, 5! = 120", None),
+    ],
+)
+def test_code_recomputes_the_equations_of_a_demonstration(worked: str, wrong: str | None):
+    assert false_equation(worked) == wrong

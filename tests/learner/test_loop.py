@@ -72,7 +72,7 @@ def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path:
 
 def test_examples_carry_the_rules_as_well_as_text_does(tmp_path: Path):
     world = World()
-    turns = CONFIG.model_copy(update={"cards_at": "turns"})
+    turns = load_config({"model": DEFAULTS.model, "profile": "paper", "placement": "demonstrations"}, env={})
     tree = learned(world, tmp_path / "tree", config=turns, examples=1)
     assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
     assert all(len(card.examples) == 1 for card in tree)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from kace.answers.extract import last_boxed
+from kace.answers.normalize import normal_form
+from kace.answers.parse import exact_value
 from kace.learner.blocks import MAX_REASON, Block, CardRefusal, Grammar
 from kace.learner.leakage import Leaks, said_by
 from kace.learner.propose import EXAMPLE_ID, AdmissionContext, Proposals, TreeCell, place
@@ -20,6 +24,10 @@ from kace.tree.card import BODY_CAPS, UNIVERSAL, Card, Difficulty
 from kace.tree.card_text import EXAMPLE, Example, line_count, read_example
 
 _RULES = "wrong answer_leak instance_overfit benchmark_talk vague wrong_domain wrong_tier duplicate"
+_RULES += " wrong_example other_rule"  # of the demonstrations
+_EQUATION = re.compile(r"(?<![^\s:,;=])[\d(][\d ()+*/^.-]*(?:= *[\d(-][\d ()+*/^.-]*)+(?![\w%{\\])")
+"""A chain of equal expressions in nothing but numbers."""
+_ENDS = re.compile(r"[\d)]$")
 OPEN_RULES = tuple(_RULES.split())  # what the teacher may reject a card for
 MAX_SHOWN = 2  # problems that a card came from, as the teacher sees them when it writes examples
 MAX_PROBLEM_CHARS = 1_000
@@ -66,9 +74,11 @@ async def admit(proposals: Proposals, cell: TreeCell, context: AdmissionContext)
             waiting[card.card_id] = card
     if not waiting:
         return Rulings(refused=tuple(refused))
-    user = "\n\n".join((place(cell), *(fenced("card", card_text(card)) for card in waiting.values())))
+    worked = ("judge_worked",) if any(card.examples for card in waiting.values()) else ()
+    shown = ("\n".join((card_text(card), *(neutral(e.text) for e in card.examples))) for card in waiting.values())
+    user = "\n\n".join((place(cell), *(fenced("card", text) for text in shown)))
     reading = await context.teacher.ask(
-        context.name, instructions("judge"), user, lambda reply: read_rulings(reply, tuple(waiting))
+        context.name, instructions("judge", *worked), user, lambda reply: read_rulings(reply, tuple(waiting))
     )
     admitted: list[Card] = []
     for name, card in waiting.items():
@@ -175,4 +185,19 @@ def _example(text: str) -> Example:
         raise ValueError("an example is a problem, a line `Worked:` and a solution")
     if not last_boxed(example.worked):
         raise ValueError(r"the solution does not end with its answer in \boxed{}")
+    if wrong := false_equation(example.worked):
+        raise ValueError(f"it writes {one_line(wrong, 60)!r}, which is false")
     return example
+
+
+def false_equation(worked: str) -> str | None:
+    """The first equation between numbers that does not hold. Code recomputes what it can; the judge sees the rest."""
+    for found in _EQUATION.finditer(worked):
+        sides = [side.strip(" .") for side in found[0].split("=")]
+        after = worked[found.end() :].lstrip(" ").lower()
+        if not re.search(r"[-+*/^]", sides[0]) or not all(map(_ENDS.search, sides)) or after.startswith("remainder"):
+            continue  # a number that a unit or a variable belongs to, or a division with remainder
+        values = [exact_value(normal_form(side)) for side in sides]
+        if any(one is not None and other is not None and one != other for one, other in pairwise(values)):
+            return " = ".join(sides)
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,8 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kace.evaluation.stats import holm, sign_flip
-from kace.learner.effects import MIN_PROBLEMS, Fire, Impact, Lift
+from kace.learner.effects import MIN_PROBLEMS, Fire, Impact, Lift, evidence
+from kace.learner.shrinkage import Posterior, shrink
 from kace.learner.steps import Kept
 from kace.learner.text import ngrams
 from kace.solver.records import Solution
@@ -132,7 +134,7 @@ def credit(tree: EpistemicTree, impact: Impact, *, epoch: int, alpha: float) -> 
     """Edits of the cards that were shown or measured, in order of id.
 
     A card is validated where it helps, and deprecated where it harms, significantly after Holm's correction over all
-    cards measured in this impact: `alpha` bounds the family-wise error rate.
+    cards measured in this impact: `alpha` bounds the family-wise error rate. At 1 nothing is called.
     """
     fired = {fire.card_id: fire for fire in impact.fires}
     lifts = {lift.card_id: lift for lift in impact.lifts}
@@ -141,11 +143,53 @@ def credit(tree: EpistemicTree, impact: Impact, *, epoch: int, alpha: float) -> 
     called = {
         lift.card_id: Status.VALIDATED if lift.effect > 0 else Status.DEPRECATED
         for lift, p in zip(family, holm([lift.p for lift in family]), strict=True)
-        if p <= alpha and lift.effect
+        if p <= alpha < 1 and lift.effect
     }
     seen = [(card, fired.get(card.card_id), lifts.get(card.card_id)) for card in tree]
     credited = (_credited(*each, called.get(each[0].card_id), epoch) for each in seen if any(each[1:]))
     return tuple(map(Edit, credited))
+
+
+def posteriors(tree: EpistemicTree, impacts: Sequence[Impact]) -> dict[str, Posterior]:
+    """What all epochs say of every card that may be shown; nothing where no card was measured."""
+    measured = evidence(tree, impacts)
+    return shrink(measured, [card.card_id for card in shown_cards(tree)]) if measured else {}
+
+
+def credit_posterior(tree: EpistemicTree, impacts: Sequence[Impact], *, epoch: int, keep: float) -> tuple[Change, ...]:
+    """Edits of the cards that may be shown, with the figures of the last impact and the posterior of all.
+
+    A card is validated where it helps with probability `keep` or more, deprecated where it harms with as much, and else
+    waits. One that no run both showed and hid is judged by the tree it belongs to.
+    """
+    believed = posteriors(tree, impacts)
+    fired = {fire.card_id: fire for fire in impacts[-1].fires}
+    lifts = {lift.card_id: lift for lift in impacts[-1].lifts}
+    changes: list[Change] = []
+    for card in shown_cards(tree) if believed else ():
+        known, lift, fire = dict(card.provenance), lifts.get(card.card_id), fired.get(card.card_id)
+        found = believed[card.card_id]
+        called = {Status.VALIDATED: found.helps >= keep, Status.DEPRECATED: found.harms >= keep}
+        known["promotion_status"] = next((status for status, so in called.items() if so), Status.EXPERIMENTAL)
+        known["validated_lift"] = posterior_text(found, lift, epoch)
+        won, lost = lift.wins if lift else (0, 0)
+        counts = {"n_uses": fire.n_shown if fire else 0, "n_wins": won, "n_losses": lost}
+        known |= {name: known[name] + count for name, count in counts.items()}
+        provenance = Provenance.model_validate(known)
+        changes.append(Edit(card.model_copy(update={"provenance": provenance, "helpfulness_score": found.mean})))
+    return tuple(changes)
+
+
+def idle(before: EpistemicTree, tree: EpistemicTree, impacts: Sequence[Impact], retire: float) -> tuple[Change, ...]:
+    """Deprecations of the cards that help with probability `retire` or less, and that no curator has rewritten."""
+    believed = posteriors(before, impacts)
+    same = (card for card in shown_cards(tree) if card.payload == before.card(card.card_id).payload)
+    return tuple(Deprecate(card.card_id) for card in same if believed and believed[card.card_id].helps <= retire)
+
+
+def shown_cards(tree: EpistemicTree) -> tuple[Card, ...]:
+    """The cards that a solve may read."""
+    return tuple(card for card in tree if card.status is not Status.DEPRECATED)
 
 
 def unproven(tree: EpistemicTree) -> tuple[Change, ...]:
@@ -155,10 +199,23 @@ def unproven(tree: EpistemicTree) -> tuple[Change, ...]:
 
 def lift_text(lift: Lift, epoch: int) -> str:
     """A lift in words, as `validated_lift` of a card holds it for people."""
-    return (
-        f"{_points(lift.effect)} points [{_points(lift.low)}, {_points(lift.high)}], {lift.shown} attempts with, "
-        f"{lift.hidden} without, {lift.problems} problems, {lift.method.replace('_', '-')}, epoch {epoch}"
-    )
+    return f"{_interval(lift.effect, lift.low, lift.high)}, {_counts(lift)}, epoch {epoch}"
+
+
+def posterior_text(believed: Posterior, lift: Lift | None, epoch: int) -> str:
+    """A posterior in words, as `validated_lift` of a card holds it for people."""
+    measured = _counts(lift) if lift else "judged by its tree alone"
+    interval = _interval(believed.mean, believed.low, believed.high)
+    return f"{interval}, {measured}, epoch {epoch}; helps with probability {believed.helps:.2f}"
+
+
+def _interval(effect: float, low: float, high: float) -> str:
+    return f"{_points(effect)} points [{_points(low)}, {_points(high)}]"
+
+
+def _counts(lift: Lift) -> str:
+    method = lift.method.replace("_", "-")
+    return f"{lift.shown} attempts with, {lift.hidden} without, {lift.problems} problems, {method}"
 
 
 def _credited(card: Card, fire: Fire | None, lift: Lift | None, called: Status | None, epoch: int) -> Card:
@@ -182,11 +239,15 @@ def _credited(card: Card, fire: Fire | None, lift: Lift | None, called: Status |
 
 
 class CommitRule(NamedTuple):
-    """What a candidate must show: a least lift, at a family-wise error rate (1: none) that all analyses share."""
+    """What a candidate must show: a least lift, at a family-wise error rate (1: none) that all analyses share.
+
+    Or, where `keep` is given, that it gains more problems than it loses with this probability.
+    """
 
     threshold: float
     alpha: float
     analyses: int
+    keep: float | None = None
 
 
 class InterimAnalysis(Kept):
@@ -230,18 +291,28 @@ def analyse(
         changed[change][before.label or before.problem[:8]] = None
     lift = sum(net.values()) / len(pairs) if pairs else 0.0
     p = sign_flip(net.values())
-    accepted, reason = _ruling(len(pairs), lift, p, rule, removes_only)
+    better = gains(sum(each > 0 for each in net.values()), sum(each < 0 for each in net.values()))
+    accepted, reason = _ruling(len(pairs), lift, p, better, rule, removes_only)
     compared = {"domain": domain, "number": number, "n": len(pairs), "lift": lift, "p": p}
     gained, lost = tuple(changed[1]), tuple(changed[-1])
     return InterimAnalysis(**compared, gained=gained, lost=lost, accepted=accepted, reason=reason)
 
 
-def _ruling(n: int, lift: float, p: float, rule: CommitRule, removes_only: bool) -> tuple[bool, str]:
+def gains(won: int, lost: int) -> float:
+    """The probability that a change gains more problems than it loses, beginning from two of each kind."""
+    total = won + lost + 3
+    return sum(math.comb(total, k) for k in range(won + 2)) / (1 << total)
+
+
+def _ruling(n: int, lift: float, p: float, better: float, rule: CommitRule, removes_only: bool) -> tuple[bool, str]:
     if not n:
         return False, "no problem could be compared"
     measured = f"lift {_points(lift)} points on {n} solves"
     if removes_only:
         return lift >= 0, f"{measured}; a removal must not lose"
+    if rule.keep is not None:
+        enough = "at least" if better >= rule.keep else "below"
+        return better >= rule.keep, f"{measured}, better with probability {better:.2f}, {enough} {rule.keep:g}"
     if lift < rule.threshold:
         return False, f"{measured}, below the threshold of {_points(rule.threshold)}"
     bar = rule.alpha / rule.analyses if rule.alpha < 1 else 1.0

@@ -8,6 +8,7 @@ carries over to other problems, and of the exact randomisation test's, which hol
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +20,11 @@ from kace.evaluation.stats import Table, stratified_exact, t_p_value, t_quantile
 from kace.learner.steps import Kept
 from kace.learner.teacher import side_by_side
 from kace.problem import Problem
-from kace.retrieval.prompt import PromptContext
+from kace.retrieval.prompt import Placement, PromptContext
 from kace.solver.ladder import Kit, classes_of, right_positions, sample
 from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
 from kace.solver.tiers import LOCKED, TierName
+from kace.tree.card import Card
 from kace.tree.tree import EpistemicTree
 
 MIN_PROBLEMS = 5  # below this many compared problems an effect is reported, but nothing is claimed of it
@@ -46,6 +48,21 @@ class Fire(Kept):
     problems: tuple[str, ...]
 
 
+class Vote(Kept):
+    """The attempts at one problem and tier: right and made with the card, right and made without it."""
+
+    problem: str
+    right: int
+    made: int
+    right_without: int
+    made_without: int
+
+    @property
+    def table(self) -> Table:
+        """The same as a table."""
+        return Table(self.right, self.made, self.right_without, self.made_without)
+
+
 class Lift(Kept):
     """The change in the rate of right attempts that a card causes, from those that saw it and those that did not."""
 
@@ -58,6 +75,16 @@ class Lift(Kept):
     shown: int
     hidden: int
     problems: int  # problems with attempts of both kinds
+    votes: tuple[Vote, ...] = ()
+    says: str = ""  # the digest of the card's text: another text has other evidence
+
+    @property
+    def wins(self) -> tuple[int, int]:
+        """Problems on which attempts were right more often with the card, and those on which they were less so."""
+        excess: defaultdict[str, float] = defaultdict(float)
+        for vote in self.votes:
+            excess[vote.problem] += vote.table.excess
+        return sum(each > 0 for each in excess.values()), sum(each < 0 for each in excess.values())
 
 
 class Impact(Kept):
@@ -100,7 +127,9 @@ def _fire(card_id: str, solves: Sequence[Solution], tiers: Sequence[list[TierNam
     )
 
 
-def lift_of(card_id: str, method: Method, strata: Iterable[Stratum], *, level: float = LEVEL) -> Lift | None:
+def lift_of(
+    card_id: str, method: Method, strata: Iterable[Stratum], *, level: float = LEVEL, says: str = ""
+) -> Lift | None:
     """The weighted difference over all strata, with its interval; `None` where nothing can be compared."""
     fair = [stratum for stratum in strata if stratum.table.weight]
     if not fair:
@@ -114,7 +143,24 @@ def lift_of(card_id: str, method: Method, strata: Iterable[Stratum], *, level: f
         p = max(t_p_value(effect / error, df), stratified_exact(stratum.table for stratum in fair))
     shown, hidden = sum(s.table.n for s in fair), sum(s.table.other_n for s in fair)
     measured = {"effect": effect, "low": low, "high": high, "p": p}
-    return Lift(card_id=card_id, method=method, **measured, shown=shown, hidden=hidden, problems=problems)
+    names = ("right", "made", "right_without", "made_without")
+    votes = tuple(Vote(problem=s.problem, **dict(zip(names, s.table, strict=True))) for s in fair)
+    counts = {"shown": shown, "hidden": hidden, "problems": problems}
+    return Lift(card_id=card_id, method=method, **measured, **counts, votes=votes, says=says)
+
+
+def evidence(tree: EpistemicTree, impacts: Iterable[Impact]) -> dict[str, list[Stratum]]:
+    """Every vote on the cards of a tree as they read now, from all epochs."""
+    found: defaultdict[str, list[Stratum]] = defaultdict(list)
+    for lift in (lift for impact in impacts for lift in impact.lifts if lift.card_id in tree):
+        if lift.says == text_digest(tree.card(lift.card_id)):
+            found[lift.card_id] += [Stratum(vote.problem, vote.table) for vote in lift.votes]
+    return found
+
+
+def text_digest(card: Card) -> str:
+    """What a card says, in short."""
+    return hashlib.sha256(card.payload.encode()).hexdigest()[:12]
 
 
 def effect_of(strata: Sequence[Stratum]) -> float:
@@ -134,7 +180,7 @@ def _standard_error(strata: Sequence[Stratum]) -> float:
     return math.hypot(math.sqrt((n - 1) / n * math.fsum(left_out)), DOUBT / total)
 
 
-def dropout_lifts(records: Sequence[Solution]) -> tuple[Lift, ...]:
+def dropout_lifts(records: Sequence[Solution], tree: EpistemicTree | None = None) -> tuple[Lift, ...]:
     """The lift of every card that a dropout run both showed and hid within a stratum, averaged over its neighbours."""
     found: defaultdict[str, defaultdict[tuple[str, TierName], list[int]]]
     found = defaultdict(lambda: defaultdict(lambda: [0, 0, 0, 0]))
@@ -147,7 +193,13 @@ def dropout_lifts(records: Sequence[Solution]) -> tuple[Lift, ...]:
                     counts[arm] += bool(attempt.correct)
                     counts[arm + 1] += 1
     strata = {name: [Stratum(at, Table(*n)) for (at, _), n in tables.items()] for name, tables in found.items()}
-    return tuple(filter(None, (lift_of(name, "dropout", strata[name]) for name in sorted(strata))))
+    return _lifts("dropout", strata, tree)
+
+
+def _lifts(method: Method, strata: Mapping[str, Sequence[Stratum]], tree: EpistemicTree | None) -> tuple[Lift, ...]:
+    says = {card.card_id: text_digest(card) for card in tree or ()}
+    found = (lift_of(name, method, strata[name], says=says.get(name, "")) for name in sorted(strata))
+    return tuple(filter(None, found))
 
 
 def paired(
@@ -159,7 +211,13 @@ def paired(
 
 
 async def leave_one_out(
-    base: Sequence[Solution], tree: EpistemicTree, problems: Mapping[str, Problem], kit: Kit, *, max_calls: int
+    base: Sequence[Solution],
+    tree: EpistemicTree,
+    problems: Mapping[str, Problem],
+    kit: Kit,
+    *,
+    max_calls: int,
+    placement: Placement = "instructions",
 ) -> Impact:
     """The lift of each card that the base run showed, beside all its neighbours; most shown first.
 
@@ -176,6 +234,11 @@ async def leave_one_out(
         for recall in record.recalls if record.correct is not None else ():
             for card_id in recall.cards:
                 read[card_id].append((record, recall))
+
+    def others(recall: RetrievedContext, without: str) -> PromptContext:
+        """What an attempt read, less one card, in the same place of the prompt."""
+        return PromptContext(tuple(tree.card(n) for n in recall.cards if n != without), placement=placement)
+
     strata: dict[str, list[Stratum]] = {}
     calls = 0
     for fire in sorted(shown, key=lambda fire: (-fire.n_shown, fire.card_id)):
@@ -185,7 +248,7 @@ async def leave_one_out(
             continue
         before = [[bool(a.correct) for a in _judged(record, recall.tier)] for record, recall in here]
         after = await side_by_side(
-            _again(problems[record.problem], recall, fire.card_id, tree, replace(kit, seed=record.seed))
+            _again(problems[record.problem], recall.tier, others(recall, fire.card_id), replace(kit, seed=record.seed))
             for record, recall in here
         )
         found = paired(before, after, [record.problem for record, _ in here])
@@ -193,15 +256,13 @@ async def leave_one_out(
             strata[fire.card_id] = found
             calls += cost
     unmeasured = tuple(fire.card_id for fire in shown if fire.card_id not in strata)
-    lifts = tuple(filter(None, (lift_of(name, "leave_one_out", strata[name]) for name in sorted(strata))))
-    return Impact(fires=shown, lifts=lifts, calls=calls, unmeasured=unmeasured)
+    return Impact(fires=shown, lifts=_lifts("leave_one_out", strata, tree), calls=calls, unmeasured=unmeasured)
 
 
-async def _again(problem: Problem, recall: RetrievedContext, without: str, tree: EpistemicTree, kit: Kit) -> list[bool]:
+async def _again(problem: Problem, tier: TierName, context: PromptContext, kit: Kit) -> list[bool]:
     """Right or wrong, for a tier's attempts made again on the same keys; without those that the provider failed."""
-    cards = tuple(tree.card(name) for name in recall.cards if name != without)
     same = replace(kit, early_stop=False, dropout=None)
-    attempts = await sample(problem, TIERS[recall.tier], PromptContext(cards), (), same)
+    attempts = await sample(problem, TIERS[tier], context, (), same)
     classes = await classes_of(attempts, kit.judge)
     right = await right_positions(problem, classes, kit.judge)
     return [place in right for place, a in enumerate(attempts) if a.outcome is not Outcome.PROVIDER_ERROR]

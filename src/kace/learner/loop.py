@@ -7,11 +7,11 @@ from functools import partial
 
 from kace.learner.admit import Demonstrations, Rulings, admit, demonstrate, screen
 from kace.learner.blocks import CardRefusal
-from kace.learner.commit import CommitRule, analyse, consolidate, credit, unproven
+from kace.learner.commit import CommitRule, analyse, consolidate, credit, credit_posterior, idle, unproven
 from kace.learner.effects import Impact, dropout_lifts, fires, leave_one_out
 from kace.learner.partition import Partition, partition
-from kace.learner.propose import FailedProblem, Proposals, TreeCell, find_knowledge, imagine, wrong_at_es
-from kace.learner.revise import DomainRevision, LastTry, Revisions, changes, removes_only, revise
+from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell, find_knowledge, imagine, wrong_at_es
+from kace.learner.revise import DomainRevision, LastTry, Revisions, changes, removes_only, revise, rewritten
 from kace.learner.steps import StepName
 from kace.learner.study import ADD, BASE, UNSEEN, Routes, Study
 from kace.learner.teacher import side_by_side
@@ -20,7 +20,7 @@ from kace.solver.ladder import Dropout
 from kace.solver.records import Solution
 from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
-from kace.tree.tree import Batch, Change, EpistemicTree, applied
+from kace.tree.tree import Batch, Change, Edit, EpistemicTree, applied
 
 Records = tuple[Solution, ...]
 
@@ -86,30 +86,41 @@ async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...
     if study.settings.imagine and (seen := (*known, *proposed.cards)):
         more = await study.ask(step("imagine"), Proposals, partial(imagine, cell, seen), fits)
         proposed = Proposals(cards=proposed.cards + more.cards, refused=proposed.refused + more.refused)
-    rulings = await study.ask(step("admit"), Rulings, partial(admit, proposed, cell), fits)
-    if not study.settings.examples:
-        return rulings
-    by_name = {one_line(problem.name): problem for problem in study.train}
-    work = partial(demonstrate, rulings.admitted, study.settings.examples, by_name)
-    illustrated = await study.ask(step("illustrate"), Demonstrations, work, fits)
-    return rulings.model_copy(update={"admitted": illustrated.cards})
+    if study.settings.examples and proposed.cards:
+        # Before the ruling: the solver reads the demonstrations, so they are what must be right.
+        shown = await demonstrations(proposed.cards, step("illustrate"), fits, study)
+        proposed = proposed.model_copy(update={"cards": shown.cards})
+    return await study.ask(step("admit"), Rulings, partial(admit, proposed, cell), fits)
 
 
 async def measure_and_revise(epoch: int, study: Study) -> None:
     """Phase 2: no new cards. What each card is worth, and what the curator would change about it."""
-    tree, seed, settings = study.tree, study.seed(epoch, BASE), study.settings
-    base = await study.run(StepName("refine", "base", epoch), study.train, tree, seed)
+    tree, settings = study.tree, study.settings
+    base = await study.run(StepName("refine", "base", epoch), study.train, tree, study.seed(epoch, BASE))
     impact = await study.log.once(
         StepName("refine", "impact", epoch), Impact, partial(measure, epoch, tree, base, study)
     )
-    edits = credit(tree, impact, epoch=epoch, alpha=settings.alpha / settings.epochs)
+    alpha = settings.alpha / settings.epochs if settings.evidence == "family-wise" else 1.0
+    every = (study.log.recall(StepName("refine", "impact", number), Impact) for number in range(1, epoch + 1))
+    impacts = [found for found in every if found]
+    edits = credit(tree, impact, epoch=epoch, alpha=alpha)
+    if settings.evidence == "posterior":
+        edits = credit_posterior(tree, impacts, epoch=epoch, keep=settings.keep_above)
     credited = study.writer.commit(StepName("refine", "credit", epoch), edits)
-    if not settings.refine:
-        return
-    if any(card.status is Status.DEPRECATED is not tree.card(card.card_id).status for card in credited):
+    if settings.refine:
+        await revise_domains(epoch, credited, base, impact, study)
+    if settings.evidence == "posterior":
+        unhelpful = idle(credited, study.tree, impacts, settings.retire_below)
+        study.writer.commit(StepName("refine", "retire", epoch), unhelpful)
+
+
+async def revise_domains(epoch: int, credited: EpistemicTree, base: Records, impact: Impact, study: Study) -> None:
+    """Put every domain's cards before its curator, and keep what reruns bear out."""
+    before, seed = {card.card_id for card in credited if card.status is Status.DEPRECATED}, study.seed(epoch, BASE)
+    if any(name in before for record in base for recall in record.recalls for name in recall.cards):
         # The tree reads differently now, so a revision needs another base to be held against.
         base = await study.run(StepName("refine", "rebase", epoch), study.train, credited, seed)
-    names = [name for name in (*tree.domain_names, UNIVERSAL) if cards_to_revise(name, credited)]
+    names = [name for name in (*credited.domain_names, UNIVERSAL) if cards_to_revise(name, credited)]
     revised = await side_by_side([revise_domain(name, epoch, base, impact, study) for name in names])
     for name, accepted in zip(names, revised, strict=True):
         study.writer.commit(StepName("refine", "commit", epoch, name), accepted)
@@ -122,14 +133,15 @@ async def measure(epoch: int, tree: EpistemicTree, base: Records, study: Study) 
         return Impact(fires=seen)
     if settings.impact == "leave_one_out":
         kit = study.kit(tree, study.seed(epoch, BASE))
-        return await leave_one_out(base, tree, study.by_id, kit, max_calls=settings.impact_calls)
+        placement = study.config.retrieval.placement
+        return await leave_one_out(base, tree, study.by_id, kit, max_calls=settings.impact_calls, placement=placement)
     records: list[Solution] = []
     for number in range(settings.impact_runs):
         # The first run draws the base run's samples: its ES attempts are the same and cost nothing.
         seed = study.seed(epoch, BASE + number)
         step = StepName("refine", "dropout", epoch, number=number + 1)
         records += await study.run(step, study.train, tree, seed, Dropout(settings.dropout_rate, seed=seed))
-    return Impact(fires=seen, lifts=dropout_lifts(records), calls=sum(record.paper_calls for record in records))
+    return Impact(fires=seen, lifts=dropout_lifts(records, tree), calls=sum(record.paper_calls for record in records))
 
 
 async def revise_domain(name: str, epoch: int, base: Records, impact: Impact, study: Study) -> tuple[Change, ...]:
@@ -137,10 +149,14 @@ async def revise_domain(name: str, epoch: int, base: Records, impact: Impact, st
     tree, settings = study.tree, study.settings
     # All interim analyses of the whole run share alpha, which bounds the family-wise error rate.
     analyses = settings.refine * settings.epochs * (len(tree.domains) + 1)
-    rule = CommitRule(settings.threshold, settings.alpha, analyses)
-    touched = base if name == UNIVERSAL else tuple(record for record in base if name in record.domains)
+    alpha = settings.alpha if settings.evidence == "family-wise" else 1.0
+    keep = settings.keep_above if settings.evidence == "posterior" else None
+    rule = CommitRule(settings.threshold, alpha, analyses, keep)
+    own = base if name == UNIVERSAL else tuple(record for record in base if name in record.domains)
+    # A card that is moved, or found by other words, is read elsewhere. What reads nothing new costs nothing anew.
+    touched = base if settings.evidence == "posterior" else own
     problems = tuple(study.by_id[record.problem] for record in touched)
-    domain = DomainRevision(name, cards_to_revise(name, tree), impact, still_wrong(touched, name, study))
+    domain = DomainRevision(name, cards_to_revise(name, tree), impact, still_wrong(own, name, study))
     held, seed, last = touched, study.seed(epoch, BASE), None
 
     def step(what: str, number: int = 0) -> StepName:
@@ -153,7 +169,7 @@ async def revise_domain(name: str, epoch: int, base: Records, impact: Impact, st
 
     for number in range(1, settings.refine + 1):
         revisions = await study.ask(step("revise", number), Revisions, partial(revise, domain, last), fits)
-        wanted = changes(tree, revisions)
+        wanted = await demonstrated(changes(tree, revisions), step("illustrate", number), fits, study)
         if not wanted:
             return ()
         if number == 1 and any(recall.eligible > len(recall.cards) for r in touched for recall in r.recalls):
@@ -168,6 +184,34 @@ async def revise_domain(name: str, epoch: int, base: Records, impact: Impact, st
             return wanted
         last = LastTry(revisions, found, still_wrong(rerun, name, study))
     return ()
+
+
+async def demonstrated(wanted: tuple[Change, ...], step: StepName, fits: Screen, study: Study) -> tuple[Change, ...]:
+    """The changes, with demonstrations written anew for every card that was rewritten or moved.
+
+    The solver reads a card's demonstrations, so a new rule under the old ones would change nothing. A card for which
+    none could be written stays as it was.
+    """
+    cards = [card for change in wanted if (card := rewritten(study.tree, change))]
+    if not study.settings.examples or not cards:
+        return wanted
+    before = {card.card_id: card.examples for card in cards}
+    found = await demonstrations(tuple(cards), step, fits, study)
+    anew = {card.card_id: card for card in found.cards if card.examples != before[card.card_id]}
+    made: list[Change] = []
+    for change in wanted:
+        card = rewritten(study.tree, change)
+        if card and card.card_id in anew:
+            made.append(Edit(anew[card.card_id]))
+        elif not isinstance(change, Edit):
+            made.append(change)
+    return tuple(made)
+
+
+async def demonstrations(cards: tuple[Card, ...], step: StepName, fits: Screen, study: Study) -> Demonstrations:
+    """Cards with the worked examples that the teacher writes for them."""
+    by_name = {one_line(problem.name): problem for problem in study.train}
+    return await study.ask(step, Demonstrations, partial(demonstrate, cards, study.settings.examples, by_name), fits)
 
 
 def cards_to_revise(name: str, tree: EpistemicTree) -> tuple[Card, ...]:

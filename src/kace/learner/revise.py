@@ -89,7 +89,8 @@ async def revise(domain: DomainRevision, last: LastTry | None, context: Admissio
     """
     if not domain.cards:
         return Revisions()
-    system, user = instructions("cards", "revise"), _page(domain, context.epoch)
+    worked = ("revise_worked",) if any(card.examples for card in domain.cards) else ()
+    system, user = instructions("cards", "revise", *worked), _page(domain, context.epoch)
     if last:
         system = f"{system}\n\n{template('teacher/refine')}"
         user = "\n\n".join((user, *_tried(last), _failures("Wrong in the rerun", last.still_wrong)))
@@ -112,6 +113,13 @@ def changes(tree: EpistemicTree, revisions: Revisions) -> tuple[Change, ...]:
         except DataError:  # also of a card that would break a rule
             continue
     return tuple(wanted)
+
+
+def rewritten(tree: EpistemicTree, change: Change) -> Card | None:
+    """The card after it was edited or moved; None for any other change."""
+    if isinstance(change, Relocate):
+        return applied(tree, change).card(change.card_id)
+    return change.card if isinstance(change, Edit) else None
 
 
 def removes_only(revisions: Revisions) -> bool:

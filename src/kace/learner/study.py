@@ -26,6 +26,7 @@ from kace.models.cache import CallStore, Replay
 from kace.models.provider import open_model
 from kace.problem import Problem
 from kace.retrieval.prompt import template_hashes
+from kace.retrieval.retriever import EsPolicy
 from kace.retrieval.router import registry_router
 from kace.solver.ladder import Dropout, Kit, Observer
 from kace.solver.manifest import manifest_of
@@ -59,6 +60,13 @@ class Settings(Kept):
     """Interim analyses of a domain's candidate in an epoch. 0: cards are measured, and not rewritten."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.01
     """The least accuracy that a rewritten block must gain on its training problems."""
+    evidence: Literal["posterior", "family-wise", "threshold"] = "family-wise"
+    """What decides about cards and revisions: the probability that they help, given all cards of the tree; exact tests
+    with family-wise error control; or, as in the paper, the threshold alone, which retires no card by itself."""
+    keep_above: Annotated[float, Field(gt=0.5, le=1)] = 0.8
+    """By posterior, the least probability to help at which a card is validated or a revision kept."""
+    retire_below: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
+    """By posterior, the probability to help at and below which a card is retired."""
     alpha: Annotated[float, Field(gt=0, le=1)] = 0.1
     """The family-wise error rate that all interim analyses share, and all cards. 1 asks for no evidence."""
     impact: Literal["dropout", "leave_one_out", "fires"] = "dropout"
@@ -174,7 +182,8 @@ class Resources:
         """The solver with a tree to read from."""
         # The classifier keeps the learner's own seed: a problem stays in its domain from run to run, and is asked once.
         source = open_retriever(tree, self.session.classifier, self.config)
-        return replace(self.session.kit, seed=seed, source=source, dropout=dropout)
+        # The ladder that will be used: where it skips ES, so do the runs that say what a card is worth.
+        return replace(self.session.kit, seed=seed, source=source, dropout=dropout, tiers=EsPolicy(source))
 
     def text_of(self, attempt: Attempt) -> str:
         """What an attempt said."""

@@ -1,0 +1,118 @@
+"""`--teacher solutions`: cards without a model, from the training set's own worked solutions.
+
+Failed problems that share telling words make one card. Its triggers are those words, its demonstrations are the
+problems themselves with their solutions: what few-shot prompting would show, kept where it is measured to help.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from kace.answers.extract import last_boxed
+from kace.errors import DataError
+from kace.learner.propose import TreeCell
+from kace.problem import Problem
+from kace.retrieval.gate import words
+from kace.tree.card import Card, CardError, card_of
+from kace.tree.card_text import EXAMPLE_LINES, Example, line_count, with_examples
+from kace.tree.tree import Domain
+
+SOURCE = "solutions"
+ONE_KIND = 0.3
+"""The least cosine of two problems' weighted words at which they count as one kind."""
+TRIGGERS = 3
+WHOLE = "mathematics"
+
+
+def domains_of(train: Sequence[Problem]) -> tuple[Domain, ...]:
+    """The gold domains of the data, where every problem has one; else a single one for all."""
+    if not any(problem.solution for problem in train):
+        raise DataError("no training problem has a worked solution", fix="add the field 'solution', or name a teacher")
+    named = Counter(_snake(problem.domain or "") for problem in train)
+    names = named if all(named) else Counter({WHOLE: len(train)})
+    return tuple(
+        Domain(name=name, description=name.replace("_", " "), share=round(count / len(train), 4))
+        for name, count in sorted(names.items())
+    )
+
+
+def cards_of(cell: TreeCell, failed: Sequence[Problem], train: Sequence[Problem], count: int) -> tuple[Card, ...]:
+    """One card for each kind of failed problem, with up to `count` demonstrations."""
+    solved = [problem for problem in failed if problem.solution]
+    rarity = _rarity(train)
+    found: dict[str, Card] = {}
+    for kind in kinds([_weighted(problem.text, rarity) for problem in solved]):
+        members = [solved[place] for place in kind]
+        examples = [example for example in map(_example, members) if example][:count]
+        if examples and (card := _card(cell, members, tuple(examples), rarity)):
+            found.setdefault(card.card_id, card)
+    return tuple(found.values())
+
+
+def kinds(vectors: Sequence[Mapping[str, float]]) -> list[list[int]]:
+    """Groups of alike vectors: each joins the first group whose opening member is close enough."""
+    groups: list[list[int]] = []
+    for place, vector in enumerate(vectors):
+        home = next((group for group in groups if _cosine(vectors[group[0]], vector) >= ONE_KIND), None)
+        if home is None:
+            groups.append([place])
+        else:
+            home.append(place)
+    return groups
+
+
+def _card(
+    cell: TreeCell, members: Sequence[Problem], examples: tuple[Example, ...], rarity: Mapping[str, float]
+) -> Card | None:
+    told = Counter(word for member in members for word in set(words(member.text)))
+    ranked = sorted(told, key=lambda word: (-told[word] * rarity[word], word))[: 2 * TRIGGERS]
+    ascii_words = [word.upper() for word in ranked if word.isascii()][:3]
+    if len(ascii_words) < 2:
+        return None
+    header = "\n".join(f"- {' '.join(pair)}" for pair in zip(ranked[::2], ranked[1::2], strict=False))
+    payload = f"Useful when:\n{header or '- ' + ranked[0]}\n\nSolve it in the steps of the worked problems."
+    record = {
+        "card_id": "_".join(("RUBRIC", *ascii_words, *(("HARD",) if cell.difficulty.value == "hard" else ()))),
+        "payload": with_examples(payload, examples),
+        "routing_conditions": [],
+        "difficulty_tag": cell.difficulty.value,
+        "domain_tags": [cell.domain],
+        "helpfulness_score": 0.0,
+        "provenance": {"source": SOURCE, "supporting_problems": [member.name for member in members[:12]]},
+    }
+    try:
+        return card_of(record)
+    except CardError:  # such as a text too long for a card, or with characters that no card may hold
+        return None
+
+
+def _example(problem: Problem) -> Example | None:
+    """A problem with its solution; one too long to be shown is none."""
+    worked = (problem.solution or "").strip()
+    if not last_boxed(worked):
+        worked = f"{worked}\nThe answer is \\boxed{{{problem.answer}}}."
+    example = Example(re.sub(r"\n\s*\n", "\n", problem.text.strip()), re.sub(r"\n\s*\n", "\n", worked))
+    return example if line_count(example.text) - 2 <= EXAMPLE_LINES else None
+
+
+def _rarity(problems: Iterable[Problem]) -> Mapping[str, float]:
+    texts = [set(words(problem.text)) for problem in problems]
+    counts = Counter(word for text in texts for word in text)
+    return {word: math.log(1 + len(texts) / count) for word, count in counts.items()}
+
+
+def _weighted(text: str, rarity: Mapping[str, float]) -> Mapping[str, float]:
+    return {word: rarity[word] for word in set(words(text)) if word in rarity}
+
+
+def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    shared = math.fsum(weight**2 for word, weight in one.items() if word in other)
+    sizes = math.hypot(*one.values()) * math.hypot(*other.values())
+    return shared / sizes if sizes else 0.0
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
