@@ -215,7 +215,7 @@ class Leaks:
     def _salient_ngrams(self, text: str) -> Iterator[str]:
         """Short n-grams with a salient number, or with a name and any number."""
         for ngram in short_ngrams(text):
-            values = (Fraction(word.replace(",", "")[:40]) for word in ngram if word[0].isdigit())
+            values = (Fraction(word.replace(",", "")[:40]) for word in ngram if word[0].isdecimal())
             salient = any(salience_of(value) > Salience.CUSTOMARY for value in values)
             if salient or any(word.capitalize() in self._names for word in ngram):
                 yield " ".join(ngram)

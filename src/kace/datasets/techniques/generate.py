@@ -1,0 +1,64 @@
+"""The technique set: problems of many families, whose splits share techniques but neither wordings nor numbers.
+
+Whether a family comes in all splits, only from validation on, or only in the test is drawn from its name, so that new
+families change nothing about the others. Wordings 0 to 2 train, 3 validates, 4 and 5 test; instance i belongs to split
+i mod 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from random import Random
+
+from kace.datasets.starter.family import SPLITS, Family, Instance, Split
+from kace.problem import Problem
+
+MATHEMATICS = (
+    "number_properties modular_and_bases counting probability equations sequences_and_sums plane_geometry"
+    " solids_and_coordinates rates_and_mixtures fractions_and_percent data_and_sets"
+)
+INVENTED = "lighthouse_log guild_of_bakers hex_game_scoring archive_call_numbers"
+"""Domains with conventions of their own, which no model can know: a problem uses their words without defining them."""
+DOMAINS = (*MATHEMATICS.split(), *INVENTED.split())
+WORDINGS = {"train": (0, 1, 2), "validation": (3,), "test": (4, 5)}
+EACH = {"train": 2, "validation": 2, "test": 5}
+"""Problems a family gives to each split it is in."""
+_NUMBER = re.compile(r"\d+(?:/\d+)?")
+
+
+def families() -> tuple[Family, ...]:
+    """Every family, domain by domain."""
+    modules = (import_module(f"kace.datasets.techniques.{domain}") for domain in DOMAINS)
+    return tuple(family for module in modules for family in module.FAMILIES)
+
+
+def splits_of(family: Family) -> tuple[Split, ...]:
+    """Three in five families are in all splits, one in five from validation on, one in five only in the test."""
+    place = hashlib.sha256(f"techniques/{family.name}".encode()).digest()[0] * 5 // 256
+    return SPLITS[max(0, place - 2) :]
+
+
+def technique_problems(split: Split) -> tuple[Problem, ...]:
+    """The problems of a split in their fixed order, the same on every machine."""
+    found = [problem for family in families() if split in splits_of(family) for problem in _drawn(family, split)]
+    Random(f"techniques/{split}").shuffle(found)
+    return tuple(found)
+
+
+def _drawn(family: Family, split: Split) -> Iterator[Problem]:
+    space = Random(f"techniques/{family.name}").sample(family.space, len(family.space))
+    wordings, left = WORDINGS[split], EACH[split]
+    for values in space[SPLITS.index(split) :: len(SPLITS)]:
+        worked, wording = family.work(*values), wordings[left % len(wordings)]
+        text = family.text(Instance(values, 0), wording)
+        if str(worked.answer) in _NUMBER.findall(text):
+            continue  # copying a number would score
+        solution = worked.solution if split == "train" else None
+        label = f"{family.name}-{split}-{EACH[split] - left + 1}"
+        yield Problem(text, str(worked.answer), label, domain=family.domain, family=family.name, solution=solution)
+        left -= 1
+        if not left:
+            return

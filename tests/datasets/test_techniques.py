@@ -1,0 +1,52 @@
+"""The technique set: every answer by brute force, and splits that share neither wordings nor numbers."""
+
+import re
+import runpy
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kace.datasets.starter.family import SPLITS, Instance
+from kace.datasets.techniques.generate import DOMAINS, EACH, families, splits_of, technique_problems
+
+CHECKS = Path(__file__).parent / "techniques"
+_NUMBER = re.compile(r"\d+(?:/\d+)?")
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_answers_are_what_brute_force_finds(domain: str):
+    checks = runpy.run_path(str(CHECKS / f"{domain}.py"))["CHECKS"]
+    here = [family for family in families() if family.domain == domain]
+    assert {family.name for family in here} == set(checks)
+    for family in here:
+        assert len(family.wordings) == 6 and len(family.space) >= 40
+        for values in family.space:
+            worked = family.work(*values)
+            assert worked.answer == checks[family.name](*values), (family.name, values)
+            assert _NUMBER.findall(worked.solution)[-1] == str(worked.answer).removeprefix("-"), family.name
+        texts = {family.text(Instance(values, 0), wording) for values in family.space for wording in range(6)}
+        assert len(texts) == 6 * len(family.space), family.name
+
+
+def test_names_are_unique_and_three_in_five_families_are_in_all_splits():
+    every = families()
+    assert len({family.name for family in every}) == len(every)
+    first = Counter(splits_of(family)[0] for family in every)
+    assert 0.5 < first["train"] / len(every) < 0.7
+    assert min(first["validation"], first["test"]) > 0.15 * len(every)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_split_is_fixed_and_gives_no_answer_away(split):
+    problems = technique_problems(split)
+    assert problems == technique_problems(split)
+    assert len({problem.text for problem in problems}) == len(problems)
+    assert max(Counter(problem.family for problem in problems).values()) <= EACH[split]
+    assert all(problem.answer not in _NUMBER.findall(problem.text) for problem in problems)
+    assert all((problem.solution is not None) is (split == "train") for problem in problems)
+
+
+def test_no_two_splits_share_a_wording():
+    masked = [{re.sub(r"\d+", "#", problem.text) for problem in technique_problems(split)} for split in SPLITS]
+    assert not masked[0] & masked[1] and not masked[0] & masked[2] and not masked[1] & masked[2]
