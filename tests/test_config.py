@@ -40,14 +40,18 @@ def test_the_default_profile_is_what_the_published_gains_were_measured_with(solv
     remembered = load_config({"tree": HEADLINE / f"test-{solver}" / "tree"}, env={}).retrieval
     assert remembered.model_dump(mode="json", exclude_none=True) == ours
     learned = json.loads((HEADLINE / f"gate-{solver}" / "trees" / "learned" / "learn" / "learn.json").read_text())
-    settings = Settings.model_validate(PROFILES["default"]["learning"]).model_dump(mode="json")
-    assert learned["settings"] == settings
+    assert Settings.model_validate(learned["settings"]) == Settings.model_validate(PROFILES["default"]["learning"])
 
 
 def test_the_papers_way_is_one_profile():
     paper = load_config({"profile": "paper"}, env={}).retrieval
     assert (paper.router, paper.relevance_threshold, paper.placement) == ("model", 0.0, "instructions")
-    assert Settings.model_validate(PROFILES["paper"]["learning"]).examples == 0
+    assert (paper.prompts, paper.refine_domain, paper.es_policy) == ("paper", False, "locked")
+    learning = Settings.model_validate(PROFILES["paper"]["learning"])
+    assert (learning.epochs, learning.add_runs, learning.refine) == (2, 2, 2)
+    assert (learning.confident, learning.failures, learning.examples) == (False, "final", 0)
+    assert (learning.impact, learning.keep, learning.imagine) == ("leave_one_out", "all", False)
+    assert load_config(env={}).retrieval.prompts == "default"
 
 
 def test_a_tree_is_read_by_the_profile_it_remembers_unless_told_otherwise(tmp_path: Path):

@@ -39,7 +39,7 @@ def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
         summary.add(solution)
 
     async def work() -> None:
-        config = load_config({"preset": "starter", "seed": 0, "profile": "paper"}, env={})
+        config = load_config({"preset": "starter", "seed": 0, "profile": "paper", "prompts": "default"}, env={})
         async with open_session(config, model=Replay.open(RATES)) as session:
             await solve_all(load_split("test"), session.kit, 8, keep)
 
@@ -50,7 +50,9 @@ def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
 
 
 def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path):
-    config = load_config({"preset": "starter", "teacher": "exchange/unused", "profile": "paper"}, env={})
+    config = load_config(
+        {"preset": "starter", "teacher": "exchange/unused", "profile": "paper", "prompts": "default"}, env={}
+    )
     plan = LearnPlan(load_split("train")[:16], config, Settings(impact_runs=1, refine=1, examples=0), tmp_path / "tree")
 
     async def work() -> str:

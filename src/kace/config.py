@@ -58,6 +58,8 @@ class RetrievalConfig(BaseModel):
     # Beyond the paper: where a card covers a problem, skip ES, or make its attempts and never exit there.
     es_policy: Literal["locked", "skip", "no-exit"] = "locked"
     refine_domain: bool = False  # route again after a failed MS, with its attempts in view
+    # Whose instructions attempts and classifier get: ours, or the paper's tier roles, lenses and JSON reply.
+    prompts: Literal["default", "paper"] = "default"
 
 
 PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
@@ -73,8 +75,27 @@ PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         }
     },
     "paper": {
-        "retrieval": {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"},
-        "learning": {"examples": 0},
+        "retrieval": {
+            "router": "model",
+            "relevance_threshold": 0.0,
+            "placement": "instructions",
+            "es_policy": "locked",
+            "refine_domain": False,  # the paper has it as an option
+            "prompts": "paper",
+        },
+        "learning": {
+            "epochs": 2,  # 4 for MATH-HARD: see `kace reproduce`
+            "cards_per_problem": 2,
+            "add_runs": 2,
+            "confident": False,
+            "failures": "final",
+            "examples": 0,
+            "impact": "leave_one_out",
+            "evidence": "threshold",
+            "refine": 2,
+            "keep": "all",
+            "imagine": False,
+        },
     },
 }
 """Named ways to learn and read a tree: as the published gains were measured, and the paper's. What one leaves out is at

@@ -42,6 +42,7 @@ def a_row(
         output=usage[2],
         classifier_calls=0,
         classifier_input=0,
+        classifier_cached=0,
         classifier_output=0,
         card_tokens=0,
         read_tokens=0,

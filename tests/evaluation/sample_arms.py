@@ -83,6 +83,7 @@ def _row(
         output=calls * 640,
         classifier_calls=int(reads),
         classifier_input=420 * reads,
+        classifier_cached=300 * reads,
         classifier_output=12 * reads,
         card_tokens=640 * reads,
         read_tokens=900 * reads,

@@ -47,13 +47,20 @@ def test_a_row_sums_up_what_the_attempts_say():
     ]
     record = a_solve("a", tries, {MS: ["EXACT_A", "EXACT_B"], HS: ["EXACT_C", "EXACT_B"]})
     recalls = [
-        recall.model_copy(update={"tokens": tokens, "classifier_calls": calls, "classifier_input": 10 * calls})
+        recall.model_copy(
+            update={
+                "tokens": tokens,
+                "classifier_calls": calls,
+                "classifier_input": 10 * calls,
+                "classifier_cached": 4 * calls,
+            }
+        )
         for recall, tokens, calls in zip(record.recalls, (400, 900), (2, 0), strict=True)
     ]
     row = row_of(record.model_copy(update={"recalls": tuple(recalls), "synthesis": a_try(True)}))
     assert (row.attempts, row.right_attempts) == (3, 2), "cancelled attempts and the finishing one are no evidence"
     assert (row.input, row.cached, row.output) == (900, 512, 70)
-    assert (row.classifier_calls, row.classifier_input) == (2, 20)
+    assert (row.classifier_calls, row.classifier_input, row.classifier_cached) == (2, 20, 8)
     assert (row.card_tokens, row.read_tokens, row.estimated) == (900, 1_300, True)
     assert row.cards == ("EXACT_A", "EXACT_B", "EXACT_C")
     assert row.failed

@@ -142,13 +142,14 @@ def test_360_runs_of_the_papers_solver_cost_5_28_cached_and_6_84_uncached():
 
 
 def test_the_classifier_is_a_role_of_its_own():
-    row = replace(a_row("a", usage=(1_000, 400, 200)), classifier_calls=1, classifier_input=500, classifier_output=4)
+    routed = {"classifier_calls": 1, "classifier_input": 500, "classifier_cached": 300, "classifier_output": 4}
+    row = replace(a_row("a", usage=(1_000, 400, 200)), **routed)
     found = cost_of([row, a_row("b")], Price(1.0, 10.0, cached=0.5))
     solver, classifier = found.roles
     assert (solver.role, solver.calls, solver.usage) == ("solver", 4, Usage(1_000, 400, 200))
-    assert (classifier.role, classifier.calls, classifier.usage) == ("classifier", 1, Usage(500, 0, 4))
+    assert (classifier.role, classifier.calls, classifier.usage) == ("classifier", 1, Usage(500, 300, 4))
     assert solver.usd == pytest.approx((600 + 200 + 2_000) / MILLION)
-    assert found.usd == pytest.approx(solver.usd + (500 + 40) / MILLION)
+    assert found.usd == pytest.approx(solver.usd + (200 + 150 + 40) / MILLION), "cached input is priced as cached"
 
 
 def test_without_a_price_tokens_are_counted_and_money_is_unknown():

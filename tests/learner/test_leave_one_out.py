@@ -22,7 +22,7 @@ from kace.tree.card import Card, Difficulty, Status
 from kace.tree.tree import EpistemicTree
 from tests.card_examples import DOMAINS, a_card
 
-CONFIG = load_config({"profile": "paper"}, env={})
+CONFIG = load_config({"profile": "paper", "prompts": "default"}, env={})
 SAMPLING = CONFIG.tier_sampling()
 LOOP = asyncio.Runner()
 JUDGE = Judge()

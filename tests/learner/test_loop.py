@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kace.config import Config, load_config
+from kace.config import PROFILES, Config, load_config
 from kace.learner.loop import learn
 from kace.learner.study import LearnPlan, Settings, open_study
 from kace.models.base import Request
@@ -143,3 +145,49 @@ def test_a_rule_that_es_is_confidently_wrong_about_is_learned_only_on_demand(tmp
     tree = learned(Sure(), tmp_path / "tree", add_runs=1, refine=0, epochs=1, confident=confident)
     assert any("Exit: es_unanimous" in asked for asked in seen) is confident
     assert ("EXACT_FLIM_RULE" in tree) is confident
+
+
+class Late(World):
+    """A solver that finds every flim out at HS, and agrees with nobody before; and a teacher who keeps what it saw."""
+
+    def solver(self) -> Scripted:
+        def say(request: Request) -> str:
+            asked = request.messages[-1].content
+            if request.attempt.tier != TierName.HS.value or "the flim of" not in asked:
+                return solve(request)
+            a, b = map(int, re.findall(r"[0-9]+", asked)[:2])
+            return f"\\boxed{{{RULES['flim'](a, b)}}}"
+
+        return Scripted(say, name="world")
+
+    teacher = Sure.teacher
+
+
+@pytest.mark.parametrize("failures", ["tier", "final"])
+def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_counts(tmp_path: Path, failures: str):
+    seen.clear()
+    tree = learned(Late(), tmp_path / "tree", train=problems(4), refine=0, epochs=1, failures=failures)
+    proposed = [asked for asked in seen if "Wrong attempt" in asked]
+    assert any("the flim of" in asked for asked in proposed) is (failures == "tier")
+    assert any("the garn of" in asked for asked in proposed), "what was never solved is shown either way"
+    assert ("EXACT_FLIM_RULE" in tree) is (failures == "tier")
+    assert accuracy(Late(), tree) == 1.0
+
+
+@pytest.mark.parametrize("imagining", [False, True])
+def test_imagination_goes_over_cells_that_have_cards_and_no_failures(tmp_path: Path, imagining: bool):
+    tree = learned(World(), tmp_path / "tree", train=problems(4), refine=0, epochs=2, imagine=imagining)
+    lines = map(json.loads, (tmp_path / "tree" / "learn" / "steps.jsonl").read_text().splitlines())
+    steps = [(line["what"], line["place"]) for line in lines if line["epoch"] == 2 and line["phase"] == "add"]
+    assert "MS weaving" not in [place for what, place in steps if what == "propose"], "nothing fails there any more"
+    assert (("imagine", "MS weaving") in steps) is (("admit", "MS weaving") in steps) is imagining
+    assert ("RUBRIC_ALSO_2_MS_WEAVING" in tree) is imagining
+    assert not imagining or tree.card("RUBRIC_ALSO_2_MS_WEAVING").provenance.supporting_problems == ()
+
+
+def test_the_papers_profile_learns_the_rules_of_the_world(tmp_path: Path):
+    world, settings = World(misleading=False), PROFILES["paper"]["learning"]
+    tree = learned(world, tmp_path / "tree", train=problems(4), **{**settings, "impact_calls": 20_000})
+    assert {f"EXACT_{rule.upper()}_RULE" for rule in RULES} <= shown(tree)
+    assert accuracy(world, None) == pytest.approx(1 / 3) and accuracy(world, tree) == 1.0
+    assert not any(card.examples for card in tree)

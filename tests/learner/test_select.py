@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kace.cli.learn_show import selection_lines
-from kace.config import PROFILES, Config, load_config
+from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.evaluation.arm import Arm, read_arm, row_of
 from kace.evaluation.compare import flipped
@@ -87,7 +87,7 @@ def learned_tree(folder: Path, config: Config, train: Sequence[Problem] = TRAIN)
     return folder
 
 
-CONFIG = load_config({"model": "scripted/solver", "profile": "paper"}, env={})
+CONFIG = load_config({"model": "scripted/solver", "profile": "paper", "prompts": "default"}, env={})
 
 
 def validation(folder: Path, seeds: int = 1, **flags: object) -> Validation:
@@ -322,7 +322,8 @@ def test_the_solver_is_the_learners_unless_flags_say_otherwise():
     assert (other["model"], "base_url" in other) == ("openai/b", False)
     older = LearnManifest(config={"model": "openai/a"}, train=learned.train)
     reading = solver_settings(older, {}, elsewhere)["retrieval"]
-    assert reading.items() >= PROFILES["paper"]["retrieval"].items(), "as trees were read then"
+    then = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions", "prompts": "default"}
+    assert reading.items() >= then.items(), "as trees were read then"
     with pytest.raises(DataError, match="'colour'"):
         solver_settings(LearnManifest(config={"colour": 1}, train=learned.train), {}, elsewhere)
 
@@ -352,7 +353,9 @@ def write(path: Path, problems: Sequence[Problem]) -> None:
 def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
     write(tmp_path / "val.jsonl", VAL)
     with ChatServer(chat) as server:
-        config = load_config({"model": "openai/m", "base_url": server.url, "profile": "paper"}, env={})
+        config = load_config(
+            {"model": "openai/m", "base_url": server.url, "profile": "paper", "prompts": "default"}, env={}
+        )
         learned_tree(tmp_path / "tree", config)
         done = run_kace(tmp_path, *SELECT, "--validation", "val.jsonl", "tree", "--out", "best")
         asked = len(server.requests)

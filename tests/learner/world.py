@@ -73,6 +73,12 @@ class World:
             return _partition(asked)
         if "propose" in name:
             return self._propose(name, asked)
+        if "imagine" in name:
+            where = name.upper().replace(" ", "_").removeprefix("EPOCH_").removesuffix("_IMAGINE").replace("ADD_", "")
+            card = _card(
+                f"RUBRIC_ALSO_{where}", "anything", f"An expert also checks the {where.lower()}.", [], "HS" in where
+            )
+            return card.replace("problems: \n", "")
         if "illustrate" in name:
             count = re.search(r"Write (one|\d+) example", asked)[1]
             pages = re.findall(r"<card>\n\[(\w+)\]\n(.*?)</card>", asked, re.DOTALL)
@@ -103,7 +109,8 @@ def solve(request: Request) -> str:
     """An attempt, or a placement."""
     asked = request.messages[-1].content
     if request.choices:
-        return next(domain for domain in DOMAINS if f"In {domain}," in asked)
+        domain = next(domain for domain in DOMAINS if f"In {domain}," in asked)
+        return next(choice for choice in request.choices if domain in choice)
     rule, a, b = _ASKED.search(asked).groups()
     read = "\n".join(message.content for message in request.messages[:-1])
     lost = request.sampling.seed + 1_000_000

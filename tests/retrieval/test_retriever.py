@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from kace.answers.judge import Judge
 from kace.cli.terminal import audit_line
-from kace.config import PROFILES, RetrievalConfig, load_config
+from kace.config import RetrievalConfig, load_config
 from kace.datasets.starter import load_split
 from kace.errors import UsageError
 from kace.models.base import Reply, Request
@@ -93,8 +94,9 @@ class Asked(Scripted):
 
 
 def reading(**settings: object) -> RetrievalConfig:
-    """Whole blocks as text, as the paper reads them, but for what is given."""
-    return RetrievalConfig.model_validate({**PROFILES["paper"]["retrieval"], **settings})
+    """Whole blocks as text, but for what is given."""
+    whole = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"}
+    return RetrievalConfig.model_validate({**whole, **settings})
 
 
 def solve(model: Asked, tree: EpistemicTree = TREE, **settings: object) -> Solution:
@@ -138,6 +140,39 @@ def test_the_domain_is_asked_once_and_again_only_to_refine():
     refined = Asked(DISTINCT)
     assert [recall.classifier_calls for recall in solve(refined, refine_domain=True).recalls] == [1, 1]
     assert solution.real_calls == 10, "classifier calls are counted apart"
+
+
+class SecondThoughts(Asked):
+    """Places a problem in counting, and says something else once it has seen the attempts; 7 tokens are cached."""
+
+    def __init__(self, second: str) -> None:
+        super().__init__(DISTINCT)
+        first = self.script
+        self.script = lambda request: second if request.attempt.tier == "DOMAIN2" else first(request)
+
+    async def complete(self, request: Request) -> Reply:
+        reply = await super().complete(request)
+        return replace(reply, usage=replace(reply.usage, cached=7))
+
+
+def test_a_refinement_that_cannot_be_used_keeps_the_domain_there_was():
+    model = SecondThoughts("I am not sure any more.")
+    solution = solve(model, refine_domain=True)
+    assert [(recall.domains, recall.classifier_calls) for recall in solution.recalls] == [
+        (("counting",), 1),
+        (("counting",), 2),
+    ]
+    assert "EXACT_HARDCOUNT_CARD" in model.shown["HS"]
+    moved = solve(SecondThoughts("geometry"), refine_domain=True)
+    assert [recall.domains for recall in moved.recalls] == [("counting",), ("geometry",)]
+
+
+def test_a_trace_keeps_what_the_classifier_read_from_a_prefix_cache_and_older_traces_have_none():
+    solution = solve(SecondThoughts("geometry"), refine_domain=True)
+    assert [recall.classifier_cached for recall in solution.recalls] == [7, 7]
+    kept = Solution.model_validate_json(solution.model_dump_json())
+    assert [recall.classifier_cached for recall in kept.recalls] == [7, 7]
+    assert "classifier_cached" not in solve(Asked(DISTINCT)).model_dump_json(), "written only where there is any"
 
 
 def test_an_unknown_domain_reads_universal_cards_only():

@@ -24,7 +24,7 @@ PROBLEM = [{"role": "user", "content": "What is 6 times 7?"}]
 def climber(request: Request) -> str:
     """Disagrees with itself at ES, then finds 42 twice at MS; places every problem in algebra."""
     if request.attempt.tier == "DOMAIN":
-        return "algebra"
+        return '{"domain":"algebra"}'
     answers = {"ES": ("12", "15"), "MS": ("42", "15", "42")}
     return f"So it is \\boxed{{{answers[request.attempt.tier][request.attempt.index]}}}"
 

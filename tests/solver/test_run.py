@@ -161,8 +161,8 @@ def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Pa
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_a_run_that_read_blocks_as_the_paper_does_says_so_and_goes_on_that_way(tmp_path: Path, recorded: bool):
-    solve_in(tmp_path / "run", config(profile="paper"))
+def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_path: Path, recorded: bool):
+    solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
     path = tmp_path / "run" / "run.json"
     if not recorded:
         manifest = json.loads(path.read_text())
@@ -171,7 +171,7 @@ def test_a_run_that_read_blocks_as_the_paper_does_says_so_and_goes_on_that_way(t
     every = r"'placement' \('instructions', now 'demonstrations'\), 'relevance_threshold' \(0.0, now 2.0\)"
     with pytest.raises(UsageError, match=every):
         solve_in(tmp_path / "run", config())
-    solve_in(tmp_path / "run", config(profile="paper"))
+    solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
 
 
 def test_how_fast_a_run_goes_may_change(tmp_path: Path):

@@ -32,7 +32,7 @@ from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
 
-CONFIG = load_config({"profile": "paper"}, env={})
+CONFIG = load_config({"profile": "paper", "prompts": "default"}, env={})
 SAMPLING = CONFIG.tier_sampling()
 FACTS = "They agree so far.\n<facts>\n- x is even\n- x < 20\n</facts>"
 EXPECTED = "987654321"

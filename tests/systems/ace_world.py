@@ -22,7 +22,9 @@ from kace.systems.training import MethodSettings, Training, TrainPlan, open_trai
 from kace.tree.tree import Domain, EpistemicTree
 from tests.learner.world import DOMAINS, RULES, World, problems, solve, statement
 
-CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "profile": "paper"}, env={})
+CONFIG = load_config(
+    {"model": "scripted/steady", "preset": "starter", "profile": "paper", "prompts": "default"}, env={}
+)
 TRAIN, TEST = problems(4), problems(2, start=50)
 REGISTRY = tuple(Domain(name=name, description=f"questions of {name}", share=0.3, signals=()) for name in DOMAINS)
 

@@ -82,7 +82,8 @@ def add(
 ) -> None:
     """Add the cards and domains of a file. They keep their status; a card that is there already is left alone.
 
-    Cards that break a rule are listed with the reason, the rest are added; exit 1 if any was refused.
+    A card in the looser form of papers and other stores is made to fit, and what was changed is said. Cards that break
+    a rule are listed with the reason, the rest are added; exit 1 if any was refused.
     """
     store = store_at(tree)
     before = store.load()
@@ -95,6 +96,9 @@ def add(
         if domain not in base.domains:
             note(f"domain {domain.name} is described otherwise here, and stays as it is")
     fitting, refused = _sorted_out(base, bundle)
+    for name in fitting:
+        if name in bundle.changed:
+            note(f"changed {name}: {'; '.join(map(plain, bundle.changed[name]))}")
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
     if changes:

@@ -17,7 +17,7 @@ from kace.solver.tiers import ExitPath
 
 TRACES = ("traces.jsonl", "traces.jsonl.gz")
 _TEXTS = ("problem", "label", "family", "domain")
-_ROUTING = ("classifier_calls", "classifier_input", "classifier_output")
+_ROUTING = ("classifier_calls", "classifier_input", "classifier_cached", "classifier_output")
 _SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "seconds")
 
 
@@ -42,6 +42,7 @@ class SolveRow:
     output: int
     classifier_calls: int
     classifier_input: int
+    classifier_cached: int
     classifier_output: int
     card_tokens: int  # tokens of learned text in the fullest prompt of the solve: its active context
     read_tokens: int  # tokens of learned text over all tiers of the solve

@@ -204,11 +204,17 @@ def _accuracy(rows: Iterable[SolveRow]) -> float | None:
 
 
 def cost_of(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
-    """The solver's and the classifier's part. Of the latter and of cache writes, traces know no share: priced fresh."""
-    figures = ("real_calls", "input", "cached", "output", "classifier_calls", "classifier_input", "classifier_output")
-    calls, *usage, asked, fed, told = (sum(getattr(row, figure) for row in rows) for figure in figures)
-    roles = [("solver", calls, Usage(*usage)), ("classifier", asked, Usage(fed, 0, told))][: 2 if asked else 1]
-    return RunCost(tuple(RoleCost(*role, None if price is None else price.cost(role[2])) for role in roles))
+    """The solver's and the classifier's part. Of what was written to a cache, traces know no share: priced as fresh."""
+    roles = []
+    for role, prefix, calls in (("solver", "", "real_calls"), ("classifier", "classifier_", "classifier_calls")):
+        made, *tokens = (
+            sum(getattr(row, figure) for row in rows)
+            for figure in (calls, *(f"{prefix}{kind}" for kind in ("input", "cached", "output")))
+        )
+        usage = Usage(*tokens)
+        if made or role == "solver":
+            roles.append(RoleCost(role, made, usage, None if price is None else price.cost(usage)))
+    return RunCost(tuple(roles))
 
 
 def _card_tokens(rows: Sequence[SolveRow]) -> CardTokens | None:

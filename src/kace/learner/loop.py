@@ -71,9 +71,7 @@ async def failures_at_es(epoch: int, place: str, records: Records, study: Study)
 
 
 async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...], study: Study) -> Rulings:
-    """The cards a cell gains: proposed by the teacher from its failures, then admitted one by one."""
-    if not failed:
-        return Rulings()
+    """The cards a cell gains: proposed from its failures or imagined beside its cards, then admitted one by one."""
     known, domains = study.tree.project(cell.tier, (cell.domain,)), study.tree.domain_names
 
     def step(what: str) -> StepName:
@@ -82,10 +80,14 @@ async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...
     def fits(card: Card) -> CardRefusal | None:
         return screen(card, cell, study.leaks, domains)
 
-    proposed = await study.ask(step("propose"), Proposals, partial(find_knowledge, cell, failed, known), fits)
+    proposed = Proposals()
+    if failed:
+        proposed = await study.ask(step("propose"), Proposals, partial(find_knowledge, cell, failed, known), fits)
     if study.settings.imagine and (seen := (*known, *proposed.cards)):
         more = await study.ask(step("imagine"), Proposals, partial(imagine, cell, seen), fits)
         proposed = Proposals(cards=proposed.cards + more.cards, refused=proposed.refused + more.refused)
+    elif not failed:
+        return Rulings()
     if study.settings.examples and proposed.cards:
         # Before the ruling: the solver reads the demonstrations, so they are what must be right.
         shown = await demonstrations(proposed.cards, step("illustrate"), fits, study)

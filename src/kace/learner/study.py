@@ -29,7 +29,7 @@ from kace.retrieval.prompt import template_hashes
 from kace.retrieval.retriever import EsPolicy
 from kace.retrieval.router import registry_router
 from kace.solver.ladder import Dropout, Kit, Observer
-from kace.solver.manifest import manifest_of
+from kace.solver.manifest import manifest_of, solver_prompts
 from kace.solver.records import Attempt, Solution
 from kace.solver.run import Run
 from kace.solver.session import Session, in_role, open_retriever, open_session
@@ -79,6 +79,8 @@ class Settings(Kept):
     """Which cards the frozen tree shows: all that were not deprecated, or only those with a validated lift."""
     examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
     """Worked examples that the teacher writes for each new card, to be shown as turns. 0: none are asked for."""
+    failures: Literal["tier", "final"] = "tier"
+    """What new cards are written from: problems that the tier did not deliver, or of those the ones never solved."""
     imagine: bool = False
     """Ask for cards beside those that failures called for. Off: it overfitted where it was published."""
 
@@ -99,7 +101,7 @@ class LearnPlan:
             **manifest_of(self.config),
             "teacher": self.config.teacher,
             "settings": self.settings.model_dump(mode="json"),
-            "prompts": {**template_hashes(), **template_hashes("teacher")},
+            "prompts": {**solver_prompts(self.config), **template_hashes("teacher")},
             "train": ProblemSet.of(self.train).model_dump(mode="json"),
         }
 
@@ -194,7 +196,7 @@ class Resources:
         """The domains of every problem, as many asked side by side as the session takes."""
         found: dict[str, tuple[str, ...]] = {}
         window, classifier = self.session.window, self.session.classifier
-        router = registry_router(self.config.retrieval.router, domains, classifier, self.config.seed)
+        router = registry_router(self.config.retrieval, domains, classifier, self.config.seed)
         for start in range(0, len(problems), window):
             some = problems[start : start + window]
             routed = await side_by_side(router(problem) for problem in some)
@@ -234,7 +236,8 @@ class Study(Resources):
 
     def failed(self, records: Sequence[Solution], cell: TreeCell) -> tuple[FailedProblem, ...]:
         """The failures of a cell, with what the attempts said."""
-        return failures(records, self.by_id, cell, self.text_of)
+        counted = [record for record in records if self.settings.failures == "tier" or not record.correct]
+        return failures(counted, self.by_id, cell, self.text_of)
 
 
 class GivenModels(NamedTuple):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kace.models.base import Message, Role
 from kace.retrieval.fence import fenced, neutral
-from kace.solver.tiers import Lens
+from kace.solver.tiers import Lens, TierName
 
 if TYPE_CHECKING:
     from kace.tree.card import Card
@@ -31,6 +31,8 @@ class Prompt:
     hash: str
 
 
+Prompts = Literal["default", "paper"]
+"""Whose instructions attempts and the classifier get: ours, or the paper's roles, lenses and JSON reply."""
 Placement = Literal["instructions", "problem", "demonstrations"]
 """Where cards are placed in the prompt: after the instructions, before the problem, or as few-shot demonstrations:
 earlier turns, in which the problems of a card's examples are asked and solved. A card without one is then placed after
@@ -70,24 +72,28 @@ class PromptContext:
 NOTHING = PromptContext()
 
 
-def solver_prompt(problem: str, lens: Lens | None, context: PromptContext = NOTHING) -> Prompt:
-    """The prompt of one attempt, with what its tier reads."""
+def solver_prompt(
+    problem: str, lens: Lens | None, context: PromptContext = NOTHING, tier: TierName | None = None
+) -> Prompt:
+    """The prompt of one attempt, with what its tier reads. With a tier, it has the tier's role and the paper's lens."""
     instructions, finish = context.instructions or template("solve"), template("finish")
     turns, bare = context.demonstrations, context.empty_block and context.placement == "demonstrations"
     # A demonstration says how to work; after a lens a small model follows the lens instead.
-    steer = template(f"lens_{lens.value}") if lens and not turns and not bare else ""
+    folder = "paper/" if tier else ""
+    steer = template(f"{folder}lens_{lens.value}") if lens and not turns and not bare else ""
+    role = template(f"paper/role_{tier.value.lower()}") if tier and tier is not TierName.FLAT else ""
     knowledge = template("knowledge") if context.as_text or (context.empty_block and not bare) else ""
     learned = template("notes") if context.notes else ""
     block = [knowledge, card_block(context.as_text)] if knowledge else []
     near = context.placement == "problem"
-    parts = [instructions, *([] if near else block)]
+    parts = [instructions, *filter(None, [role]), *([] if near else block)]
     if learned:
         parts += [learned, fenced("notes", context.notes)]
     system = "\n\n".join(parts)
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
     asked = (*(block if near else ()), neutral(problem.strip()), steer, finish)
     user = "\n\n".join(part for part in asked if part)
-    marks = ("near" if near else "", "turns" if turns else "", learned)
+    marks = ("near" if near else "", "turns" if turns else "", learned, role)
     return Prompt(
         messages=(Message(Role.SYSTEM, system), *_conversation(turns, finish), Message(Role.USER, user)),
         hash=_digest(instructions, knowledge, *filter(None, marks), steer, finish),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from kace.config import RetrievalConfig
@@ -53,7 +54,7 @@ class Retriever:
         self.config = config
         self.gate = RelevanceGate(tree, config.relevance_threshold)
         self.budget = Budget(config, model)
-        self.router = router or open_router(config.router, tree, self.gate, model, seed)
+        self.router = router or open_router(config, tree, self.gate, model, seed)
         self.blocks = BlockSelector(tree, self.gate, self.budget)
         self.selector: Selector = self.blocks
         self._routes: dict[str, Route] = {}
@@ -81,7 +82,7 @@ class Retriever:
         """The same tree and gate, routed by another model or seed. Costs nothing: the indexes are shared."""
         other = copy(self)
         other._routes = {}
-        other.router = open_router(self.config.router, self.tree, self.gate, model, seed)
+        other.router = open_router(self.config, self.tree, self.gate, model, seed)
         return other
 
     async def covers(self, problem: Problem) -> bool:
@@ -97,13 +98,15 @@ class Retriever:
         return covered
 
     async def _route(self, problem: Problem, before: Sequence[Attempt], earlier: Sequence[Retrieval]) -> Route:
-        """Route once; after a failed MS again with its attempts in view, where that is asked for."""
+        """Route once; after a failed MS again with its attempts in view, where that is asked for and can be said."""
         if not earlier:
             return self._routes.pop(problem.id, None) or await self.router(problem)
+        kept = earlier[-1].record.domains
         if not self.config.refine_domain:
-            return Route(earlier[-1].record.domains)
+            return Route(kept)
         seen = [attempt.text for attempt in before if attempt.tier is TierName.MS and attempt.text]
-        return await self.router(problem, seen)
+        route = await self.router(problem, seen)
+        return route if route.domains else replace(route, domains=kept)
 
 
 def _medium(card: Card) -> bool:
@@ -131,6 +134,7 @@ def retrieval(
         estimated=size.estimated,
         classifier_calls=calls,
         classifier_input=usage.input,
+        classifier_cached=usage.cached,
         classifier_output=usage.output,
         notes=context.learned_hash,
     )

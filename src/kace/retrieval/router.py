@@ -1,26 +1,30 @@
 """Routers: which domain of the registry a problem belongs to. One of them is the coarse classifier, a model's call.
 
 What all problems share comes first (instructions, registry, examples), the problem last, so that prefix caches hit.
-The examples are the registry's own signals: given descriptions only, a model of 0.5B calls every problem mixed.
+The examples are the registry's own signals: given descriptions only, a model of 0.5B calls every problem mixed. The
+paper's classifier has none, and replies in JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kace.models.base import ChatModel, Message, Question, Role, Usage, ask
 from kace.problem import Problem
 from kace.retrieval.fence import fenced, neutral, shortened
 from kace.retrieval.gate import RelevanceGate, words
-from kace.retrieval.prompt import template
+from kace.retrieval.prompt import Prompts, template
 from kace.retrieval.selector import Index, rank
 from kace.tree.card import UNIVERSAL, Status
 
 if TYPE_CHECKING:
+    from kace.config import RetrievalConfig
     from kace.tree.tree import Domain, EpistemicTree
 
 FIRST, REFINED = "DOMAIN", "DOMAIN2"  # where the calls stand among a problem's attempts
@@ -29,11 +33,10 @@ MAX_EXAMPLES = 30
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
 """What is read of each: at most 3,700 tokens or so with seven domains, where a small local model has room for 4,096."""
 
-RouterName = Literal["model", "words", "cards"]
-"""Who names a problem's domain: the solver's model in a call, the words of the registry, or the cards of the tree."""
 NO_USAGE = Usage()
 _WRAPPING = " \t\r\n`'\""
 _MIXED = "mixed:"
+_OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +67,23 @@ def fixed_router(rule: Callable[[Problem], tuple[str, ...]]) -> Router:
     return route
 
 
-def registry_router(name: RouterName, domains: Sequence[Domain], model: ChatModel, seed: int) -> Router:
-    """The router of that name where there are no cards yet: the registry's words stand in for them."""
+def registry_router(config: RetrievalConfig, domains: Sequence[Domain], model: ChatModel, seed: int) -> Router:
+    """The router asked for where there are no cards yet: the registry's words stand in for them."""
 
     async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
-        if name != "model":
+        if config.router != "model":
             return route_by_words(problem, domains)
-        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen)
+        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen, prompts=config.prompts)
 
     return route
 
 
-def open_router(name: RouterName, tree: EpistemicTree, gate: RelevanceGate, model: ChatModel, seed: int) -> Router:
-    """The router of that name over a tree. `cards` takes the domain of the best-ranked card, if that is relevant."""
-    if name != "cards":
-        return registry_router(name, tree.domains, model, seed)
+def open_router(
+    config: RetrievalConfig, tree: EpistemicTree, gate: RelevanceGate, model: ChatModel, seed: int
+) -> Router:
+    """The router asked for over a tree. `cards` takes the domain of the best-ranked card, if that is relevant."""
+    if config.router != "cards":
+        return registry_router(config, tree.domains, model, seed)
     shown = (card for card in tree if card.status is not Status.DEPRECATED)
     cards = tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
 
@@ -109,7 +114,13 @@ def _word_index(registry: tuple[Domain, ...]) -> Index:
 
 
 async def classify(
-    problem: Problem, domains: Sequence[Domain], model: ChatModel, *, seed: int, attempts_in_view: Sequence[str] = ()
+    problem: Problem,
+    domains: Sequence[Domain],
+    model: ChatModel,
+    *,
+    seed: int,
+    attempts_in_view: Sequence[str] = (),
+    prompts: Prompts = "default",
 ) -> Route:
     """Ask the model for the problem's domain; an unusable reply is asked for once more, with the reason.
 
@@ -119,22 +130,23 @@ async def classify(
     names = tuple(domain.name for domain in registry)
     if len(names) < 2:
         return Route(names)  # nothing to ask
+    form = FORMS[prompts]
     question = Question(
-        messages=classifier_prompt(problem.text, registry, attempts_in_view),
+        messages=classifier_prompt(problem.text, registry, attempts_in_view, prompts),
         problem=problem.id,
         seed=seed,
         tier=REFINED if attempts_in_view else FIRST,
-        read=lambda reply: read_names(reply, names) or None,
-        again=_asked_again,
-        choices=choices_of(names),
+        read=lambda reply: form.read(reply, names) or None,
+        again=partial(_asked_again, form),
+        choices=choices_of(names, prompts),
     )
     heard = await ask(model, question)
     return Route(heard.said or (), heard.calls, heard.usage, heard.raw)
 
 
-def choices_of(names: Sequence[str]) -> tuple[str, ...]:
+def choices_of(names: Sequence[str], prompts: Prompts = "default") -> tuple[str, ...]:
     """Every reply there is: a name, or a pair of names, each pair in one order only to keep the list short."""
-    return (*names, *(f"{_MIXED} {first}, {second}" for first, second in combinations(names, 2)))
+    return tuple(FORMS[prompts].write(*said) for said in (*((name,) for name in names), *combinations(names, 2)))
 
 
 def read_names(reply: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -150,19 +162,40 @@ def read_names(reply: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in pair) if len(parts) == len(pair) == 2 else ()
 
 
+def read_object(reply: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The domains that the JSON object in a reply names, whatever stands around it; empty where objects disagree."""
+    found = {_named(text, names) for text in _OBJECT.findall(reply)} - {()}
+    return found.pop() if len(found) == 1 else ()
+
+
+def _named(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    known = {name.casefold(): name for name in names}
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    given = [said.get("domain"), *filter(None, [said.get("second")])]
+    found = {known.get(name.strip().casefold()) if isinstance(name, str) else None for name in given}
+    return () if None in found else tuple(name for name in names if name in found)
+
+
 def _bare(text: str) -> str:
     return text.strip(_WRAPPING).removesuffix(".").rstrip(_WRAPPING)
 
 
-def classifier_prompt(problem: str, registry: Sequence[Domain], attempts: Sequence[str] = ()) -> tuple[Message, ...]:
+def classifier_prompt(
+    problem: str, registry: Sequence[Domain], attempts: Sequence[str] = (), prompts: Prompts = "default"
+) -> tuple[Message, ...]:
     """Instructions and registry, an example for every signal, then the problem and the attempts made at it."""
+    form = FORMS[prompts]
     lines = [f"- {domain.name}: {neutral(domain.description)}" for domain in registry]
-    instructions = "\n".join((template("classify"), "", "Domains:", *lines))
+    instructions = "\n".join((template(f"{form.folder}classify"), "", "Domains:", *lines))
     asked = [fenced("problem", shortened(problem, MAX_PROBLEM_CHARS))]
     if attempts:
         asked += [fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS)) for attempt in attempts]
-        asked.append(template("reclassify"))
-    return (Message(Role.SYSTEM, instructions), *_examples(registry), Message(Role.USER, "\n\n".join(asked)))
+        asked.append(template(f"{form.folder}reclassify"))
+    shown = _examples(registry) if form.examples else ()
+    return (Message(Role.SYSTEM, instructions), *shown, Message(Role.USER, "\n\n".join(asked)))
 
 
 def _examples(registry: Sequence[Domain]) -> list[Message]:
@@ -177,10 +210,41 @@ def _examples(registry: Sequence[Domain]) -> list[Message]:
     return turns
 
 
-def _asked_again(messages: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
+def _asked_again(form: ClassifierForm, messages: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
     # The reason is ours and fixed; the reply itself is not shown again, since a problem may have dictated it.
-    mixed = _bare(reply).casefold().startswith("mixed")
-    reason = "mixed needs two different names of the list" if mixed else "it was not a name of the list"
     last = messages[-1]
-    said = template("classify_retry").format(reason=reason)
+    said = template(f"{form.folder}classify_retry").format(reason=form.reason(reply))
     return (*messages[:-1], Message(last.role, f"{last.content}\n\n{said}"))
+
+
+class ClassifierForm(NamedTuple):
+    """What the classifier is asked with, and the form of its replies."""
+
+    folder: str  # of its templates
+    examples: bool  # whether the signals are shown as examples
+    write: Callable[..., str]  # a reply that gives these names, one or two
+    read: Callable[[str, Sequence[str]], tuple[str, ...]]
+    reason: Callable[[str], str]  # why a reply cannot be used
+
+
+def _name_or_pair(*names: str) -> str:
+    return names[0] if len(names) == 1 else f"{_MIXED} {', '.join(names)}"
+
+
+def _object(*names: str) -> str:
+    return json.dumps(dict(zip(("domain", "second"), names, strict=False)))
+
+
+def _no_name(reply: str) -> str:
+    mixed = _bare(reply).casefold().startswith("mixed")
+    return "mixed needs two different names of the list" if mixed else "it was not a name of the list"
+
+
+def _no_object(reply: str) -> str:
+    return "it holds no JSON object, in double quotes, with a name of the list"
+
+
+FORMS: Mapping[Prompts, ClassifierForm] = {
+    "default": ClassifierForm("", True, _name_or_pair, read_names, _no_name),
+    "paper": ClassifierForm("paper/", False, _object, read_object, _no_object),
+}

@@ -14,7 +14,7 @@ from kace.answers.judge import Judge, Verdict
 from kace.errors import KaceError
 from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
 from kace.problem import Problem
-from kace.retrieval.prompt import NOTHING, Prompt, PromptContext, solver_prompt
+from kace.retrieval.prompt import NOTHING, Prompt, PromptContext, Prompts, solver_prompt
 from kace.solver.records import Attempt, ClassRecord, Outcome, Solution
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, TierSampling, decided
 from kace.solver.vote import AnswerClass, Standing, count, group
@@ -77,6 +77,7 @@ class Kit:
     dropout: Dropout | None = None  # hides cards from single attempts at random, to measure what each is worth
     synthesis: Synthesis | None = None
     """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
+    prompts: Prompts = "default"  # whose instructions attempts get
     tiers: Tiers = locked  # what a problem climbs. Anything but the locked ladder is beyond the paper, and says so
     observer: Observer | None = None
 
@@ -215,7 +216,8 @@ async def attempt(
     lens = tier.lenses[key.index]
     hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
     seen = tuple(card for card in context.cards if card.card_id not in hidden)
-    prompt = solver_prompt(problem.text, lens, replace(context, cards=seen))
+    role = tier.name if kit.prompts == "paper" else None
+    prompt = solver_prompt(problem.text, lens, replace(context, cards=seen), role)
     try:
         result = await drawn(key, lens, prompt, kit)
     except KaceError as error:

@@ -99,8 +99,13 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
         "sources": dict(config.sources),
-        "prompts": template_hashes(),
+        "prompts": solver_prompts(config),
     }
+
+
+def solver_prompts(config: Config) -> dict[str, str]:
+    """The hashes of the templates that a solve may use."""
+    return template_hashes() | (template_hashes("paper") if config.retrieval.prompts == "paper" else {})
 
 
 def read_manifest(path: Path, most: int = -1) -> Mapping[str, object]:

@@ -136,6 +136,8 @@ class RetrievedContext(_Record):
     classifier_calls: int = 0
     """Calls made to choose what is read: to route the problem or, in some compared systems, to pick cards."""
     classifier_input: int = 0
+    classifier_cached: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    """Of the input, what came from a prefix cache. Written only where there is any, since older traces have none."""
     classifier_output: int = 0
     notes: str = ""  # the hash of learned text that was read beside cards or instead of them
 

@@ -68,6 +68,7 @@ async def open_session(
             source=retriever,
             tiers=EsPolicy(retriever) if retriever else locked,
             synthesis=synthesis,
+            prompts=config.retrieval.prompts,
             observer=observer,
         )
         yield Session(kit, role, ledger, window(config))

@@ -254,7 +254,7 @@ def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
         return None
     if spec.source == "domain_ace":
         books = read_playbooks(made, "domain-ace")
-        router = registry_router(config.router, books.domains, bench.classifier, bench.seed)
+        router = registry_router(config, books.domains, bench.classifier, bench.seed)
         return RoutedNotes(router, {name: playbook.text for name, playbook in books.playbooks.items()}, counter)
     if spec.source == "ace":
         context = PromptContext(notes=read_playbooks(made, "ace").playbooks[ALL].text)

@@ -21,10 +21,11 @@ from kace.learner.teacher import side_by_side
 from kace.models.base import ChatModel
 from kace.problem import Problem
 from kace.retrieval.prompt import template_hashes
-from kace.solver.manifest import manifest_of
+from kace.solver.manifest import manifest_of, solver_prompts
 from kace.tree.tree import Domain
 
 MAX_MEGABYTES = 16
+PROMPTS = ("teacher", "ace", "reflections")  # parts of the folder that a training may use beside the solver's
 RECORD = "train"  # where a training keeps its own record, inside what it makes
 
 A = TypeVar("A")
@@ -60,7 +61,7 @@ class TrainPlan:
             **manifest_of(self.config),
             "teacher": self.config.teacher,
             "settings": {"what": self.method, **held, "domains": domains},
-            "prompts": {part: template_hashes(part) for part in ("", "teacher", "ace", "reflections")},
+            "prompts": {"": solver_prompts(self.config), **{part: template_hashes(part) for part in PROMPTS}},
             "train": {"problems": _identity(self.train), "validation": _identity(self.validation)},
         }
 

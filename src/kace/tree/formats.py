@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from kace.tree.card import (
     read_json,
 )
 from kace.tree.card_text import TRIGGER_WORDS, USEFUL
+from kace.tree.loose import loosened
 from kace.tree.tree import Domain, EpistemicTree, TreeError, domain_of
 
 SKILL_NAME_CHARS = 64
@@ -63,6 +64,7 @@ class Bundle(NamedTuple):
     domains: tuple[Domain, ...]
     cards: tuple[Card, ...]
     refused: tuple[RefusedCard, ...] = ()
+    changed: Mapping[str, tuple[str, ...]] = {}  # by card id, what was changed to make a loosely written card fit
 
 
 def export(tree: EpistemicTree, form: TreeFormat, name: str) -> str:
@@ -75,8 +77,18 @@ def export(tree: EpistemicTree, form: TreeFormat, name: str) -> str:
 def read_exchange(data: bytes, domains: Iterable[str]) -> Bundle:
     """Domains and cards from SPEC JSON, JSON lines or a playbook whose sections may name these domains.
 
-    A bad card is refused while the others are kept. A bad domain, or a text that is none of these, raises `DataError`.
+    A loosely written card is made to fit, and a bad one refused while the others are kept. A bad domain, or a text that
+    is none of these, raises `DataError`.
     """
+    changed: dict[str, tuple[str, ...]] = {}
+
+    def read(value: object) -> Card:
+        fitting, changes = loosened(value)
+        card = card_of(fitting)
+        if changes:
+            changed[card.card_id] = changes
+        return card
+
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -86,9 +98,10 @@ def read_exchange(data: bytes, domains: Iterable[str]) -> Bundle:
     if not text.strip():
         raise DataError("no cards: the input is empty", fix=_NOT_CARDS)
     if not _is_lines(text):
-        return _read_value(read_json(text))
+        return _read_value(read_json(text), read)._replace(changed=changed)
     lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-    return _bundle((), ((f"line {number}", partial(read_card, line)) for number, line in lines))
+    cards = ((f"line {number}", partial(read_card, line, read)) for number, line in lines)
+    return _bundle((), cards)._replace(changed=changed)
 
 
 def tree_from_json(data: bytes) -> EpistemicTree:
@@ -97,7 +110,7 @@ def tree_from_json(data: bytes) -> EpistemicTree:
     record = {"cards": value} if isinstance(value, list) else value
     if not isinstance(record, dict) or not isinstance(record.get("cards"), list):
         raise TreeError("not a tree", fix='give a list of cards, or {"domains": [...], "cards": [...]}')
-    domains, cards, refused = _read_value(record)
+    domains, cards, refused, _ = _read_value(record)
     for each in refused:
         raise CardError(str(each))
     return EpistemicTree.of(domains_named(cards) if record.get("domains") is None else domains, cards)
@@ -195,7 +208,7 @@ def _is_lines(text: str) -> bool:
         return first.rstrip().endswith("}")
 
 
-def _read_value(value: object) -> Bundle:
+def _read_value(value: object, read: Callable[[object], Card] = card_of) -> Bundle:
     """One card, a list of them, or the SPEC's object."""
     domains: tuple[Domain, ...] = ()
     cards = value if isinstance(value, list) else [value]
@@ -206,7 +219,7 @@ def _read_value(value: object) -> Bundle:
         if not isinstance(cards, list):
             raise DataError(f"'cards' is a {type(cards).__name__}, not a list", fix=_NOT_CARDS)
         domains = _domains([] if (listed := value.get("domains")) is None else listed)
-    return _bundle(domains, ((f"card {n}", partial(card_of, each)) for n, each in enumerate(cards, start=1)))
+    return _bundle(domains, ((f"card {n}", partial(read, each)) for n, each in enumerate(cards, start=1)))
 
 
 def _bundle(domains: tuple[Domain, ...], reads: Iterable[tuple[str, Callable[[], Card]]]) -> Bundle:

@@ -6,6 +6,7 @@ from math import gcd, isqrt
 from kace.datasets.starter.family import Worked, family
 
 DOMAIN = "plane_geometry"
+RATIOS = ((1, 2), (2, 1), (3, 2), (1, 4), (3, 1), (2, 5))
 TRIPLES = tuple(t for t in product(range(5, 40), range(12, 66), range(13, 70)) if t[0] ** 2 + t[1] ** 2 == t[2] ** 2)
 """Legs and hypotenuse of right triangles."""
 
@@ -427,7 +428,7 @@ def trapezoid_by_diagonals(s: int, t: int) -> Worked:
     DOMAIN,
     space=(
         (k * (a + b) * (c + d), a, b, c, d)
-        for k, (a, b), (c, d) in product((2, 3, 5), *[((1, 2), (2, 1), (3, 2), (1, 4), (3, 1), (2, 5))] * 2)
+        for k, (a, b), (c, d) in product((2, 3, 5), RATIOS, RATIOS)
         if (a, b) != (c, d) and k * (a + b) * (c + d) < 150
     ),
     wordings=(
