@@ -9,11 +9,11 @@ demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
 
 test: .venv/installed check browser
-	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not (model and slow)"
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not (model and slow or long)"
 
-# Long runs of the real embedded model.
+# Long runs: of the real embedded model, and of the paper's whole table against a fake endpoint.
 test-slow: .venv/installed
-	@$(BIN)/python -m pytest -m "model and slow"
+	@$(BIN)/python -m pytest -m "model and slow or long"
 
 # The viewer is tested in a real browser. Where it cannot be had, those tests are skipped and say so.
 browser:

@@ -52,16 +52,21 @@ def examine(config: Config) -> Iterator[Check]:
 def _looks(config: Config) -> Iterator[tuple[str, Look]]:
     yield "python", platform.python_version
     yield "settings", lambda: _settings(config)
+    yield from model_looks(config)
+    yield "equivalence", lambda: asyncio.run(_equivalence())
+    fix = "to a directory you can write"
+    yield "cache directory", lambda: _writable(config.cache_dir, f"set KACE_CACHE_DIR {fix}")
+    yield "run directory", lambda: _writable(Path("runs"), f"change {fix}, or give --out")
+
+
+def model_looks(config: Config) -> Iterator[tuple[str, Look]]:
+    """What the solver and, where one is named, the teacher need. Only an endpoint is asked anything."""
     yield from _model(config)
     provider, _, name = (config.teacher or "").partition("/")
     if provider == "replay":
         yield "teacher model", lambda: Replay.open(Path(name), teacher=True).name
     elif provider:
         yield from ((f"teacher {name}", look) for name, look in _model(config.for_teacher()))
-    yield "equivalence", lambda: asyncio.run(_equivalence())
-    fix = "to a directory you can write"
-    yield "cache directory", lambda: _writable(config.cache_dir, f"set KACE_CACHE_DIR {fix}")
-    yield "run directory", lambda: _writable(Path("runs"), f"change {fix}, or give --out")
 
 
 def _model(config: Config) -> Iterator[tuple[str, Look]]:
@@ -91,6 +96,8 @@ def _key(config: Config, prefix: str) -> str:
     key, kind = getattr(config, f"{prefix}api_key"), AnthropicModel if prefix else OpenAIModel
     if not key and not getattr(config, f"{prefix}base_url"):
         raise KaceError(f"{kind.KEY} is not set", fix=kind.KEY_FIX)
+    if prefix:
+        _installed("anthropic", "anthropic")
     open_model(config)  # refuses a key or an address that cannot be one
     return f"given by {config.source(f'{prefix}api_key')}" if key else "none; your own server may not need one"
 

@@ -26,6 +26,7 @@ from kace.learner.select import (
     read_learned,
     selection_of,
     solver_settings,
+    tree_to_keep,
     try_epochs,
 )
 from kace.learner.steps import LearnManifest, ProblemSet
@@ -336,9 +337,15 @@ def test_the_chosen_tree_is_copied_once_and_frozen(tmp_path: Path):
     assert store.frozen_hash == digest
     assert store.verify() == []
     with pytest.raises(UsageError, match="another tree"):
-        keep_tree(tmp_path / "best", None, "epoch 0")
-    keep_tree(tmp_path / "none", None, "epoch 0")
-    assert len(open_tree(tmp_path / "none")) == 0
+        keep_tree(tmp_path / "best", tree_to_keep(0, epochs_of(tmp_path / "tree")), "epoch 0")
+
+
+def test_where_epoch_0_wins_the_domains_are_kept_without_a_card(tmp_path: Path):
+    epochs = epochs_of(learned_tree(tmp_path / "tree", CONFIG))
+    keep_tree(tmp_path / "none", tree_to_keep(0, epochs), "epoch 0")
+    kept = open_tree(tmp_path / "none")
+    assert len(kept) == 0
+    assert kept.domains == epochs[-1].tree.domains != ()
 
 
 def chat(seen: Seen) -> Answer:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from kace.retrieval.embed import rank_by_meaning
@@ -43,3 +46,10 @@ def test_the_nearest_card_comes_first_without_a_shared_word(problem: str, best: 
 def test_every_card_is_ranked_once_and_an_empty_block_is_empty():
     assert set(rank_by_meaning("anything", CARDS)) == set(CARDS) == set(rank("anything", CARDS))
     assert rank_by_meaning("anything", ()) == ()
+
+
+def test_it_leaves_everybodys_log_as_it_was():
+    script = "import logging\nfrom kace.retrieval.embed import require_embeddings\nrequire_embeddings()\n"
+    script += "print(logging.getLogger().handlers, logging.getLogger().level)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]", "30"]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from kace.errors import UsageError
 from kace.problem import Problem
 from kace.solver.records import Outcome, Solution
 from kace.solver.tiers import TierName
 from kace.systems.registry import SYSTEMS
+from kace.tree.card import Status
+from kace.tree.tree import EpistemicTree
 from tests.systems.arena import (
     BARE,
     FLAT,
     LADDERS,
     PROBLEMS,
     SPOKEN_OF,
+    TREE,
     UNTRAINED,
     Counting,
     Solver,
@@ -74,6 +78,29 @@ def test_a_deprecated_card_is_never_shown(name: str):
     solve(name, model)
     assert model.shown["MS"]
     assert not any("EXACT_GONE_CARD" in text for texts in model.texts.values() for text in texts)
+
+
+BARREN = {
+    "no cards": EpistemicTree.of(TREE.domains, []),
+    "no domains": EpistemicTree.of([], []),
+    "none to show": EpistemicTree.of(TREE.domains, [card for card in TREE if card.status is Status.DEPRECATED]),
+}
+
+
+@pytest.mark.parametrize("tree", BARREN.values(), ids=BARREN.keys())
+@pytest.mark.parametrize("name", READERS)
+def test_where_a_tree_has_no_card_to_show_it_is_the_ladder_alone(name: str, tree: EpistemicTree):
+    plain, model = Solver(), Solver()
+    solve("tiered", plain)
+    assert solve(name, model, tree=tree).recalls == ()
+    assert model.texts == plain.texts, "nobody is asked for a domain or for cards"
+
+
+@pytest.mark.parametrize("name", ["kace-random", "kace-placebo"])
+def test_cards_of_a_single_domain_have_no_other_domains_to_stand_in_for_them(name: str):
+    single = EpistemicTree.of(TREE.domains[:1], [card for card in TREE if card.domain_tags == ("counting",)])
+    with pytest.raises(UsageError, match="shows other domains, and the tree has 1"):
+        solve(name, Solver(), tree=single)
 
 
 @pytest.mark.parametrize("name", READERS)

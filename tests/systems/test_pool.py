@@ -7,8 +7,7 @@ import pytest
 from kace.problem import Problem
 from kace.retrieval.embed import rank_by_meaning
 from kace.solver.records import Solution
-from kace.tree.tree import EpistemicTree
-from tests.systems.arena import CONFIG, DEFAULTS, POOL, POOL_CARDS, PROBLEMS, TREE, Solver, ids, lost, reading, solve
+from tests.systems.arena import CONFIG, DEFAULTS, POOL, POOL_CARDS, PROBLEMS, Solver, ids, lost, reading, solve
 
 
 def read(solution: Solution) -> list[str]:
@@ -108,11 +107,3 @@ def test_what_does_not_fit_is_cut_from_the_end_of_the_choice():
     assert read(solution) == list(names[: len(read(solution))])
     assert 0 < len(read(solution)) < 3
     assert solution.recalls[0].tokens <= 40
-
-
-@pytest.mark.parametrize("name", ["kace-monolithic", "kace-router", "kace-retriever", "kace-reranked"])
-def test_an_empty_tree_is_read_as_nothing_and_nobody_is_asked(name: str):
-    model = Solver()
-    solution = solve(name, model, tree=EpistemicTree.of(TREE.domains, []))
-    assert [(r.cards, r.eligible, r.tokens) for r in solution.recalls] == [((), 0, 0)] * 2
-    assert routed(model) == 0

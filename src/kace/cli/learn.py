@@ -145,11 +145,11 @@ def select(
     use = f" --tree {shlex.quote(str(tree / selection.tree))}" if selection.tree else ", without --tree"
     note(f"use          kace solve{use}")
     if out is not None:
-        chosen = next(epoch for epoch in epochs if epoch.epoch == selection.epoch)
         if (profile := tree / PROFILE_FILE).is_file():
             write_atomic(out / PROFILE_FILE, profile.read_bytes())
-        digest = selecting.keep_tree(out, chosen.tree, f"epoch {chosen.epoch} of {tree}")
-        what = "an empty tree, which is the ladder alone" if chosen.tree is None else f"epoch {chosen.epoch}"
+        chosen = selecting.tree_to_keep(selection.epoch, epochs)
+        digest = selecting.keep_tree(out, chosen, f"epoch {selection.epoch} of {tree}")
+        what = f"epoch {selection.epoch}" if selection.epoch else "its domains without a card, the ladder alone"
         note(f"copied       {out}: {what}, frozen at {digest[:12]}")
 
 

@@ -86,7 +86,13 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     seeds = f" x {len(arm.seeds)}" if len(arm.seeds) > 1 else ""
     accuracy = "" if arm.accuracy is None else f"{arm.accuracy:.1%}"
     interval = f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}" if arm.wilson else ""
-    ours = (_plain(arm.name), f"{arm.problems:,}{seeds}", accuracy, interval, f"{arm.paper_calls:.2f}")
+    ours = (
+        _plain(f"{arm.name} ({arm.note})" if arm.note else arm.name),
+        f"{arm.problems:,}{seeds}",
+        accuracy,
+        interval,
+        f"{arm.paper_calls:.2f}",
+    )
     if found is None:
         return (*ours, "(base)", "", "", "")
     p = p_text(found.adjusted).removeprefix("p ").removeprefix("= ")

@@ -14,6 +14,7 @@ from kace.errors import DataError
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
 from kace.solver.records import Damage, Outcome, Solution, read_trace
 from kace.solver.tiers import ExitPath
+from kace.systems.registry import SYSTEMS
 
 TRACES = ("traces.jsonl", "traces.jsonl.gz")
 _TEXTS = ("problem", "label", "family", "domain")
@@ -76,6 +77,12 @@ class Arm:
     def data(self) -> str:
         """The content hash of the problems it was run on, or nothing where the run does not say."""
         return manifest_text(manifest_part(self.manifest, "data").get("hash"))
+
+    @property
+    def reads_tree(self) -> bool:
+        """Whether its system shows cards of a tree."""
+        spec = SYSTEMS.get(manifest_text(manifest_part(self.manifest, "system").get("name")))
+        return spec is not None and spec.source == "tree"
 
 
 def read_arm(folder: Path) -> Arm:

@@ -18,6 +18,7 @@ from kace.solver.tiers import ExitPath
 from kace.words import counted
 
 WHOLE = Interval(0.0, 1.0)
+NO_CARDS = "no cards to show"  # the tree of such an arm is empty, and it solved as the ladder alone does
 ProblemSolves = Mapping[str, Sequence[SolveRow]]  # by problem
 _MEANS = ("paper_calls", "real_calls", "classifier_calls", "input", "cached", "output", "seconds")
 
@@ -151,6 +152,7 @@ class Metrics:
     concordance: Concordance | None  # `None` without a ladder or without labels
     card_tokens: CardTokens | None  # `None` for an arm that read nothing
     tree: Mapping[str, object] | None  # the hash, the number of cards and, where the run recorded them, the tokens
+    note: str = ""  # what a reader must know of the arm; mostly nothing
 
 
 def metrics_of(arm: Arm, price: Price | None = None) -> Metrics:
@@ -186,6 +188,7 @@ def metrics_of(arm: Arm, price: Price | None = None) -> Metrics:
         concordance=concordance_of(groups),
         card_tokens=_card_tokens(rows),
         tree=tree if sized else None,
+        note=NO_CARDS if arm.reads_tree and not tree else "",
     )
 
 

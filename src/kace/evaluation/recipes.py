@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.systems.registry import SYSTEMS, Need, spec_of
+from kace.systems.registry import SYSTEMS, Need, Spec, spec_of
 
 PROFILE = ("--profile", "paper")  # how the paper learns and reads a tree
 LADDER_CALLS = (5.4, 10.0)  # expected and most calls of the ladder a problem
 CONTROLS = ("kace-random", "kace-placebo", "kace-empty-prompt")  # those that the paper lists as missing
+EPOCHS = {"ace": 1, "domain-ace": 1, "gepa": 2}  # of the other methods; reflections take as many as the tree
 
 
 class Benchmark(NamedTuple):
@@ -35,7 +36,8 @@ class Command(NamedTuple):
 
     about: str
     words: tuple[str, ...]
-    calls: tuple[float, float] | None
+    calls: tuple[float, float] | None = None
+    paid: bool = True  # whether it may ask a model
 
 
 class Recipe(NamedTuple):
@@ -43,47 +45,75 @@ class Recipe(NamedTuple):
 
     benchmark: Benchmark
     arms: tuple[str, ...]
-    model: tuple[str, ...]  # the options that name the solver and its settings, as every command takes them
+    model: tuple[str, ...]  # the options that name the solver
     teacher: tuple[str, ...]
+    settings: tuple[str, ...]  # the options that every command takes
     out: Path
     seeds: int
     sizes: Mapping[str, int]  # problems of each split
+    tree: Path | None = None  # a frozen tree to read; without one, a tree is learned and its epoch chosen
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """The rows of the arms."""
+        return tuple(map(spec_of, self.arms))
+
+    @property
+    def trainers(self) -> tuple[str, ...]:
+        """The other methods that are trained."""
+        return tuple(sorted({spec.trainer for spec in self.specs} - {""}))
+
+    @property
+    def learns(self) -> bool:
+        """Whether a tree is learned."""
+        return self.tree is None and any(Need.TREE in spec.needs and not spec.trainer for spec in self.specs)
+
+    @property
+    def taught(self) -> bool:
+        """Whether anything is learned or trained."""
+        return self.learns or bool(self.trainers)
 
     def commands(self) -> tuple[Command, ...]:
         """Everything to be done, in order."""
-        specs = [spec_of(arm) for arm in self.arms]
-        todo = self._learning() if any(Need.TREE in spec.needs and not spec.trainer for spec in specs) else []
-        for name in sorted({spec.trainer for spec in specs} - {""}):
-            taught = (*self.model, *self.teacher, "--out", str(self.out / "trained" / name))
-            words = ("learn", "--method", name, "--train", self._data("train"), *taught)
-            todo.append(Command(f"train {name}", words, None))
+        todo = self._learning() if self.learns else []
+        for name in self.trainers:
+            epochs = ("--epochs", str(EPOCHS.get(name, self.benchmark.epochs)))
+            taught = (*epochs, *PROFILE, *self._models, "--out", str(self.out / "trained" / name))
+            todo.append(Command(f"train {name}", ("learn", "--method", name, "--train", self.data("train"), *taught)))
         todo += [self._evaluation(arm) for arm in self.arms]
         runs = [str(self.out / "runs" / arm) for arm in self.arms]
-        return (*todo, Command("the page", ("report", *runs, "--out", str(self.out / "report")), None))
+        page = ("report", *runs, *self.settings, "--out", str(self.out / "report"))
+        return (*todo, Command("the page", page, paid=False))
 
-    def _data(self, split: str) -> str:
+    def data(self, split: str) -> str:
+        """The file of a split."""
         return str(self.out / "data" / f"{split}.jsonl")
+
+    @property
+    def _models(self) -> tuple[str, ...]:
+        return *self.model, *self.teacher, *self.settings
 
     def _learning(self) -> list[Command]:
         tree, epochs = str(self.out / "tree"), self.benchmark.epochs
-        held = ("--held-out", self._data("validation"), "--held-out", self._data("test"))
+        held = ("--held-out", self.data("validation"), "--held-out", self.data("test"))
         dials = ("--epochs", str(epochs), *PROFILE)
-        learn = ("learn", "--train", self._data("train"), *held, *dials, *self.model, *self.teacher, "--out", tree)
-        select = ("learn", "select", tree, "--validation", self._data("validation"), "--out", str(self.out / "chosen"))
+        learn = ("learn", "--train", self.data("train"), *held, *dials, *self._models, "--out", tree)
+        chosen = (*self.settings, "--out", str(self.out / "chosen"))
+        select = ("learn", "select", tree, "--validation", self.data("validation"), *chosen)
         calls = _times(LADDER_CALLS, self.sizes["validation"] * (epochs + 1))
         about = f"learn a tree from {self.sizes['train']} problems (see its own --dry-run)"
-        return [Command(about, learn, None), Command("choose the epoch on validation", select, calls)]
+        return [Command(about, learn), Command("choose the epoch on validation", select, calls)]
 
     def _evaluation(self, arm: str) -> Command:
         spec = spec_of(arm)
         option = "--tree" if Need.TREE in spec.needs else "--artefact"
-        made = self.out / "trained" / spec.trainer if spec.trainer else self.out / "chosen"
+        made = self.out / "trained" / spec.trainer if spec.trainer else self.tree or self.out / "chosen"
         learned = (option, str(made)) if spec.needs & {Need.TREE, Need.ARTEFACT} else ()
         # Ladders ask the same at ES: paid once, and what differs between them is what they read.
         ladders = [each for each in self.arms if each.startswith(("tiered", "kace"))]
         shared = ("--reuse", str(self.out / "runs" / ladders[0])) if arm in ladders[1:] else ()
-        data = ("--data", self._data("test"), "--seeds", str(self.seeds))
-        asked = (*data, *self.model, *PROFILE, *learned, *shared, "--out", str(self.out / "runs" / arm))
+        data = ("--data", self.data("test"), "--seeds", str(self.seeds))
+        asked = (*data, *self.model, *self.settings, *PROFILE, *learned, *shared, "--out", str(self.out / "runs" / arm))
         fixed = "1" if arm in ("single", "ace", "domain-ace", "gepa") else arm.removeprefix("best-of-")
         each = (float(fixed), float(fixed)) if fixed.isdecimal() else LADDER_CALLS
         calls = _times(each, self.sizes["test"] * self.seeds)

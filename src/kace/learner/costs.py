@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,13 +55,20 @@ class Bill(BaseModel):
     roles: Mapping[str, RoleBill] = {}
     models: Mapping[str, str] = {}
 
+    @property
+    def usd(self) -> float:
+        """Over all roles whose price is known."""
+        return sum(role.usd or 0.0 for role in self.roles.values())
 
-def keep_bill(folder: Path, config: Config) -> None:
-    """Sum every finished call of a learner's folder, at the user's prices, and write the bill beside its steps."""
+
+def bill_of(folders: Iterable[Path], config: Config) -> Bill:
+    """What the finished calls that folders keep cost, at the user's prices; a call that several keep counts once."""
     counts: Counter[str] = Counter()
     used: defaultdict[str, Usage] = defaultdict(Usage)
-    for segment in sorted((folder / "calls").glob("*.jsonl")):
-        for record in read_calls(segment):
+    seen: set[str] = set()
+    for segment in (path for folder in folders for path in sorted(folder.glob("*.jsonl"))):
+        for record in (record for record in read_calls(segment) if record.key not in seen):
+            seen.add(record.key)
             role = ROLES.get(record.tier, "solver")
             counts[role] += 1
             used[role] += record.reply().usage
@@ -71,7 +78,12 @@ def keep_bill(folder: Path, config: Config) -> None:
         usage, price = used[role], prices.price(model)
         tokens = {name: getattr(usage, name) for name in ("input", "cached", "written", "output")}
         roles[role] = RoleBill(calls=counts[role], **tokens, usd=price.cost(usage) if price else None)
-    total = Bill(roles=roles, models=models)
+    return Bill(roles=roles, models=models)
+
+
+def keep_bill(folder: Path, config: Config) -> None:
+    """Write what a learner's calls cost beside its steps."""
+    total = bill_of([folder / "calls"], config)
     text = total.model_dump_json(indent=2, exclude={"roles": {"__all__": {"role", "failed"}}})
     write_atomic(folder / "bill.json", text + "\n")
 

@@ -246,16 +246,19 @@ def selection_of(validation: Validation, epochs: Sequence[EpochTree], arms: Sequ
     )
 
 
-def keep_tree(out: Path, tree: EpistemicTree | None, note: str) -> str:
-    """Put a tree into a store of its own, frozen, and return its content hash. Doing it again changes nothing.
+def tree_to_keep(chosen: int, epochs: Sequence[EpochTree]) -> EpistemicTree:
+    """The chosen epoch's tree. Of epoch 0, the last one's domains without a card: it solves as the ladder alone."""
+    found = next(epoch.tree for epoch in epochs if epoch.epoch == chosen)
+    last = epochs[-1].tree
+    return EpistemicTree.of(last.domains if last is not None else (), ()) if found is None else found
 
-    No tree becomes an empty one without domains, which solves as the ladder alone does.
-    """
-    wanted = EpistemicTree.of((), ()) if tree is None else tree
+
+def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
+    """Put a tree into a store of its own, frozen, and return its content hash. Doing it again changes nothing."""
     if not TreeStore(out).cards_path.exists():
-        TreeStore.create(out, wanted.domains, wanted, author=AUTHOR, note=note)
+        TreeStore.create(out, tree.domains, tree, author=AUTHOR, note=note)
     store = TreeStore.open(out)
-    if store.load() != wanted:
+    if store.load() != tree:
         raise UsageError(f"{out} already holds another tree", fix="choose another --out")
     return store.freeze(author=AUTHOR)
 

@@ -5,6 +5,7 @@ An extra (`pip install 'kace[embeddings]'`); words are the default. The vectors 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -34,9 +35,14 @@ def require_embeddings() -> None:
 
 @cache
 def _model() -> Any:
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
     try:
         import wordllama
     except ImportError:
         raise UsageError("ranking by meaning needs an extra", fix="pip install 'kace[embeddings]'") from None
+    # Being imported, it has everybody's log shown, a line for each call to a provider among it.
+    root.setLevel(level)
+    root.handlers[:] = handlers
     # Its own folder is named as the cache, so that it finds the files it ships and never looks for others.
     return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)

@@ -81,9 +81,10 @@ class System:
 
 
 def compose(spec: Spec, bench: Bench) -> System:
-    """A system from its row."""
+    """A system from its row. Where its tree has no card to show, it is the ladder alone: nobody asks for a domain."""
     tree = bench.tree if Need.TREE in spec.needs else None
-    retriever = None if tree is None else open_retriever(spec, bench, tree)
+    shown = any(card.status is not Status.DEPRECATED for card in tree or ())
+    retriever = open_retriever(spec, bench, tree) if tree is not None and shown else None
     source = retriever if spec.source == "tree" else other_source(spec, bench)
     gold = retriever if Need.GOLD_DOMAINS in spec.needs else None
     check = partial(require_gold_domains, names=gold.tree.domain_names) if gold else None
@@ -92,12 +93,10 @@ def compose(spec: Spec, bench: Bench) -> System:
 
 def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
     """The tree, read as the configuration says but for the parts that the row replaces."""
+    require_domains(spec, tree)
     config, names = bench.config.retrieval, tree.domain_names
     if spec.es_policy:
         config = config.model_copy(update={"es_policy": spec.es_policy})
-    if (spec.selector == "placebo" or spec.router == "random_domain") and len(names) < 2:
-        said = f"system '{spec.name}' shows other domains, and the tree has {len(names)}"
-        raise UsageError(said, fix="use a tree of at least two domains")
 
     def drawn(problem: Problem) -> int:
         return int(hashlib.sha256(f"random domain\x1f{problem.id}\x1f{bench.seed}".encode()).hexdigest()[:16], 16)
@@ -115,6 +114,14 @@ def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
     elif spec.selector:
         found.selector = pool_selector(spec, bench, tree)
     return found
+
+
+def require_domains(spec: Spec, tree: EpistemicTree) -> None:
+    """Refuse a tree with cards and no second domain where another domain's block is to be shown."""
+    other = spec.selector == "placebo" or spec.router == "random_domain"
+    if other and len(tree) and len(tree.domain_names) < 2:
+        said = f"system '{spec.name}' shows other domains, and the tree has {len(tree.domain_names)}"
+        raise UsageError(said, fix="use a tree of at least two domains, or leave the system out")
 
 
 def pool_selector(spec: Spec, bench: Bench, tree: EpistemicTree) -> PoolSelector:

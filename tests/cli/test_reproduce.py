@@ -1,0 +1,241 @@
+"""`kace reproduce` against a fake endpoint: the whole table, killed and resumed, with nothing learned, within a cap."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kace.cli.reproduce import failed, looks
+from kace.config import load_config
+from kace.evaluation.arm import read_arms
+from kace.evaluation.metrics import NO_CARDS
+from kace.evaluation.recipes import BENCHMARKS, Recipe, default_arms
+from kace.evaluation.report import Evaluation, evaluation_of
+from kace.learner.costs import bill_of
+from kace.retrieval import embed
+from kace.tree.store import TreeStore
+from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
+from tests.command import OURS, run_kace
+from tests.models.chat_server import Answer, ChatServer, Seen
+from tests.systems.arena import TREE
+
+PROBLEMS = 12
+TABLE = default_arms(BENCHMARKS["aime25"])
+PLAIN = 0.25  # problems that need no rule
+USEFUL = {"ace", "domain-ace", "tiered-ace", "gepa", "tiered-gepa", "kace", "kace-no-domain", "kace-monolithic"}
+USEFUL |= {"kace-router", "kace-retriever"}
+"""Arms that are shown what the teacher knows."""
+FROM_TREE = {"kace", "kace-no-domain", "kace-monolithic", "kace-router", "kace-retriever", "kace-random"}
+FROM_TREE |= {"kace-placebo"}
+
+
+def words(folder: Path, url: str, *more: str) -> tuple[str, ...]:
+    models = ("--model", SOLVER, "--teacher", TEACHER, "--base-url", url)
+    size = ("--set", f"data_dir={folder / 'data'}", "--limit", str(PROBLEMS), "--seeds", "1")
+    return ("reproduce", "aime25", *models, *size, "--out", "r", *more)
+
+
+def started(folder: Path, arguments: tuple[str, ...]) -> subprocess.Popen[str]:
+    """The command in a group of its own, whatever it starts included."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}  # noqa: TID251
+    with (folder / "log").open("a") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "kace", *arguments],
+            cwd=folder,
+            env={**kept, "KACE_CACHE_DIR": str(folder / "cache")},
+            stdout=log,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+
+
+@dataclass
+class Deadly:
+    """The world, which kills whoever asks it the n-th question for the teacher; or asks its parent alone to end."""
+
+    world: ChatWorld
+    after: int
+    how: signal.Signals = signal.SIGKILL
+    victim: subprocess.Popen[str] | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(self, seen: Seen) -> Answer:
+        self.asked += ["teacher"] if seen.body["model"] == "teacher" else []
+        if self.victim and len(self.asked) >= self.after:
+            (os.killpg if self.how is signal.SIGKILL else os.kill)(self.victim.pid, self.how)
+            self.victim = None
+        return self.world(seen)
+
+
+def reproduced(
+    folder: Path,
+    arms: tuple[str, ...],
+    *more: str,
+    known: bool,
+    killed_after: int,
+    how: signal.Signals = signal.SIGKILL,
+) -> Evaluation:
+    """What the table says after a kill at that question to the teacher, and the same command again."""
+    write_aime(folder / "data")
+    world = Deadly(ChatWorld(known), killed_after, how)
+    with ChatServer(world) as server:
+        arguments = words(folder, server.url, "--arms", ",".join(arms), "--yes", *more)
+        world.victim = child = started(folder, arguments)
+        assert child.wait() == (-signal.SIGKILL if how is signal.SIGKILL else 1), (folder / "log").read_text()[-2000:]
+        assert not (folder / "r" / "report").exists()
+        assert started(folder, arguments).wait() == 0, (folder / "log").read_text()[-2000:]
+    page = (folder / "r" / "report" / "index.html").read_text()
+    found = evaluation_of(read_arms([folder / "r" / "runs" / arm for arm in arms]))
+    assert tuple(arm.name for arm in found.arms) == arms
+    assert all(arm.complete and arm.solves == PROBLEMS and not arm.failed for arm in found.arms)
+    assert all(f">{arm}<" in page for arm in arms)
+    noted = [arm.name for arm in found.arms if arm.note == NO_CARDS]
+    assert noted == ([] if known else [arm for arm in arms if arm in FROM_TREE])
+    assert page.count(f"; {NO_CARDS}") == len(noted)
+    return found
+
+
+def check(found: Evaluation, *, known: bool) -> None:
+    by_name = {arm.name: arm for arm in found.arms}
+    for name, arm in by_name.items():
+        if name == "kace-random":  # a drawn domain may be the problem's own
+            assert PLAIN <= arm.accuracy < 1 if known else arm.accuracy == PLAIN
+        else:
+            assert arm.accuracy == (1.0 if known and name in USEFUL else PLAIN), name
+        if not known and name in FROM_TREE:
+            assert (arm.paper_calls, arm.classifier_calls) == (by_name["tiered"].paper_calls, 0), "it is the ladder"
+
+
+@pytest.mark.slow
+def test_a_small_table_is_killed_while_it_learns_and_resumed(tmp_path: Path):
+    names = (SOLVER, TEACHER)
+    (tmp_path / "my.toml").write_text("".join(f'[prices."{name}"]\ninput = 1\noutput = 1\n' for name in names))
+    capped = ("--config", "my.toml", "--max-usd", "100")  # a price that one command does not hear of would end it
+    check(reproduced(tmp_path, ("tiered", "kace"), *capped, known=True, killed_after=8), known=True)
+
+
+@pytest.mark.slow
+def test_a_small_table_is_ended_resumed_and_finished_where_nothing_was_learned(tmp_path: Path):
+    arms = ("tiered", "kace", "kace-placebo")
+    check(reproduced(tmp_path, arms, known=False, killed_after=3, how=signal.SIGTERM), known=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("known", [True, False], ids=["a teacher who knows", "a teacher who knows nothing"])
+def test_the_whole_table_is_killed_and_resumed(tmp_path: Path, known: bool):
+    pytest.importorskip("gepa", reason="the extra gepa is not installed")
+    check(reproduced(tmp_path, TABLE, known=known, killed_after=25), known=known)
+
+
+@pytest.mark.slow
+def test_one_cap_holds_for_all_commands_and_a_higher_one_goes_on(tmp_path: Path):
+    write_aime(tmp_path / "data")
+    price, each = "input = 0\noutput = 1000\n", 0.007  # seven tokens a call
+    (tmp_path / "kace.toml").write_text(f'max_tokens = 10\n[prices."{SOLVER}"]\n{price}')
+    with ChatServer(ChatWorld()) as server:
+        arguments = words(tmp_path, server.url, "--arms", "tiered,kace-empty-prompt", "--yes", "--max-usd")
+        stopped, asked = started(tmp_path, (*arguments, "1")).wait(), len(server.requests)
+        said = (tmp_path / "log").read_text().strip().splitlines()[-1]
+        done, total = started(tmp_path, (*arguments, "2")).wait(), len(server.requests)
+        again = started(tmp_path, (*arguments, "1")).wait()
+    assert stopped == 1
+    assert "'kace-empty-prompt on 12 test problems' ended with exit code 1" in said and "of 1.00 USD spent" in said
+    assert "Done: tiered on 12 test problems. Left: kace-empty-prompt on 12 test problems, the page" in said
+    assert "a higher --max-usd" in said
+    assert 0.9 < asked * each <= 1.0
+    assert done == 0 and (tmp_path / "r" / "report" / "index.html").exists()
+    config = load_config({"model": SOLVER}, file=tmp_path / "kace.toml", env={})
+    spent = bill_of((tmp_path / "r").rglob("calls"), config).usd
+    assert spent == pytest.approx(total * each), "what arms share is paid once, and counted once"
+    assert again == 0, "what is done costs nothing, whatever is left of the cap"
+    assert len(server.requests) == total
+
+
+def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
+    write_aime(tmp_path / "data")
+    TreeStore.create(tmp_path / "tree", TREE.domains, TREE, author="somebody")
+    dice = ("reproduce", "aime25", "--model", "scripted/dice?sides=4", "--set", f"data_dir={tmp_path / 'data'}")
+    arguments = (*dice, "--limit", "2", "--seeds", "1", "--arms", "tiered,kace", "--tree", "tree", "--out", "r")
+    refused = run_kace(tmp_path, *arguments, "--yes")
+    assert refused.returncode == 2 and "tree is not frozen (kace tree freeze tree)" in refused.stderr
+    assert run_kace(tmp_path, "tree", "freeze", "tree").returncode == 0
+    done = run_kace(tmp_path, *arguments, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "kace learn" not in done.stdout and "--tree tree" in done.stdout
+    found = evaluation_of(read_arms([tmp_path / "r" / "runs" / name for name in ("tiered", "kace")]))
+    assert found.arms[1].tree["cards"] == len(TREE)
+
+
+def test_everything_that_is_missing_is_named_at_once_and_nothing_is_asked(tmp_path: Path):
+    arguments = (
+        "reproduce",
+        "aime25",
+        "--model",
+        "openai/m",
+        "--teacher",
+        "anthropic/t",
+        "--max-usd",
+        "1",
+        "--out",
+        "r",
+    )
+    done = run_kace(tmp_path, *arguments, "--set", "data_dir=nowhere", "--tree", "absent", "--yes")
+    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
+    keys = ("OPENAI_API_KEY is not set (export", "ANTHROPIC_API_KEY is not set (export")
+    prices = ("needs a price for 'openai/m' (add", "needs a price for 'anthropic/t' (add")
+    for part in (*keys, *prices, "nowhere has no aime_2022_2024.jsonl (put", "absent"):
+        assert part in done.stderr, part
+    assert not (tmp_path / "r").exists()
+
+
+def test_without_yes_what_is_missing_is_shown_after_the_commands(tmp_path: Path):
+    write_aime(tmp_path / "data")
+    shown = run_kace(tmp_path, *words(tmp_path, "http://127.0.0.1:9", "--max-usd", "1"), "--limit", "5")
+    assert shown.returncode == 0, shown.stderr
+    assert f"# missing: --max-usd needs a price for '{SOLVER}'" in shown.stdout
+    assert "# missing: 5 training problems are too few to learn from" in shown.stdout
+    assert "kace learn --method gepa" in shown.stdout
+
+
+EXTRAS = {
+    "gepa": ("gepa", ("tiered-gepa",), "pip install 'kace[gepa]'"),
+    "embeddings": ("wordllama", ("kace-retriever",), "pip install 'kace[embeddings]'"),
+    "anthropic": ("anthropic", ("kace",), "pip install 'kace[anthropic]'"),
+}
+
+
+@pytest.mark.parametrize(("package", "arms", "fix"), EXTRAS.values(), ids=EXTRAS.keys())
+def test_an_extra_is_missed_before_the_first_call(
+    monkeypatch: pytest.MonkeyPatch, package: str, arms: tuple[str, ...], fix: str
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    embed._model.cache_clear()
+    recipe = Recipe(BENCHMARKS["aime25"], arms, (), (), (), Path("r"), 1, {})
+    keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    config = load_config({"model": "openai/m", "teacher": "anthropic/t"}, env=keys)
+    assert {error.fix for error in failed(looks(recipe, config))} == {fix}
+    bare = recipe._replace(arms=("tiered",))
+    assert list(failed(looks(bare, config))) == [], "who reads nothing needs none, and no teacher"
+
+
+def test_a_table_that_learns_needs_a_teacher():
+    recipe = Recipe(BENCHMARKS["aime25"], ("kace",), (), (), (), Path("r"), 1, {})
+    config = load_config({"model": "scripted/steady"}, env={})
+    assert [error.message for error in failed(looks(recipe, config))] == ["no teacher is named"]
+
+
+def test_each_method_is_trained_for_the_papers_epochs():
+    sizes = {"train": 45, "validation": 45, "test": 30}
+    for name, reflections in (("aime25", "2"), ("math-hard", "4")):
+        recipe = Recipe(BENCHMARKS[name], TABLE, (), (), (), Path("r"), 3, sizes)
+        lines = [each.words for each in recipe.commands() if "--method" in each.words]
+        epochs = {line[line.index("--method") + 1]: line[line.index("--epochs") + 1] for line in lines}
+        assert epochs == {"ace": "1", "domain-ace": "1", "gepa": "2", "reflections": reflections}
+        assert all("--profile" in line for line in lines), "trained as it is read"
