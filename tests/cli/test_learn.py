@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,67 @@ def test_bad_input_is_one_clear_line(kace: Kace, arguments: tuple[str, ...], sai
     assert done.returncode in (1, 2)
     assert said in done.stderr and "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+# Without a key
+
+SOLUTIONS = ("learn", "--train", "train.jsonl", "--out", "tree", "--model", "scripted/dice?sides=9",
+             "--teacher", "solutions")  # fmt: skip
+
+
+def with_solutions(folder: Path) -> None:
+    rows = problem_rows(replace(each, solution=f"Work it out: {each.answer}.") for each in TRAIN)
+    (folder / "train.jsonl").write_text("\n".join(rows) + "\n")
+
+
+def test_solutions_teach_and_every_report_says_that_no_teacher_was_called(kace: Kace, tmp_path: Path):
+    with_solutions(tmp_path)
+    dry = kace(*SOLUTIONS, "--dry-run")
+    assert "no teacher call is made" in dry.stdout and "unknown" not in dry.stdout, dry.stderr
+    done = kace(*SOLUTIONS, "--set", "refine=2", "--set", "impact_runs=1")
+    assert done.returncode == 0, done.stderr
+    assert "refine is 0" in done.stderr and "no teacher call is made" in done.stdout
+    assert "teacher  " not in done.stdout, "no line of cost"
+    assert TreeStore.open(tmp_path / "tree").frozen_hash
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "no training problem has a worked solution"),
+        (("--profile", "paper"), "these settings show none"),
+        (("--method", "ace"), "--teacher solutions is for --method kace"),
+        (("--demo",), "--demo brings its own problems"),
+    ],
+)
+def test_what_solutions_cannot_do_is_refused(kace: Kace, more: tuple[str, ...], said: str):
+    done = kace(*SOLUTIONS, *more)
+    assert done.returncode in (1, 2) and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_demo_goes_round_the_whole_circle_and_resumes(kace: Kace, tmp_path: Path):
+    demo = ("learn", "--demo", "--model", "scripted/dice?sides=9", "--out", "demo")
+    first, again = kace(*demo), kace(*demo)
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert "10 problems are few" in first.stdout and "95 % interval" in first.stdout
+    assert first.stdout == again.stdout
+    assert "calls: none" in again.stderr and "10 solves were done before" in again.stderr
+    assert (tmp_path / "demo" / "report.html").exists() and (tmp_path / "demo" / "tree" / "cards.jsonl").exists()
+
+
+CHATTER = "Here is what I think about these problems, in no form at all."
+
+
+def test_a_teacher_whose_replies_hold_no_form_ends_in_one_clear_line(kace: Kace, tmp_path: Path):
+    assert kace(*BY_FILES).returncode == 0
+    for _ in range(2):
+        for request in (tmp_path / "desk").glob("*.request.md"):
+            request.with_name(request.name.replace(".request.", ".reply.")).write_text(CHATTER)
+        done = kace(*BY_FILES)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "the teacher proposed no usable domains, in two tries" in done.stderr
+    told = kace("learn", "report", "tree")
+    assert told.returncode == 0 and "No card has been proposed yet" in told.stdout
 
 
 def test_an_unlabelled_training_problem_is_named(kace: Kace, tmp_path: Path):

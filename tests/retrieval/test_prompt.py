@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,3 +140,32 @@ def test_nothing_in_an_example_can_open_a_turn_of_its_own(escape: str):
         "2+2?", None, PromptContext((card().illustrated((sly,)),), placement="demonstrations")
     ).messages
     assert all(escape not in message.content for message in messages)
+
+
+OTHER = Example("A crate holds 2 by 5 jars. How many?", "2 * 5 = 10.\nThe answer is \\boxed{10}.")
+
+
+def test_a_problem_is_never_its_own_demonstration():
+    both = PromptContext((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
+    alone = PromptContext((card().illustrated((OTHER,)),), placement="demonstrations")
+    broken_lines = ASKED.problem.replace(". ", ".\n\n")
+    assert solver_prompt(broken_lines, None, both) == solver_prompt(broken_lines, None, alone)
+
+
+def test_a_card_that_demonstrates_only_the_problem_is_not_shown():
+    told = card("Add.", 2)
+    context = PromptContext((card().illustrated((ASKED,)), told), placement="demonstrations")
+    assert context.beside(ASKED.problem).cards == (told,)
+    assert solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS, replace(context, cards=(context.cards[0],))) == (
+        solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS)
+    ), "with the lens that every attempt without a demonstration has"
+
+
+def test_any_other_problem_reads_every_demonstration_as_before():
+    context = PromptContext((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
+    assert context.beside(f"{ASKED.problem} And how many lids?") is context
+
+
+def test_cards_of_text_stay_where_their_example_is_the_problem():
+    context = PromptContext((card().illustrated((ASKED,)),))
+    assert context.beside(ASKED.problem) is context, "the rule is shown, the example is not"

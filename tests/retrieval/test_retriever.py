@@ -299,3 +299,24 @@ def test_a_policy_beyond_the_locked_ladder_needs_a_gate():
     retriever = Retriever(TREE, Asked(()), reading(es_policy="skip"))
     with pytest.raises(UsageError, match="needs a relevance gate"):
         EsPolicy(retriever)
+
+
+def test_a_card_that_demonstrates_the_problem_alone_is_neither_shown_nor_recorded_as_read():
+    asked = Example("How many ways to count\ngeometry?", "\\boxed{1}")
+    other = Example("How many ways to count spheres?", "\\boxed{2}")
+    own, two = TREE.card("EXACT_MEDCOUNT_CARD"), TREE.card("EXACT_UNICOUNT_CARD")
+    tree = EpistemicTree.of(DOMAINS, [own.illustrated((asked,)), two.illustrated((asked, other))])
+    read = {"placement": "demonstrations", "relevance_threshold": 0.5}
+    recall = solve(Asked(DISTINCT), tree, **read).recalls[0]
+    assert recall.cards == ("EXACT_UNICOUNT_CARD",) and recall.eligible == 2
+    single = solve(Asked(DISTINCT), EpistemicTree.of(DOMAINS, [two.illustrated((other,))]), **read).recalls[0]
+    assert recall.tokens == single.tokens, "what is counted is what is shown"
+
+
+def test_a_card_that_demonstrates_the_problem_alone_does_not_cover_it():
+    asked = Problem("How many ways to count geometry?", "1", "p1")
+    card = TREE.card("EXACT_MEDCOUNT_CARD")
+    for text, covered in ((asked.text, False), (f"{asked.text} In all?", True)):
+        tree = EpistemicTree.of(DOMAINS, [card.illustrated((Example(text, "\\boxed{1}"),))])
+        config = reading(placement="demonstrations", relevance_threshold=0.5, es_policy="skip")
+        assert LOOP.run(Retriever(tree, Asked(DISTINCT), config).covers(asked)) is covered

@@ -58,7 +58,7 @@ def evaluate(
     cards = open_tree(place) if place else None
     trial = Trial(spec_of(system or "tiered").name, found, config, seeds, cards, artefact, k)
     folder, began = out or trial.folder(), time.monotonic()
-    _finish(trial, folder, reuse)
+    finish_trial(trial, folder, reuse)
     figures = metrics_of(read_arm(folder), config.prices.get(config.model))
     if as_json:
         write_output(json.dumps(asdict(figures), ensure_ascii=False, default=str) + "\n", None)
@@ -74,7 +74,7 @@ def benchmark_preset(data: str, model: str | None) -> str | None:
     return None if embedded else BENCHMARK_PRESETS.get(data.replace("_", "-"))
 
 
-def _finish(trial: Trial, folder: Path, reuse: list[Path]) -> None:
+def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:
     """Finish a trial's run, in a terminal with a line that says how it goes."""
     ensure_weights(trial.config)
     if strange := next((each for each in reuse if not (each / "calls").is_dir()), None):
@@ -100,7 +100,7 @@ def _transfer(
         found = load_data(name, split, configs[0], limit=typed.limit)
         for each in transfer_runs(named, configs, found, seeds=seeds, out=out):
             note(f"kace: {each.folder}")
-            _finish(each.trial, each.folder, [])
+            finish_trial(each.trial, each.folder, [])
             done.append(each)
     lines, rows = [], []
     for where, solver, accuracy, compared in transfer_rows(done):

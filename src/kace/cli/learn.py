@@ -9,11 +9,12 @@ from pathlib import Path
 
 import typer
 
+from kace.cli import learn_demo as demo
 from kace.cli.learn_show import LearnProgress, SelectProgress, forecast_lines, outcome, report_lines, selection_lines
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER, Typed, command, new_app, option, takes
 from kace.cli.streams import note, print_lines, run_async, write_output
-from kace.config import PROFILE_FILE, Config, load_config, profile_of
+from kace.config import PROFILE_FILE, PROFILES, Config, load_config, profile_of
 from kace.errors import DataError, UsageError
 from kace.io import write_atomic
 from kace.learner import select as selecting
@@ -21,6 +22,7 @@ from kace.learner.costs import forecast
 from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn as learn_tree
 from kace.learner.report import report_json, report_of
+from kace.learner.solutions import NO_CALLS, SOURCE, untaught
 from kace.learner.steps import Kept, StepName
 from kace.learner.study import LearnPlan, Settings, check_training, open_study, refuse_overlap
 from kace.learner.wall import raise_wall
@@ -48,16 +50,24 @@ def learn(
     held_out: list[Path] = option(DATA, [], help="An evaluation split: refuse training problems that appear in it."),
     method: str = option(LEARNING, "kace", help=f"What to learn with: {', '.join(METHODS)}."),
     epochs: int = option(LEARNING, None, min=1, help="Rounds of adding and refining, or passes over the problems."),
+    with_demo: bool = option(DATA, False, "--demo", help="A small slice of the starter set: all steps, in minutes."),
     dry_run: bool = option(LIMITS, False, "--dry-run", help="Say what it would take, and spend nothing."),
     out: Path = option(OUTPUT, None, help="The tree to make, or another method's folder; the same command resumes it."),
 ) -> None:
     """Learn a tree from labelled problems: kace learn --train FILE --teacher MODEL --out TREE.
+
+    Without a key: --teacher solutions makes cards of the training set's worked solutions, and --demo shows it all.
 
     Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, or the solver's own reflections. For
     domain-ace and reflections, --tree names a tree whose domains are used.
     """
     if context.invoked_subcommand:
         return
+    if with_demo:
+        if train or held_out or dry_run or as_json or typed.limit or method != "kace":
+            said = "--demo brings its own problems, and prints a report"
+            raise UsageError(said, fix="kace learn --demo, with --model, --teacher or --out if you like")
+        return _demo(typed, out or Path("runs/learn-demo"), epochs)
     if train is None or out is None:
         missing = "--train" if train is None else "--out"
         raise UsageError(f"{missing} is missing", fix="kace learn --train train.jsonl --teacher MODEL --out TREE")
@@ -69,20 +79,40 @@ def learn(
         return _train(method, typed, train, out, validation, held_out, epochs)
     config = typed.config(*Settings.model_fields)
     settings = typed.learning(Settings, profile_of(config.profile).get("learning", {}), epochs=epochs)
+    if config.teacher == SOURCE:
+        note(f"kace: {NO_CALLS}; nobody rewrites them, so refine is 0")
+        settings = untaught(config, settings)
     problems, kept_out = _training_data(train, held_out, config, typed.limit)
     if dry_run:
         rows = forecast(problems, config, settings)
         return print_lines([json.dumps([asdict(row) for row in rows])] if as_json else forecast_lines(rows))
     _wall_in(config, train, out)
+    _learn(LearnPlan(problems, config, settings, out, ContaminationHashes.of(kept_out)))
+    _show_report(out, None, as_json)
+
+
+def _learn(plan: LearnPlan) -> None:
+    """Finish a tree, with a line for every step."""
 
     async def work() -> None:
-        plan = LearnPlan(problems, config, settings, out, ContaminationHashes.of(kept_out))
         async with open_study(plan, observer=progress) as (study, progress.ledger):
             await learn_tree(study)
 
-    with LearnProgress(settings.epochs) as progress:
+    with LearnProgress(plan.settings.epochs) as progress:
         run_async(work(), resumable=True)
-    _show_report(out, None, as_json)
+
+
+def _demo(typed: Typed, out: Path, epochs: int | None) -> None:
+    """Learn from a slice of the starter set, and compare the ladder with and without what was learned."""
+    config = typed.config(*Settings.model_fields, teacher=SOURCE, preset="starter")
+    settings = typed.learning(Settings, {**PROFILES["default"]["learning"], "impact_runs": 1}, epochs=epochs)
+    settings = untaught(config, settings) if config.teacher == SOURCE else settings
+    train, held_out = demo.slices(config)
+    print_lines(demo.intro(train, held_out, config))
+    _wall_in(config, out)
+    _learn(LearnPlan(train, config, settings, out / "tree", ContaminationHashes.of(held_out.problems)))
+    _show_report(out / "tree", None, as_json=False)
+    print_lines(demo.compared(held_out, config, out))
 
 
 @command(app)
@@ -212,9 +242,11 @@ def _training_data(
     return problems, tuple(problem for found in splits.values() for problem in found)
 
 
-def _wall_in(config: Config, train: Path, out: Path) -> None:
-    """Fetch weights, then let this process open the training file, its own folder, a teacher's folder, and no more."""
+def _wall_in(config: Config, *given: Path) -> None:
+    """Fetch weights, then let this process open the files and folders given, a teacher's folder, and no more."""
     ensure_weights(config)
+    if config.teacher and config.teacher.startswith("local/"):
+        ensure_weights(config.for_teacher())
     models = (config.model, config.teacher or "")
     folders = [Path(name.partition("/")[2]) for name in models if name.startswith(("exchange/", "replay/", "local/"))]
-    raise_wall([train, out, config.cache_dir, *folders])
+    raise_wall([*given, config.cache_dir, *folders])

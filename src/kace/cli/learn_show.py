@@ -15,6 +15,7 @@ from kace.learner.admit import Rulings
 from kace.learner.costs import RoleForecast
 from kace.learner.propose import Proposals
 from kace.learner.report import CardStory, Report, progress, summary
+from kace.learner.solutions import NO_CALLS, SOURCE
 from kace.learner.steps import Kept, StepName, TreeVersion
 from kace.models.budget import Ledger
 from kace.solver.records import Solution
@@ -198,6 +199,8 @@ def _costs(report: Report) -> Iterator[str]:
         sizes = (cost.calls, cost.failed, cost.input, cost.cached, cost.output)
         usd = "-" if cost.usd is None else f"{cost.usd:,.2f}"
         rows.append((plain(cost.role, 11), *("-" if size is None else f"{size:,}" for size in sizes), usd))
+    if report.teacher == SOURCE:
+        yield NO_CALLS
     if report.costs:
         total = "not known" if report.usd is None else f"{report.usd:,.2f}"
         yield from aligned([*rows, ("together", "", "", "", "", "", total)])
@@ -216,7 +219,8 @@ def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
         table.append(("in all", "", "", "", total))
     missing = f'no price for {", ".join(unpriced)}: add [prices."NAME"] with input and output to kace.toml'
     last = "expected to at most, without prefix caches; nothing was spent"
-    return [*aligned(table), *([missing] if unpriced else []), last]
+    untaught = [NO_CALLS] if any(row.model == SOURCE for row in rows) else []
+    return [*aligned(table), *([missing] if unpriced else []), *untaught, last]
 
 
 def _short(number: float) -> str:

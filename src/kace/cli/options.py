@@ -43,7 +43,7 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
     "preset": (str, option(MODEL, None, help="Temperatures and token caps: aime25, math-hard, olymmath or starter.")),
     "seed": (int, option(MODEL, None, help="Draws other samples; the same seed repeats them.")),
     "teacher": (str, option(MODEL, None,
-        help="anthropic/NAME, openai/NAME, exchange/DIR (answered by files) or replay/RUN.")),
+        help="anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (answered by files), replay/RUN; or solutions.")),
     "tree": (Path, option(TREE, None, help="The epistemic tree that MS and HS read from.")),
     "profile": (str, option(TREE, None,
         help="How trees are learned and read: default, paper or a TOML file; else the tree's own.")),

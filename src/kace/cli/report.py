@@ -60,7 +60,7 @@ def report(
             row |= {"distinguishable": each.distinguishable, "sentence": each.sentence}
         write_output(json.dumps(told, ensure_ascii=False) + "\n", None)
     elif form == "text":
-        print_lines(_comparison_lines(found))
+        print_lines(comparison_lines(found))
     if form != "text":
         if out is not None or not as_json:
             _write_report(found, (out or Path("report")) / FILES[form], drawn)
@@ -69,7 +69,7 @@ def report(
         note(f"note         {warning}")
 
 
-def _comparison_lines(found: Evaluation) -> Iterator[str]:
+def comparison_lines(found: Evaluation) -> Iterator[str]:
     """The table, base first; then for every comparison its sentence and the problems that changed."""
     several = len(found.comparisons) > 1
     arms = sorted(found.arms, key=lambda arm: arm.name != found.base)

@@ -14,6 +14,7 @@ from kace.config import Config
 from kace.io import write_atomic
 from kace.learner.admit import MAX_SHOWN
 from kace.learner.propose import TAIL_CHARS
+from kace.learner.solutions import SOURCE
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, read_calls
@@ -128,11 +129,14 @@ def forecast(train: Sequence[Problem], config: Config, settings: Settings) -> tu
         used = (Usage(input=round(load.input), output=round(load.output)) for load in (expected, most))
         return RoleForecast(name, model, expected, most, *(price.cost(usage) if price else None for usage in used))
 
+    asked = [_teacher(train, settings, most=most) for most in (False, True)]
+    if config.teacher == SOURCE:
+        asked = [Load(0, 0, 0)] * 2
     placed = [len(train) * share for share in (LADDER_SHARE, 2.0)]  # a placement is asked for once and then kept
     return (
         role("solver", config.model, *(_solver(train, config, settings, most=most) for most in (False, True))),
         role("classifier", config.model, *(Load(calls, calls * 1_000, calls * 10) for calls in placed)),
-        role("teacher", config.teacher or "", *(_teacher(train, settings, most=most) for most in (False, True))),
+        role("teacher", config.teacher or "", *asked),
     )
 
 

@@ -12,6 +12,7 @@ from kace.learner.effects import Impact, dropout_lifts, fires, leave_one_out
 from kace.learner.partition import Partition, partition
 from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell, find_knowledge, imagine, wrong_at_es
 from kace.learner.revise import DomainRevision, LastTry, Revisions, changes, removes_only, revise, rewritten
+from kace.learner.solutions import admit_fitting, partition_by_label, propose_solved
 from kace.learner.steps import StepName
 from kace.learner.study import ADD, BASE, UNSEEN, Routes, Study
 from kace.learner.teacher import side_by_side
@@ -27,7 +28,7 @@ Records = tuple[Solution, ...]
 
 async def learn(study: Study) -> EpistemicTree:
     """The frozen tree. Whatever was done before is not done again."""
-    asked = partial(partition, study.train, study.teacher)
+    asked = partial(partition, study.train, study.teacher) if study.asked else partial(partition_by_label, study.train)
     parts = await study.log.once(StepName("plan", "partition"), Partition, asked)
     study.writer.plant(parts.domains)
     rounds = ((TierName.MS, TierName.HS),) if study.settings.add_runs == 1 else ((TierName.MS,), (TierName.HS,))
@@ -80,6 +81,10 @@ async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...
     def fits(card: Card) -> CardRefusal | None:
         return screen(card, cell, study.leaks, domains)
 
+    if not study.asked:  # the training set's own solutions teach
+        made = partial(propose_solved, cell, epoch, failed, study.train, study.settings.examples)
+        proposed = await study.log.once(step("propose"), Proposals, made)
+        return await study.log.once(step("admit"), Rulings, partial(admit_fitting, proposed, fits))
     proposed = Proposals()
     if failed:
         proposed = await study.ask(step("propose"), Proposals, partial(find_knowledge, cell, failed, known), fits)

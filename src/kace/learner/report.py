@@ -19,6 +19,7 @@ from kace.learner.costs import RoleBill, read_costs
 from kace.learner.effects import Fire, Impact, Lift
 from kace.learner.propose import Proposals, wrong_at_es
 from kace.learner.revise import Revisions
+from kace.learner.solutions import SOURCE
 from kace.learner.steps import DoneSteps, LearnManifest, StepName, read_steps
 from kace.learner.study import RunTotals
 from kace.retrieval.selector import estimate
@@ -244,11 +245,11 @@ def report_of(tree_folder: Path) -> Report:
 
 def summary(report: Report) -> str:
     """What came of the run, in a few sentences."""
-    found = report.funnel
+    found, author = report.funnel, "worked solutions" if report.teacher == SOURCE else "the teacher"
     if not found.proposed:
-        return "The teacher proposed no card." if report.finished else "No card has been proposed yet."
+        return f"{author.capitalize()} gave no card." if report.finished else "No card has been proposed yet."
     return (
-        f"From {counted(report.train, 'training problem')} the teacher wrote {counted(found.proposed, 'card')}. "
+        f"From {counted(report.train, 'training problem')} {author} gave {counted(found.proposed, 'card')}. "
         f"{found.admitted} passed the gate; {found.kept} {'is' if found.kept == 1 else 'are'} in the tree, "
         f"{found.validated or 'none'} of them with a lift beyond chance."
     )

@@ -10,36 +10,85 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kace.answers.extract import last_boxed
-from kace.errors import DataError
-from kace.learner.propose import TreeCell
+from kace.errors import DataError, UsageError
+from kace.learner.admit import Rulings
+from kace.learner.partition import Partition
+from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell
 from kace.problem import Problem
+from kace.redact import one_line
 from kace.retrieval.gate import words
-from kace.tree.card import Card, CardError, card_of
+from kace.retrieval.router import MAX_SIGNAL_CHARS
+from kace.tree.card import SNAKE, Card, CardError, card_of
 from kace.tree.card_text import EXAMPLE_LINES, Example, line_count, with_examples
-from kace.tree.tree import Domain
+from kace.tree.tree import RESERVED, Domain
+
+if TYPE_CHECKING:  # the study knows this teacher by name
+    from kace.config import Config
+    from kace.learner.study import Settings
 
 SOURCE = "solutions"
+NO_CALLS = "no teacher call is made: cards come from the training set's own worked solutions"
 ONE_KIND = 0.3
 """The least cosine of two problems' weighted words at which they count as one kind."""
 TRIGGERS = 3
+SIGNALS = 40  # training problems that a domain is known by, as many as it may have
 WHOLE = "mathematics"
+
+
+def untaught(config: Config, settings: Settings) -> Settings:
+    """The settings as this teacher can follow them: it neither curates nor imagines, and can only demonstrate."""
+    if config.retrieval.placement != "demonstrations" or not settings.examples:
+        what = "--teacher solutions writes demonstrations, and these settings show none"
+        raise UsageError(what, fix="--set placement=demonstrations --set examples=2, as the default profile has it")
+    return settings.model_copy(update={"refine": 0, "imagine": False})
+
+
+async def partition_by_label(train: Sequence[Problem]) -> Partition:
+    """The step that begins a tree."""
+    return Partition(domains=domains_of(train))
+
+
+async def propose_solved(
+    cell: TreeCell, epoch: int, failed: Sequence[FailedProblem], train: Sequence[Problem], count: int
+) -> Proposals:
+    """The step that makes a cell's new cards."""
+    return Proposals(cards=cards_of(cell, [failure.problem for failure in failed], train, count, epoch))
+
+
+async def admit_fitting(proposals: Proposals, fits: Screen) -> Rulings:
+    """The step that holds them against the rules of code. Nobody else judges them."""
+    refused = {card.card_id: found for card in proposals.cards if (found := fits(card))}
+    admitted = tuple(card for card in proposals.cards if card.card_id not in refused)
+    return Rulings(admitted=admitted, refused=tuple(refused.values()))
 
 
 def domains_of(train: Sequence[Problem]) -> tuple[Domain, ...]:
     """The gold domains of the data, where every problem has one; else a single one for all."""
     if not any(problem.solution for problem in train):
         raise DataError("no training problem has a worked solution", fix="add the field 'solution', or name a teacher")
-    named = Counter(_snake(problem.domain or "") for problem in train)
-    names = named if all(named) else Counter({WHOLE: len(train)})
+    labels = [_snake(problem.domain or "") for problem in train]
+    if not all(re.match(SNAKE, label) and len(label) <= 64 and label not in RESERVED for label in labels):
+        labels = [WHOLE] * len(train)
+    held: dict[str, list[str]] = {}
+    for label, problem in zip(labels, train, strict=True):
+        held.setdefault(label, []).append(one_line(problem.text, MAX_SIGNAL_CHARS))
     return tuple(
-        Domain(name=name, description=name.replace("_", " "), share=round(count / len(train), 4))
-        for name, count in sorted(names.items())
+        Domain(
+            name=name,
+            description=name.replace("_", " "),
+            share=round(len(texts) / len(train), 4),
+            signals=tuple(texts[:SIGNALS]),
+        )
+        for name, texts in sorted(held.items())
     )
 
 
-def cards_of(cell: TreeCell, failed: Sequence[Problem], train: Sequence[Problem], count: int) -> tuple[Card, ...]:
+def cards_of(
+    cell: TreeCell, failed: Sequence[Problem], train: Sequence[Problem], count: int, epoch: int = 0
+) -> tuple[Card, ...]:
     """One card for each kind of failed problem, with up to `count` demonstrations."""
     solved = [problem for problem in failed if problem.solution]
     rarity = _rarity(train)
@@ -47,7 +96,7 @@ def cards_of(cell: TreeCell, failed: Sequence[Problem], train: Sequence[Problem]
     for kind in kinds([_weighted(problem.text, rarity) for problem in solved]):
         members = [solved[place] for place in kind]
         examples = [example for example in map(_example, members) if example][:count]
-        if examples and (card := _card(cell, members, tuple(examples), rarity)):
+        if examples and (card := _card(cell, members, tuple(examples), rarity, epoch)):
             found.setdefault(card.card_id, card)
     return tuple(found.values())
 
@@ -65,7 +114,7 @@ def kinds(vectors: Sequence[Mapping[str, float]]) -> list[list[int]]:
 
 
 def _card(
-    cell: TreeCell, members: Sequence[Problem], examples: tuple[Example, ...], rarity: Mapping[str, float]
+    cell: TreeCell, members: Sequence[Problem], examples: tuple[Example, ...], rarity: Mapping[str, float], epoch: int
 ) -> Card | None:
     told = Counter(word for member in members for word in set(words(member.text)))
     ranked = sorted(told, key=lambda word: (-told[word] * rarity[word], word))[: 2 * TRIGGERS]
@@ -73,7 +122,8 @@ def _card(
     if len(ascii_words) < 2:
         return None
     header = "\n".join(f"- {' '.join(pair)}" for pair in zip(ranked[::2], ranked[1::2], strict=False))
-    payload = f"Useful when:\n{header or '- ' + ranked[0]}\n\nSolve it in the steps of the worked problems."
+    about = ", ".join(ranked[:TRIGGERS])
+    payload = f"Useful when:\n{header}\n\nProblems about {about} go by the steps of those worked here."
     record = {
         "card_id": "_".join(("RUBRIC", *ascii_words, *(("HARD",) if cell.difficulty.value == "hard" else ()))),
         "payload": with_examples(payload, examples),
@@ -81,7 +131,11 @@ def _card(
         "difficulty_tag": cell.difficulty.value,
         "domain_tags": [cell.domain],
         "helpfulness_score": 0.0,
-        "provenance": {"source": SOURCE, "supporting_problems": [member.name for member in members[:12]]},
+        "provenance": {
+            "source": SOURCE,
+            "supporting_problems": [member.name for member in members[:12]],
+            "epoch_introduced": epoch,
+        },
     }
     try:
         return card_of(record)

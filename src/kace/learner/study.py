@@ -18,6 +18,7 @@ from kace.io import write_atomic
 from kace.learner.costs import keep_bill
 from kace.learner.leakage import NO_HASHES, ContaminationHashes, Leaks
 from kace.learner.propose import AdmissionContext, FailedProblem, Screen, TreeCell, failures
+from kace.learner.solutions import SOURCE
 from kace.learner.steps import Kept, ProblemSet, StepLog, StepName, Tell, TreeWriter
 from kace.learner.teacher import Teacher, side_by_side
 from kace.models.base import ChatModel
@@ -278,11 +279,11 @@ async def open_resources(
 
 
 def _open_teacher(config: Config) -> ChatModel:
-    if not config.teacher:
-        raise UsageError(
-            "a learner needs a teacher",
-            fix="name one: --teacher anthropic/NAME, openai/NAME, exchange/DIR (a person answers files), or replay/RUN",
-        )
+    if config.teacher in (None, "", SOURCE):
+        what = "--teacher solutions is for --method kace" if config.teacher else "a learner needs a teacher"
+        known = "anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (a person answers files), or replay/RUN"
+        raise UsageError(what, fix=f"name one: --teacher {known}; solutions needs no model, and learns a tree")
+    assert config.teacher is not None
     Ledger(config.caps(), config.prices).require_price(config.teacher)
     provider, _, name = config.teacher.partition("/")
     return Replay.open(Path(name), teacher=True) if provider == "replay" else open_model(config.for_teacher())
@@ -298,12 +299,15 @@ async def open_study(
 ) -> AsyncIterator[tuple[Study, Ledger]]:
     """Everything a learning run works with, and the one ledger that solver and teacher share."""
     check_training(plan.train)
-    given, folder = GivenModels(model, teacher), plan.out / "learn"
+    taught = teacher is not None or plan.config.teacher != SOURCE
+    given, folder = GivenModels(model, teacher, taught), plan.out / "learn"
     async with open_resources(folder, plan.config, plan.manifest(), given, observer=observer) as resources:
         # The tree remembers how it is learned, and is read that way.
         retrieval, learning = (each.model_dump(mode="json") for each in (plan.config.retrieval, plan.settings))
         write_atomic(plan.out / PROFILE_FILE, profile_text(retrieval, learning))
-        writer, leaks = TreeWriter(plan.out, resources.log, author=AUTHOR), Leaks(plan.train, plan.held_out)
+        # Solutions demonstrate training problems by design: these give nothing away, what is held out still does.
+        leaks = Leaks(plan.train if taught else (), plan.held_out)
+        writer = TreeWriter(plan.out, resources.log, author=AUTHOR)
         study = Study(**vars(resources), train=plan.train, settings=plan.settings, writer=writer, leaks=leaks)
         yield study, resources.session.ledger
 

@@ -14,7 +14,7 @@ from kace.errors import BudgetExceeded, UsageError
 from kace.models.base import ChatModel, Reply, Request, Usage, Wrapper, total
 
 CHARS_PER_TOKEN = 2  # deliberately low, so that a reservation made before the provider has counted is never too small
-FREE = ("local", "scripted", "replay", "exchange")  # providers that nobody sends a bill for
+FREE = ("local", "scripted", "replay", "exchange", "solutions")  # that nobody sends a bill for
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
@@ -63,6 +63,18 @@ class PromptContext:
             return ()
         return tuple(example for card in self.cards for example in card.examples)
 
+    def beside(self, problem: str) -> PromptContext:
+        """The same without demonstrations of the problem itself, and without a card that has no other.
+
+        Else a card that demonstrates training problems would be measured by what is copied from it.
+        """
+        asked = _spaced(problem)
+        if all(_spaced(example.problem) != asked for example in self.demonstrations):
+            return self
+        others = ((card, tuple(e for e in card.examples if _spaced(e.problem) != asked)) for card in self.cards)
+        kept = (card.illustrated(left) if left else card for card, left in others if left or not card.examples)
+        return replace(self, cards=tuple(kept))
+
     @property
     def learned_hash(self) -> str:
         """Which notes and instructions these are; empty where there are none."""
@@ -76,6 +88,7 @@ def solver_prompt(
     problem: str, lens: Lens | None, context: PromptContext = NOTHING, tier: TierName | None = None
 ) -> Prompt:
     """The prompt of one attempt, with what its tier reads. With a tier, it has the tier's role and the paper's lens."""
+    context = context.beside(problem)
     instructions, finish = context.instructions or template("solve"), template("finish")
     turns, bare = context.demonstrations, context.empty_block and context.placement == "demonstrations"
     # A demonstration says how to work; after a lens a small model follows the lens instead.
@@ -138,6 +151,11 @@ def template_hashes(part: str = "") -> dict[str, str]:
     found = sorted(path.name.removesuffix(".md") for path in folder.iterdir() if path.name.endswith(".md"))
     names = [f"{part}/{name}" if part else name for name in found]
     return {name: _digest(template(name)) for name in names}
+
+
+def _spaced(text: str) -> str:
+    """The text, however its lines are broken."""
+    return " ".join(text.split())
 
 
 @cache

@@ -68,10 +68,11 @@ class Retriever:
         route = await self._route(problem, before, earlier)
         read = [each.context.cards for each in earlier]
         selection = await self.selector.select(problem, tier, route.domains, read)
+        context = PromptContext(selection.cards, placement=self.config.placement).beside(problem.text)
         return retrieval(
             tier,
-            PromptContext(selection.cards, placement=self.config.placement),
-            await self.budget.size(selection.cards),
+            context,
+            await self.budget.size(context.cards),
             domains=route.domains,
             eligible=selection.eligible,
             calls=route.calls + selection.calls,
@@ -89,7 +90,7 @@ class Retriever:
         """Whether MS would read a card relevant to this problem. A universal card is to every one, and says nothing."""
         scores = self.gate.scores(problem.text)
         relevant = [card for card in map(self.tree.card, scores) if self.gate.passes(scores, card) and _medium(card)]
-        if not relevant:
+        if not PromptContext(tuple(relevant), placement=self.config.placement).beside(problem.text).cards:
             return False
         route = await self.router(problem)
         covered = any(not {UNIVERSAL, *route.domains}.isdisjoint(card.domain_tags) for card in relevant)
