@@ -16,10 +16,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
 
+from kace.answers.kinds import AnswerKind
 from kace.errors import UsageError
 from kace.models.budget import Caps, Price
 from kace.redact import public_url
 from kace.solver.tiers import PRESETS, TierName, TierSampling, default_preset
+from kace.subject import MATHEMATICS, Subject
 
 CONFIG_FILE, ENV_PREFIX = "kace.toml", "KACE_"
 SHARED_ENV = {
@@ -155,11 +157,22 @@ class Config(BaseModel):
         default_factory=dict, exclude=True
     )
     """Where a JSONL file keeps a field, as in `problem = "question"`."""
+    # What problems are about, and how their answers are read. Manifests name what is not at its default.
+    subject: Annotated[str, Field(max_length=80, pattern=r"^[^\s<>{}`]([^<>{}`\n]*[^\s<>{}`])?$")] = Field(
+        default=MATHEMATICS.name, exclude=True
+    )
+    answers: AnswerKind = Field(default=MATHEMATICS.answers, exclude=True)
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(default=MATHEMATICS.tolerance, exclude=True)
     sources: dict[str, Source] = Field(default_factory=dict, exclude=True)
 
     def source(self, name: str) -> Source:
         """Where a value came from."""
         return self.sources.get(name, "default")
+
+    @property
+    def about(self) -> Subject:
+        """The subject, with how its answers are read."""
+        return Subject(self.subject, self.answers, self.tolerance)
 
     def tier_sampling(self) -> dict[TierName, TierSampling]:
         """The sampling of each tier: the preset's, then the file's per tier, then the overrides for all."""

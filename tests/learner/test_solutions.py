@@ -43,7 +43,10 @@ def test_problems_that_share_telling_words_make_one_card() -> None:
 
 
 def test_a_demonstration_ends_with_the_boxed_answer() -> None:
-    bare, boxed = problem("Two gnomes plus two gnomes?"), problem("Six elves less two elves?", solution=r"So \boxed{4}.")
+    bare, boxed = (
+        problem("Two gnomes plus two gnomes?"),
+        problem("Six elves less two elves?", solution=r"So \boxed{4}."),
+    )
     texts = [card.examples[0].worked for card in cards_of(CELL, [bare, boxed], [bare, boxed], 1)]
     assert texts == ["Add: 2 + 2 = 4.\nThe answer is \\boxed{4}.", r"So \boxed{4}."]
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 
-from kace.answers.exact import Value
+from kace.answers.exact import Number, Value
 from kace.answers.normalize import normal_form
 from kace.answers.parse import exact_value
 
@@ -24,6 +25,7 @@ class Answer:
     text: str  # what was boxed, stripped, as the model wrote it
     form: str  # the normal form of the text
     value: Value | None  # the exact value, where the text has one
+    tolerance: float = 0.0  # two numbers no further apart than this part of the larger are one answer
 
     @classmethod
     def of(cls, text: str) -> Answer:
@@ -33,8 +35,8 @@ class Answer:
 
     @property
     def exact(self) -> bool:
-        """Whether the answer has an exact value."""
-        return self.value is not None
+        """Whether the answer has an exact value, and equals no other."""
+        return self.value is not None and not self.tolerance
 
     @property
     def canonical(self) -> str:
@@ -45,6 +47,13 @@ class Answer:
     def key(self) -> str:
         """The bucket of the answer: the same for equal values, or for equal forms where there is no value."""
         return ("~" if self.value is None else "=") + self.canonical
+
+    def near(self, other: Answer) -> bool:
+        """Whether both are numbers within the tolerance of each other."""
+        one, two = (side.value.rational if isinstance(side.value, Number) else None for side in (self, other))
+        if one is None or two is None:
+            return False
+        return abs(one - two) <= Fraction(self.tolerance) * max(abs(one), abs(two))
 
 
 def last_boxed(reply: str) -> str | None:

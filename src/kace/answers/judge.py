@@ -52,6 +52,8 @@ def settled(left: Answer, right: Answer) -> Verdict | None:
     """The verdict that needs no algebra; None where a side has no exact value and algebra might equate them."""
     if left.key == right.key:
         return Verdict.SAME
+    if left.tolerance:
+        return Verdict.SAME if left.near(right) else Verdict.DIFFERENT
     if left.exact and right.exact:
         return Verdict.DIFFERENT
     if left.exact or right.exact:

@@ -89,12 +89,13 @@ def version(show: bool) -> None:
 def root(
     context: typer.Context,
     set_: list[str] = option("", [], "--set", help="One setting, such as max_cards=1; may be repeated."),
+    subject: str = option("", None, help="What problems are about, as prompts say it; mathematics unless told."),
     config_file: Path = option("", None, "--config", help="A TOML file; kace.toml is read when it is there."),
     as_json: bool = option("", False, "--json", help="Results as JSON on standard output."),
     _version: bool = option("", False, "--version", callback=version, is_eager=True, help="Show the version."),
 ) -> None:
     """Makes a frozen language model better at mathematics. Start with: kace demo."""
-    context.obj = {"set_": set_, "config_file": config_file, "as_json": as_json}
+    context.obj = {"set_": set_, "subject": subject, "config_file": config_file, "as_json": as_json}
 
 
 def main() -> None:

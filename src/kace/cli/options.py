@@ -54,7 +54,7 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
 SOLVER = ("model", "base_url", "preset", "seed")
 CAPS = ("max_calls", "max_usd")
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
-EVERYWHERE = {"set_": "typed", "config_file": "typed", "as_json": "as_json"}
+EVERYWHERE = {"set_": "typed", "subject": "typed", "config_file": "typed", "as_json": "as_json"}
 """The options of the root, which may follow any verb that has the parameter named here."""
 
 REPLACED = {  # what was typed once, and what to write now

@@ -263,8 +263,8 @@ async def _again(problem: Problem, tier: TierName, context: PromptContext, kit: 
     """Right or wrong, for a tier's attempts made again on the same keys; without those that the provider failed."""
     same = replace(kit, early_stop=False, dropout=None)
     attempts = await sample(problem, TIERS[tier], context, (), same)
-    classes = await classes_of(attempts, kit.judge)
-    right = await right_positions(problem, classes, kit.judge)
+    classes = await classes_of(problem, attempts, kit)
+    right = await right_positions(problem, classes, kit)
     return [place in right for place, a in enumerate(attempts) if a.outcome is not Outcome.PROVIDER_ERROR]
 
 

@@ -197,7 +197,7 @@ class Resources:
         """The domains of every problem, as many asked side by side as the session takes."""
         found: dict[str, tuple[str, ...]] = {}
         window, classifier = self.session.window, self.session.classifier
-        router = registry_router(self.config.retrieval, domains, classifier, self.config.seed)
+        router = registry_router(self.config.retrieval, domains, classifier, self.config.seed, self.config.about)
         for start in range(0, len(problems), window):
             some = problems[start : start + window]
             routed = await side_by_side(router(problem) for problem in some)
@@ -274,7 +274,8 @@ async def open_resources(
         opening = open_session(config, calls=calls, model=given.solver, observer=observer)
         session = await opened.enter_async_context(opening)
         model = in_role("teacher", teacher, session.ledger, calls) if teacher else None
-        asked = Teacher(model, seed=config.seed, max_tokens=config.teacher_max_tokens) if model else None
+        room = config.teacher_max_tokens
+        asked = Teacher(model, seed=config.seed, max_tokens=room, subject=config.about) if model else None
         yield Resources(config, session, log, calls, asked, observer)
 
 

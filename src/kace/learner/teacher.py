@@ -16,6 +16,7 @@ from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request
 from kace.redact import one_line
 from kace.retrieval.fence import BARRED, neutral
 from kace.retrieval.prompt import template
+from kace.subject import MATHEMATICS, Subject
 from kace.tree.card import CardError, refusal
 
 T = TypeVar("T")
@@ -44,8 +45,10 @@ class Reading(Generic[T]):
 class Teacher:
     """Asks one model, at temperature 0, for replies that a reader understands."""
 
-    def __init__(self, model: ChatModel, *, seed: int = 0, max_tokens: int = 16_000) -> None:
-        self.model, self.seed, self.max_tokens = model, seed, max_tokens
+    def __init__(
+        self, model: ChatModel, *, seed: int = 0, max_tokens: int = 16_000, subject: Subject = MATHEMATICS
+    ) -> None:
+        self.model, self.seed, self.max_tokens, self.subject = model, seed, max_tokens, subject
 
     @property
     def source(self) -> str:
@@ -57,7 +60,7 @@ class Teacher:
 
         `name` says which request it is, for caches, files and errors. Raises `KaceError` where a call fails.
         """
-        messages = chat(system, user)
+        messages = chat(self.subject.named(system), user)
         reply = await self._complete(AttemptKey(name, self.seed, TIER, 0), messages)
         first = _filled(read(reply), reply)
         if first.found and not any(bad.mendable for bad in first.bad):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from kace.models.base import Message, Role
 from kace.retrieval.fence import fenced, neutral
 from kace.solver.tiers import Lens, TierName
+from kace.subject import MATHEMATICS, Subject
 
 if TYPE_CHECKING:
     from kace.tree.card import Card
@@ -85,16 +86,20 @@ NOTHING = PromptContext()
 
 
 def solver_prompt(
-    problem: str, lens: Lens | None, context: PromptContext = NOTHING, tier: TierName | None = None
+    problem: str,
+    lens: Lens | None,
+    context: PromptContext = NOTHING,
+    tier: TierName | None = None,
+    subject: Subject = MATHEMATICS,
 ) -> Prompt:
     """The prompt of one attempt, with what its tier reads. With a tier, it has the tier's role and the paper's lens."""
     context = context.beside(problem)
-    instructions, finish = context.instructions or template("solve"), template("finish")
+    instructions, finish = context.instructions or template("solve", subject), template("finish", subject)
     turns, bare = context.demonstrations, context.empty_block and context.placement == "demonstrations"
     # A demonstration says how to work; after a lens a small model follows the lens instead.
     folder = "paper/" if tier else ""
-    steer = template(f"{folder}lens_{lens.value}") if lens and not turns and not bare else ""
-    role = template(f"paper/role_{tier.value.lower()}") if tier and tier is not TierName.FLAT else ""
+    steer = template(f"{folder}lens_{lens.value}", subject) if lens and not turns and not bare else ""
+    role = template(f"paper/role_{tier.value.lower()}", subject) if tier and tier is not TierName.FLAT else ""
     knowledge = template("knowledge") if context.as_text or (context.empty_block and not bare) else ""
     learned = template("notes") if context.notes else ""
     block = [knowledge, card_block(context.as_text)] if knowledge else []
@@ -140,9 +145,13 @@ def card_text(card: Card) -> str:
 
 
 @cache
-def template(name: str) -> str:
-    """The text of `prompts/NAME.md`."""
-    return files("kace").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+def template(name: str, subject: Subject = MATHEMATICS) -> str:
+    """The text of `prompts/NAME.md`; for another subject that of `prompts/subject/NAME.md`, if there is one."""
+    folder = files("kace").joinpath("prompts")
+    if subject != MATHEMATICS and folder.joinpath("subject", f"{name}.md").is_file():
+        asked = template(f"subject/answer_{subject.answers}")
+        return subject.named(template(f"subject/{name}").replace("{answer}", asked))
+    return subject.named(folder.joinpath(f"{name}.md").read_text(encoding="utf-8").strip())
 
 
 def template_hashes(part: str = "") -> dict[str, str]:

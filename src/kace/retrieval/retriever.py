@@ -17,6 +17,7 @@ from kace.retrieval.router import Route, Router, open_router
 from kace.retrieval.selector import BlockSelector, Budget, Selector, TextSize
 from kace.solver.records import Attempt, RetrievedContext
 from kace.solver.tiers import FROM_MS, LOCKED, NO_EXIT_AT_ES, Tier, TierName
+from kace.subject import MATHEMATICS, Subject
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
 from kace.tree.tree import EpistemicTree
 
@@ -49,12 +50,14 @@ class Retriever:
         *,
         seed: int = 0,
         router: Router | None = None,
+        subject: Subject = MATHEMATICS,
     ) -> None:
         self.tree = tree
         self.config = config
+        self.subject = subject
         self.gate = RelevanceGate(tree, config.relevance_threshold)
         self.budget = Budget(config, model)
-        self.router = router or open_router(config, tree, self.gate, model, seed)
+        self.router = router or open_router(config, tree, self.gate, model, seed, subject)
         self.blocks = BlockSelector(tree, self.gate, self.budget)
         self.selector: Selector = self.blocks
         self._routes: dict[str, Route] = {}
@@ -83,7 +86,7 @@ class Retriever:
         """The same tree and gate, routed by another model or seed. Costs nothing: the indexes are shared."""
         other = copy(self)
         other._routes = {}
-        other.router = open_router(self.config, self.tree, self.gate, model, seed)
+        other.router = open_router(self.config, self.tree, self.gate, model, seed, self.subject)
         return other
 
     async def covers(self, problem: Problem) -> bool:

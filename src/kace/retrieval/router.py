@@ -21,6 +21,7 @@ from kace.retrieval.fence import fenced, neutral, shortened
 from kace.retrieval.gate import RelevanceGate, words
 from kace.retrieval.prompt import Prompts, template
 from kace.retrieval.selector import Index, rank
+from kace.subject import MATHEMATICS, Subject
 from kace.tree.card import UNIVERSAL, Status
 
 if TYPE_CHECKING:
@@ -67,23 +68,31 @@ def fixed_router(rule: Callable[[Problem], tuple[str, ...]]) -> Router:
     return route
 
 
-def registry_router(config: RetrievalConfig, domains: Sequence[Domain], model: ChatModel, seed: int) -> Router:
+def registry_router(
+    config: RetrievalConfig, domains: Sequence[Domain], model: ChatModel, seed: int, subject: Subject = MATHEMATICS
+) -> Router:
     """The router asked for where there are no cards yet: the registry's words stand in for them."""
 
     async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
         if config.router != "model":
             return route_by_words(problem, domains)
-        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen, prompts=config.prompts)
+        forms = config.prompts
+        return await classify(problem, domains, model, seed=seed, attempts_in_view=seen, prompts=forms, subject=subject)
 
     return route
 
 
 def open_router(
-    config: RetrievalConfig, tree: EpistemicTree, gate: RelevanceGate, model: ChatModel, seed: int
+    config: RetrievalConfig,
+    tree: EpistemicTree,
+    gate: RelevanceGate,
+    model: ChatModel,
+    seed: int,
+    subject: Subject = MATHEMATICS,
 ) -> Router:
     """The router asked for over a tree. `cards` takes the domain of the best-ranked card, if that is relevant."""
     if config.router != "cards":
-        return registry_router(config, tree.domains, model, seed)
+        return registry_router(config, tree.domains, model, seed, subject)
     shown = (card for card in tree if card.status is not Status.DEPRECATED)
     cards = tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
 
@@ -121,6 +130,7 @@ async def classify(
     seed: int,
     attempts_in_view: Sequence[str] = (),
     prompts: Prompts = "default",
+    subject: Subject = MATHEMATICS,
 ) -> Route:
     """Ask the model for the problem's domain; an unusable reply is asked for once more, with the reason.
 
@@ -132,7 +142,7 @@ async def classify(
         return Route(names)  # nothing to ask
     form = FORMS[prompts]
     question = Question(
-        messages=classifier_prompt(problem.text, registry, attempts_in_view, prompts),
+        messages=classifier_prompt(problem.text, registry, attempts_in_view, prompts, subject),
         problem=problem.id,
         seed=seed,
         tier=REFINED if attempts_in_view else FIRST,
@@ -184,12 +194,16 @@ def _bare(text: str) -> str:
 
 
 def classifier_prompt(
-    problem: str, registry: Sequence[Domain], attempts: Sequence[str] = (), prompts: Prompts = "default"
+    problem: str,
+    registry: Sequence[Domain],
+    attempts: Sequence[str] = (),
+    prompts: Prompts = "default",
+    subject: Subject = MATHEMATICS,
 ) -> tuple[Message, ...]:
     """Instructions and registry, an example for every signal, then the problem and the attempts made at it."""
     form = FORMS[prompts]
     lines = [f"- {domain.name}: {neutral(domain.description)}" for domain in registry]
-    instructions = "\n".join((template(f"{form.folder}classify"), "", "Domains:", *lines))
+    instructions = "\n".join((template(f"{form.folder}classify", subject), "", "Domains:", *lines))
     asked = [fenced("problem", shortened(problem, MAX_PROBLEM_CHARS))]
     if attempts:
         asked += [fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS)) for attempt in attempts]

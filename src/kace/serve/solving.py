@@ -98,7 +98,8 @@ class SolveService:
     async def solve(self, problem: Problem, body: ChatBody, tell: Tell = lambda step: None) -> Completion:
         """Climb the ladder for one request. Raises `ApiError`, with what was paid for."""
         limits = self._limits.least(body.kace)
-        bill, climbing = Ledger(limits.caps(), self._session.ledger.prices), _Climb(tell)
+        bill = Ledger(limits.caps(), self._session.ledger.prices)
+        climbing = _Climb(tell, partial(self._session.kit.subject.read, problem=problem.text))
         try:
             async with self.within(limits.max_seconds), self._place(climbing):
                 solution = await climb(problem, self._kit(body, climbing, bill))
@@ -175,8 +176,8 @@ class SolveService:
 class _Climb:
     """Observes one solve and what it reads, tells its steps, and keeps what was paid for if it ends early."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, tell: Tell, read: Callable[[str], Answer]) -> None:
+        self._tell, self._read = tell, read
         self.source: Retriever | None = None
         self._attempts: list[Attempt] = []
         self._recalls: list[RetrievedContext] = []
@@ -217,14 +218,14 @@ class _Climb:
     def details(self, solution: Solution | None = None) -> dict[str, object]:
         """How the answer came about; without a solution, what was found until the solve ended."""
         if solution is None:
-            parsed = [each.parsed for each in self._attempts]
+            parsed = [None if each.answer is None else self._read(each.answer) for each in self._attempts]
             keys = dict.fromkeys(each.key for each in parsed if each)
             groups = ([at for at, each in enumerate(parsed) if each and each.key == key] for key in keys)
             classes = [(tuple(at), self._attempts[at[0]].answer or "") for at in groups]
         else:
             classes = [(each.positions, each.answer) for each in solution.classes]
-        won = Answer.of(solution.answer).key if solution and solution.answer is not None else None
-        ranked = sorted((-len(at), Answer.of(text).key != won, at, text) for at, text in classes)
+        won = self._read(solution.answer).key if solution and solution.answer is not None else None
+        ranked = sorted((-len(at), self._read(text).key != won, at, text) for at, text in classes)
         agreed = ranked[0][3] if ranked and len(ranked[0][2]) > 1 else None
         found: dict[str, object] = {
             "exit_path": solution.exit.value if solution and solution.exit else None,

@@ -18,6 +18,7 @@ from kace.retrieval.prompt import NOTHING, Prompt, PromptContext, Prompts, solve
 from kace.solver.records import Attempt, ClassRecord, Outcome, Solution
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, TierSampling, decided
 from kace.solver.vote import AnswerClass, Standing, count, group
+from kace.subject import MATHEMATICS, Subject
 
 if TYPE_CHECKING:
     from kace.retrieval.retriever import ContextSource, Retrieval
@@ -71,6 +72,7 @@ class Kit:
     model: ChatModel
     judge: Judge
     sampling: Mapping[TierName, TierSampling]
+    subject: Subject = MATHEMATICS  # what prompts say, and how answers are read
     seed: int = 0
     early_stop: bool = False
     source: ContextSource | None = None  # what to read from; without one, the ladder climbs on the problem alone
@@ -97,7 +99,7 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
             read.append(found)
         context = found.context if found else NOTHING
         attempts += await sample(problem, tier, context, attempts, kit)
-        classes = await classes_of(attempts, kit.judge)
+        classes = await classes_of(problem, attempts, kit)
         vote = count(classes, start, len(attempts))
         if tier.gate.opens(vote):
             path, winner = tier.exit, vote.leader
@@ -106,9 +108,9 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         path, winner = fallback(classes, len(attempts))
         if kit.synthesis:
             finishing = await kit.synthesis.finish(problem, attempts[start:], context.cards, kit)
-    answer = winner.answer if winner else attempts[-1].parsed
-    if finishing and finishing.parsed:
-        answer = finishing.parsed
+    answer = winner.answer if winner else said(problem, attempts[-1], kit)
+    if finishing and finishing.answer is not None:
+        answer = said(problem, finishing, kit)
     solution = await conclude(
         problem, kit, path, answer, attempts, classes, seconds=time.monotonic() - began, read=read, finishing=finishing
     )
@@ -130,9 +132,9 @@ async def conclude(
     finishing: Attempt | None = None,
 ) -> Solution:
     """The solution: the answer graded, and every attempt marked right or wrong where an answer is expected."""
-    verdict = await grade(problem, answer, kit.judge)
+    verdict = await grade(problem, answer, kit)
     correct = None if problem.answer is None else verdict is Verdict.SAME
-    right = await right_positions(problem, classes, kit.judge)
+    right = await right_positions(problem, classes, kit)
     marked = attempts
     if correct is not None:
         marked = [a.model_copy(update={"correct": place in right}) for place, a in enumerate(attempts)]
@@ -189,7 +191,7 @@ async def sample(
                         done[tasks[task]] = result
                     case error:
                         stopped.append(error)
-            if waiting and not stopped and await settled(tier, before, done, kit.judge):
+            if waiting and not stopped and await settled(problem, tier, before, done, kit):
                 for task in waiting:
                     task.cancel()
                 break
@@ -198,12 +200,14 @@ async def sample(
     return [done.get(key.index) or Attempt.cancelled(key, tier.lenses[key.index]) for key in keys]
 
 
-async def settled(tier: Tier, before: Sequence[Attempt], done: Mapping[int, Attempt], judge: Judge) -> bool:
+async def settled(
+    problem: Problem, tier: Tier, before: Sequence[Attempt], done: Mapping[int, Attempt], kit: Kit
+) -> bool:
     """Whether the tier's missing attempts can no longer change its gate or its answer."""
     start, stop = len(before), len(before) + tier.attempts
     so_far = [*before, *(done.get(index) for index in range(tier.attempts))]
     pending = [start + index for index in range(tier.attempts) if index not in done]
-    return decided(tier.gate, count(await classes_of(so_far, judge), start, stop), pending)
+    return decided(tier.gate, count(await classes_of(problem, so_far, kit), start, stop), pending)
 
 
 async def attempt(
@@ -217,7 +221,7 @@ async def attempt(
     hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
     seen = tuple(card for card in context.cards if card.card_id not in hidden)
     role = tier.name if kit.prompts == "paper" else None
-    prompt = solver_prompt(problem.text, lens, replace(context, cards=seen), role)
+    prompt = solver_prompt(problem.text, lens, replace(context, cards=seen), role, kit.subject)
     try:
         result = await drawn(key, lens, prompt, kit)
     except KaceError as error:
@@ -240,23 +244,29 @@ async def drawn(key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit) ->
         return Attempt.failed(key, error, lens, prompt.hash)
 
 
-async def classes_of(attempts: Sequence[Attempt | None], judge: Judge) -> tuple[AnswerClass, ...]:
+def said(problem: Problem, attempt: Attempt | None, kit: Kit) -> Answer | None:
+    """The answer of an attempt, read as the subject's answers are."""
+    return None if attempt is None or attempt.answer is None else kit.subject.read(attempt.answer, problem.text)
+
+
+async def classes_of(problem: Problem, attempts: Sequence[Attempt | None], kit: Kit) -> tuple[AnswerClass, ...]:
     """The classes of equivalent answers. A comparison without a verdict never merges two answers."""
 
     async def same(left: Answer, right: Answer) -> bool:
-        return await judge(left, right) is Verdict.SAME
+        return await kit.judge(left, right) is Verdict.SAME
 
-    return await group([attempt.parsed if attempt else None for attempt in attempts], same)
+    return await group([said(problem, attempt, kit) for attempt in attempts], same)
 
 
-async def grade(problem: Problem, answer: Answer | None, judge: Judge) -> Verdict | None:
+async def grade(problem: Problem, answer: Answer | None, kit: Kit) -> Verdict | None:
     """The verdict against the expected answer, where the problem has one."""
     if problem.answer is None:
         return None
-    return await judge(Answer.of(problem.answer), answer) if answer else Verdict.DIFFERENT
+    expected = kit.subject.read(problem.answer, problem.text)
+    return await kit.judge(expected, answer) if answer else Verdict.DIFFERENT
 
 
-async def right_positions(problem: Problem, classes: Sequence[AnswerClass], judge: Judge) -> frozenset[int]:
+async def right_positions(problem: Problem, classes: Sequence[AnswerClass], kit: Kit) -> frozenset[int]:
     """The positions of the attempts that gave the expected answer; empty where the problem has none."""
-    right = [c for c in classes if await grade(problem, c.answer, judge) is Verdict.SAME]
+    right = [c for c in classes if await grade(problem, c.answer, kit) is Verdict.SAME]
     return frozenset(position for c in right for position in c.positions)

@@ -48,6 +48,9 @@ def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> 
 PACE = frozenset({"timeout", "max_connections"})  # how fast a run goes, not what it finds
 
 
+SUBJECT = ("subject", "answers", "tolerance")  # named by a manifest only where they are not the default
+
+
 OLD_SETTINGS = {
     **{"place_by": "router", "min_relevance": "relevance_threshold", "rank_by": "ranking", "cards_at": "placement"},
     **{name: name for name in ("max_cards", "max_card_tokens", "refine_domain")},
@@ -86,6 +89,7 @@ def _default(name: str) -> object:
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
     """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
     url = {"base_url": public_url(config.base_url)} if config.base_url else {}
+    subject = {name: value for name in SUBJECT if (value := getattr(config, name)) != _default(name)}
     unmeant = {"max_calls", "max_usd", "prices", "tree", *PACE}
     return {
         "v": RUN_VERSION,
@@ -95,11 +99,12 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
             **config.model_dump(mode="json", exclude_none=True, exclude=unmeant),
             **url,
             **(_teacher(config) if config.synthesis else {}),
+            **subject,
             "sampling": {tier.value: asdict(draw) for tier, draw in config.tier_sampling().items()},
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
         "sources": dict(config.sources),
-        "prompts": solver_prompts(config),
+        "prompts": solver_prompts(config) | (template_hashes("subject") if subject else {}),
     }
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -100,11 +99,6 @@ class Attempt(_Record):
 
     def __hash__(self) -> int:
         return hash((self.tier, self.index, self.call))
-
-    @cached_property
-    def parsed(self) -> Answer | None:
-        """The answer with its exact value."""
-        return None if self.answer is None else Answer.of(self.answer)
 
     @property
     def usage(self) -> Usage:

@@ -63,6 +63,7 @@ async def open_session(
             model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
+            subject=config.about,
             seed=config.seed,
             early_stop=config.early_stop,
             source=retriever,
@@ -82,7 +83,7 @@ def in_role(role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None
 
 def open_retriever(tree: EpistemicTree, model: ChatModel, config: Config) -> Retriever:
     """The tree, opened for reading as the configuration says."""
-    return Retriever(tree, model, config.retrieval, seed=config.seed)
+    return Retriever(tree, model, config.retrieval, seed=config.seed, subject=config.about)
 
 
 def window(config: Config) -> int:

@@ -29,6 +29,7 @@ from kace.retrieval.prompt import Prompt, PromptContext, solver_prompt, template
 from kace.solver.ladder import Kit, drawn
 from kace.solver.records import Attempt
 from kace.solver.tiers import LOCKED
+from kace.subject import MATHEMATICS, Subject
 from kace.tree.card_text import BULLET, stray_character
 
 if TYPE_CHECKING:
@@ -63,35 +64,38 @@ class Synthesis:
             return None
         key = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
         try:
-            reply = await self._ask(problem, texts, kit.seed)
+            reply = await self._ask(problem, texts, kit)
         except ModelError as error:
             return Attempt.failed(key, ModelError(error.failure, f"teacher: {error.message}"), None)
         facts = read_facts(reply.text)
         if not facts:
             return None
-        attempt = await drawn(key, None, finishing_prompt(problem.text, facts, cards), kit)
+        attempt = await drawn(key, None, finishing_prompt(problem.text, facts, cards, kit.subject), kit)
         if kit.observer:
             kit.observer.attempted(problem, attempt)
         return attempt
 
-    async def _ask(self, problem: Problem, texts: Sequence[str], seed: int) -> Reply:
-        key = AttemptKey(problem.id, seed, TEACHER_TIER, 0)
+    async def _ask(self, problem: Problem, texts: Sequence[str], kit: Kit) -> Reply:
+        key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens, seed=key.sampling_seed())
-        return await self.teacher.complete(Request(gathering_prompt(problem.text, texts), sampling, key))
+        messages = gathering_prompt(problem.text, texts, kit.subject)
+        return await self.teacher.complete(Request(messages, sampling, key))
 
 
-def gathering_prompt(problem: str, attempts: Sequence[str]) -> tuple[Message, ...]:
+def gathering_prompt(problem: str, attempts: Sequence[str], subject: Subject = MATHEMATICS) -> tuple[Message, ...]:
     """What the teacher is asked: the problem and the beginning of each attempt, quoted."""
     shown = [fenced("problem", problem), *(fenced("attempt", beginning(text)) for text in attempts)]
-    return chat(template("synthesis"), "\n\n".join(shown))
+    return chat(template("synthesis", subject), "\n\n".join(shown))
 
 
-def finishing_prompt(problem: str, facts: Sequence[str], cards: Sequence[Card]) -> Prompt:
+def finishing_prompt(
+    problem: str, facts: Sequence[str], cards: Sequence[Card], subject: Subject = MATHEMATICS
+) -> Prompt:
     """What the solver is asked: as any attempt without a lens, with the facts quoted before the finish line."""
-    plain = solver_prompt(problem, None, PromptContext(tuple(cards)))
+    plain = solver_prompt(problem, None, PromptContext(tuple(cards)), subject=subject)
     system, _ = plain.messages
-    steer, quoted = template("from_facts"), fenced("facts", "\n".join(BULLET + fact for fact in facts))
-    user = "\n\n".join((neutral(problem.strip()), steer, quoted, template("finish")))
+    steer, quoted = template("from_facts", subject), fenced("facts", "\n".join(BULLET + fact for fact in facts))
+    user = "\n\n".join((neutral(problem.strip()), steer, quoted, template("finish", subject)))
     digest = hashlib.sha256(f"{plain.hash}\x1f{steer}".encode()).hexdigest()[:16]
     return Prompt(messages=(system, Message(Role.USER, user)), hash=digest)
 

@@ -180,7 +180,7 @@ class GepaRun:
         plan, settings = self.training.plan, self.settings
         iterations = settings.epochs * math.ceil(len(plan.train) / settings.minibatch)
         found: GEPAResult[Rollout, int] = optimize(
-            seed_candidate={COMPONENT: template("solve")},
+            seed_candidate={COMPONENT: template("solve", plan.config.about)},
             trainset=list(plan.train),
             valset=list(plan.validation) or None,
             adapter=self,

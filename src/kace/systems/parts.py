@@ -22,6 +22,7 @@ from kace.solver.ladder import Kit, Tiers, classes_of, climb, conclude, locked, 
 from kace.solver.records import Attempt, Solution
 from kace.solver.tiers import ExitPath, Gate, Tier, TierName
 from kace.solver.vote import count
+from kace.subject import MATHEMATICS, Subject
 from kace.systems.registry import CANDIDATES, Bench, Need, Spec
 from kace.tree.card import Card, Status
 from kace.tree.tree import EpistemicTree
@@ -70,7 +71,7 @@ class System:
         flat = Tier(TierName.FLAT, (None,) * self.attempts, Gate(1), ExitPath.HS_PLURALITY)
         as_ms = replace(kit, sampling={**kit.sampling, TierName.FLAT: kit.sampling[TierName.MS]})
         attempts = await sample(problem, flat, found.context if found else NOTHING, (), as_ms)
-        classes = await classes_of(attempts, kit.judge)
+        classes = await classes_of(problem, attempts, kit)
         leader = count(classes, 0, len(attempts)).leader
         said, took = leader.answer if leader else None, time.monotonic() - began
         read = (found,) if found else ()
@@ -108,7 +109,7 @@ def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
         "no_domain": lambda problem: (),
     }
     router = fixed_router(rules[spec.router]) if spec.router else None
-    found = Retriever(tree, bench.classifier, config, seed=bench.seed, router=router)
+    found = Retriever(tree, bench.classifier, config, seed=bench.seed, router=router, subject=bench.config.about)
     if spec.selector == "placebo":
         found.selector = Placebo(found.blocks)
     elif spec.selector:
@@ -174,17 +175,17 @@ async def pick_cards(problem: Problem, pool: Sequence[Card], bench: Bench) -> He
         ids = read_ids(reply, known, bench.k)
         return None if ids is None else tuple(known[card_id] for card_id in ids)
 
-    system, user = picking_prompt(problem.text, pool, bench.k)
+    system, user = picking_prompt(problem.text, pool, bench.k, bench.config.about)
     # The reply itself is not shown again, since a problem may have dictated it.
     again = (system, Message(Role.USER, f"{user.content}\n\n{template('systems/route_retry')}"))
     question = Question((system, user), problem.id, bench.seed, TIER, read, lambda messages, reply: again)
     return await ask(bench.helper, question)
 
 
-def picking_prompt(problem: str, pool: Sequence[Card], k: int) -> tuple[Message, ...]:
+def picking_prompt(problem: str, pool: Sequence[Card], k: int, subject: Subject = MATHEMATICS) -> tuple[Message, ...]:
     """What all problems share, instructions and ids with triggers, then the problem, so that prefix caches hit."""
     lines = "\n".join(f"{card.card_id}: {'; '.join(card.triggers)}" for card in pool)
-    instructions = template("systems/route").format(k=k)
+    instructions = template("systems/route", subject).format(k=k)
     return chat(f"{instructions}\n\n{fenced('cards', lines)}", fenced("problem", shortened(problem, MAX_PROBLEM_CHARS)))
 
 
@@ -261,7 +262,7 @@ def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
         return None
     if spec.source == "domain_ace":
         books = read_playbooks(made, "domain-ace")
-        router = registry_router(config, books.domains, bench.classifier, bench.seed)
+        router = registry_router(config, books.domains, bench.classifier, bench.seed, bench.config.about)
         return RoutedNotes(router, {name: playbook.text for name, playbook in books.playbooks.items()}, counter)
     if spec.source == "ace":
         context = PromptContext(notes=read_playbooks(made, "ace").playbooks[ALL].text)

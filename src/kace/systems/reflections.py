@@ -91,7 +91,7 @@ async def _said(step: StepName, failure: FailedProblem, training: Training) -> s
         f"Correct answer: {quoted_line(problem.answer or '')}",
         *(fenced("attempt", tail or "(no text)") for tail in tails),
     )
-    messages = chat(template("reflections/reflect"), "\n\n".join(shown))
+    messages = chat(template("reflections/reflect", kit.subject), "\n\n".join(shown))
     try:
         return (await kit.model.complete(Request(messages, sampling, key))).text
     except ModelError:
