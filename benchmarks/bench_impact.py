@@ -372,9 +372,7 @@ def one_card(lift: float, problems: int, chance: random.Random) -> list[Stratum]
 def few_problems(worlds: int) -> None:
     """Which cards each rule keeps, and what the kept ones are truly worth."""
     print(f"\n5. Few problems a card: {RUNS} dropout runs, trees of 30 cards; n = {worlds} trees a row")
-    print(
-        f"   posterior: kept at P(lift > 0) >= {KEEP}, retired at <= {RETIRE}; Holm: {MIN_PROBLEMS} problems, 10 %"
-    )
+    print(f"   posterior: kept at P(lift > 0) >= {KEEP}, retired at <= {RETIRE}; Holm: {MIN_PROBLEMS} problems, 10 %")
     print(
         "   gain: the true lift of the kept cards, in points a card of the tree; best: of all cards with a true gain\n"
     )

@@ -40,7 +40,10 @@ def test_the_default_profile_is_what_the_published_gains_were_measured_with(solv
     remembered = load_config({"tree": HEADLINE / f"test-{solver}" / "tree"}, env={}).retrieval
     assert remembered.model_dump(mode="json", exclude_none=True) == ours
     learned = json.loads((HEADLINE / f"gate-{solver}" / "trees" / "learned" / "learn" / "learn.json").read_text())
-    assert Settings.model_validate(learned["settings"]) == Settings.model_validate(PROFILES["default"]["learning"])
+    # How evidence decides came later, with numbers of its own: docs/results.md, what a card is worth.
+    since = {"evidence": "posterior", "keep": "validated"}
+    settings = Settings.model_validate(learned["settings"]).model_copy(update=since)
+    assert settings == Settings.model_validate(PROFILES["default"]["learning"])
 
 
 def test_the_papers_way_is_one_profile():

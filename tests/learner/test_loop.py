@@ -166,12 +166,13 @@ class Late(World):
 @pytest.mark.parametrize("failures", ["tier", "final"])
 def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_counts(tmp_path: Path, failures: str):
     seen.clear()
-    tree = learned(Late(), tmp_path / "tree", train=problems(4), refine=0, epochs=1, failures=failures)
+    world = Late(misleading=False)
+    tree = learned(world, tmp_path / "tree", train=problems(4), refine=0, epochs=1, failures=failures)
     proposed = [asked for asked in seen if "Wrong attempt" in asked]
     assert any("the flim of" in asked for asked in proposed) is (failures == "tier")
     assert any("the garn of" in asked for asked in proposed), "what was never solved is shown either way"
     assert ("EXACT_FLIM_RULE" in tree) is (failures == "tier")
-    assert accuracy(Late(), tree) == 1.0
+    assert accuracy(world, tree) == 1.0
 
 
 @pytest.mark.parametrize("imagining", [False, True])

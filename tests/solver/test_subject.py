@@ -90,7 +90,7 @@ def test_prompts_name_the_subject_and_ask_for_its_kind_of_answer() -> None:
     assert r"the final answer, the letter of one option, in \boxed{}" in system.content
     assert user.content.endswith(r"End with the final answer, the letter of one option, in \boxed{}.")
     registry = tuple(Domain(name=name, description=name) for name in ("acids", "sugars"))
-    assert "organic chemistry" in classifier_prompt("Which?", registry, (), CHEMISTRY)[0].content
+    assert "organic chemistry" in classifier_prompt("Which?", registry, (), subject=CHEMISTRY)[0].content
     every = [name for part in ("", "teacher", "ace", "reflections", "systems") for name in template_hashes(part)]
     texts = [template(name, CHEMISTRY) for name in every]
     assert not any("mathematics" in text or "{answer}" in text for text in texts)
@@ -100,7 +100,9 @@ def test_prompts_name_the_subject_and_ask_for_its_kind_of_answer() -> None:
 def test_no_word_of_the_prompts_of_mathematics_has_changed() -> None:
     assert template_hashes() == FROZEN_HASHES
     assert template("solve") == template("solve", Subject())
-    assert solver_prompt("2+2?", None, PromptContext()) == solver_prompt("2+2?", None, PromptContext(), MATHEMATICS)
+    assert solver_prompt("2+2?", None, PromptContext()) == solver_prompt(
+        "2+2?", None, PromptContext(), subject=MATHEMATICS
+    )
 
 
 def test_a_manifest_names_only_what_is_not_the_default() -> None:

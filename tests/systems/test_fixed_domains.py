@@ -78,6 +78,7 @@ def test_a_random_domain_is_read_and_nobody_is_asked():
 
 @pytest.mark.parametrize("name", ["kace-random", "kace-placebo"])
 def test_a_control_that_could_show_no_other_domain_is_refused(name: str):
-    lonely = EpistemicTree.of(TREE.domains[:1], [])
+    only = TREE.domains[0].name
+    lonely = EpistemicTree.of(TREE.domains[:1], [card for card in TREE if card.domain_tags == (only,)])
     with pytest.raises(UsageError, match="the tree has 1"):
         solve(name, Solver(), tree=lonely)

@@ -12,7 +12,7 @@ from kace.cli.options import DATA, OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import note, plain, write_output
 from kace.config import Config
 from kace.datasets.catalog import PUBLISHED
-from kace.datasets.loader import NAMES, Dataset, canonical, find_doubles, load, set_hash
+from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, load, set_hash
 from kace.datasets.starter import SPLITS, generate_set, load_split
 from kace.errors import UsageError
 from kace.hub import HubFile, is_present
@@ -26,8 +26,10 @@ def list_(typed: Typed, as_json: bool) -> None:
     """Show the data sets, their splits and whether they are here."""
     cache = typed.config().cache_dir / "data"
     names = ("name", "splits", "here", "about", "licence", "sources")
-    sizes = {split: len(load_split(split)) for split in SPLITS}
-    rows = [("starter", sizes, True, "techniques with exact answers, bundled", "Apache-2.0", list[str]())]
+    rows = []
+    for name, made in BUNDLED.items():
+        sizes = {split: len(made(split)) for split in SPLITS}
+        rows.append((name, sizes, True, "techniques with exact answers, bundled", "Apache-2.0", list[str]()))
     for known in PUBLISHED:
         sizes = {split: part.size for split, part in known.parts.items()}
         here = all(is_present(file, cache) for file in known.files)

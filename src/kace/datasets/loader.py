@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import combinations, islice
@@ -15,12 +15,16 @@ from typing import NamedTuple
 
 from kace.datasets.catalog import PUBLISHED, Published, named_domain
 from kace.datasets.starter import SPLITS, Split, load_split
+from kace.datasets.techniques.generate import technique_problems
 from kace.errors import DataError, KaceError, UsageError
 from kace.hub import Watch, fetch
 from kace.problem import Problem, load_problems, problem_of
 
-STARTER = "starter"
-NAMES = (STARTER, *(published.name for published in PUBLISHED))
+BUNDLED: Mapping[str, Callable[[Split], tuple[Problem, ...]]] = {
+    "starter": load_split,
+    "techniques": technique_problems,
+}
+NAMES = (*BUNDLED, *(published.name for published in PUBLISHED))
 ALL = "all"  # the split of a file, which has none
 MAX_ROWS = 100_000
 WORDS = 3  # length of the word sequences that are compared
@@ -76,9 +80,9 @@ def load(
     wanted = next((known for known in SPLITS if known == split), None)
     if wanted is None:
         raise UsageError(f"unknown split '{split[:40]}'", fix=f"choose one of {', '.join(SPLITS)}")
-    if name == STARTER:
-        problems = load_split(wanted)
-        return Dataset(STARTER, wanted, problems, set_hash(problems), "bundled")
+    if name in BUNDLED:
+        problems = BUNDLED[name](wanted)
+        return Dataset(name, wanted, problems, set_hash(problems), "bundled")
     published = next(known for known in PUBLISHED if known.name == name)
     if data_dir is not None:
         return from_folder(published, wanted, data_dir)

@@ -48,7 +48,7 @@ class Fire(Kept):
     problems: tuple[str, ...]
 
 
-class Vote(Kept):
+class CardVotes(Kept):
     """The attempts at one problem and tier: right and made with the card, right and made without it."""
 
     problem: str
@@ -75,7 +75,7 @@ class Lift(Kept):
     shown: int
     hidden: int
     problems: int  # problems with attempts of both kinds
-    votes: tuple[Vote, ...] = ()
+    votes: tuple[CardVotes, ...] = ()
     says: str = ""  # the digest of the card's text: another text has other evidence
 
     @property
@@ -144,7 +144,7 @@ def lift_of(
     shown, hidden = sum(s.table.n for s in fair), sum(s.table.other_n for s in fair)
     measured = {"effect": effect, "low": low, "high": high, "p": p}
     names = ("right", "made", "right_without", "made_without")
-    votes = tuple(Vote(problem=s.problem, **dict(zip(names, s.table, strict=True))) for s in fair)
+    votes = tuple(CardVotes(problem=s.problem, **dict(zip(names, s.table, strict=True))) for s in fair)
     counts = {"shown": shown, "hidden": hidden, "problems": problems}
     return Lift(card_id=card_id, method=method, **measured, **counts, votes=votes, says=says)
 
