@@ -21,7 +21,7 @@ from kace.models.base import AttemptKey
 from kace.models.cache import CallStore
 from kace.problem import Problem, load_problems
 from kace.retrieval.prompt import NOTHING
-from kace.solver.ladder import Kit, attempt, grade
+from kace.solver.ladder import Kit, attempt, grade, said
 from kace.solver.records import Attempt
 from kace.solver.session import open_session
 from kace.solver.tiers import LOCKED
@@ -53,7 +53,7 @@ async def measure(problem: Problem, kit: Kit) -> Rate:
             if not isinstance(result, Attempt):
                 raise result
             answers.append(result.answer)
-            right.append(await grade(problem, result.parsed, kit.judge) is Verdict.SAME)
+            right.append(await grade(problem, said(problem, result, kit), kit) is Verdict.SAME)
     return Rate(problem, tuple(answers), tuple(right))
 
 
