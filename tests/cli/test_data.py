@@ -26,9 +26,10 @@ def test_the_list_names_every_set_its_splits_and_that_nothing_is_here_yet(kace):
     rows = [json.loads(line) for line in kace("list", "--json").stdout.splitlines()]
     assert [(row["name"], row["here"]) for row in rows] == [
         ("starter", True),
+        ("techniques", True),
         *((known.name, False) for known in PUBLISHED),
     ]
-    assert rows[1]["splits"] == {"train": 45, "validation": 45, "test": 30}
+    assert rows[2]["splits"] == {"train": 45, "validation": 45, "test": 30}
     shown = kace("list").stdout
     assert "45 / 45 / 30" in shown and "MathArena/aime_2025" in shown
 

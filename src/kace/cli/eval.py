@@ -30,7 +30,7 @@ def evaluate(
     as_json: bool,
     system: str = option(MODEL, None, "--system", "-s", help="What is evaluated; `--system list` shows all."),
     data: list[str] = option(
-        DATA, ["starter"], "--data", "-d", help="starter, aime25, math-hard, olymmath, gsm8k or a JSONL."
+        DATA, ["starter"], "--data", "-d", help="A set of `kace data list`, or a JSONL file."
     ),
     split: str = option(DATA, "test", help="train, validation or test."),
     model: list[str] = option(MODEL, [], "--model", "-m", help="local/NAME, openai/NAME, anthropic/NAME, replay/RUN."),
