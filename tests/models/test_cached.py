@@ -48,6 +48,32 @@ def test_a_second_process_pays_nothing_and_reads_the_same(tmp_path: Path):
     assert not any(r.cached for r in before)
 
 
+def test_the_same_call_asked_side_by_side_is_made_once_and_again_where_it_failed(tmp_path: Path):
+    def first_fails(asked: Request) -> str:
+        if inner.calls == 1:
+            raise ModelError(Failure.PROVIDER_ERROR, "502")
+        return random_words(asked)
+
+    inner = Scripted(first_fails)
+    model = Cached(inner, CallStore(tmp_path))
+
+    async def heard_by() -> Reply | ModelError:
+        try:
+            return await model.complete(request(0))
+        except ModelError as error:
+            return error
+
+    async def work() -> list[Reply | ModelError]:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(heard_by()) for _ in range(6)]
+        return [task.result() for task in asked]
+
+    failed, *heard = asyncio.run(work())
+    assert isinstance(failed, ModelError) and inner.calls == 2
+    assert len({reply.text for reply in heard if isinstance(reply, Reply)}) == 1 and len(heard) == 5
+    assert not model._under_way
+
+
 @pytest.mark.parametrize(
     "other",
     [request(1), request(0, seed=1), request(0, text="2+3?"), request(0, temperature=0.7)],

@@ -5,6 +5,7 @@ A store is a folder of append-only segments, one per process: no lock, and a kil
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
@@ -111,12 +112,21 @@ class Cached(Wrapper):
     def __init__(self, model: ChatModel, store: CallStore) -> None:
         super().__init__(model)
         self.store = store
+        self._under_way: dict[str, asyncio.Lock] = {}
 
     async def complete(self, request: Request) -> Reply:
-        """Read the reply from disk, or make the call and keep it. Failures are not kept: the next run tries again."""
+        """Read the reply from disk, or make the call and keep it. Failures are not kept: the next run tries again.
+
+        Whoever asks the same while the call is under way waits for it, and reads what it kept.
+        """
         key = request.digest(self.identity)
-        if kept := self.store.get(key):
-            return kept
+        async with self._under_way.setdefault(key, asyncio.Lock()):
+            try:
+                return self.store.get(key) or await self._call(key, request)
+            finally:
+                self._under_way.pop(key, None)
+
+    async def _call(self, key: str, request: Request) -> Reply:
         reply = await self.model.complete(request)
         record = CallRecord.of(key, self.identity, request.attempt, reply)
         self.store.put(record)
