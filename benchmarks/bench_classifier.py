@@ -22,9 +22,9 @@ from kace.evaluation.stats import wilson
 from kace.models.base import ChatModel, Reply, Request, Wrapper, total
 from kace.models.local import EngineSettings, open_local
 from kace.problem import Problem
-from kace.retrieval.gate import words
 from kace.retrieval.router import Route, classify
 from kace.retrieval.selector import Index
+from kace.retrieval.words import words
 from kace.tree.tree import Domain
 
 SLOTS = 2

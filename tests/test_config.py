@@ -9,7 +9,7 @@ import pytest
 
 from kace.config import PROFILES, load_config, profile_text, user_cache
 from kace.errors import UsageError
-from kace.learner.study import Settings
+from kace.learner.settings import Settings
 from kace.models.budget import Price
 from kace.solver.manifest import modern_config
 from kace.solver.tiers import TierName
@@ -35,13 +35,15 @@ HEADLINE = ROOT / "experiments" / "starter"
 @pytest.mark.parametrize(("solver", "more"), [("1.5b", {}), ("0.5b", {"max_cards": 1})])
 def test_the_default_profile_is_what_the_published_gains_were_measured_with(solver: str, more: dict[str, object]):
     manifest = json.loads((HEADLINE / f"test-{solver}" / "runs" / "kace" / "run.json").read_text(encoding="utf-8"))
-    ours = load_config(more, env={}).retrieval.model_dump(mode="json", exclude_none=True)
-    assert modern_config(manifest["config"])["retrieval"] == ours
     remembered = load_config({"tree": HEADLINE / f"test-{solver}" / "tree"}, env={}).retrieval
-    assert remembered.model_dump(mode="json", exclude_none=True) == ours
+    measured = remembered.model_dump(mode="json", exclude_none=True)
+    assert modern_config(manifest["config"])["retrieval"] == measured
+    ours = load_config(more, env={}).retrieval.model_dump(mode="json", exclude_none=True)
+    # The gate came later, with numbers of its own: docs/results.md, a gate that does no harm.
+    assert ours == measured | {"relevance": "background", "relevance_threshold": 0.45}
     learned = json.loads((HEADLINE / f"gate-{solver}" / "trees" / "learned" / "learn" / "learn.json").read_text())
     # How evidence decides came later, with numbers of its own: docs/results.md, what a card is worth.
-    since = {"evidence": "posterior", "keep": "validated"}
+    since = {"evidence": "posterior", "keep": "validated", "calibration_runs": 3}
     settings = Settings.model_validate(learned["settings"]).model_copy(update=since)
     assert settings == Settings.model_validate(PROFILES["default"]["learning"])
 

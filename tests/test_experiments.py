@@ -13,7 +13,8 @@ import pytest
 from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.learner.loop import learn
-from kace.learner.study import LearnPlan, Settings, open_study
+from kace.learner.settings import Settings
+from kace.learner.study import LearnPlan, open_study
 from kace.models.cache import Replay
 from kace.solver.records import Solution, read_trace
 from kace.solver.run import solve_all

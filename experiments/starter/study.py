@@ -20,7 +20,7 @@ from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import compare
 from kace.solver.ladder import fallback
 from kace.problem import Problem
-from kace.retrieval.gate import RelevanceGate
+from kace.retrieval.gate import TreeScore
 from kace.tree.store import open_tree
 from kace.solver.tiers import LOCKED
 from kace.solver.records import Damage, Solution, read_trace
@@ -100,9 +100,9 @@ def _cell(base: Arm, arm: Arm, belongs: Callable[[Problem], bool]) -> str:
 def best_scores(folder: Path) -> Mapping[str, float]:
     """For every test problem the highest relevance score of a card of MS."""
     tree = open_tree(folder)
-    gate = RelevanceGate(tree, THRESHOLD)
+    score = TreeScore(tree)
     medium = [card.card_id for card in tree if card.difficulty_tag is Difficulty.MEDIUM]
-    scores = {id: gate.scores(problem.text) for id, problem in TEST.items()}
+    scores = {id: score(problem.text) for id, problem in TEST.items()}
     return {id: max(found.get(card, 0.0) for card in medium) for id, found in scores.items()}
 
 

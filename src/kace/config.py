@@ -50,9 +50,12 @@ class RetrievalConfig(BaseModel):
 
     # Who names a problem's domain: the model in a call, the registry's words, or the most relevant card.
     router: Literal["model", "words", "cards"] = "cards"
+    # What makes a card relevant: words rare in its tree; or words rare in everyday problems, and nearness in meaning.
+    relevance: Literal["tree", "background"] = "tree"
     # A card with demonstrations is shown only where its relevance score reaches this. 0 shows the whole block.
     relevance_threshold: Annotated[float, Field(ge=0, le=100)] = 2.0
-    ranking: Literal["words", "meaning"] = "words"  # how a block is ranked: BM25, or embeddings (an extra)
+    skip_threshold: Annotated[float, Field(ge=0, le=100)] | None = None  # for a card to skip ES; left out, the same
+    ranking: Literal["words", "meaning"] = "words"  # how a block is ranked: BM25, or embeddings
     max_cards: Positive | None = None  # cards an attempt reads at most: the best-ranked of its block
     max_card_tokens: Positive = 5_000  # a larger block is ranked and cut to this
     # After the instructions, as is a card without demonstrations; before the problem; or as few-shot demonstrations.
@@ -66,6 +69,7 @@ class RetrievalConfig(BaseModel):
 
 PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "default": {
+        "retrieval": {"relevance": "background", "relevance_threshold": 0.45},
         "learning": {
             "epochs": 1,
             "add_runs": 1,
@@ -74,7 +78,8 @@ PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
             "impact_runs": 4,
             "evidence": "posterior",
             "keep": "validated",
-        }
+            "calibration_runs": 3,
+        },
     },
     "paper": {
         "retrieval": {

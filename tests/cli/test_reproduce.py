@@ -18,7 +18,6 @@ from kace.evaluation.metrics import NO_CARDS
 from kace.evaluation.recipes import BENCHMARKS, Recipe, default_arms
 from kace.evaluation.report import Evaluation, evaluation_of
 from kace.learner.costs import bill_of
-from kace.retrieval import embed
 from kace.tree.store import TreeStore
 from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
 from tests.command import OURS, run_kace
@@ -206,7 +205,6 @@ def test_without_yes_what_is_missing_is_shown_after_the_commands(tmp_path: Path)
 
 EXTRAS = {
     "gepa": ("gepa", ("tiered-gepa",), "pip install 'kace[gepa]'"),
-    "embeddings": ("wordllama", ("kace-retriever",), "pip install 'kace[embeddings]'"),
     "anthropic": ("anthropic", ("kace",), "pip install 'kace[anthropic]'"),
 }
 
@@ -216,7 +214,6 @@ def test_an_extra_is_missed_before_the_first_call(
     monkeypatch: pytest.MonkeyPatch, package: str, arms: tuple[str, ...], fix: str
 ):
     monkeypatch.setitem(sys.modules, package, None)
-    embed._model.cache_clear()
     recipe = Recipe(BENCHMARKS["aime25"], arms, (), (), (), Path("r"), 1, {})
     keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
     config = load_config({"model": "openai/m", "teacher": "anthropic/t"}, env=keys)

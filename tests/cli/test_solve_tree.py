@@ -86,10 +86,11 @@ def test_skip_es_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path:
         '{"problem": "A wheel spins twice.", "answer": "3", "id": "known"}\n'
         '{"problem": "A coin is thrown.", "answer": "3", "id": "strange"}\n'
     )
-    done = kace(*SOLVE, "--set", "es_policy=skip")
+    low = ("--set", "relevance_threshold=0.1")  # two words say little
+    done = kace(*SOLVE, "--set", "es_policy=skip", *low)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (tmp_path / "run" / "traces.jsonl").read_text().splitlines()]
     first = {record["label"]: record["attempts"][0]["tier"] for record in records}
     assert first == {"known": "MS", "strange": "ES"}
-    again = kace(*SOLVE)
+    again = kace(*SOLVE, *low)
     assert again.returncode == 2 and "'es_policy' ('skip', now 'locked')" in again.stderr

@@ -13,8 +13,9 @@ import pytest
 from kace.config import load_config
 from kace.errors import KaceError
 from kace.learner.loop import learn
+from kace.learner.settings import Settings
 from kace.learner.steps import Kept, StepLog, StepName
-from kace.learner.study import LearnPlan, Settings, open_study
+from kace.learner.study import LearnPlan, open_study
 from kace.models.cache import read_calls
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree, SetDomains

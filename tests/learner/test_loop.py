@@ -12,7 +12,8 @@ import pytest
 
 from kace.config import PROFILES, Config, load_config
 from kace.learner.loop import learn
-from kace.learner.study import LearnPlan, Settings, open_study
+from kace.learner.settings import Settings
+from kace.learner.study import LearnPlan, open_study
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
@@ -25,7 +26,9 @@ from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import EpistemicTree
 from tests.learner.world import IDLE, MISLEADING, RULES, World, problems, solve
 
-DEFAULTS = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+DEFAULTS = load_config(
+    {"model": "scripted/steady", "preset": "starter", "relevance": "tree", "relevance_threshold": 2.0}, env={}
+)
 CONFIG = load_config({"model": DEFAULTS.model, "profile": "paper"}, env={})
 """The whole block, as text."""
 TRAIN, TEST = problems(8), problems(4, start=50)

@@ -15,8 +15,9 @@ from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn
 from kace.learner.propose import TreeCell
 from kace.learner.report import report_of, summary
+from kace.learner.settings import Settings
 from kace.learner.solutions import WHOLE, cards_of, domains_of, untaught
-from kace.learner.study import LearnPlan, Settings, open_study
+from kace.learner.study import LearnPlan, open_study
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
@@ -106,7 +107,14 @@ def test_the_kinds_of_the_starter_set_are_mostly_its_families() -> None:
 # The whole loop, without a teacher
 
 CONFIG = load_config(
-    {"model": "scripted/steady", "preset": "starter", "teacher": "solutions", "relevance_threshold": 1.0}, env={}
+    {
+        "model": "scripted/steady",
+        "preset": "starter",
+        "teacher": "solutions",
+        "relevance": "tree",
+        "relevance_threshold": 1.0,
+    },
+    env={},
 )
 
 

@@ -49,7 +49,7 @@ def test_every_card_is_ranked_once_and_an_empty_block_is_empty():
 
 
 def test_it_leaves_everybodys_log_as_it_was():
-    script = "import logging\nfrom kace.retrieval.embed import require_embeddings\nrequire_embeddings()\n"
+    script = "import logging\nfrom kace.retrieval.embed import vectors\nvectors(['a'])\n"
     script += "print(logging.getLogger().handlers, logging.getLogger().level)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]", "30"]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.retrieval.gate import RelevanceGate, words
+from kace.retrieval.gate import TreeScore
 from kace.retrieval.selector import INDEXED_BLOCKS, _Block, _indexed, fit, rank
+from kace.retrieval.words import words
 from kace.tree.card import Card, Difficulty, Provenance
 from kace.tree.card_text import Example
 from kace.tree.tree import EpistemicTree
@@ -132,7 +133,7 @@ def test_only_so_many_blocks_are_kept():
 
 
 def score(problem: str, card: Card, *others: Card) -> float:
-    return RelevanceGate(EpistemicTree.of((), (card, *others)), 2.0).scores(problem).get(card.card_id, 0.0)
+    return TreeScore(EpistemicTree.of((), (card, *others)))(problem).get(card.card_id, 0.0)
 
 
 def test_a_word_of_one_card_alone_counts_one_and_a_common_one_less():

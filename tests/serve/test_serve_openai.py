@@ -9,6 +9,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
+from kace.config import RetrievalConfig
 from kace.errors import KaceError
 from kace.models.base import Failure, ModelError, Reply, Request, Usage
 from kace.models.scripted import Script
@@ -98,9 +99,9 @@ def test_a_stream_tells_the_climb_and_ends_with_the_answer(client: OpenAI):
 def test_the_tree_is_indexed_once_for_all_requests(monkeypatch: pytest.MonkeyPatch):
     indexed: list[object] = []
 
-    def index(tree: EpistemicTree, threshold: float) -> RelevanceGate:
+    def index(tree: EpistemicTree, config: RetrievalConfig) -> RelevanceGate:
         indexed.append(tree)
-        return RelevanceGate(tree, threshold)
+        return RelevanceGate(tree, config)
 
     monkeypatch.setattr("kace.retrieval.retriever.RelevanceGate", index)
     with Running(Watched(climber), tree=small_tree(), profile="paper") as server:

@@ -20,7 +20,7 @@ from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
 
 DEFAULTS = load_config({"model": "scripted/custom"}, env={})
-READING = {"router": "model", "placement": "instructions"}
+READING = {"router": "model", "placement": "instructions", "relevance": "tree", "relevance_threshold": 2.0}
 CONFIG = load_config({"model": "scripted/custom", "retrieval": READING}, env={})
 """Whole blocks, as text: what a system chooses, and not what fits of it. The gate holds no card back that has no
 demonstrations."""

@@ -21,8 +21,9 @@ from kace.config import load_config
 from kace.errors import KaceError
 from kace.io import lock_folder
 from kace.learner.loop import learn
+from kace.learner.settings import Settings
 from kace.learner.steps import StepName
-from kace.learner.study import LearnPlan, Settings, open_study
+from kace.learner.study import LearnPlan, open_study
 from kace.models import exchange
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.exchange import Exchange

@@ -10,7 +10,15 @@ from pathlib import Path
 import typer
 
 from kace.cli import learn_demo as demo
-from kace.cli.learn_show import LearnProgress, SelectProgress, forecast_lines, outcome, report_lines, selection_lines
+from kace.cli.learn_show import (
+    LearnProgress,
+    SelectProgress,
+    calibration_lines,
+    forecast_lines,
+    outcome,
+    report_lines,
+    selection_lines,
+)
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER, Typed, command, new_app, option, takes
 from kace.cli.streams import note, print_lines, run_async, write_output
@@ -18,13 +26,16 @@ from kace.config import PROFILE_FILE, PROFILES, Config, load_config, profile_of
 from kace.errors import DataError, UsageError
 from kace.io import write_atomic
 from kace.learner import select as selecting
+from kace.learner.calibrate import LEAST, Calibration, keep_calibration
 from kace.learner.costs import forecast
 from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn as learn_tree
+from kace.learner.loop import set_thresholds
 from kace.learner.report import report_json, report_of
+from kace.learner.settings import Settings
 from kace.learner.solutions import NO_CALLS, SOURCE, untaught
 from kace.learner.steps import Kept, StepName
-from kace.learner.study import LearnPlan, Settings, check_training, open_study, refuse_overlap
+from kace.learner.study import GivenModels, LearnPlan, check_training, open_resources, open_study, refuse_overlap
 from kace.learner.wall import raise_wall
 from kace.models.budget import Ledger
 from kace.problem import Problem, load_problems
@@ -181,6 +192,41 @@ def select(
         digest = selecting.keep_tree(out, chosen, f"epoch {selection.epoch} of {tree}")
         what = f"epoch {selection.epoch}" if selection.epoch else "its domains without a card, the ladder alone"
         note(f"copied       {out}: {what}, frozen at {digest[:12]}")
+
+
+@command(app, *SOLVER, "limit", *CAPS)
+def calibrate(
+    typed: Typed,
+    as_json: bool,
+    tree: Path = typer.Argument(metavar="TREE", help="A tree, learned or written by hand.", show_default=False),
+    train: Path = option(DATA, ..., help="JSONL with a training problem and its answer a line."),
+) -> None:
+    """Set the thresholds of a tree's gate from training problems alone: kace learn calibrate TREE --train FILE.
+
+    Each problem that a card of another technique is relevant to is solved with that card and without: what is lost is
+    the harm of a card shown where it does not fit. `kace learn` does this for the trees it makes.
+    """
+    kept = profile_of(None, tree).get("learning", {})
+    config = typed.config(*Settings.model_fields, tree=tree)
+    reading = config.retrieval.model_copy(update={"relevance": "background", "relevance_threshold": LEAST})
+    config = config.model_copy(update={"retrieval": reading, "tree": None})
+    runs = PROFILES["default"]["learning"]["calibration_runs"]
+    settings = typed.learning(Settings, {"calibration_runs": runs, "max_harm": Settings().max_harm})
+    problems = load_problems(train, config.fields)[: typed.limit]
+    check_training(problems)
+    ensure_weights(config)
+    manifest = LearnPlan(problems, config, settings, tree).manifest()
+
+    async def work() -> Calibration:
+        folder = tree / "calibrate"
+        async with open_resources(folder, config, manifest, GivenModels(taught=False), observer=progress) as found:
+            progress.ledger = found.session.ledger
+            return await set_thresholds(open_tree(tree), problems, found, settings)
+
+    with LearnProgress(1) as progress:
+        found = run_async(work(), resumable=True)
+    keep_calibration(tree, found, reading, kept)
+    print_lines([found.model_dump_json()] if as_json else calibration_lines(found))
 
 
 def _train(

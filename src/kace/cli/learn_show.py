@@ -12,6 +12,7 @@ from kace.cli.terminal import RunProgress
 from kace.evaluation.arm import Arm
 from kace.learner import select
 from kace.learner.admit import Rulings
+from kace.learner.calibrate import Calibration
 from kace.learner.costs import RoleForecast
 from kace.learner.propose import Proposals
 from kace.learner.report import CardStory, Report, progress, summary
@@ -226,3 +227,17 @@ def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
 def _short(number: float) -> str:
     scale = next(((size, unit) for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= size), None)
     return f"{number / scale[0]:.3g}{scale[1]}" if scale else f"{number:.0f}"
+
+
+def calibration_lines(found: Calibration) -> Iterator[str]:
+    """What the thresholds are, and the losses that they come from."""
+    yield f"thresholds   a card is shown from {found.threshold:.3f} on, and skips ES from {found.skip_threshold:.3f} on"
+    said = f"at most {found.bound:.2f} points shown, {found.skip_bound:.2f} skipping ES, in expectation"
+    yield f"harm         {said}, on problems of techniques that the tree lacks"
+    yield f"             from {counted(found.problems, 'training problem')}, {counted(found.runs, 'run')}"
+    if max(found.bound, found.skip_bound) > found.max_harm:
+        need = round(100 / found.max_harm)
+        yield f"             above the {found.max_harm:g} points asked for: that takes {need} problems and no loss seen"
+    for each in found.left_out[:10]:
+        lost = f"{100 * each.loss:+.0f} % shown, {100 * each.skip_loss:+.0f} % skipping"
+        yield f"  {each.score:.3f}  {each.card:<44} lost {lost}  on {each.problem}"

@@ -183,7 +183,7 @@ def refuse_replaced(command: Any, ctx: Any, args: list[str]) -> None:
         if flag in REPLACED:
             raise UsageError(f"{flag} is no option any more", fix=f"write {REPLACED[flag]}")
         from kace.config import Config, RetrievalConfig
-        from kace.learner.study import Settings
+        from kace.learner.settings import Settings
         from kace.solver.manifest import OLD_SETTINGS
 
         name = flag.removeprefix("--").replace("-", "_")

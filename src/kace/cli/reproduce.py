@@ -24,7 +24,6 @@ from kace.learner.costs import bill_of
 from kace.learner.study import check_training
 from kace.models.budget import Ledger
 from kace.problem import Problem, problem_rows
-from kace.retrieval.embed import require_embeddings
 from kace.systems.gepa import require_gepa
 from kace.systems.parts import require_domains
 from kace.systems.registry import Need
@@ -84,9 +83,6 @@ def looks(recipe: Recipe, config: Config) -> Iterator[Callable[[], object]]:
     """What must be there before the first call, beside the data: each raises with the fix where it is missing."""
     if "gepa" in recipe.trainers:
         yield require_gepa
-    near = any("nearest" in spec.selector for spec in recipe.specs)
-    if near or config.retrieval.ranking == "meaning":
-        yield require_embeddings
     asked = config if recipe.taught or config.synthesis else config.model_copy(update={"teacher": None})
     if recipe.taught:
         yield config.for_teacher

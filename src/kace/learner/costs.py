@@ -25,7 +25,7 @@ from kace.solver.synthesis import TEACHER_TIER
 from kace.solver.tiers import LOCKED, TierName
 
 if TYPE_CHECKING:  # the study opens the resources, which keep the bill
-    from kace.learner.study import Settings
+    from kace.learner.settings import Settings
 
 ROLES = {TEACHER: "teacher", TEACHER_TIER: "synthesis", FIRST: "classifier", REFINED: "classifier"}
 """Who made the calls of a tier; those of any other are the solver's."""

@@ -7,16 +7,20 @@ from functools import partial
 
 from kace.learner.admit import Demonstrations, Rulings, admit, demonstrate, screen
 from kace.learner.blocks import CardRefusal
+from kace.learner.calibrate import Calibration, calibrate, keep_calibration
 from kace.learner.commit import CommitRule, analyse, consolidate, credit, credit_posterior, idle, unproven
 from kace.learner.effects import Impact, dropout_lifts, fires, leave_one_out
 from kace.learner.partition import Partition, partition
 from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell, find_knowledge, imagine, wrong_at_es
 from kace.learner.revise import DomainRevision, LastTry, Revisions, changes, removes_only, revise, rewritten
+from kace.learner.settings import Settings
 from kace.learner.solutions import admit_fitting, partition_by_label, propose_solved
 from kace.learner.steps import StepName
-from kace.learner.study import ADD, BASE, UNSEEN, Routes, Study
+from kace.learner.study import ADD, BASE, UNSEEN, Resources, Routes, Study, seed_of
 from kace.learner.teacher import side_by_side
+from kace.problem import Problem
 from kace.redact import one_line
+from kace.retrieval.gate import RelevanceScore
 from kace.solver.ladder import Dropout
 from kace.solver.records import Solution
 from kace.solver.tiers import TierName
@@ -39,7 +43,24 @@ async def learn(study: Study) -> EpistemicTree:
         study.writer.snapshot(epoch)
     if study.settings.keep == "validated":
         study.writer.commit(StepName("close", "prune"), unproven(study.tree))
+    if study.settings.calibration_runs and study.config.retrieval.relevance == "background":
+        found = await set_thresholds(study.tree, study.train, study, study.settings)
+        keep_calibration(study.writer.folder, found, study.config.retrieval, study.settings.model_dump(mode="json"))
     return study.writer.freeze()
+
+
+async def set_thresholds(
+    tree: EpistemicTree, train: Sequence[Problem], work: Resources, settings: Settings
+) -> Calibration:
+    """The thresholds of the gate for a tree as it is now."""
+
+    async def solve(problems: Sequence[Problem], relevance: RelevanceScore | None, number: int) -> Records:
+        step = StepName("calibrate", "left out" if relevance else "alone", number=number)
+        read = tree if relevance else EpistemicTree.of(tree.domains, ())
+        return await work.run(step, problems, read, seed_of(work.config, 0, number), relevance=relevance)
+
+    ask = partial(calibrate, tree, train, solve, runs=settings.calibration_runs, max_harm=settings.max_harm)
+    return await work.log.once(StepName("close", "calibrate"), Calibration, ask)
 
 
 async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:

@@ -19,15 +19,15 @@ from kace.learner.partition import Partition
 from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell
 from kace.problem import Problem
 from kace.redact import one_line
-from kace.retrieval.gate import words
 from kace.retrieval.router import MAX_SIGNAL_CHARS
+from kace.retrieval.words import words
 from kace.tree.card import SNAKE, Card, CardError, card_of
 from kace.tree.card_text import EXAMPLE_LINES, Example, line_count, with_examples
 from kace.tree.tree import RESERVED, Domain
 
 if TYPE_CHECKING:  # the study knows this teacher by name
     from kace.config import Config
-    from kace.learner.study import Settings
+    from kace.learner.settings import Settings
 
 SOURCE = "solutions"
 NO_CALLS = "no teacher call is made: cards come from the training set's own worked solutions"

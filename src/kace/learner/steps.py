@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
@@ -96,12 +96,19 @@ class LearnManifest(BaseModel):
 class StepLog:
     """An open learner's folder. Opening it takes its lock; the same settings resume it."""
 
-    def __init__(self, folder: Path, manifest: dict[str, object], *, tell: Tell | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        manifest: dict[str, object],
+        *,
+        tell: Tell | None = None,
+        defaults: Mapping[str, object] | None = None,
+    ) -> None:
         self.folder = folder
         self.tell = tell or (lambda step, value, fresh: None)
         self._lock = lock_folder(folder)
         try:
-            hold_to(folder / "learn.json", manifest, ("v", "config", "settings", "prompts", "train"))
+            hold_to(folder / "learn.json", manifest, ("v", "config", "settings", "prompts", "train"), defaults)
             self._lines = {line.step: line for line in read_steps(folder / "steps.jsonl")}
             self._log = LineLog(folder / "steps.jsonl")
         except BaseException:

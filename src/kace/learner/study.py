@@ -7,17 +7,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from pydantic import Field
-
-from kace.config import PROFILE_FILE, Config, profile_text
+from kace.config import Config
 from kace.datasets.loader import overlaps
 from kace.errors import DataError, UsageError
-from kace.io import write_atomic
+from kace.learner.calibrate import remember
 from kace.learner.costs import keep_bill
 from kace.learner.leakage import NO_HASHES, ContaminationHashes, Leaks
 from kace.learner.propose import AdmissionContext, FailedProblem, Screen, TreeCell, failures
+from kace.learner.settings import Settings
 from kace.learner.solutions import SOURCE
 from kace.learner.steps import Kept, ProblemSet, StepLog, StepName, Tell, TreeWriter
 from kace.learner.teacher import Teacher, side_by_side
@@ -26,6 +25,7 @@ from kace.models.budget import Ledger
 from kace.models.cache import CallStore, Replay
 from kace.models.provider import open_model
 from kace.problem import Problem
+from kace.retrieval.gate import RelevanceScore
 from kace.retrieval.prompt import template_hashes
 from kace.retrieval.retriever import EsPolicy
 from kace.retrieval.router import registry_router
@@ -35,7 +35,6 @@ from kace.solver.records import Attempt, Solution
 from kace.solver.run import Run
 from kace.solver.session import Session, in_role, open_retriever, open_session
 from kace.solver.summary import Summary
-from kace.tree.card_text import MAX_EXAMPLES
 from kace.tree.tree import Domain, EpistemicTree
 
 AUTHOR = "kace learn"
@@ -45,45 +44,6 @@ ADD, BASE, UNSEEN = 0, 1, 99
 """Which seed of an epoch a run draws on. The base run is independent of the run that cards were proposed from."""
 
 K = TypeVar("K", bound=Kept)
-
-
-class Settings(Kept):
-    """The learner's dials, with the defaults that `kace learn` uses."""
-
-    epochs: Annotated[int, Field(ge=1, le=20)] = 2
-    cards_per_problem: Annotated[int, Field(ge=1, le=3)] = 2
-    """Cards the teacher may propose for each failed problem of a cell."""
-    add_runs: Annotated[int, Field(ge=1, le=2)] = 2
-    """Runs that an epoch's new cards are written from: one a tier, the second with the first one's cards; or one."""
-    confident: bool = False
-    """Learn also from problems that ES got wrong with both attempts agreed: others of their kind may be in reach."""
-    refine: Annotated[int, Field(ge=0, le=2)] = 2
-    """Interim analyses of a domain's candidate in an epoch. 0: cards are measured, and not rewritten."""
-    threshold: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """The least accuracy that a rewritten block must gain on its training problems."""
-    evidence: Literal["posterior", "family-wise", "threshold"] = "family-wise"
-    """What decides about cards and revisions: the probability that they help, given all cards of the tree; exact tests
-    with family-wise error control; or, as in the paper, the threshold alone, which retires no card by itself."""
-    keep_above: Annotated[float, Field(gt=0.5, le=1)] = 0.8
-    """By posterior, the least probability to help at which a card is validated or a revision kept."""
-    retire_below: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
-    """By posterior, the probability to help at and below which a card is retired."""
-    alpha: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """The family-wise error rate that all interim analyses share, and all cards. 1 asks for no evidence."""
-    impact: Literal["dropout", "leave_one_out", "fires"] = "dropout"
-    impact_runs: Annotated[int, Field(ge=1, le=50)] = 2
-    """Dropout runs an epoch, each on other seeds."""
-    impact_calls: Annotated[int, Field(ge=1)] = 1_000
-    """Solver calls an epoch that leave-one-out may use."""
-    dropout_rate: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    keep: Literal["all", "validated"] = "all"
-    """Which cards the frozen tree shows: all that were not deprecated, or only those with a validated lift."""
-    examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
-    """Worked examples that the teacher writes for each new card, to be shown as turns. 0: none are asked for."""
-    failures: Literal["tier", "final"] = "tier"
-    """What new cards are written from: problems that the tier did not deliver, or of those the ones never solved."""
-    imagine: bool = False
-    """Ask for cards beside those that failures called for. Off: it overfitted where it was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +124,12 @@ class Resources:
         tree: EpistemicTree,
         seed: int,
         dropout: Dropout | None = None,
+        relevance: RelevanceScore | None = None,
     ) -> tuple[Solution, ...]:
-        """The records of a tiered run, in the order of its problems. A finished run is read, not repeated."""
+        """The records of a tiered run, in the order of its problems. A finished run is read, not repeated.
+
+        With a relevance score of its own, the run reads what that score picks, and skips ES for it.
+        """
         hidden = {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
         manifest = manifest_of(self.config.model_copy(update={"seed": seed}), tree) | {"dropout": hidden}
         done = self.log.recall(step, RunTotals)
@@ -174,17 +138,29 @@ class Resources:
                 todo = [problem for problem in problems if run.finished(problem, seed) is None]
                 if self.observer:
                     self.observer.run_started(step, len(problems), len(problems) - len(todo))
-                await run.solve(todo, self.kit(tree, seed, dropout), self.session.window)
+                await run.solve(todo, self.kit(tree, seed, dropout, relevance), self.session.window)
             last = {record.problem: record for record in run.records()}
             records = tuple(last[problem.id] for problem in problems)
         if done is None:
             self.log.write(step, RunTotals.of(records, step.folder))
         return records
 
-    def kit(self, tree: EpistemicTree, seed: int, dropout: Dropout | None = None) -> Kit:
+    def kit(
+        self,
+        tree: EpistemicTree,
+        seed: int,
+        dropout: Dropout | None = None,
+        relevance: RelevanceScore | None = None,
+    ) -> Kit:
         """The solver with a tree to read from."""
+        config = self.config
+        if relevance:
+            skipping = config.retrieval.model_copy(update={"es_policy": "skip"})
+            config = config.model_copy(update={"retrieval": skipping})
         # The classifier keeps the learner's own seed: a problem stays in its domain from run to run, and is asked once.
-        source = open_retriever(tree, self.session.classifier, self.config)
+        source = open_retriever(tree, self.session.classifier, config)
+        if relevance:
+            source.gate.scores = relevance
         # The ladder that will be used: where it skips ES, so do the runs that say what a card is worth.
         return replace(self.session.kit, seed=seed, source=source, dropout=dropout, tiers=EsPolicy(source))
 
@@ -226,7 +202,7 @@ class Study(Resources):
 
     def seed(self, epoch: int, use: int) -> int:
         """The seed of a run: other samples for every epoch and use."""
-        return (self.config.seed * SEEDS_PER_EPOCH + epoch) * SEEDS_PER_EPOCH + use
+        return seed_of(self.config, epoch, use)
 
     async def ask(
         self, step: StepName, kind: type[K], work: Callable[[AdmissionContext], Awaitable[K]], screen: Screen
@@ -239,6 +215,11 @@ class Study(Resources):
         """The failures of a cell, with what the attempts said."""
         counted = [record for record in records if self.settings.failures == "tier" or not record.correct]
         return failures(counted, self.by_id, cell, self.text_of)
+
+
+def seed_of(config: Config, epoch: int, use: int) -> int:
+    """The seed of a run of an epoch."""
+    return (config.seed * SEEDS_PER_EPOCH + epoch) * SEEDS_PER_EPOCH + use
 
 
 class GivenModels(NamedTuple):
@@ -267,7 +248,8 @@ async def open_resources(
         if teacher is None and given.taught:
             teacher = _open_teacher(config)
             opened.push_async_callback(teacher.aclose)
-        log = opened.enter_context(StepLog(folder, manifest, tell=observer.step_done if observer else tell))
+        told, defaults = observer.step_done if observer else tell, Settings().model_dump(mode="json")
+        log = opened.enter_context(StepLog(folder, manifest, tell=told, defaults=defaults))
         calls = CallStore(folder / "calls")
         opened.callback(keep_bill, folder, config)
         opened.callback(calls.close)
@@ -303,9 +285,7 @@ async def open_study(
     taught = teacher is not None or plan.config.teacher != SOURCE
     given, folder = GivenModels(model, teacher, taught), plan.out / "learn"
     async with open_resources(folder, plan.config, plan.manifest(), given, observer=observer) as resources:
-        # The tree remembers how it is learned, and is read that way.
-        retrieval, learning = (each.model_dump(mode="json") for each in (plan.config.retrieval, plan.settings))
-        write_atomic(plan.out / PROFILE_FILE, profile_text(retrieval, learning))
+        remember(plan.out, plan.config.retrieval, plan.settings.model_dump(mode="json"))
         # Solutions demonstrate training problems by design: these give nothing away, what is held out still does.
         leaks = Leaks(plan.train if taught else (), plan.held_out)
         writer = TreeWriter(plan.out, resources.log, author=AUTHOR)

@@ -1,7 +1,4 @@
-"""Ranking by meaning instead of words: static sentence embeddings that need no network, no GPU and no download.
-
-An extra (`pip install 'kace[embeddings]'`); words are the default. The vectors ship inside `wordllama`.
-"""
+"""Static sentence embeddings: nearness in meaning without a network, a GPU or a download. They ship in `wordllama`."""
 
 from __future__ import annotations
 
@@ -9,38 +6,38 @@ import logging
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kace.errors import UsageError
-from kace.retrieval.gate import advertised
+import numpy as np
 
 if TYPE_CHECKING:
     from kace.tree.card import Card
 
+Vectors: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.float32]]"
+
+
+def vectors(texts: Sequence[str]) -> Vectors:
+    """One vector of length 1 a text."""
+    found: Vectors = _model().embed(list(texts), norm=True)
+    return found
+
 
 def rank_by_meaning(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
     """The cards, nearest in meaning first; equal ones stay in the order they came in."""
+    from kace.retrieval.gate import advertised
+
     if not cards:
         return ()
-    model = _model()
-    told = model.embed([problem], norm=True)[0]
-    nearness = model.embed([advertised(card) for card in cards], norm=True) @ told
+    nearness = vectors([advertised(card) for card in cards]) @ vectors([problem])[0]
     return tuple(cards[place] for place in sorted(range(len(cards)), key=lambda place: -float(nearness[place])))
-
-
-def require_embeddings() -> None:
-    """Raise with the fix where the extra is not installed."""
-    _model()
 
 
 @cache
 def _model() -> Any:
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
-    try:
-        import wordllama
-    except ImportError:
-        raise UsageError("ranking by meaning needs an extra", fix="pip install 'kace[embeddings]'") from None
+    import wordllama
+
     # Being imported, it has everybody's log shown, a line for each call to a provider among it.
     root.setLevel(level)
     root.handlers[:] = handlers

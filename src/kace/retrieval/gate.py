@@ -1,42 +1,32 @@
 """The relevance gate: is a card relevant enough to a problem to be shown, or does the retriever abstain?
 
-The relevance score counts the words that a problem shares with what a card says of itself, each weighted by how few
-cards of the tree use it: a word of one card alone counts 1. A ranking cannot decide this, since some card is always
-the best one.
+A ranking cannot decide this, since some card is always the best one. The score is on one scale for every tree: the
+words that a problem shares with what a card says of itself, each weighed against everyday problems, and the nearness in
+meaning to the card's demonstrations; the lesser of the two. Trees learned before are read by an older score: the words
+alone, each weighed by how few cards of the tree use it.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from kace.retrieval.embed import Vectors, vectors
+from kace.retrieval.words import rarity, vocabulary, weight, words
 
 if TYPE_CHECKING:
+    from kace.config import RetrievalConfig
     from kace.tree.card import Card
     from kace.tree.tree import EpistemicTree
 
-KNOWN_TEXTS = 10_000  # problems whose words are kept: each is compared with many cards
-
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_COMMON = frozenset(
-    _WORD.findall(
-        "an and any are as at be been by can do does for from has have if in into is it its let many may must no not of"
-        " on or out so such than that the their them then there these they this to was we were what when where which"
-        " will with you your"
-    )
-)
-"""Words of any sentence. In a block of short headers they would be rare, and count for more than they say."""
-
-
-def words(text: str) -> list[str]:
-    r"""The words of a text as they are compared: lower case, no plural s, `\binom` as `binom`.
-
-    Numbers do not count: in a problem they are only its values. Single letters are variables and say as little.
-    """
-    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _COMMON]
+FULL_OVERLAP = 4.0
+"""Shared words, counted in words that no everyday problem has, that count as much as the very same meaning."""
+MOST_COMPARED = 200  # cards compared in meaning, those that share most: no block that is read has so many
+KNOWN_CARDS = 20_000  # cards whose demonstrations' vectors are kept: 40 MB
 
 
 def advertised(card: Card) -> str:
@@ -45,11 +35,35 @@ def advertised(card: Card) -> str:
     return "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions, *told))
 
 
-class RelevanceGate:
-    """The relevance scores of a tree's cards, and the one threshold that decides what is shown."""
+class RelevanceScore(Protocol):
+    """How relevant each card of a tree is to a problem."""
 
-    def __init__(self, tree: EpistemicTree, threshold: float) -> None:
-        self.threshold = threshold
+    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+        """The scores by card id, of cards that share a word with the problem and reach `least`."""
+        ...
+
+
+class RelevanceGate:
+    """The relevance scores of a tree's cards, and the thresholds that decide what is shown and what skips ES."""
+
+    def __init__(self, tree: EpistemicTree, config: RetrievalConfig) -> None:
+        self.threshold = config.relevance_threshold
+        # Skipping ES gives up its attempts, so it may ask for more than showing a card does, and never for less.
+        self.skip_threshold = max(self.threshold, config.skip_threshold or 0.0)
+        self.scores: RelevanceScore = BackgroundScore(tree) if config.relevance == "background" else TreeScore(tree)
+
+    def relevant(self, problem: str, cards: Sequence[Card]) -> Sequence[Card]:
+        """The cards to show. A card without a demonstration is never held back: its triggers say too little of it."""
+        if not self.threshold:
+            return cards
+        scores = self.scores(problem, self.threshold)
+        return [card for card in cards if not card.examples or card.card_id in scores]
+
+
+class TreeScore:
+    """Shared words, each weighed by how few cards of the tree use it: a word of one card alone counts 1."""
+
+    def __init__(self, tree: EpistemicTree) -> None:
         self._tree = tree
 
     @cached_property
@@ -66,35 +80,60 @@ class RelevanceGate:
         size = len(self._tree)
         return {word: rarity(size, len(cards)) / rarity(size, 1) for word, cards in self._cards_with.items()}
 
-    def scores(self, problem: str) -> Mapping[str, float]:
-        """The relevance score of every card that shares a word with the problem, by card id."""
+    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+        """The scores of the cards that share a word with the problem."""
         found: defaultdict[str, float] = defaultdict(float)
-        for word in _vocabulary(problem):
+        for word in vocabulary(problem):
             for card_id in self._cards_with.get(word, ()):
                 found[card_id] += self._weights[word]
-        return found
-
-    def relevant(self, problem: str, cards: Sequence[Card]) -> Sequence[Card]:
-        """The cards to show. A card without a demonstration is never held back: its triggers say too little of it."""
-        if not self.threshold:
-            return cards
-        scores = self.scores(problem)
-        return [card for card in cards if not card.examples or self.passes(scores, card)]
-
-    def passes(self, scores: Mapping[str, float], card: Card) -> bool:
-        """Whether a card's score reaches the threshold."""
-        return scores.get(card.card_id, 0.0) >= self.threshold
+        return {card_id: score for card_id, score in found.items() if score >= least}
 
 
-@lru_cache(maxsize=KNOWN_TEXTS)
-def _vocabulary(text: str) -> tuple[str, ...]:
-    return tuple(sorted(set(words(text))))  # sorted: a sum of floats depends on its order
+class BackgroundScore:
+    """Shared words, weighed against everyday problems, and nearness in meaning: the lesser of both, 0 to 1.
 
+    Words alone call a story about the same things the same kind of problem; meaning alone is never quite unlike.
+    """
 
-def rarity(texts: int, having: int) -> float:
-    """The weight of a word that so many of the texts have: BM25's inverse document frequency."""
-    return math.log(1 + (texts - having + 0.5) / (having + 0.5))
+    def __init__(self, tree: EpistemicTree) -> None:
+        self._tree = tree
+        self._told: dict[int, Vectors] = {}
 
+    @cached_property
+    def _cards(self) -> Sequence[Card]:
+        return tuple(self._tree)
 
-def _stem(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word
+    @cached_property
+    def _places(self) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.int32]]]:
+        """Where in the tree a word is used. Made on first need: a large tree takes a while."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for place, card in enumerate(self._cards):
+            for word in frozenset(words(advertised(card))):
+                found[word].append(place)
+        return {word: np.array(places, dtype=np.int32) for word, places in found.items()}
+
+    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+        """The scores of the cards that share enough words with the problem. Only of these is the meaning compared."""
+        overlap = np.zeros(len(self._cards))
+        for word in vocabulary(problem):
+            if (places := self._places.get(word)) is not None:
+                overlap[places] += weight(word) / FULL_OVERLAP
+        found = np.flatnonzero(overlap >= max(least, 1e-9))
+        if not found.size:
+            return {}
+        sharing = sorted(found[np.argsort(-overlap[found], kind="stable")][:MOST_COMPARED].tolist())
+        nearness = self._nearness(problem, sharing)
+        scores = {place: min(float(overlap[place]), near) for place, near in zip(sharing, nearness, strict=True)}
+        return {self._cards[place].card_id: score for place, score in scores.items() if score >= least}
+
+    def _nearness(self, problem: str, places: Sequence[int]) -> list[float]:
+        """How near the problem is to the nearest demonstration of each card, or to the card itself if it has none."""
+        if len(self._told) > KNOWN_CARDS:
+            self._told.clear()
+        new = [place for place in places if place not in self._told]
+        texts = [[each.problem for each in self._cards[p].examples] or [advertised(self._cards[p])] for p in new]
+        told = vectors([text for some in texts for text in some]) if new else np.zeros((0, 0), np.float32)
+        ends = np.cumsum([len(some) for some in texts])
+        self._told |= {place: told[end - len(some) : end] for place, some, end in zip(new, texts, ends, strict=True)}
+        asked = vectors([problem])[0]
+        return [max(0.0, float((self._told[place] @ asked).max())) for place in places]

@@ -55,7 +55,7 @@ class Retriever:
         self.tree = tree
         self.config = config
         self.subject = subject
-        self.gate = RelevanceGate(tree, config.relevance_threshold)
+        self.gate = RelevanceGate(tree, config)
         self.budget = Budget(config, model)
         self.router = router or open_router(config, tree, self.gate, model, seed, subject)
         self.blocks = BlockSelector(tree, self.gate, self.budget)
@@ -91,8 +91,8 @@ class Retriever:
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS would read a card relevant to this problem. A universal card is to every one, and says nothing."""
-        scores = self.gate.scores(problem.text)
-        relevant = [card for card in map(self.tree.card, scores) if self.gate.passes(scores, card) and _medium(card)]
+        scores = self.gate.scores(problem.text, self.gate.skip_threshold)
+        relevant = [card for card in map(self.tree.card, scores) if _medium(card)]
         if not PromptContext(tuple(relevant), placement=self.config.placement).beside(problem.text).cards:
             return False
         route = await self.router(problem)

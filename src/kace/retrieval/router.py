@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kace.models.base import ChatModel, Message, Question, Role, Usage, ask
 from kace.problem import Problem
 from kace.retrieval.fence import fenced, neutral, shortened
-from kace.retrieval.gate import RelevanceGate, words
+from kace.retrieval.gate import RelevanceGate
 from kace.retrieval.prompt import Prompts, template
 from kace.retrieval.selector import Index, rank
+from kace.retrieval.words import words
 from kace.subject import MATHEMATICS, Subject
 from kace.tree.card import UNIVERSAL, Status
 
@@ -97,10 +98,13 @@ def open_router(
     cards = tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
 
     async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
-        scores = gate.scores(problem.text)
-        for card in rank(problem.text, cards)[:1]:
-            if card.card_id in scores and gate.passes(scores, card):
-                return Route(tuple(tag for tag in card.domain_tags if tag != UNIVERSAL)[:1])
+        scores = gate.scores(problem.text, gate.threshold)
+        if config.relevance == "tree":  # that score is too coarse to rank by
+            scores = {card.card_id: 1.0 for card in rank(problem.text, cards)[:1] if card.card_id in scores}
+        known = (card for card in cards if card.card_id in scores)
+        best = max(known, key=lambda card: scores[card.card_id], default=None)
+        if best:
+            return Route(tuple(tag for tag in best.domain_tags if tag != UNIVERSAL)[:1])
         return route_by_words(problem, tree.domains)
 
     return route

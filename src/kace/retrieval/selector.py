@@ -10,8 +10,9 @@ from operator import is_
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kace.models.base import ChatModel, Tokenizer, Usage
-from kace.retrieval.gate import advertised, rarity, words
+from kace.retrieval.gate import advertised
 from kace.retrieval.prompt import Placement, card_text, shown_text
+from kace.retrieval.words import rarity, words
 
 if TYPE_CHECKING:
     from kace.config import RetrievalConfig
@@ -186,12 +187,11 @@ def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
 
 
 def ranking_by(name: str) -> Ranking:
-    """The ranking of that name: `words` (BM25) or `meaning` (embeddings, an extra)."""
+    """The ranking of that name: `words` (BM25) or `meaning` (embeddings)."""
     if name == "words":
         return rank
-    from kace.retrieval.embed import rank_by_meaning, require_embeddings
+    from kace.retrieval.embed import rank_by_meaning
 
-    require_embeddings()
     return rank_by_meaning
 
 

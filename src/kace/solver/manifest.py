@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 RUN_VERSION = 1
 
 
-def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> None:
-    """Write a manifest where there is none; refuse one that differs in what the named parts hold."""
+def hold_to(
+    path: Path, manifest: dict[str, object], names: tuple[str, ...], defaults: Mapping[str, object] | None = None
+) -> None:
+    """Write a manifest where there is none; refuse one that differs in what the named parts hold.
+
+    A setting that came after it was written stood at its default (of `settings`, as given), a prompt was not there.
+    """
     if not path.exists():
         write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         return
@@ -33,9 +38,12 @@ def hold_to(path: Path, manifest: dict[str, object], names: tuple[str, ...]) -> 
     for name in names:
         was, now = before.get(name), manifest[name]
         if name == "config" and isinstance(was, dict) and isinstance(now, dict):
-            # A setting that came after the run was made stood at its default; one that no longer counts is let go.
+            # One that no longer counts is let go.
             was, now = _flat(modern_config(was)), _flat(now)
             was = {key: was.get(key, _default(key)) for key in {*now, *was} - PACE}
+        if name in ("settings", "prompts") and isinstance(was, dict) and isinstance(now, dict):
+            later = now if name == "prompts" else {key: value for key, value in (defaults or {}).items() if key in now}
+            was = {**later, **was}
         if name == "data" and isinstance(was, dict) and was.get("name") == "math_hard":  # its first spelling
             was = {**was, "name": "math-hard"}
         if was != now:

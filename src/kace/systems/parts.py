@@ -12,7 +12,7 @@ from functools import partial
 from kace.errors import DataError, UsageError
 from kace.models.base import Heard, Message, Question, Role, after_thinking, ask, chat
 from kace.problem import Problem
-from kace.retrieval.embed import rank_by_meaning, require_embeddings
+from kace.retrieval.embed import rank_by_meaning
 from kace.retrieval.fence import fenced, neutral, shortened
 from kace.retrieval.prompt import NOTHING, PromptContext, template
 from kace.retrieval.retriever import ContextSource, EsPolicy, Retrieval, Retriever, retrieval
@@ -131,8 +131,6 @@ def pool_selector(spec: Spec, bench: Bench, tree: EpistemicTree) -> PoolSelector
     if spec.selector == "everything":
         config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
     nearest = {"nearest": bench.k, "llm_of_nearest": max(CANDIDATES, bench.k)}.get(spec.selector)
-    if nearest:
-        require_embeddings()
     pool = tuple(card for card in tree if card.status is not Status.DEPRECATED)
     budget = Budget(config, bench.classifier, ranking=lambda problem, cards: tuple(cards))
     return PoolSelector(pool, budget, bench, nearest, spec.selector.startswith("llm"))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from kace.errors import DataError
 from kace.learner.report import Epoch, Report, RunScore, is_shown
+from kace.learner.settings import Settings
 from kace.learner.steps import StepLine, StepName
-from kace.learner.study import Settings
 from kace.web.learner import Fate, figures, is_held, last_sign, learner_of
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading, slice_of
 from kace.web.replies import Inbox

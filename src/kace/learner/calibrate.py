@@ -1,0 +1,156 @@
+"""The gate's thresholds, from training problems alone.
+
+Each training problem is solved again with the cards of its own technique left out and the most relevant of the others
+shown, as if training had never seen its kind: what that loses against the ladder without cards is what a wrong card
+costs. The threshold is the loosest at which this loss stays under the harm allowed, by the bound of conformal risk
+control: a new problem of a technique that the tree lacks loses at most (losses + 1) / (problems + 1) in expectation.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from kace.config import PROFILE_FILE, RetrievalConfig, profile_text
+from kace.io import write_atomic
+from kace.learner.steps import Kept
+from kace.problem import Problem
+from kace.retrieval.gate import BackgroundScore, RelevanceScore
+from kace.solver.records import Solution
+from kace.solver.tiers import ExitPath
+from kace.tree.card import Status
+from kace.tree.tree import EpistemicTree
+
+LEAST = 0.35
+"""No threshold is looser: at this score about 2 % of everyday problems would read a card of a tree they do not need."""
+CHANCE = 0.5
+"""Losses that are let pass whatever is allowed: half a problem, which a few runs of the same problem differ by."""
+FILE = "calibration.json"
+
+Solve = Callable[[Sequence[Problem], RelevanceScore | None, int], Awaitable[Sequence[Solution]]]
+"""Solves problems with the cards that a score picks, ES skipped, or without cards; the number is the run's."""
+
+
+class LeftOut(Kept):
+    """A training problem, and what the most relevant card of another technique cost it."""
+
+    problem: str
+    card: str
+    score: float
+    loss: float  # of accuracy, mean over runs, where the ladder escalates before it reads
+    skip_loss: float  # where ES is skipped
+
+
+class Calibration(Kept):
+    """What the thresholds of a tree's gate are, and why."""
+
+    problems: int
+    runs: int
+    max_harm: float  # points of accuracy
+    threshold: float
+    bound: float  # points of accuracy that a new problem loses at most, in expectation
+    skip_threshold: float
+    skip_bound: float
+    left_out: tuple[LeftOut, ...]  # those that would read a card of another technique at the loosest threshold
+
+
+async def calibrate(
+    tree: EpistemicTree, train: Sequence[Problem], solve: Solve, *, runs: int, max_harm: float
+) -> Calibration:
+    """The thresholds, from so many runs of the problems that other techniques' cards are relevant to."""
+    nearest = nearest_others(tree, train)
+    problems = [problem for problem in train if problem.text in nearest]
+    losses: dict[str, list[float]] = {problem.id: [] for problem in problems}
+    at_es: dict[str, list[float]] = {problem.id: [] for problem in problems}
+    for number in range(1, runs + 1) if problems else ():
+        alone = await solve(problems, None, number)
+        shown = await solve(problems, lambda text, least=0.0: nearest[text], number)
+        for before, after in zip(alone, shown, strict=True):
+            lost = float(bool(before.correct)) - float(bool(after.correct))
+            at_es[before.problem].append(lost)
+            # A problem that left at ES never reads: MS and HS are the same samples, whether ES was skipped or failed.
+            losses[before.problem].append(0.0 if before.exit is ExitPath.ES_UNANIMOUS else lost)
+    found = []
+    for problem in problems:
+        (card, score), *_ = nearest[problem.text].items()
+        loss, skip = (sum(each[problem.id]) / runs for each in (losses, at_es))
+        found.append(LeftOut(problem=problem.name, card=card, score=score, loss=loss, skip_loss=skip))
+    threshold, bound = loosest([(each.score, each.loss) for each in found], len(train), max_harm)
+    skip, skip_bound = loosest([(each.score, each.skip_loss) for each in found], len(train), max_harm)
+    return Calibration(
+        problems=len(train),
+        runs=runs,
+        max_harm=max_harm,
+        threshold=threshold,
+        bound=bound,
+        skip_threshold=max(threshold, skip),
+        skip_bound=skip_bound,
+        left_out=tuple(sorted(found, key=lambda each: (-each.score, each.problem))),
+    )
+
+
+def loosest(losses: Sequence[tuple[float, float]], problems: int, max_harm: float) -> tuple[float, float]:
+    """The loosest threshold at which no stricter one loses too much, of (score, loss) pairs; and the bound, in points.
+
+    With fewer than 1 / harm problems no bound is as low as that: then nothing may be seen to be lost, and the bound
+    says what that is worth.
+    """
+    allowed = max(CHANCE, max_harm / 100 * (problems + 1) - 1)
+    threshold, lost, most = LEAST, 0.0, 0.0
+    for score, same in groupby(sorted(losses, reverse=True), key=lambda each: each[0]):
+        lost += sum(loss for _, loss in same)
+        if lost > allowed:
+            threshold = math.floor(score * 1000 + 1) / 1000
+            break
+        most = max(most, lost)
+    return threshold, round(100 * (most + 1) / (problems + 1), 2)
+
+
+def nearest_others(tree: EpistemicTree, train: Sequence[Problem]) -> Mapping[str, Mapping[str, float]]:
+    """By problem text, the most relevant card of another technique with its score, where that reaches the least."""
+    own, score, found = own_cards(tree, train), BackgroundScore(tree), {}
+    for problem in train:
+        scores = score(problem.text, LEAST)
+        others = {card: near for card, near in scores.items() if card not in own[problem.id]}
+        shown = [card for card in others if tree.card(card).status is not Status.DEPRECATED]
+        if shown:
+            best = max(shown, key=lambda card: (others[card], card))
+            found[problem.text] = {best: others[best]}
+    return found
+
+
+def own_cards(tree: EpistemicTree, train: Sequence[Problem]) -> Mapping[str, frozenset[str]]:
+    """The cards of each problem's technique: those that it, its family, or a problem that shares a card with it gave.
+
+    Cards of the same technique that came from elsewhere stay, and help: what is lost is counted net.
+    """
+    gave: dict[str, set[str]] = {problem.name: set() for problem in train}
+    for card in tree:
+        for name in card.provenance.supporting_problems:
+            gave.setdefault(name, set()).add(card.card_id)
+    families: dict[str, set[str]] = {}
+    for problem in train:
+        families.setdefault(problem.family or problem.name, set()).update(gave[problem.name])
+    found = {}
+    for problem in train:
+        cards = families[problem.family or problem.name]
+        kin = (name for card in cards if card in tree for name in tree.card(card).provenance.supporting_problems)
+        found[problem.id] = frozenset(cards.union(*(gave[name] for name in kin)))
+    return found
+
+
+def keep_calibration(
+    folder: Path, found: Calibration, retrieval: RetrievalConfig, learned: Mapping[str, object]
+) -> None:
+    """Have a tree remember its thresholds, and keep beside it why they are what they are."""
+    thresholds = {"relevance_threshold": found.threshold, "skip_threshold": found.skip_threshold}
+    remember(folder, retrieval.model_copy(update=thresholds), learned)
+    write_atomic(folder / FILE, json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+
+
+def remember(folder: Path, retrieval: RetrievalConfig, learned: Mapping[str, object]) -> None:
+    """Have a tree remember how it was learned: it is read that way."""
+    write_atomic(folder / PROFILE_FILE, profile_text(retrieval.model_dump(mode="json"), learned))

@@ -1,0 +1,44 @@
+"""A learner's folder goes on under the settings it was begun with, also where kace has learned new ones since."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from kace.config import load_config
+from kace.errors import UsageError
+from kace.learner.settings import Settings
+from kace.learner.study import GivenModels, LearnPlan, open_resources
+from kace.models.scripted import Scripted
+from tests.learner.world import problems, solve
+
+CONFIG = load_config({"model": "scripted/steady"}, env={})
+
+
+def opened(folder: Path, settings: Settings) -> None:
+    async def work() -> None:
+        manifest = LearnPlan(problems(1), CONFIG, settings, folder).manifest()
+        async with open_resources(folder, CONFIG, manifest, GivenModels(Scripted(solve), taught=False)):
+            pass
+
+    asyncio.run(work())
+
+
+def test_a_setting_and_a_prompt_that_came_later_let_an_older_learner_go_on(tmp_path: Path):
+    opened(tmp_path, Settings())
+    path = tmp_path / "learn.json"
+    older = json.loads(path.read_text())
+    del older["settings"]["calibration_runs"], older["prompts"]["teacher/revise_worked"]
+    path.write_text(json.dumps(older))
+    opened(tmp_path, Settings())
+    with pytest.raises(UsageError, match="settings"):
+        opened(tmp_path, Settings(calibration_runs=2))
+    with pytest.raises(UsageError, match="settings"):
+        opened(tmp_path, Settings(epochs=5))
+    changed = older | {"prompts": older["prompts"] | {"solve": "0" * 64}}
+    path.write_text(json.dumps(changed))
+    with pytest.raises(UsageError, match="another prompt"):
+        opened(tmp_path, Settings())
