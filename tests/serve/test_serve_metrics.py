@@ -8,10 +8,13 @@ import openai
 import pytest
 from openai import OpenAI
 
-from kace.models.base import Usage
+from kace.models.base import Request, Usage
 from kace.models.budget import Ledger, Spent
 from kace.serve.solving import ServerMetrics
 from kace.solver.tiers import ExitPath
+from kace.tree.card import UNIVERSAL, Difficulty
+from kace.tree.tree import EpistemicTree
+from tests.card_samples import ALGEBRA, card
 from tests.serve.running import Running, Watched, read_figures
 
 
@@ -35,6 +38,33 @@ def test_every_request_is_counted_once_where_it_belongs():
     assert figures['kace_tokens_total{kind="output",role="solver"}'] == 9 * 4
     assert figures["kace_request_seconds_count"] == 4
     assert figures["kace_requests_in_flight"] == 0
+
+
+def doubtful(request: Request) -> str:
+    """No two attempts agree, so every tier is climbed."""
+    return f"\\boxed{{{request.attempt.tier.encode().hex()}{request.attempt.index}}}"
+
+
+def test_card_tiers_are_counted_by_whether_they_showed_a_card_or_abstained():
+    worked = "Example:\nTwo dice are thrown. How many results?\nWorked:\n6 * 6 = 36.\n\\boxed{36}"
+    payload = f"Useful when:\n- several dice are thrown\n\nCount the sides first.\n\n{worked}"
+    dice = card(
+        "EXACT_COUNT_DICE_SIDES", payload=payload, difficulty_tag=Difficulty.UNIVERSAL, domain_tags=(UNIVERSAL,)
+    )
+    told = []
+    with Running(Watched(doubtful), tree=EpistemicTree.of((ALGEBRA,), (dice,))) as server:
+        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
+            assert server.figures()['kace_card_tiers_total{outcome="abstained"}'] == 0, "known before the first"
+            for problem in ("Three dice are thrown. How many results?", "Find the slope of the line $y = 3x$."):
+                messages = [{"role": "user", "content": problem}]
+                for chunk in client.chat.completions.create(model="kace", messages=messages, stream=True):
+                    told.append(getattr(chunk.choices[0].delta, "reasoning_content", None) or "")
+            figures = server.figures()
+    assert figures['kace_card_tiers_total{outcome="shown"}'] == 2
+    assert figures['kace_card_tiers_total{outcome="abstained"}'] == 2
+    lines = [line for line in "".join(told).splitlines() if " card" in line]
+    steps = ("reads 1 card of algebra.", "abstains from 1 card.")
+    assert lines == [f"{tier} {step}" for step in steps for tier in ("MS", "HS")]
 
 
 def test_a_histogram_counts_up():
@@ -62,7 +92,7 @@ def test_every_family_says_what_it_is():
     for name in read_figures(text):
         assert re.sub(r"_(bucket|sum|count)$", "", name.partition("{")[0]) in families
     assert read_figures(text)["kace_usd_total"] == 0.5
-    assert len(families) == 11
+    assert len(families) == 12
 
 
 def test_two_servers_in_one_process_count_apart():

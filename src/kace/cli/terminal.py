@@ -17,6 +17,7 @@ from kace.problem import Problem
 from kace.solver.records import Attempt, Outcome, Solution
 from kace.solver.summary import Summary
 from kace.solver.tiers import LOCKED, ExitPath
+from kace.words import counted
 
 
 def path_of(record: Solution) -> str:
@@ -52,11 +53,12 @@ def audit_line(record: Solution) -> str:
     if record.real_calls != record.paper_calls:
         calls += f" (paper {record.paper_calls})"
     read = []
-    for recall in record.recalls:  # such as `MS:geometry 3 of 9 cards ~410 tokens`
-        shown, mark = len(recall.cards), "~" if recall.estimated else ""
-        cards = f"{shown} of {recall.eligible} cards" if shown < recall.eligible else f"{shown} cards"
-        domains = "+".join(recall.domains) or "universal only"
-        read.append(f"{recall.tier}:{domains} {cards} {mark}{recall.tokens} tokens")
+    for recall in record.recalls:  # such as `MS:geometry shown 3 of 9 cards ~410 tokens`
+        of = f"{len(recall.cards)} of " if 0 < len(recall.cards) < recall.eligible else ""
+        cards = f"{of}{counted(max(recall.eligible, len(recall.cards)), 'card')}"
+        what = f"abstained from {cards}" if recall.abstained else f"shown {cards}"
+        size = f" {'~' if recall.estimated else ''}{recall.tokens} tokens" if recall.tokens else ""
+        read.append(f"{recall.tier}:{'+'.join(recall.domains) or 'universal'} {what}{size}")
     name, answer = plain(record.label or record.problem[:8]), plain(record.answer or "no answer", 40)
     tokens = f"{sum(a.input + a.output for a in record.made):,} tokens"
     parts = (name, answer, _verdict(record), record.exit_name, votes_of(record), calls, ", ".join(read),
@@ -74,7 +76,9 @@ def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
         body = plain(text_of(attempt) or attempt.detail).strip().splitlines()
         lines += [f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"]
         lines += [*(f"   {line}" for line in body), ""]
-    lines += [f"-- {recall.tier} read {', '.join(recall.cards) or 'no card'}" for recall in record.recalls]
+    for recall in record.recalls:
+        what = f"abstained from {counted(recall.eligible, 'card')}" if recall.abstained else "read no card"
+        lines += [f"-- {recall.tier} {'read ' + ', '.join(recall.cards) if recall.cards else what}"]
     lines += [f"-- {record.exit_name}: {votes_of(record, limit=10)}"]
     return "\n".join([*lines, f"-- {_synthesis(record)}"] if record.synthesis else lines)
 

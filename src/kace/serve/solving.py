@@ -25,12 +25,14 @@ from kace.solver.ladder import Kit, climb
 from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
 from kace.solver.session import Session
 from kace.solver.tiers import LOCKED, ExitPath, TierName
+from kace.words import counted
 
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 1_000  # more would only wait longer than any client does
 MAX_ANSWER, MAX_STOPS = 60, 16
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+CARD_OUTCOMES = ("shown", "abstained")
 _BROKEN = (Outcome.PROVIDER_ERROR, Outcome.TIMEOUT)
 _ATTEMPTS = {tier.name: tier.attempts for tier in LOCKED}
 
@@ -54,6 +56,10 @@ class ServerMetrics(Collector):
         self.exits = counter("kace_exits_total", "Problems solved, by where they left the ladder.", ["path"])
         for path in ExitPath:
             self.exits.labels(path.value)
+        reading = "Card tiers of solved problems that had eligible cards, by whether they showed any."
+        self.card_tiers = counter("kace_card_tiers_total", reading, ["outcome"])
+        for outcome in CARD_OUTCOMES:
+            self.card_tiers.labels(outcome)
         whole = "Seconds from a request to its whole answer."
         self.seconds = prometheus.Histogram("kace_request_seconds", whole, buckets=BUCKETS, registry=self._registry)
         self._registry.register(self)
@@ -116,6 +122,9 @@ class SolveService:
             raise error from None
         if solution.exit:
             self.metrics.exits.labels(solution.exit.value).inc()
+        for recall in solution.recalls:
+            if recall.cards or recall.abstained:
+                self.metrics.card_tiers.labels(CARD_OUTCOMES[recall.abstained]).inc()
         ignored = sorted(SOLVE_IGNORES & body.model_fields_set)
         kace = {**climbing.details(solution), **_cost(bill), "ignored": ignored}
         return Completion(_content(body, solution), bill.usage, kace=kace)
@@ -210,9 +219,11 @@ class _Climb:
         if found is not None:
             self._recalls.append(found.record)
             cards, domains, reader = found.record.cards, found.record.domains, found.record.tier.value
-            count = f"{len(cards)} card{'' if len(cards) == 1 else 's'}" if cards else "no card"
             where = f" of {' and '.join(domains)}" if domains and cards else ""
-            self.step("reading", f"{reader} reads {count}{where}.", tier=reader, cards=cards)
+            text = f"reads {counted(len(cards), 'card') if cards else 'no card'}{where}"
+            if abstained := found.record.abstained:
+                text = f"abstains from {counted(found.record.eligible, 'card')}"
+            self.step("reading", f"{reader} {text}.", tier=reader, cards=cards, abstained=abstained)
         return found
 
     def details(self, solution: Solution | None = None) -> dict[str, object]:

@@ -135,6 +135,11 @@ class RetrievedContext(_Record):
     classifier_output: int = 0
     notes: str = ""  # the hash of learned text that was read beside cards or instead of them
 
+    @property
+    def abstained(self) -> bool:
+        """Whether there were eligible cards and none was shown."""
+        return self.eligible > 0 and not self.cards
+
 
 class TierResult(NamedTuple):
     """One tier as a solve went through it."""
@@ -182,6 +187,12 @@ class Solution(_Record):
     def domains(self) -> tuple[str, ...]:
         """Where the problem was routed; nothing for one that left at ES."""
         return self.recalls[-1].domains if self.recalls else ()
+
+    @property
+    def abstained(self) -> bool:
+        """Whether some tier had eligible cards and no tier showed any."""
+        recalls = self.recalls
+        return any(recall.abstained for recall in recalls) and not any(recall.cards for recall in recalls)
 
     @property
     def cached_calls(self) -> int:
