@@ -67,6 +67,31 @@ def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path)
     assert {path.name: path.read_bytes() for path in (tmp_path / "first" / "calls").iterdir()} == kept
 
 
+def test_the_harm_of_a_tree_is_told_against_the_run_whose_calls_it_reuses(kace: Kace, tmp_path: Path):
+    domain = Domain(name="weaving", description="Weaving.", share=1.0)
+    cards = [card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim in weaving")]
+    TreeStore.create(tmp_path / "tree", [domain], cards)
+    settings = ("--data", "p.jsonl", *DICE, "--seeds", "1")
+    bare = kace("eval", "--system", "tiered", *settings, "--out", "tiered").stdout
+    assert "\ncards " not in bare, "the ladder alone has none to show"
+    arguments = ("eval", "--system", "kace", "--tree", "tree", *settings)
+    alone = kace(*arguments, "--out", "alone", "--json")
+    told = json.loads(alone.stdout)
+    assert told["shown"] > 0 and told["shown"] == sum(
+        any(r["cards"] for r in row["recalls"]) for row in rows(tmp_path / "alone")
+    )
+    assert told["harm"] is None
+    done = kace(*arguments, "--reuse", "tiered", "--out", "kace")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("cards")]
+    assert line.startswith(f"cards        shown on {told['shown']} solve") and line.endswith(", against tiered")
+    assert "harm rate" in line
+    assert (
+        json.loads(kace(*arguments, "--reuse", "tiered", "--out", "kace", "--json").stdout)["harm"]["shown"]
+        == told["shown"]
+    )
+
+
 def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace: Kace, tmp_path: Path):
     domain = Domain(name="weaving", description="Weaving.", share=1.0)
     TreeStore.create(

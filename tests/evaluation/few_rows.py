@@ -21,6 +21,8 @@ def a_row(
     right: int | None = None,
     failed: bool = False,
     usage: tuple[int, int, int] = (0, 0, 0),
+    cards: tuple[str, ...] = (),
+    abstained: bool = False,
 ) -> SolveRow:
     """One solve; its attempts are as right as its answer unless said."""
     calls = PAPER_CALLS[exit] if exit else attempts
@@ -47,7 +49,8 @@ def a_row(
         card_tokens=0,
         read_tokens=0,
         estimated=False,
-        cards=(),
+        cards=cards,
+        abstained=abstained,
         seconds=1.0,
     )
 

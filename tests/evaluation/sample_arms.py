@@ -89,5 +89,6 @@ def _row(
         read_tokens=900 * reads,
         estimated=True,
         cards=("EXACT_IT_HELPS",) if reads else (),
+        abstained=False,
         seconds=4.0 * calls,
     )

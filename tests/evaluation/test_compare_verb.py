@@ -11,6 +11,8 @@ import pytest
 
 from kace.config import load_config
 from kace.solver.manifest import manifest_of
+from kace.solver.records import RetrievedContext, Solution
+from kace.solver.tiers import TierName
 from tests.command import Kace, run_kace
 from tests.learner.solve_records import a_solve, a_try
 
@@ -54,6 +56,28 @@ def test_a_table_a_sentence_and_the_changed_problems(kace: Kace):
     assert lost.split() == ["lost", "P00", "(-0.50)"]
     assert "same and tiered are not distinguishable at this n" in done.stdout
     assert "\x1b" not in done.stdout, "names come from files and are shown without their escapes"
+
+
+def test_what_showing_cards_did_is_told_with_a_table_by_card(kace: Kace, tmp_path: Path):
+    a_run(tmp_path / "runs" / "gated-1", "kace", [[True, True]] * 8 + [[False, False]] * 2 + [[True, True]] * 20)
+    trace = tmp_path / "runs" / "gated-1" / "traces.jsonl"
+    records = [Solution.model_validate_json(line) for line in trace.read_text().splitlines()]
+    read = {n: (f"EXACT_CARD_{n % 14:02}",) for n in range(28)}  # solves 16 to 19 are broken, those from 20 on gained
+    recalls = [RetrievedContext(tier=TierName.MS, cards=read.get(n, ()), eligible=4) for n in range(60)]
+    records = [each.model_copy(update={"recalls": (recall,)}) for each, recall in zip(records, recalls, strict=True)]
+    trace.write_text("".join(record.model_dump_json() + "\n" for record in records))
+    done = kace("runs/tiered-1", "runs/gated-1", "runs/same-1")
+    assert done.returncode == 0, done.stderr
+    told, head, *cards, more = [
+        line.strip() for line in done.stdout.splitlines() if line.startswith(("  cards", "   "))
+    ]
+    assert told.startswith(
+        "cards  shown on 28 solves, abstained on 32; of those shown 8 gained and 4 broken, harm rate 14.3% of"
+    )
+    assert head.split() == ["card", "shown", "gained", "broken"]
+    assert cards[0].split(maxsplit=4) == ["EXACT_CARD_02", "2", "0", "1", "breaks more than it gains"]
+    assert [line.endswith("breaks more than it gains") for line in cards] == [True] * 4 + [False] * 8
+    assert more == "and 2 more"
 
 
 def test_any_run_can_be_the_base(kace: Kace):

@@ -186,6 +186,7 @@ def test_the_page_has_a_section_for_everything_there_is(found: Evaluation):
     assert titles == [
         "Accuracy",
         "Compared with tiered",
+        "Harm of the cards shown",
         "Accuracy against calls",
         "Where solves leave the ladder",
         "How well the exit tells how hard a problem is",
@@ -195,6 +196,33 @@ def test_the_page_has_a_section_for_everything_there_is(found: Evaluation):
     ]
     assert len(re.findall(r'class="plot wide"', html)) == len(plots_of(found)) == 7
     parsed(html)
+
+
+def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
+    (told,) = [each for each in found.comparisons if each.other == "kace"]
+    harm = told.harm
+    assert harm is not None and harm.rate is not None and harm.broken > 0
+    rows = (
+        rf"\| kace \| {harm.shown} \| 0 \| {harm.gained} \| {harm.broken} \| {harm.rate:.1%} \| .* to .* \| \d of 1 \|"
+    )
+    assert re.search(rows, markdown(found))
+    html = page(found)
+    section = html[html.index("Harm of the cards shown") : html.index("Accuracy against calls")]
+    assert f"{harm.rate:.1%}" in section
+    assert "EXACT_IT_HELPS" in section
+    assert ("breaks more than it gains" in section) == (harm.broken > harm.gained)
+    swapped = evaluation_of([*reversed(ladders())])
+    assert swapped.harms == () and "Harm" not in markdown(swapped) + page(swapped)
+    (row,) = [each for each in json.loads(evaluation_json(found))["comparisons"] if each["other"] == "kace"]
+    counts = {"shown": harm.shown, "gained": harm.gained, "broken": harm.broken}
+    assert row["harm"]["cards"] == [{"card_id": "EXACT_IT_HELPS", **counts}]
+
+
+def test_a_card_that_breaks_more_than_it_gains_is_flagged_in_the_page():
+    one, two = ladders()
+    worse = replace(two, rows=tuple(replace(row, correct=not row.cards) for row in two.rows))
+    assert "breaks more than it gains</span>" in page(evaluation_of([one, worse]))
+    assert "| 1 of 1 |" in markdown(evaluation_of([one, worse]))
 
 
 def test_systems_without_a_ladder_have_no_exits():

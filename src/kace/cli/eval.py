@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, MODEL, OUTPUT, TREE, Typed, command, new_app, option
 from kace.cli.streams import note, print_lines, run_async, write_output
 from kace.cli.terminal import RunProgress
-from kace.errors import UsageError
-from kace.evaluation.arm import read_arm
+from kace.errors import KaceError, UsageError
+from kace.evaluation.arm import Arm, read_arm
+from kace.evaluation.compare import Comparison, compare
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.trial import Trial, run_trial, transfer_rows, transfer_runs
 from kace.systems.registry import SYSTEMS, spec_of
 from kace.tree.store import open_tree
+from kace.words import counted
 
 BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "olymmath", "gsm8k": "math-hard"}
 app = new_app()
@@ -57,11 +60,13 @@ def evaluate(
     trial = Trial(spec_of(system or "tiered").name, found, config, seeds, cards, artefact, k)
     folder, began = out or trial.folder(), time.monotonic()
     finish_trial(trial, folder, reuse)
-    figures = metrics_of(read_arm(folder), config.prices.get(config.model))
+    arm = read_arm(folder)
+    figures, compared = metrics_of(arm, config.prices.get(config.model)), _against_reused(arm, reuse)
     if as_json:
-        write_output(json.dumps(asdict(figures), ensure_ascii=False, default=str) + "\n", None)
+        told = asdict(figures) | {"harm": compared and compared.harm and asdict(compared.harm)}
+        write_output(json.dumps(told, ensure_ascii=False, default=str) + "\n", None)
     else:
-        print_lines(_metrics_lines(figures))
+        print_lines(_metrics_lines(figures, compared))
     note(f"seconds      {time.monotonic() - began:.0f}")
     note(f"run          {folder}")
 
@@ -83,6 +88,14 @@ def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:
             note(f"kace: {len(run)} solves were done before")
         with RunProgress(len(trial.data.problems) * trial.seeds) as progress:
             run_async(run_trial(trial, run, recalled=progress.solved, observer=progress), resumable=True)
+
+
+def _against_reused(arm: Arm, reuse: list[Path]) -> Comparison | None:
+    """The arm against the first run whose calls it reuses and that has solves in common with it."""
+    for folder in reuse:
+        with suppress(KaceError):
+            return compare(read_arm(folder), arm)
+    return None
 
 
 def _transfer(
@@ -109,10 +122,11 @@ def _transfer(
             low, high = 100 * seen.interval.low, 100 * seen.interval.high
             share = f"{seen.other_accuracy:6.1%}  {100 * seen.difference:+5.1f} [{low:+.1f}, {high:+.1f}]"
             lines.append(f"  {name:<24} {share}  p {seen.p:.3f}, {seen.n} problems")
+            lines += [f"    cards {seen.harm.words}"] if seen.harm else []
     print_lines([json.dumps(rows, ensure_ascii=False)] if typed.as_json else lines)
 
 
-def _metrics_lines(found: Metrics) -> Iterator[str]:
+def _metrics_lines(found: Metrics, compared: Comparison | None) -> Iterator[str]:
     """The figures of one arm, the headline first."""
     yield f"{found.name}: {found.problems} problems, {found.solves} solves, {found.model}"
     if found.accuracy is not None and found.wilson and found.interval:
@@ -130,6 +144,10 @@ def _metrics_lines(found: Metrics) -> Iterator[str]:
     if read := found.card_tokens:
         size = f"{'about ' if read.estimated else ''}{read.mean_when_read:.0f}"
         yield f"read         {size} tokens of learned text where any was read"
+    if compared and compared.harm:
+        yield f"cards        {compared.harm.words}, against {compared.base}"
+    elif found.shown or found.abstained:
+        yield f"cards        shown on {counted(found.shown, 'solve')}, abstained on {found.abstained:,}"
     if found.exits:
         yield "exits        " + "  ".join(f"{path.value} {count}" for path, count in found.exits.items())
     if (pairs := found.concordance) and pairs.share is not None:

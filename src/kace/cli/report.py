@@ -15,6 +15,7 @@ from kace.cli.streams import aligned, note, plain, print_lines, write_output
 from kace.errors import UsageError
 from kace.evaluation.arm import read_arms
 from kace.evaluation.compare import Change, Comparison, p_text
+from kace.evaluation.harm import CardHarm
 from kace.evaluation.metrics import Metrics
 from kace.evaluation.page import page
 from kace.evaluation.plots import PRINT, plots_of
@@ -70,7 +71,7 @@ def report(
 
 
 def comparison_lines(found: Evaluation) -> Iterator[str]:
-    """The table, base first; then for every comparison its sentence and the problems that changed."""
+    """The table, base first; then for every comparison its sentence, the problems that changed, and the harm."""
     several = len(found.comparisons) > 1
     arms = sorted(found.arms, key=lambda arm: arm.name != found.base)
     rows = [_row(arm, found.against_base(arm.name)) for arm in arms]
@@ -80,6 +81,9 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
         yield from (
             f"  {word:6} {_names(some)}" for word, some in (("gained", each.gained), ("lost", each.lost)) if some
         )
+        if each.harm:
+            yield f"  cards  {each.harm.words}"
+            yield from (f"         {line}" for line in _card_lines(each.harm.cards))
 
 
 def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
@@ -98,6 +102,17 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     p = p_text(found.adjusted).removeprefix("p ").removeprefix("= ")
     against, ends = points(found.difference), " to ".join(map(points, found.interval))
     return (*ours, _plain(against), _plain(ends), p, f"+{len(found.gained)} -{len(found.lost)}")
+
+
+def _card_lines(cards: Sequence[CardHarm]) -> Iterator[str]:
+    """The cards that were shown, the most harmful first, as a table."""
+    rows = [("card", "shown", "gained", "broken", "")]
+    for each in cards[:LISTED]:
+        flag = "breaks more than it gains" if each.flagged else ""
+        rows.append((plain(each.card_id), f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}", flag))
+    yield from aligned(rows) if cards else ()
+    if len(cards) > LISTED:
+        yield f"and {len(cards) - LISTED:,} more"
 
 
 def _names(changes: Sequence[Change]) -> str:

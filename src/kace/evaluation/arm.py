@@ -19,7 +19,7 @@ from kace.systems.registry import SYSTEMS
 TRACES = ("traces.jsonl", "traces.jsonl.gz")
 _TEXTS = ("problem", "label", "family", "domain")
 _ROUTING = ("classifier_calls", "classifier_input", "classifier_cached", "classifier_output")
-_SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "seconds")
+_SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "abstained", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class SolveRow:
     read_tokens: int  # tokens of learned text over all tiers of the solve
     estimated: bool  # whether those tokens are an estimate from the length of the text
     cards: tuple[str, ...]  # ids of the cards it read, each once, in order
+    abstained: bool  # whether it read none though some tier had eligible ones
     seconds: float
 
     @property

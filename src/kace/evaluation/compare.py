@@ -9,6 +9,7 @@ from itertools import groupby
 
 from kace.errors import UsageError
 from kace.evaluation.arm import Arm, SolveRow
+from kace.evaluation.harm import Harm, harm_of
 from kace.evaluation.stats import Interval, cluster_interval, holm, sign_flip, t_quantile
 from kace.words import counted, points
 
@@ -50,6 +51,7 @@ class Comparison:
     lost: tuple[Change, ...]
     mdd: float | None
     """The smallest difference that this many problems would call at 5 % four times in five; `None` where none."""
+    harm: Harm | None = None  # what showing cards did; `None` for an arm that had none to show
     notes: tuple[str, ...] = ()  # what a reader must know beside the figures
 
     @property
@@ -116,6 +118,7 @@ def compare(base: Arm, other: Arm) -> Comparison:
         gained=tuple(change for change in ordered if change.by > 0),
         lost=tuple(change for change in ordered if change.by < 0),
         mdd=_detectable([change.by for change in changes], most),
+        harm=harm_of((ours[key], theirs[key]) for key in both),
         notes=(*notes, *warnings_of((base, other))),
     )
 

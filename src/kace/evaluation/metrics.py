@@ -150,6 +150,8 @@ class Metrics:
     exits: Mapping[ExitPath, int]  # solves by exit, every path in order; empty for a system without a ladder
     buckets: tuple[BucketRow, ...]  # all five, easiest first; empty where nothing is labelled
     concordance: Concordance | None  # `None` without a ladder or without labels
+    shown: int  # solves that read a card
+    abstained: int  # solves that read none though there were eligible ones
     card_tokens: CardTokens | None  # `None` for an arm that read nothing
     tree: Mapping[str, object] | None  # the hash, the number of cards and, where the run recorded them, the tokens
     note: str = ""  # what a reader must know of the arm; mostly nothing
@@ -186,6 +188,8 @@ def metrics_of(arm: Arm, price: Price | None = None) -> Metrics:
         exits=_exits(rows, ladder=any(row.exit for row in rows)),
         buckets=bucket_rows(groups),
         concordance=concordance_of(groups),
+        shown=sum(bool(row.cards) for row in rows),
+        abstained=sum(row.abstained for row in rows),
         card_tokens=_card_tokens(rows),
         tree=tree if sized else None,
         note=NO_CARDS if arm.reads_tree and not tree else "",

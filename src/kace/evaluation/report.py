@@ -13,6 +13,7 @@ from kace.errors import UsageError
 from kace.evaluation.arm import Arm
 from kace.evaluation.charts import NAMES
 from kace.evaluation.compare import Comparison, compare_all, labelled, p_text, warnings_of
+from kace.evaluation.harm import Harm
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.models.budget import Price
 from kace.solver.manifest import manifest_part, manifest_text
@@ -98,6 +99,11 @@ class Evaluation:
     def ladders(self) -> tuple[Metrics, ...]:
         """The arms that have a ladder."""
         return tuple(arm for arm in self.arms if sum(arm.exits.values()))
+
+    @property
+    def harms(self) -> tuple[tuple[str, Harm], ...]:
+        """What showing cards did in each arm that had some to show, by its name."""
+        return tuple((each.other, each.harm) for each in self.comparisons if each.harm)
 
     def against_base(self, name: str) -> Comparison | None:
         """How an arm compares with the base; nothing for the base itself."""

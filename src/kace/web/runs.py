@@ -30,7 +30,7 @@ RECENT = 30.0  # seconds since the last solve within which a run counts as going
 MAX_MANIFEST = 8_000_000  # bytes that are read of a manifest for a page
 SHOWN = 200  # characters of an answer that are kept for lists
 _FIELDS = tuple(field.name for field in fields(SolveRow))
-_EXIT, _CARDS, *_TRUTHS = map(_FIELDS.index, ("exit", "cards", "correct", "failed", "estimated"))
+_EXIT, _CARDS, *_TRUTHS = map(_FIELDS.index, ("exit", "cards", "correct", "failed", "estimated", "abstained"))
 _COLUMNS = tuple(name for name in _FIELDS if name != "cards")
 _SAVED = (*_COLUMNS, "answer", "expected", "exit_rank", "n_cards", "card_set", "words", "place", "line")
 _UPSERT = (

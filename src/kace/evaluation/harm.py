@@ -1,0 +1,85 @@
+"""The harm rate: of the solves that were shown cards, how many are wrong that were right without them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kace.evaluation.arm import SolveRow
+from kace.evaluation.stats import Interval, wilson_of_share
+from kace.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class CardHarm:
+    """The solves that were shown one card, whatever else they were shown."""
+
+    card_id: str
+    shown: int
+    gained: int
+    broken: int
+
+    @property
+    def flagged(self) -> bool:
+        """Whether it breaks more than it gains."""
+        return self.broken > self.gained
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """What showing cards did. Counts are solves with a known answer that the base has, too, by problem and seed."""
+
+    shown: int  # solves that read a card
+    abstained: int  # solves that read none though there were eligible ones
+    gained: int  # of those shown: the base is wrong, the arm right
+    broken: int  # of those shown: the base is right, the arm wrong
+    rate: float | None  # the harm rate, broken / shown; `None` where nothing was shown
+    interval: Interval | None  # of the rate, 95 % Wilson, each problem counted once however many seeds it has
+    cards: tuple[CardHarm, ...]  # that were shown, the most harmful first
+
+    @property
+    def flagged(self) -> tuple[CardHarm, ...]:
+        """The cards that break more than they gain."""
+        return tuple(card for card in self.cards if card.flagged)
+
+    @property
+    def words(self) -> str:
+        """The figures, as they follow the word cards."""
+        found = f"shown on {counted(self.shown, 'solve')}, abstained on {self.abstained:,}"
+        if self.rate is None or self.interval is None:
+            return found
+        low, high = self.interval
+        rate = f"{self.rate:.1%} of shown solves (95 % interval {low:.1%} to {high:.1%}, each problem counted once)"
+        return f"{found}; of those shown {self.gained:,} gained and {self.broken:,} broken, harm rate {rate}"
+
+
+def harm_of(pairs: Iterable[tuple[SolveRow, SolveRow]]) -> Harm | None:
+    """From the solves of a base and of an arm, paired; `None` for an arm that had no card to show."""
+    abstained, gained, broken = 0, Counter[str](), Counter[str]()
+    shown, problems, changes = Counter[str](), Counter[str](), Counter[int]()
+    for base, row in pairs:
+        abstained += row.abstained
+        if row.cards:
+            change = bool(row.correct) - bool(base.correct)
+            changes[change] += 1
+            problems[row.problem] += 1
+            for counts, holds in ((shown, True), (gained, change > 0), (broken, change < 0)):
+                counts.update(row.cards if holds else ())
+    if not problems and not abstained:
+        return None
+    cards = (CardHarm(card, shown[card], gained[card], broken[card]) for card in shown)
+    n, rate, interval = changes.total(), None, None
+    if n:
+        rate = changes[-1] / n
+        # Solves of a problem may break together: a problem is one observation, less where some are shown more often.
+        interval = wilson_of_share(rate, n * n // sum(times * times for times in problems.values()))
+    return Harm(
+        shown=n,
+        abstained=abstained,
+        gained=changes[1],
+        broken=changes[-1],
+        rate=rate,
+        interval=interval,
+        cards=tuple(sorted(cards, key=lambda each: (each.gained - each.broken, -each.broken, each.card_id))),
+    )
