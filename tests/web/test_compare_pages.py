@@ -68,6 +68,7 @@ def test_the_page_says_what_the_comparison_says(tmp_path: Path):
     with opened(tmp_path / "both") as client:
         page = settled(client, "/run/first/against/second")
     assert compare(theirs, ours).sentence.replace(" %", "\u00a0%") in page.text.replace("95 %", "95\u00a0%")
+    assert "; of those shown 3 gained and 2 broken, harm rate 16.7%" in page.text
     assert "75.0% first, n = 12" in page.text and "66.7% second, n = 12" in page.text
     assert "+8.3" in page.text
 

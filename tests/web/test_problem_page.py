@@ -265,6 +265,15 @@ def test_cards_lead_to_the_tree_of_that_content_and_to_no_card_it_lacks(tmp_path
     assert "Routed to algebra ; read 2 cards, about 60 tokens; 1 call to choose" in page.text
 
 
+def test_a_tier_that_showed_none_of_its_cards_abstained(tmp_path: Path):
+    recall = a_recall(cards=(), eligible=7, tokens=0, classifier_calls=0)
+    text = read(ask(shelf_of(tmp_path / "one", a_solve(recalls=(recall,))))).text
+    assert "Routed to algebra ; abstained: none of 7 cards is shown." in text
+    assert "3 attempts, abstained" in text
+    bare = read(ask(shelf_of(tmp_path / "two", a_solve(recalls=(a_recall(cards=(), eligible=0, tokens=0),))))).text
+    assert "no card to read" in bare and "abstained" not in bare
+
+
 def test_a_learners_run_finds_its_tree_and_its_shared_calls(tmp_path: Path):
     folder = a_learner(tmp_path / "oak")
     run = folder / "learn" / "epoch-1-add-MS-run"

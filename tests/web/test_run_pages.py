@@ -22,7 +22,7 @@ from kace.web.runs import RunIndex
 from kace.web.selection import Choice
 from kace.web.workspace import Workspace
 from tests.web.page_audit import Audit, body_of
-from tests.web.samples import a_run, a_solve, a_tree
+from tests.web.samples import a_recall, a_run, a_solve, a_tree
 
 DATA = {"data": {"name": "made-up", "split": "test", "problems": 4, "hash": "d" * 16}}
 
@@ -121,6 +121,24 @@ def test_the_page_says_what_the_run_came_to(shelf: Workspace):
 def test_every_filter_and_order_is_in_the_address(shelf: Workspace, query: dict[str, str], expected: list[str] | int):
     found = names(ask(shelf, **query))
     assert found == expected or len(found) == expected
+
+
+def test_solves_are_told_and_filtered_by_whether_cards_were_shown_or_abstained(tmp_path: Path):
+    first, second, *rest = some_solves()
+    abstained = (a_recall(cards=(), tokens=0, eligible=7),)
+    solves = [first.model_copy(update={"recalls": abstained}), second.model_copy(update={"recalls": ()}), *rest]
+    a_run(tmp_path / "kace", solves, **DATA)
+    a_run(tmp_path / "tiered", [each.model_copy(update={"recalls": ()}) for each in solves], **DATA)
+    shelf = Workspace([tmp_path])
+    page = read(ask(shelf))
+    assert "2 solves shown cards; 1 abstained" in page.text
+    assert page.html.count('class="num">abstained</td>') == 1
+    assert any("cards=abstained" in link for link in page.links)
+    assert names(ask(shelf, cards="abstained")) == ["P-0"]
+    assert names(ask(shelf, cards="shown")) == ["P-2", "P-3"]
+    assert len(names(ask(shelf, cards="bogus"))) == 4
+    assert '<option value="abstained" selected="">' in ask(shelf, cards="abstained", right="yes").body
+    assert "abstained" not in ask(shelf, "tiered").body, "the ladder alone has none to show"
 
 
 def test_filters_stay_when_another_is_followed(shelf: Workspace):
@@ -265,7 +283,7 @@ def test_a_static_page_has_every_solve_wrong_ones_first_and_nothing_to_ask(shelf
 
 
 def test_a_choice_survives_its_own_query():
-    choice = Choice("ms_majority", "no", "other", "lost", "two words", "-tokens", 3)
+    choice = Choice("ms_majority", "no", "shown", "other", "lost", "two words", "-tokens", 3)
     query = {name: str(value) for name, value in choice.query(page=3).items() if value is not None}
     assert Choice.of(query) == choice
     assert Choice.of({}) == Choice()

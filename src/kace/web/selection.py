@@ -16,6 +16,7 @@ MAX_WORDS = 200
 NO_LADDER = "none"
 EXITS = (*(path.value for path in ExitPath), NO_LADDER)
 RESULTS = {"yes": "correct = 1", "no": "correct = 0", "failed": "failed"}
+CARDS = {"shown": "n_cards > 0", "abstained": "abstained"}
 CHANGES = {"gained": "correct = 1 AND was = 0", "lost": "correct = 0 AND was = 1"}
 ORDERS: Mapping[str, tuple[str, ...]] = {
     "problem": ("label", "problem", "seed"),
@@ -35,6 +36,7 @@ class Choice(NamedTuple):
 
     exit: str = ""
     right: str = ""
+    cards: str = ""  # whether cards were shown, or a tier had some and none was
     against: str = ""  # another run, by its name in the workspace
     change: str = ""  # `gained`: right here and wrong there; `lost`: the other way round
     q: str = ""  # words that the label, the family or the domain must hold, or the beginning of the problem's hash
@@ -52,12 +54,13 @@ class Choice(NamedTuple):
         number = max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 10 else 1
         change, q = one_of("change", CHANGES) if against else "", " ".join(query.get("q", "")[:MAX_WORDS].split())
         sort = one_of("sort", {*ORDERS, *(f"-{name}" for name in ORDERS)})
-        return cls(one_of("exit", EXITS), one_of("right", RESULTS), against, change, q, sort, number)
+        exit, right, cards = one_of("exit", EXITS), one_of("right", RESULTS), one_of("cards", CARDS)
+        return cls(exit, right, cards, against, change, q, sort, number)
 
     @property
     def filtered(self) -> bool:
         """Whether some solves are left out."""
-        return bool(self.exit or self.right or self.change or self.q)
+        return bool(self.exit or self.right or self.cards or self.change or self.q)
 
     def query(self, **changes: str | int) -> dict[str, str | int | None]:
         """The query of an address with some of it changed; another filter or order begins at the first page."""
@@ -107,7 +110,8 @@ class ChosenSolves(NamedTuple):
 @lru_cache(maxsize=16)
 def _positions(run: RunIndex, v: int, base: RunIndex | None, base_v: int | None, choice: Choice) -> Sequence[int]:
     """Kept for the last few choices: a reader goes from page to page, and from solve to solve, of the same one."""
-    parts = ["1", *(known[value] for known, value in ((RESULTS, choice.right), (CHANGES, choice.change)) if value)]
+    kinds = ((RESULTS, choice.right), (CARDS, choice.cards), (CHANGES, choice.change))
+    parts = ["1", *(known[value] for known, value in kinds if value)]
     words = choice.q.casefold().split()
     parts += ["COALESCE(exit, 'none') = ?"] * bool(choice.exit)
     parts += ["(instr(words, ?) OR substr(problem, 1, length(?)) = ?)"] * len(words)

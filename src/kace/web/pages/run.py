@@ -101,8 +101,9 @@ def known_prices() -> Mapping[str, Price]:
 
 def _facts(db: sqlite3.Connection) -> dict[str, Any]:
     """What all solves say: how many there are, of which seeds and exits, and what is right by exit, domain and seed."""
-    counts = "SELECT COUNT(*), COUNT(DISTINCT problem), TOTAL(retried) FROM solves"
-    solves, problems, retried = db.execute(counts).fetchone()
+    totals = "TOTAL(retried), TOTAL(n_cards > 0), TOTAL(abstained)"
+    solves, problems, *found = db.execute(f"SELECT COUNT(*), COUNT(DISTINCT problem), {totals} FROM solves").fetchone()
+    retried, shown, abstained = map(int, found)
     seeds = [row[0] for row in db.execute("SELECT DISTINCT seed FROM solves ORDER BY seed")]
     shares = {}
     for column, order in (("exit", "exit_rank DESC"), ("domain", "domain"), ("seed", "seed")):
@@ -114,8 +115,8 @@ def _facts(db: sqlite3.Connection) -> dict[str, Any]:
             shares[column] = rows
     exits = {row[0] or NO_LADDER for row in db.execute("SELECT DISTINCT exit FROM solves")}
     several = problems < solves or len(seeds) > 1
-    found = {"solves": solves, "retried": int(retried), "seeds": seeds, "several": several}
-    return {**found, "exits": exits, "shares": shares}
+    counts = {"solves": solves, "retried": retried, "shown": shown, "abstained": abstained}
+    return {**counts, "seeds": seeds, "several": several, "exits": exits, "shares": shares}
 
 
 def _charts(
