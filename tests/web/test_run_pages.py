@@ -131,7 +131,7 @@ def test_solves_are_told_and_filtered_by_whether_cards_were_shown_or_abstained(t
     a_run(tmp_path / "tiered", [each.model_copy(update={"recalls": ()}) for each in solves], **DATA)
     shelf = Workspace([tmp_path])
     page = read(ask(shelf))
-    assert "2 solves shown cards; 1 abstained" in page.text
+    assert "cards shown on 2 solves, abstained on 1" in page.text
     assert page.html.count('class="num">abstained</td>') == 1
     assert any("cards=abstained" in link for link in page.links)
     assert names(ask(shelf, cards="abstained")) == ["P-0"]
