@@ -9,6 +9,7 @@ from typing import Any
 
 from kace.cli.streams import columns, note, on_terminal, plain, print_lines
 from kace.errors import UsageError
+from kace.learner.calibrate import thresholds_of
 from kace.retrieval.selector import estimate
 from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status, card_line
@@ -35,7 +36,7 @@ def figures_of(path: Path, tree: EpistemicTree, store: TreeStore | None) -> dict
         leaves = {kind: _counts(some) for kind, some in kinds.items() if some}
         domains.append({"name": name, "description": about, "share": share, "reads": reads, "difficulties": leaves})
     generation, frozen = store.generation if store else None, frozen_hash_of(path)
-    history = {"generation": generation, "frozen": frozen, "hash": tree.content_hash()}
+    history = {"generation": generation, "frozen": frozen, "hash": tree.content_hash(), "gate": thresholds_of(path)}
     name = path.resolve().name.removesuffix(".json")
     return {"name": name, **_counts(tree), "tokens_estimated": True, **history, "domains": domains}
 
@@ -59,6 +60,8 @@ def drawing(figures: dict[str, Any]) -> Iterator[str]:
     yield f"history      {'a file, without history' if figures['generation'] is None else history}"
     yield f"frozen       {figures['frozen'] or 'no'}"
     yield f"content      {figures['hash']}"
+    if gate := figures["gate"]:
+        yield f"gate         shows from {gate['threshold']:.3f}, skips ES from {gate['skip_threshold']:.3f}, calibrated"
     yield ""
     kinds = "".join(f" {kind}" for kind in figures["status"])
     yield f"{plain(figures['name'], LABEL - 1):{LABEL}}{'cards':>6}{'tokens':>9}{kinds}"

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from kace.config import PROFILE_FILE, RetrievalConfig, profile_text
 from kace.io import write_atomic
 from kace.learner.steps import Kept
@@ -149,6 +151,15 @@ def keep_calibration(
     thresholds = {"relevance_threshold": found.threshold, "skip_threshold": found.skip_threshold}
     remember(folder, retrieval.model_copy(update=thresholds), learned)
     write_atomic(folder / FILE, json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+
+
+def thresholds_of(folder: Path) -> dict[str, float] | None:
+    """The thresholds that a tree was calibrated to, with their bounds; none without a record that can be read."""
+    try:
+        found = Calibration.model_validate_json((folder / FILE).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return found.model_dump(include={"threshold", "bound", "skip_threshold", "skip_bound", "max_harm"})
 
 
 def remember(folder: Path, retrieval: RetrievalConfig, learned: Mapping[str, object]) -> None:

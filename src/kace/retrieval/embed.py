@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
+
     from kace.tree.card import Card
 
 Vectors: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.float32]]"

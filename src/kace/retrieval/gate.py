@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
-from kace.retrieval.embed import Vectors, vectors
+from kace.retrieval.embed import vectors
 from kace.retrieval.words import rarity, vocabulary, weight, words
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from kace.config import RetrievalConfig
+    from kace.retrieval.embed import Vectors
     from kace.tree.card import Card
     from kace.tree.tree import EpistemicTree
 
@@ -106,6 +107,8 @@ class BackgroundScore:
     @cached_property
     def _places(self) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.int32]]]:
         """Where in the tree a word is used. Made on first need: a large tree takes a while."""
+        import numpy as np
+
         found: defaultdict[str, list[int]] = defaultdict(list)
         for place, card in enumerate(self._cards):
             for word in frozenset(words(advertised(card))):
@@ -114,6 +117,8 @@ class BackgroundScore:
 
     def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
         """The scores of the cards that share enough words with the problem. Only of these is the meaning compared."""
+        import numpy as np
+
         overlap = np.zeros(len(self._cards))
         for word in vocabulary(problem):
             if (places := self._places.get(word)) is not None:
@@ -132,8 +137,9 @@ class BackgroundScore:
             self._told.clear()
         new = [place for place in places if place not in self._told]
         texts = [[each.problem for each in self._cards[p].examples] or [advertised(self._cards[p])] for p in new]
-        told = vectors([text for some in texts for text in some]) if new else np.zeros((0, 0), np.float32)
-        ends = np.cumsum([len(some) for some in texts])
-        self._told |= {place: told[end - len(some) : end] for place, some, end in zip(new, texts, ends, strict=True)}
+        told, end = vectors([text for some in texts for text in some]) if new else None, 0
+        for place, some in zip(new, texts, strict=True):
+            assert told is not None
+            self._told[place], end = told[end : end + len(some)], end + len(some)
         asked = vectors([problem])[0]
         return [max(0.0, float((self._told[place] @ asked).max())) for place in places]
