@@ -36,7 +36,7 @@ def problem(text: str, answer: str = "4", solution: str | None = "Add: 2 + 2 = 4
 def test_problems_that_share_telling_words_make_one_card() -> None:
     coins = [problem(f"A purse holds {n} silver coins and {n} copper coins. How many coins?") for n in (2, 3)]
     train = [*coins, problem("A triangle has angles of 30 and 60 degrees. What is the third angle?")]
-    one, other = cards_of(CELL, train, train, 2)
+    one, other = cards_of(CELL, train, 2)
     assert [example.problem for example in one.examples] == [each.text for each in coins]
     assert "PURSE" in one.card_id or "COIN" in one.card_id
     assert len(other.examples) == 1
@@ -48,23 +48,23 @@ def test_a_demonstration_ends_with_the_boxed_answer() -> None:
         problem("Two gnomes plus two gnomes?"),
         problem("Six elves less two elves?", solution=r"So \boxed{4}."),
     )
-    texts = [card.examples[0].worked for card in cards_of(CELL, [bare, boxed], [bare, boxed], 1)]
+    texts = [card.examples[0].worked for card in cards_of(CELL, [bare, boxed], 1)]
     assert texts == ["Add: 2 + 2 = 4.\nThe answer is \\boxed{4}.", r"So \boxed{4}."]
 
 
 def test_a_solution_too_long_to_show_makes_no_card() -> None:
     long = problem("Two gnomes plus two gnomes?", solution="\n".join(["Count one more."] * 40))
-    assert cards_of(CELL, [long], [long], 2) == ()
+    assert cards_of(CELL, [long], 2) == ()
 
 
 def test_a_hostile_solution_makes_no_card_and_no_error() -> None:
     bad = problem("Two gnomes plus two gnomes?", solution="turn \u202e around")
-    assert cards_of(CELL, [bad], [bad], 2) == ()
+    assert cards_of(CELL, [bad], 2) == ()
 
 
 def test_tiers_get_cards_of_their_own() -> None:
     coins = [problem("A purse holds two silver coins. How many coins?")]
-    ids = {cards_of(TreeCell(tier, WHOLE), coins, coins, 2)[0].card_id for tier in (TierName.MS, TierName.HS)}
+    ids = {cards_of(TreeCell(tier, WHOLE), coins, 2)[0].card_id for tier in (TierName.MS, TierName.HS)}
     assert len(ids) == 2
 
 
@@ -98,7 +98,7 @@ def test_the_kinds_of_the_starter_set_are_mostly_its_families() -> None:
     pure = total = 0
     for domain in domains_of(train):
         here = [each for each in train if each.domain == domain.name]
-        for card in cards_of(TreeCell(TierName.MS, domain.name), here, train, 2):
+        for card in cards_of(TreeCell(TierName.MS, domain.name), here, 2):
             families = [named[name] for name in card.provenance.supporting_problems]
             pure, total = pure + max(map(families.count, families)), total + len(families)
     assert pure >= 0.8 * total

@@ -115,8 +115,9 @@ def _learn(plan: LearnPlan) -> None:
 
 def _demo(typed: Typed, out: Path, epochs: int | None) -> None:
     """Learn from a slice of the starter set, and compare the ladder with and without what was learned."""
-    config = typed.config(*Settings.model_fields, teacher=SOURCE, preset="starter")
-    settings = typed.learning(Settings, {**PROFILES["default"]["learning"], "impact_runs": 1}, epochs=epochs)
+    config = typed.config(*Settings.model_fields, teacher=SOURCE, preset="starter", es_policy="skip")
+    few = {"impact_runs": 1, "keep": "all", "calibration_runs": 0}  # so few problems prove and calibrate nothing
+    settings = typed.learning(Settings, {**PROFILES["default"]["learning"], **few}, epochs=epochs)
     settings = untaught(config, settings) if config.teacher == SOURCE else settings
     train, held_out = demo.slices(config)
     print_lines(demo.intro(train, held_out, config))

@@ -103,7 +103,7 @@ async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...
         return screen(card, cell, study.leaks, domains)
 
     if not study.asked:  # the training set's own solutions teach
-        made = partial(propose_solved, cell, epoch, failed, study.train, study.settings.examples)
+        made = partial(propose_solved, cell, epoch, failed, study.settings.examples)
         proposed = await study.log.once(step("propose"), Proposals, made)
         return await study.log.once(step("admit"), Rulings, partial(admit_fitting, proposed, fits))
     proposed = Proposals()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kace.answers.extract import last_boxed
@@ -20,7 +20,7 @@ from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell
 from kace.problem import Problem
 from kace.redact import one_line
 from kace.retrieval.router import MAX_SIGNAL_CHARS
-from kace.retrieval.words import words
+from kace.retrieval.words import vocabulary, weight
 from kace.tree.card import SNAKE, Card, CardError, card_of
 from kace.tree.card_text import EXAMPLE_LINES, Example, line_count, with_examples
 from kace.tree.tree import RESERVED, Domain
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # the study knows this teacher by name
 
 SOURCE = "solutions"
 NO_CALLS = "no teacher call is made: cards come from the training set's own worked solutions"
-ONE_KIND = 0.3
+ONE_KIND = 0.45
 """The least cosine of two problems' weighted words at which they count as one kind."""
 TRIGGERS = 3
 SIGNALS = 40  # training problems that a domain is known by, as many as it may have
@@ -51,11 +51,9 @@ async def partition_by_label(train: Sequence[Problem]) -> Partition:
     return Partition(domains=domains_of(train))
 
 
-async def propose_solved(
-    cell: TreeCell, epoch: int, failed: Sequence[FailedProblem], train: Sequence[Problem], count: int
-) -> Proposals:
+async def propose_solved(cell: TreeCell, epoch: int, failed: Sequence[FailedProblem], count: int) -> Proposals:
     """The step that makes a cell's new cards."""
-    return Proposals(cards=cards_of(cell, [failure.problem for failure in failed], train, count, epoch))
+    return Proposals(cards=cards_of(cell, [failure.problem for failure in failed], count, epoch))
 
 
 async def admit_fitting(proposals: Proposals, fits: Screen) -> Rulings:
@@ -86,17 +84,14 @@ def domains_of(train: Sequence[Problem]) -> tuple[Domain, ...]:
     )
 
 
-def cards_of(
-    cell: TreeCell, failed: Sequence[Problem], train: Sequence[Problem], count: int, epoch: int = 0
-) -> tuple[Card, ...]:
+def cards_of(cell: TreeCell, failed: Sequence[Problem], count: int, epoch: int = 0) -> tuple[Card, ...]:
     """One card for each kind of failed problem, with up to `count` demonstrations."""
     solved = [problem for problem in failed if problem.solution]
-    rarity = _rarity(train)
     found: dict[str, Card] = {}
-    for kind in kinds([_weighted(problem.text, rarity) for problem in solved]):
+    for kind in kinds([{word: weight(word) for word in vocabulary(problem.text)} for problem in solved]):
         members = [solved[place] for place in kind]
         examples = [example for example in map(_example, members) if example][:count]
-        if examples and (card := _card(cell, members, tuple(examples), rarity, epoch)):
+        if examples and (card := _card(cell, members, tuple(examples), epoch)):
             found.setdefault(card.card_id, card)
     return tuple(found.values())
 
@@ -113,11 +108,9 @@ def kinds(vectors: Sequence[Mapping[str, float]]) -> list[list[int]]:
     return groups
 
 
-def _card(
-    cell: TreeCell, members: Sequence[Problem], examples: tuple[Example, ...], rarity: Mapping[str, float], epoch: int
-) -> Card | None:
-    told = Counter(word for member in members for word in set(words(member.text)))
-    ranked = sorted(told, key=lambda word: (-told[word] * rarity[word], word))[: 2 * TRIGGERS]
+def _card(cell: TreeCell, members: Sequence[Problem], examples: tuple[Example, ...], epoch: int) -> Card | None:
+    told = Counter(word for member in members for word in vocabulary(member.text))
+    ranked = sorted(told, key=lambda word: (-told[word] * weight(word), word))[: 2 * TRIGGERS]
     ascii_words = [word.upper() for word in ranked if word.isascii()][:3]
     if len(ascii_words) < 2:
         return None
@@ -152,18 +145,8 @@ def _example(problem: Problem) -> Example | None:
     return example if line_count(example.text) - 2 <= EXAMPLE_LINES else None
 
 
-def _rarity(problems: Iterable[Problem]) -> Mapping[str, float]:
-    texts = [set(words(problem.text)) for problem in problems]
-    counts = Counter(word for text in texts for word in text)
-    return {word: math.log(1 + len(texts) / count) for word, count in counts.items()}
-
-
-def _weighted(text: str, rarity: Mapping[str, float]) -> Mapping[str, float]:
-    return {word: rarity[word] for word in set(words(text)) if word in rarity}
-
-
 def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    shared = math.fsum(weight**2 for word, weight in one.items() if word in other)
+    shared = math.fsum(value**2 for word, value in one.items() if word in other)
     sizes = math.hypot(*one.values()) * math.hypot(*other.values())
     return shared / sizes if sizes else 0.0
 
