@@ -236,8 +236,8 @@ def calibration_lines(found: Calibration) -> Iterator[str]:
     yield f"harm         {said}, on problems of techniques that the tree lacks"
     yield f"             from {counted(found.problems, 'training problem')}, {counted(found.runs, 'run')}"
     if max(found.bound, found.skip_bound) > found.max_harm:
-        need = round(100 / found.max_harm)
-        yield f"             above the {found.max_harm:g} points asked for: that takes {need} problems and no loss seen"
+        need = round(200 / found.max_harm)
+        yield f"             seen is at most {found.max_harm:g}; a bound as low takes {need:,} problems"
     for each in found.left_out[:10]:
         lost = f"{100 * each.loss:+.0f} % shown, {100 * each.skip_loss:+.0f} % skipping"
         yield f"  {each.score:.3f}  {each.card:<44} lost {lost}  on {each.problem}"

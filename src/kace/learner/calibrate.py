@@ -3,7 +3,8 @@
 Each training problem is solved again with the cards of its own technique left out and the most relevant of the others
 shown, as if training had never seen its kind: what that loses against the ladder without cards is what a wrong card
 costs. The threshold is the loosest at which this loss stays under the harm allowed, by the bound of conformal risk
-control: a new problem of a technique that the tree lacks loses at most (losses + 1) / (problems + 1) in expectation.
+control where there are problems enough: a new problem of a technique that the tree lacks loses at most
+(losses + 1) / (problems + 1) in expectation.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from kace.tree.tree import EpistemicTree
 LEAST = 0.35
 """No threshold is looser: at this score about 2 % of everyday problems would read a card of a tree they do not need."""
 CHANCE = 0.5
-"""Losses that are let pass whatever is allowed: half a problem, which a few runs of the same problem differ by."""
+"""Losses that are let pass with however few problems: half a problem, which runs of one problem differ by."""
 FILE = "calibration.json"
 
 Solve = Callable[[Sequence[Problem], RelevanceScore | None, int], Awaitable[Sequence[Solution]]]
@@ -97,10 +98,12 @@ async def calibrate(
 def loosest(losses: Sequence[tuple[float, float]], problems: int, max_harm: float) -> tuple[float, float]:
     """The loosest threshold at which no stricter one loses too much, of (score, loss) pairs; and the bound, in points.
 
-    With fewer than 1 / harm problems no bound is as low as that: then nothing may be seen to be lost, and the bound
-    says what that is worth.
+    Where the problems are too few to lose even one under the bound, what is seen to be lost must stay under the harm
+    allowed, and the bound says what that is worth.
     """
-    allowed = max(CHANCE, max_harm / 100 * (problems + 1) - 1)
+    share = max_harm / 100
+    bounded = share * (problems + 1) - 1
+    allowed = bounded if bounded >= 1 else max(CHANCE, share * problems)
     threshold, lost, most = LEAST, 0.0, 0.0
     for score, same in groupby(sorted(losses, reverse=True), key=lambda each: each[0]):
         lost += sum(loss for _, loss in same)
