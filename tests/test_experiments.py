@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from kace.config import load_config
 from kace.datasets.starter import load_split
+from kace.datasets.techniques.generate import technique_problems
+from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn
 from kace.learner.settings import Settings
 from kace.learner.study import LearnPlan, open_study
@@ -30,6 +34,9 @@ STARTER = ROOT / "experiments" / "starter"
 RATES = STARTER / "solve-rates"
 LEARNED = STARTER / "learn"
 SYSTEMS_RUN = STARTER / "systems"
+BLIND = ROOT / "experiments" / "techniques" / "learn"
+SERVED = {"model": "openai/solver", "base_url": "http://127.0.0.1:8000/v1", "api_key": "none"}
+READ = {"relevance": "tree", "relevance_threshold": 2.0, "es_policy": "skip"}
 QUOTING = ("math-hard", "kace-reflections")
 
 
@@ -66,6 +73,31 @@ def test_the_published_learning_run_replays_to_the_identical_tree(tmp_path: Path
     assert published.verify() == []
     for epoch in ("epoch-1.jsonl", "epoch-2.jsonl"):
         assert open_tree(tmp_path / "tree" / "snapshots" / epoch) == open_tree(LEARNED / "tree" / "snapshots" / epoch)
+
+
+def test_the_blind_teachers_run_comes_out_of_its_votes_and_replies_as_the_identical_tree(tmp_path: Path):
+    """Two epochs with revisions: every refusal, lift, revision and retirement is decided anew, without a model."""
+    with tarfile.open(BLIND / "state.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    recorded, out = tmp_path / "tree" / "learn", tmp_path / "again"
+    begun = json.loads((recorded / "learn.json").read_text(encoding="utf-8"))
+    assert begun["settings"]["epochs"] == begun["settings"]["refine"] == 2 and begun["train"]["problems"] >= 200
+    for run in ("calls", *(path.name for path in recorded.glob("epoch-*"))):
+        shutil.copytree(recorded / run, out / "learn" / run)
+    config = load_config({**SERVED, "preset": "starter", "teacher": "exchange/unused", **READ}, env={})
+    held_out = ContaminationHashes.of((*technique_problems("validation"), *technique_problems("test")))
+    settings = Settings.model_validate(begun["settings"])
+    plan = LearnPlan(tuple(technique_problems("train")), config, settings, out, held_out)
+
+    async def work() -> str:
+        teacher = Replay.open(recorded, teacher=True)
+        async with open_study(plan, model=Replay.open(recorded), teacher=teacher) as (study, _):
+            return (await learn(study)).content_hash()
+
+    published = TreeStore.open(BLIND / "tree")
+    assert asyncio.run(work()) == published.frozen_hash
+    for epoch in ("epoch-1.jsonl", "epoch-2.jsonl"):
+        assert open_tree(out / "snapshots" / epoch) == open_tree(tmp_path / "tree" / "snapshots" / epoch)
 
 
 def test_the_published_table_of_all_systems_comes_out_of_its_votes(tmp_path: Path):
