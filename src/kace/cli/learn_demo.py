@@ -45,7 +45,7 @@ def intro(train: tuple[Problem, ...], held_out: Dataset, config: Config) -> Iter
     yield f"1. {config.model} solves {len(train)} problems, {hard} of them of two kinds that a small model gets wrong."
     yield f"2. Its failures become cards (teacher: {config.teacher}). Reruns that hide cards at random measure them."
     yield f"3. Tiered (the ladder alone) and KACE (with the cards) solve {len(held_out.problems)} problems held out."
-    yield "Some minutes on two cores. Stop it at any time: the same command goes on.\n"
+    yield "About ten minutes on two cores. Stop it at any time: the same command goes on.\n"
 
 
 def compared(held_out: Dataset, config: Config, out: Path) -> Iterator[str]:
