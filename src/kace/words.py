@@ -5,7 +5,12 @@ from __future__ import annotations
 
 def counted(count: int, noun: str) -> str:
     """A number with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """More than one of it."""
+    return f"{noun[:-1]}ies" if noun[-1:] == "y" and noun[-2:-1] not in "aeou" else f"{noun}s"
 
 
 def points(share: float, digits: int = 1) -> str:

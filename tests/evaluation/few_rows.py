@@ -23,13 +23,14 @@ def a_row(
     usage: tuple[int, int, int] = (0, 0, 0),
     cards: tuple[str, ...] = (),
     abstained: bool = False,
+    family: str | None = None,
 ) -> SolveRow:
     """One solve; its attempts are as right as its answer unless said."""
     calls = PAPER_CALLS[exit] if exit else attempts
     return SolveRow(
         problem=problem,
         label=problem.upper(),
-        family=None,
+        family=family,
         domain=None,
         seed=seed,
         correct=correct,

@@ -43,13 +43,14 @@ def kace(tmp_path: Path) -> Kace:
 def test_a_table_a_sentence_and_the_changed_problems(kace: Kace):
     done = kace("runs/tiered-1", "runs/kace-1", "runs/same-1")
     assert done.returncode == 0, done.stderr
-    head, base, other, same, _, sentence, gained, lost, *_ = done.stdout.splitlines()
+    head, base, other, same, resampled, _, sentence, gained, lost, *_ = done.stdout.splitlines()
     assert head.split()[:3] == ["arm", "problems", "accuracy"]
     assert base.split()[:5] == ["tiered", "30", "x", "2", "33.3%"]
     assert base.endswith("(base)")
     assert "+38.3" in other
     assert other.endswith("+12 -1")
     assert same.startswith("same ")
+    assert resampled == "Intervals resample 30 problems: the seeds of one problem stay together."
     assert sentence.startswith("kace is better than tiered: +38.3 points")
     assert "after Holm's correction for 2 comparisons" in sentence
     assert gained.split()[:2] == ["gained", "P10,"]

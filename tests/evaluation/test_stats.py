@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -242,9 +243,9 @@ def test_an_interval_of_one_problem_says_nothing():
 
 def test_uneven_seeds_on_a_coarse_grid_stay_close_to_the_normal_limit():
     chance = random.Random(4)
-    clusters = [(chance.randint(0, size), size) for size in (chance.randint(1, 13) for _ in range(3_000))]
-    means = [total / size for total, size in clusters]
-    low, high = cluster_interval(clusters, SHARE)
+    shares = [Fraction(chance.randint(0, size), size) for size in (chance.randint(1, 13) for _ in range(3_000))]
+    means = [float(share) for share in shares]
+    low, high = cluster_interval([(share, 1) for share in shares], SHARE)
     half = 1.96 * float(np.std(means)) / math.sqrt(len(means))
     assert (low, high) == pytest.approx((np.mean(means) - half, np.mean(means) + half), abs=0.01 * half)
 

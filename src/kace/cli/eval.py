@@ -121,7 +121,7 @@ def _transfer(
         for name, seen in compared.items():
             low, high = 100 * seen.interval.low, 100 * seen.interval.high
             share = f"{seen.other_accuracy:6.1%}  {100 * seen.difference:+5.1f} [{low:+.1f}, {high:+.1f}]"
-            lines.append(f"  {name:<24} {share}  p {seen.p:.3f}, {seen.n} problems")
+            lines.append(f"  {name:<24} {share}  p {seen.p:.3f}, {seen.size}")
             lines += [f"    cards {seen.harm.words}"] if seen.harm else []
     print_lines([json.dumps(rows, ensure_ascii=False)] if typed.as_json else lines)
 
@@ -131,7 +131,8 @@ def _metrics_lines(found: Metrics, compared: Comparison | None) -> Iterator[str]
     yield f"{found.name}: {found.problems} problems, {found.solves} solves, {found.model}"
     if found.accuracy is not None and found.wilson and found.interval:
         wilson, bootstrap = (f"[{100 * low:.1f}, {100 * high:.1f}]" for low, high in (found.wilson, found.interval))
-        yield f"accuracy     {100 * found.accuracy:.1f} %  Wilson {wilson}  bootstrap {bootstrap}"
+        over = f"over {counted(found.clusters, found.cluster)}"
+        yield f"accuracy     {100 * found.accuracy:.1f} %  Wilson {wilson}  bootstrap {bootstrap}  {over}"
         yield "by seed      " + "  ".join(f"{score.seed}: {score.right}/{score.n}" for score in found.seeds)
     if found.failed:
         without = found.accuracy_without_failed

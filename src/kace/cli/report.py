@@ -43,6 +43,12 @@ def report(
     plots: Path = option(OUTPUT, None, help="Also write every plot here, as SVG and PDF."),
     no_pdf: bool = option(OUTPUT, False, "--no-pdf", help="Plots as SVG alone, which needs no extra library."),
     base: str = option(OUTPUT, None, help="The run that the others are compared with, by name; left out, the first."),
+    cluster: str = option(
+        OUTPUT,
+        None,
+        help="What counts as one observation: family, problem, domain, or a field of problems.jsonl;"
+        " left out, family where every solve has one, else problem.",
+    ),
     tree: Path = option(OUTPUT, None, help="The tree whose cards' measured lift to show."),
 ) -> None:
     """Say which run is better, or that it cannot be told: kace report RUN RUN --format text."""
@@ -53,10 +59,10 @@ def report(
     if plots is not None and not no_pdf:
         require_pdf()
     cards = None if tree is None else open_tree(tree)
-    found = evaluation_of(read_arms(runs), base=base, tree=cards, prices=typed.config().prices)
+    found = evaluation_of(read_arms(runs), base=base, tree=cards, prices=typed.config().prices, cluster=cluster)
     drawn = _write_plots(found, plots, pdfs=not no_pdf) if plots else {}
     if as_json:
-        told = json.loads(evaluation_json(found))
+        told = json.loads(evaluation_json(found)) | {"resampled": found.resampled}
         for row, each in zip(told["comparisons"], found.comparisons, strict=True):
             row |= {"distinguishable": each.distinguishable, "sentence": each.sentence}
         write_output(json.dumps(told, ensure_ascii=False) + "\n", None)
@@ -76,6 +82,7 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
     arms = sorted(found.arms, key=lambda arm: arm.name != found.base)
     rows = [_row(arm, found.against_base(arm.name)) for arm in arms]
     yield from aligned([(*HEAD, "p (Holm)" if several else "p", "changed"), *rows])
+    yield found.resampled
     for each in found.comparisons:
         yield from ("", _plain(each.sentence))
         yield from (

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any
 
-from kace.errors import DataError
+from kace.errors import DataError, UsageError
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
 from kace.solver.records import Damage, Outcome, Solution, read_trace
+from kace.solver.run import kept_field
 from kace.solver.tiers import ExitPath
 from kace.systems.registry import SYSTEMS
+from kace.words import counted
 
 TRACES = ("traces.jsonl", "traces.jsonl.gz")
 _TEXTS = ("problem", "label", "family", "domain")
@@ -84,6 +86,33 @@ class Arm:
         """Whether its system shows cards of a tree."""
         spec = SYSTEMS.get(manifest_text(manifest_part(self.manifest, "system").get("name")))
         return spec is not None and spec.source == "tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """What counts as one observation: all problems that share a field, with all their seeds."""
+
+    field: str
+    names: Mapping[str, str]  # the cluster of each problem
+
+    def sizes(self, problems: Iterable[str]) -> Counter[str]:
+        """How many of these there are in each cluster."""
+        return Counter(self.names[problem] for problem in problems)
+
+
+def clusters_of(arms: Sequence[Arm], field: str | None = None) -> Clusters:
+    """By any field that every problem has; left out, by family where every solve has one, else by problem."""
+    rows = [row for arm in arms for row in arm.rows]
+    field = field or ("family" if rows and all(row.family for row in rows) else "problem")
+    if field in _TEXTS:
+        names = {row.problem: name for row in rows if (name := getattr(row, field))}
+    else:
+        names = dict(pair for arm in arms if arm.folder for pair in kept_field(arm.folder, field))
+    problems = {row.problem for row in rows}
+    if bare := problems - names.keys():
+        said = f"{len(bare):,} of {counted(len(problems), 'problem')} have no field '{field[:40]}'"
+        raise UsageError(said, fix="--cluster problem, family, domain, or a field of the runs' problems.jsonl")
+    return Clusters(field, {problem: names[problem] for problem in problems})
 
 
 def read_arm(folder: Path) -> Arm:

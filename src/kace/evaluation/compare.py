@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import groupby
 
 from kace.errors import UsageError
-from kace.evaluation.arm import Arm, SolveRow
+from kace.evaluation.arm import Arm, Clusters, SolveRow, clusters_of
 from kace.evaluation.harm import Harm, harm_of
 from kace.evaluation.stats import Interval, cluster_interval, holm, sign_flip, t_quantile
-from kace.words import counted, points
+from kace.words import counted, plural, points
 
 ALPHA, POWER = 0.05, 0.8
 SPAN = Interval(-1.0, 1.0)
-FEWEST = 6  # problems that must change, all the same way, before an exact test calls it at 5 %: 2 / 2^6 = 0.03
-MCNEMAR, SIGN_FLIP = "exact McNemar", "exact sign-flip over problems"
+FEWEST = 6  # clusters that must change, all the same way, before an exact test calls it at 5 %: 2 / 2^6 = 0.03
+MCNEMAR, SIGN_FLIP = "exact McNemar", "exact sign-flip over {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Comparison:
     base: str
     other: str
     n: int  # problems with at least one pair
+    cluster: str  # what the interval and the test take as one observation: "problem", "family" or another field
+    clusters: int  # how many of them
     seeds: tuple[int, ...]
     pairs: int  # solves of both arms with the same problem and seed, and a known answer
     base_only: int  # solves of the base without a partner
@@ -42,7 +46,7 @@ class Comparison:
     base_accuracy: float  # over the paired solves only
     other_accuracy: float
     difference: float  # the mean over problems; above zero, the other arm did better than the base
-    interval: Interval  # 95 %, cluster bootstrap by problem; it holds zero wherever `p` is above 5 %
+    interval: Interval  # 95 %, cluster bootstrap; it holds zero wherever `p` is above 5 %
     test: str  # which exact test gave `p`, for people
     p: float  # two-sided
     adjusted: float  # `p` after Holm's correction for the number of arms compared with the base
@@ -50,7 +54,7 @@ class Comparison:
     gained: tuple[Change, ...]  # problems on which the other arm did better, largest first
     lost: tuple[Change, ...]
     mdd: float | None
-    """The smallest difference that this many problems would call at 5 % four times in five; `None` where none."""
+    """The smallest difference that this many clusters would call at 5 % four times in five; `None` where none."""
     harm: Harm | None = None  # what showing cards did; `None` for an arm that had none to show
     notes: tuple[str, ...] = ()  # what a reader must know beside the figures
 
@@ -60,10 +64,16 @@ class Comparison:
         return self.adjusted <= ALPHA
 
     @property
+    def size(self) -> str:
+        """On how much it rests, such as `1,000 problems of 58 families`."""
+        of = "" if self.cluster == "problem" else f" of {counted(self.clusters, self.cluster)}"
+        return counted(self.n, "problem") + of
+
+    @property
     def sentence(self) -> str:
         """What the figures mean, in one plain sentence."""
         low, high = self.interval
-        size = counted(self.n, "problem") + (f" and {len(self.seeds)} seeds" if len(self.seeds) > 1 else "")
+        size = self.size + (f" and {len(self.seeds)} seeds" if len(self.seeds) > 1 else "")
         found = (
             f"{points(self.difference)} points (95 % interval {points(low)} to {points(high)}) on {size},"
             f" {counted(len(self.gained), 'problem')} gained and {len(self.lost):,} lost, {self.test} {p_text(self.p)}"
@@ -72,28 +82,31 @@ class Comparison:
             found += f", after Holm's correction for {self.compared} comparisons {p_text(self.adjusted)}"
         if self.distinguishable:
             return f"{self.other} is {'better' if self.difference > 0 else 'worse'} than {self.base}: {found}."
-        blind = "so few problems could not tell any difference"
+        blind = f"so few {plural(self.cluster)} could not tell any difference"
         if self.mdd is not None:
             blind = f"a difference below about {100 * self.mdd:.0f} points would often go unnoticed here"
         return f"{self.other} and {self.base} are not distinguishable at this n: {found}; {blind}."
 
 
-def compare(base: Arm, other: Arm) -> Comparison:
+def compare(base: Arm, other: Arm, clusters: Clusters | None = None) -> Comparison:
     """One arm against a base, over the solves that both have. None in common is a `UsageError`."""
-    ours, theirs = labelled(base), labelled(other)
+    ours, theirs, by = labelled(base), labelled(other), clusters or clusters_of((base, other))
     both = sorted(ours.keys() & theirs.keys())
     if not both:
         said = f"{base.name} and {other.name} have no labelled problem and seed in common"
         raise UsageError(said, fix="compare runs of the same data with the same seeds")
-    changes, clusters, shares = [], [], []  # of each problem
+    changes, shares = [], []  # of each problem
+    gains, moved, most = Counter[str](), defaultdict[str, Fraction](Fraction), 0  # of each cluster
     for problem, group in groupby(both, key=lambda key: key[0]):
         keys = list(group)
         before, after = (sum(bool(arm[key].correct) for key in keys) for arm in (ours, theirs))
         changes.append(Change(problem, ours[keys[0]].name, (after - before) / len(keys)))
-        clusters.append((after - before, len(keys)))
         shares.append((before / len(keys), after / len(keys)))
-    p, n, most = flipped([gain for gain, _ in clusters]), len(clusters), max(size for _, size in clusters)
-    low, high = cluster_interval(clusters, SPAN)
+        gains[name := by.names[problem]] += after - before
+        moved[name] += Fraction(after - before, len(keys))
+        most = max(most, len(keys))
+    p, n, sizes = flipped([*gains.values()]), len(changes), by.sizes(change.problem for change in changes)
+    low, high = cluster_interval([(moved[name], size) for name, size in sizes.items()], SPAN)
     if p > ALPHA:  # with few changes the exact test is stricter than resampling; the two must not be at odds
         low, high = min(low, 0.0), max(high, 0.0)
     alone = [(arm.name, len(known) - len(both)) for arm, known in ((base, ours), (other, theirs))]
@@ -103,6 +116,8 @@ def compare(base: Arm, other: Arm) -> Comparison:
         base=base.name,
         other=other.name,
         n=n,
+        cluster=by.field,
+        clusters=len(sizes),
         seeds=tuple(sorted({seed for _, seed in both})),
         pairs=len(both),
         base_only=alone[0][1],
@@ -111,21 +126,23 @@ def compare(base: Arm, other: Arm) -> Comparison:
         other_accuracy=math.fsum(share for _, share in shares) / n,
         difference=math.fsum(change.by for change in changes) / n,
         interval=Interval(low, high),
-        test=SIGN_FLIP if most > 1 else MCNEMAR,  # which is the sign-flip of single pairs
+        # McNemar's is the sign-flip of single pairs.
+        test=SIGN_FLIP.format(plural(by.field)) if len(both) > len(sizes) else MCNEMAR,
         p=p,
         adjusted=p,
         compared=1,
         gained=tuple(change for change in ordered if change.by > 0),
         lost=tuple(change for change in ordered if change.by < 0),
-        mdd=_detectable([change.by for change in changes], most),
-        harm=harm_of((ours[key], theirs[key]) for key in both),
+        mdd=_detectable([float(change) for change in moved.values()], n, most),
+        harm=harm_of(((ours[key], theirs[key]) for key in both), by),
         notes=(*notes, *warnings_of((base, other))),
     )
 
 
-def compare_all(base: Arm, others: Sequence[Arm]) -> tuple[Comparison, ...]:
+def compare_all(base: Arm, others: Sequence[Arm], clusters: Clusters | None = None) -> tuple[Comparison, ...]:
     """Several arms against one base, with Holm's correction for their number."""
-    found = [compare(base, other) for other in others]
+    by = clusters or clusters_of((base, *others))
+    found = [compare(base, other, by) for other in others]
     adjusted = holm([each.p for each in found])
     return tuple(replace(each, adjusted=p, compared=len(found)) for each, p in zip(found, adjusted, strict=True))
 
@@ -145,14 +162,14 @@ def labelled(arm: Arm) -> dict[tuple[str, int], SolveRow]:
     return {(row.problem, row.seed): row for row in arm.rows if row.correct is not None}
 
 
-def _detectable(changes: Sequence[float], most: int) -> float | None:
-    """The minimum detectable difference, never less than the fewest changes that the exact tests can call."""
+def _detectable(changes: Sequence[float], problems: int, most: int) -> float | None:
+    """The minimum detectable difference, never less than the fewest changed clusters that the exact tests can call."""
     if (n := len(changes)) < FEWEST:
         return None
     # The changes' size about zero, which flipping signs keeps, and one pair more: the exact tests move in steps.
-    size = math.sqrt(math.fsum(change**2 for change in changes) / n)
+    size = math.sqrt(math.fsum(change**2 for change in changes)) / problems
     reach = t_quantile(1 - ALPHA / 2, n - 1) + t_quantile(POWER, n - 1)
-    found = max(reach * size / math.sqrt(n) + 1 / (n * most), FEWEST / (n * most))
+    found = max(reach * size + 1 / (problems * most), FEWEST / (problems * most))
     return found if found <= 1 else None
 
 

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kace.evaluation.arm import SolveRow
-from kace.evaluation.stats import Interval, wilson_of_share
-from kace.words import counted
+from kace.evaluation.arm import Clusters, SolveRow
+from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
+from kace.words import counted, plural
+
+WHOLE = Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,10 @@ class Harm:
     gained: int  # of those shown: the base is wrong, the arm right
     broken: int  # of those shown: the base is right, the arm wrong
     rate: float | None  # the harm rate, broken / shown; `None` where nothing was shown
-    interval: Interval | None  # of the rate, 95 % Wilson, each problem counted once however many seeds it has
+    interval: Interval | None
+    """Of the rate, 95 % Wilson, each problem counted once however many seeds it has. Where clusters are more than a
+    problem they are resampled, and it is as wide as that, too."""
+    cluster: str  # what was resampled
     cards: tuple[CardHarm, ...]  # that were shown, the most harmful first
 
     @property
@@ -44,26 +49,33 @@ class Harm:
         return tuple(card for card in self.cards if card.flagged)
 
     @property
+    def how(self) -> str:
+        """How the interval was made."""
+        more = "" if self.cluster == "problem" else f" and {plural(self.cluster)} resampled"
+        return f"each problem counted once{more}"
+
+    @property
     def words(self) -> str:
         """The figures, as they follow the word cards."""
         found = f"shown on {counted(self.shown, 'solve')}, abstained on {self.abstained:,}"
         if self.rate is None or self.interval is None:
             return found
         low, high = self.interval
-        rate = f"{self.rate:.1%} of shown solves (95 % interval {low:.1%} to {high:.1%}, each problem counted once)"
+        rate = f"{self.rate:.1%} of shown solves (95 % interval {low:.1%} to {high:.1%}, {self.how})"
         return f"{found}; of those shown {self.gained:,} gained and {self.broken:,} broken, harm rate {rate}"
 
 
-def harm_of(pairs: Iterable[tuple[SolveRow, SolveRow]]) -> Harm | None:
+def harm_of(pairs: Iterable[tuple[SolveRow, SolveRow]], clusters: Clusters) -> Harm | None:
     """From the solves of a base and of an arm, paired; `None` for an arm that had no card to show."""
     abstained, gained, broken = 0, Counter[str](), Counter[str]()
-    shown, problems, changes = Counter[str](), Counter[str](), Counter[int]()
+    shown, problems, worse, changes = Counter[str](), Counter[str](), Counter[str](), Counter[int]()
     for base, row in pairs:
         abstained += row.abstained
         if row.cards:
             change = bool(row.correct) - bool(base.correct)
             changes[change] += 1
             problems[row.problem] += 1
+            worse[clusters.names[row.problem]] += change < 0
             for counts, holds in ((shown, True), (gained, change > 0), (broken, change < 0)):
                 counts.update(row.cards if holds else ())
     if not problems and not abstained:
@@ -73,7 +85,11 @@ def harm_of(pairs: Iterable[tuple[SolveRow, SolveRow]]) -> Harm | None:
     if n:
         rate = changes[-1] / n
         # Solves of a problem may break together: a problem is one observation, less where some are shown more often.
-        interval = wilson_of_share(rate, n * n // sum(times * times for times in problems.values()))
+        interval = wilson_of_share(rate, effective(problems.values()))
+        if clusters.field != "problem":
+            sizes = clusters.sizes(problems.elements())
+            wider = cluster_interval([(worse[name], size) for name, size in sizes.items()], WHOLE)
+            interval = Interval(min(interval.low, wider.low), max(interval.high, wider.high))
     return Harm(
         shown=n,
         abstained=abstained,
@@ -81,5 +97,6 @@ def harm_of(pairs: Iterable[tuple[SolveRow, SolveRow]]) -> Harm | None:
         broken=changes[-1],
         rate=rate,
         interval=interval,
+        cluster=clusters.field,
         cards=tuple(sorted(cards, key=lambda each: (each.gained - each.broken, -each.broken, each.card_id))),
     )

@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from itertools import groupby
 
-from kace.evaluation.arm import Arm, SolveRow
-from kace.evaluation.stats import Interval, cluster_interval, wilson_of_share
+from kace.evaluation.arm import Arm, Clusters, SolveRow, clusters_of
+from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
 from kace.models.base import Usage
 from kace.models.budget import Price, free_price
 from kace.solver.manifest import manifest_part
@@ -133,8 +134,10 @@ class Metrics:
     complete: bool  # whether every problem was solved on every seed
     seeds: tuple[SeedScore, ...]
     accuracy: float | None  # the mean over problems of the share of seeds that were right
-    wilson: Interval | None  # 95 %, each problem counted once: seeds of a problem say little about other problems
-    interval: Interval | None  # 95 %, cluster bootstrap by problem
+    cluster: str  # what both intervals take as one observation: "problem", "family" or another field
+    clusters: int  # how many of them have a known answer
+    wilson: Interval | None  # 95 %, each cluster counted once: its problems and seeds say little about others
+    interval: Interval | None  # 95 %, cluster bootstrap
     failed: int  # solves that lost a call to the provider; in `accuracy` they stand as they are
     accuracy_without_failed: float | None  # over the other solves, which is a selection and never the headline
     damaged: int  # lines of the trace that could not be read
@@ -157,10 +160,12 @@ class Metrics:
     note: str = ""  # what a reader must know of the arm; mostly nothing
 
 
-def metrics_of(arm: Arm, price: Price | None = None) -> Metrics:
+def metrics_of(arm: Arm, price: Price | None = None, clusters: Clusters | None = None) -> Metrics:
     """Every figure of an arm. Without a price, cost is known only for models that nobody sends a bill for."""
-    rows, groups = arm.rows, by_problem(arm.rows)
-    clusters = [(sum(bool(row.correct) for row in solves), len(solves)) for solves in groups.values()]
+    rows, groups, by = arm.rows, by_problem(arm.rows), clusters or clusters_of([arm])
+    sizes, right = by.sizes(groups), defaultdict[str, Fraction](Fraction)
+    for problem, solves in groups.items():
+        right[by.names[problem]] += Fraction(sum(bool(row.correct) for row in solves), len(solves))
     accuracy, problems = _accuracy(arm.rows), len({row.problem for row in rows})
     known: defaultdict[int, list[bool]] = defaultdict(list)
     for row in rows:
@@ -177,8 +182,10 @@ def metrics_of(arm: Arm, price: Price | None = None) -> Metrics:
         complete=len(rows) == problems * len({row.seed for row in rows}),
         seeds=tuple(SeedScore(seed, sum(right), len(right)) for seed, right in sorted(known.items())),
         accuracy=accuracy,
-        wilson=None if accuracy is None else wilson_of_share(accuracy, len(clusters)),
-        interval=cluster_interval(clusters, WHOLE) if clusters else None,
+        cluster=by.field,
+        clusters=len(sizes),
+        wilson=None if accuracy is None else wilson_of_share(accuracy, effective(sizes.values())),
+        interval=cluster_interval([(right[name], size) for name, size in sizes.items()], WHOLE) if sizes else None,
         failed=sum(row.failed for row in rows),
         accuracy_without_failed=_accuracy(row for row in rows if not row.failed),
         damaged=len(arm.damage),

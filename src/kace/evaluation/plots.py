@@ -50,8 +50,8 @@ def _accuracy(found: Evaluation) -> Iterator[Plot]:
     title = "Accuracy of each arm"
     base = f" The hollow mark is the base, {found.base}." if found.base else ""
     caption = (
-        "Mean over the seeds, with 95 % Wilson intervals in which a problem counts once however many seeds it has. "
-        f"A failed call is a wrong answer.{base}"
+        f"Mean over the seeds, with 95 % Wilson intervals in which one {found.cluster} counts once however many solves "
+        f"it has. A failed call is a wrong answer.{base}"
     )
     yield Plot("accuracy", title, caption, partial(forest, title, "accuracy", rows, change=False))
 
@@ -60,14 +60,14 @@ def _difference(found: Evaluation) -> Iterator[Plot]:
     rows = []
     for each in found.comparisons:
         paint = (Paint.GOOD if each.difference > 0 else Paint.BAD) if each.distinguishable else Paint.OPEN
-        about = f"{counted(each.n, 'problem')}, {p_text(each.adjusted)}"
+        about = f"{each.size}, {p_text(each.adjusted)}"
         rows.append(ForestRow(each.other, about, each.difference, *each.interval, paint))
     if not rows:
         return
     title = f"Difference from {found.base}"
     corrected = ", corrected for the number of arms by Holm’s method" if len(rows) > 1 else ""
     caption = (
-        f"Paired by problem and seed, with 95 % intervals from resampling whole problems. Filled marks differ from "
+        f"Paired by problem and seed. {found.resampled} Filled marks differ from "
         f"{found.base} beyond chance at 5 %{corrected}; hollow ones cannot be told from it at this number of problems."
     )
     unit = f"difference from {found.base}, percentage points"

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from kace.errors import UsageError
-from kace.evaluation.arm import Arm
+from kace.evaluation.arm import Arm, clusters_of
 from kace.evaluation.charts import NAMES
 from kace.evaluation.compare import Comparison, compare_all, labelled, p_text, warnings_of
 from kace.evaluation.harm import Harm
@@ -88,12 +88,20 @@ class Evaluation:
     lifts: tuple[CardLift, ...]  # of the cards of the tree that was given, highest first
     setups: tuple[RunSetup, ...]
     warnings: tuple[str, ...]
+    cluster: str = "problem"  # what intervals and tests take as one observation, by the name of its field
+    clusters: int = 0
 
     @property
     def best(self) -> Metrics | None:
         """The arm with the highest accuracy, the cheaper of equals; nothing where no answer is known."""
         known = [arm for arm in self.arms if arm.accuracy is not None]
         return max(known, key=lambda arm: (arm.accuracy or 0.0, -arm.paper_calls), default=None)
+
+    @property
+    def resampled(self) -> str:
+        """What the cluster is and how many there are, in a sentence."""
+        whole = "the seeds" if self.cluster == "problem" else "all problems and seeds"
+        return f"Intervals resample {counted(self.clusters, self.cluster)}: {whole} of one {self.cluster} stay together."
 
     @property
     def ladders(self) -> tuple[Metrics, ...]:
@@ -112,13 +120,16 @@ class Evaluation:
 
 def evaluation_of(
     arms: Sequence[Arm], *, base: str | None = None, tree: EpistemicTree | None = None,
-    prices: Mapping[str, Price] | None = None,
+    prices: Mapping[str, Price] | None = None, cluster: str | None = None,
 ) -> Evaluation:  # fmt: skip
-    """Everything a report says. The base is the first arm unless one is named; prices are by model."""
+    """Everything a report says. The base is the first arm unless one is named; prices are by model.
+
+    The cluster is a field of problems; left out, the family where every solve has one, else the problem itself.
+    """
     if not arms:
         raise UsageError("no run to report on", fix="kace report RUN [RUN ...]")
-    chosen = base_of(arms, base)
-    figures = tuple(metrics_of(arm, (prices or {}).get(arm.model)) for arm in arms)
+    chosen, clusters = base_of(arms, base), clusters_of(arms, cluster)
+    figures = tuple(metrics_of(arm, (prices or {}).get(arm.model), clusters) for arm in arms)
     setups, warnings = tuple(_setup(arm) for arm in arms), [*warnings_of(arms)]
     others, ours = [], labelled(chosen).keys()
     for arm in arms:
@@ -134,7 +145,9 @@ def evaluation_of(
         title or (arms[0].name if len(arms) == 1 else counted(len(arms), "arm")),
         figures,
         base=chosen.name if len(arms) > 1 else "",
-        comparisons=compare_all(chosen, others),
+        comparisons=compare_all(chosen, others, clusters),
+        cluster=clusters.field,
+        clusters=len({*clusters.names.values()}),
         lifts=card_lifts(tree) if tree else (),
         setups=setups,
         warnings=tuple(warnings),
@@ -167,7 +180,7 @@ def lead(found: Evaluation) -> str:
     said = f"It is the base; {told} of the {others} other arms can be told from it." if others else ""
     if compared := found.against_base(best.name):
         size = f"{points(compared.difference)} points, {' to '.join(map(points, compared.interval))}"
-        word = "does better than {}" if compared.distinguishable else "cannot be told from {} with this many problems"
+        word = "does better than {}" if compared.distinguishable else "cannot be told from {} at this n"
         said = f"It {word.format(compared.base)} ({size}, {p_text(compared.adjusted)})."
     elif others == 1:
         said = f"It is the base; the other arm can{'' if told else 'not'} be told from it."

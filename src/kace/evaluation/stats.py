@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 LEVEL = 0.95
 ENUMERATED = 200  # differences up to which signs are counted in whole numbers; beyond, a p is exact to about 1e-13
-LATTICE = 1 << 19  # points of a resampled sum; only seeds that differ wildly from problem to problem need more
+LATTICE = 1 << 17  # points of a resampled sum; only seeds or clusters of wildly different sizes need more
 
 Terms = tuple[int, Mapping[int, float]]  # of a sum, that are alike: how many, and the probability of every value
 
@@ -59,6 +59,12 @@ def wilson_of_share(share: float, n: int) -> Interval:
     """Wilson's interval of a share that need not be a whole number of n: rounded outwards to one that is."""
     right = round(share * n, 9)
     return Interval(wilson(math.floor(right), n).low, wilson(math.ceil(right), n).high)
+
+
+def effective(sizes: Iterable[int]) -> int:
+    """How many observations clusters of these sizes are worth at the least: one each, less where some are larger."""
+    known = [*sizes]
+    return sum(known) ** 2 // (sum(size * size for size in known) or 1)
 
 
 def t_p_value(t: float, df: float) -> float:
@@ -156,24 +162,31 @@ def sum_law(terms: Sequence[Terms]) -> SumLaw:
     return SumLaw(first, [*reached[:-1].tolist(), 1.0])
 
 
-def cluster_interval(clusters: Iterable[tuple[int, int]], span: Interval) -> Interval:
-    """The 95 % interval of the mean of cluster means, each cluster given as its sum and size; `span` bounds a mean.
+def cluster_interval(clusters: Iterable[tuple[Fraction | int, int]], span: Interval) -> Interval:
+    """The 95 % interval of a mean, each cluster given as the sum and the number of its values; `span` bounds a value.
 
-    Problems are resampled whole, since seeds of one problem are no evidence about others. The distribution is computed
-    and not drawn: the same run always gives the same interval. Its tails are widened as for Student's t, without which
-    it is too short for few problems. On a side of the commonest mean where no cluster lies it reaches as far as a share
-    of 1 - 0.025^(1/n), which seeing none still allows (Clopper and Pearson's bound).
+    Clusters are resampled whole, since what is alike within one is no evidence about others; where their sizes differ,
+    the mean is a ratio, linearised. The distribution is computed and not drawn: the same run always gives the same
+    interval. Its tails are widened as for Student's t, without which it is too short for few clusters. On a side of the
+    commonest cluster mean where no cluster lies it reaches as far as a share of 1 - 0.025^(1/n), which seeing none
+    still allows (Clopper and Pearson's bound).
     """
-    counts: Counter[Fraction] = Counter()
-    for (total, size), times in Counter(clusters).items():
-        counts[Fraction(total, size)] += times
+    counts = Counter((Fraction(total), size) for total, size in clusters)
     if (n := counts.total()) < 2:
         return span
-    grid = min(math.lcm(*(value.denominator for value in counts)), max(1, LATTICE // n))
+    values = sum(size * times for (_, size), times in counts.items())
+    centre = Fraction(sum(total * times for (total, _), times in counts.items()), values)
+    pulls: Counter[Fraction] = Counter()  # of every cluster on the mean; its own mean where all have the same size
+    means: Counter[Fraction] = Counter()
+    for (total, size), times in counts.items():
+        pulls[centre + (total - centre * size) * n / values] += times
+        means[total / size] += times
+    reach = math.ceil((max(pulls) - min(pulls)) / Fraction(span.high - span.low)) or 1
+    grid = min(math.lcm(*(value.denominator for value in pulls)), max(1, LATTICE // (n * reach)))
     law: Counter[int] = Counter()
-    for value, times in counts.items():
+    for value, times in pulls.items():
         law[round(value * grid)] += times
-    mean = float(sum(value * times for value, times in counts.items()) / n)
+    mean = float(centre)
     # Nothing but rounding, unless the grid is coarser than the means.
     shift = mean - math.fsum(place * (times / n) for place, times in law.items()) / grid
     tail = NormalDist().cdf(math.sqrt(n / (n - 1)) * t_quantile((1 - LEVEL) / 2, n - 1))
@@ -182,11 +195,11 @@ def cluster_interval(clusters: Iterable[tuple[int, int]], span: Interval) -> Int
         + shift
         for sign in (1, -1)
     )
-    common = min(counts, key=lambda value: (-counts[value], value))
+    common = [value for value, times in means.items() if times == max(means.values())]
     unseen = 1 - ((1 - LEVEL) / 2) ** (1 / n)
-    if common == min(counts):
+    if common == [min(means)]:
         low = min(low, mean - unseen * (mean - span.low))
-    if common == max(counts):
+    if common == [max(means)]:
         high = max(high, mean + unseen * (span.high - mean))
     return Interval(max(span.low, low), min(span.high, high))
 

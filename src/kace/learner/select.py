@@ -78,7 +78,7 @@ class SelectObserver(Observer, Protocol):
 
 
 class Against(Kept):
-    """One epoch against another, solve by solve. p is two-sided and exact; a problem's seeds flip together."""
+    """One epoch against another, solve by solve. p is two-sided and exact; a cluster's solves flip together."""
 
     gained: int
     lost: int
@@ -238,7 +238,7 @@ def selection_of(validation: Validation, epochs: Sequence[EpochTree], arms: Sequ
         epoch=best.epoch,
         tree=f"{SNAPSHOTS}/epoch-{best.epoch}.jsonl" if best.epoch else None,
         p=chosen.adjusted if chosen else None,
-        said=_said(best if chosen else ranked[1], chosen, len(problems)),
+        said=_said(best if chosen else ranked[1], chosen, ladder[0].size),
         rows=tuple(rows),
         seeds=validation.drawn,
         validation=ProblemSet.of(problems),
@@ -282,17 +282,17 @@ def _row(epoch: EpochTree, arm: Arm, ladder: Against | None, previous: Against |
     )
 
 
-def _said(row: EpochRow, found: Comparison | None, problems: int) -> str:
+def _said(row: EpochRow, found: Comparison | None, size: str) -> str:
     """The chosen epoch against no tree; or that no epoch did better, with the nearest one."""
     gained, lost = (row.ladder.gained, row.ladder.lost) if row.ladder else (0, 0)
     if found is None:
         return (
-            f"No epoch did better than the ladder alone on these {problems} problems (the nearest, epoch {row.epoch},"
+            f"No epoch did better than the ladder alone on these {size} (the nearest, epoch {row.epoch},"
             f" gained {gained} and lost {lost}): solve without a tree."
         )
     figures = f"{gained} gained, {lost} lost, {found.test} {p_text(found.p)}"
     if found.compared > 1:
         figures += f", {p_text(found.adjusted)} after the choice among {found.compared} epochs"
     if found.distinguishable:
-        return f"Epoch {row.epoch} is better than no tree on these {problems} problems: {figures}."
-    return f"Epoch {row.epoch} did best, but {problems} problems cannot tell it from no tree: {figures}."
+        return f"Epoch {row.epoch} is better than no tree on these {size}: {figures}."
+    return f"Epoch {row.epoch} did best, but {size} cannot tell it from no tree: {figures}."

@@ -150,6 +150,15 @@ def read_problems(folder: Path) -> Iterator[Problem]:
             yield problem_of(json.loads(line), f"{path}:{number}")
 
 
+def kept_field(folder: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Of the problems whose texts a run keeps, the hash and a field of the line, where it has one."""
+    path = folder / "problems.jsonl"
+    for number, _, line in whole_lines(path) if path.exists() else ():
+        with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError):
+            if (value := (row := json.loads(line)).get(name)) not in (None, ""):
+                yield problem_of(row, f"{path}:{number}").id, str(value)
+
+
 async def solve_all(
     problems: Iterable[Problem], kit: Kit, window: int, keep: Callable[[Solution], None], solve: Solve = climb
 ) -> None:

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from kace.errors import KaceError
 from kace.web.markup import seen
-from kace.words import counted, points, signed
+from kace.words import counted, plural, points, signed
 
 if TYPE_CHECKING:
     from kace.web.workspace import Workspace
@@ -168,7 +168,8 @@ def environment() -> Environment:
 
     made = Environment(loader=PackageLoader("kace.web"), autoescape=True, undefined=StrictUndefined, finalize=finalized)
     made.trim_blocks = made.lstrip_blocks = True
-    made.filters |= {"counted": counted, "points": points, "short": short, "signed": signed, "ago": ago, "utc": utc}
+    made.filters |= {"counted": counted, "plural": plural, "points": points, "signed": signed}
+    made.filters |= {"short": short, "ago": ago, "utc": utc}
     made.filters |= {"band": band, "breakable": breakable, "inline": inline, "maths": maths, "prose": prose}
     made.filters |= {"lift": lift_of, "lift_scale": lift_scale, "tokens": estimate, "moment": moment}
     made.filters |= {"n": "{:,}".format, "percent": lambda share, digits=1: f"{100 * share:.{digits}f}\u00a0%"}

@@ -209,11 +209,17 @@ class RunIndex(Sidecar):
         return any(FileState.of(path).within(RECENT) for path in self.files())
 
     def score(self) -> RunAccuracy | None:
-        """How the run went, each problem counted once."""
-        each = "SELECT AVG(correct) AS share FROM solves WHERE correct IS NOT NULL GROUP BY problem"
-        sql = f"SELECT AVG(share), COUNT(share) FROM ({each})"
-        share, problems = self.kept("score", lambda db: tuple(db.execute(sql).fetchone()))
-        return None if share is None else RunAccuracy(share, wilson_of_share(share, problems), problems)
+        """How the run went, each family counted once where every solve has one, else each problem."""
+        cluster = "CASE WHEN (SELECT COUNT(family) = COUNT(*) FROM solves) THEN family ELSE problem END"
+        known = f"SELECT AVG(correct) AS share, {cluster} AS cluster FROM solves WHERE correct IS NOT NULL"
+        sql = f"""
+            WITH each AS ({known} GROUP BY problem), sizes AS (SELECT COUNT(*) AS n FROM each GROUP BY cluster)
+            SELECT AVG(share), COUNT(share), (SELECT SUM(n * n) FROM sizes) FROM each
+        """
+        share, problems, squares = self.kept("score", lambda db: tuple(db.execute(sql).fetchone()))
+        if share is None:
+            return None
+        return RunAccuracy(share, wilson_of_share(share, problems * problems // squares), problems)
 
     def arm(self) -> Arm:
         """The run as comparisons take it, with what is read so far."""
