@@ -60,7 +60,7 @@ def _difference(found: Evaluation) -> Iterator[Plot]:
     rows = []
     for each in found.comparisons:
         paint = (Paint.GOOD if each.difference > 0 else Paint.BAD) if each.distinguishable else Paint.OPEN
-        about = f"{each.size}, {p_text(each.adjusted)}"
+        about = f"{counted(each.clusters, each.cluster)}, {p_text(each.adjusted)}"
         rows.append(ForestRow(each.other, about, each.difference, *each.interval, paint))
     if not rows:
         return

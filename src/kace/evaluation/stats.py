@@ -168,8 +168,8 @@ def cluster_interval(clusters: Iterable[tuple[Fraction | int, int]], span: Inter
     Clusters are resampled whole, since what is alike within one is no evidence about others; where their sizes differ,
     the mean is a ratio, linearised. The distribution is computed and not drawn: the same run always gives the same
     interval. Its tails are widened as for Student's t, without which it is too short for few clusters. On a side of the
-    commonest cluster mean where no cluster lies it reaches as far as a share of 1 - 0.025^(1/n), which seeing none
-    still allows (Clopper and Pearson's bound).
+    commonest cluster mean where no cluster lies it reaches as far as a share of 1 - 0.025^(1/N) of the N values, which
+    seeing none still allows (Clopper and Pearson's bound).
     """
     counts = Counter((Fraction(total), size) for total, size in clusters)
     if (n := counts.total()) < 2:
@@ -196,7 +196,7 @@ def cluster_interval(clusters: Iterable[tuple[Fraction | int, int]], span: Inter
         for sign in (1, -1)
     )
     common = [value for value, times in means.items() if times == max(means.values())]
-    unseen = 1 - ((1 - LEVEL) / 2) ** (1 / n)
+    unseen = 1 - ((1 - LEVEL) / 2) ** (1 / values)
     if common == [min(means)]:
         low = min(low, mean - unseen * (mean - span.low))
     if common == [max(means)]:
