@@ -14,6 +14,7 @@ from kace.errors import UsageError
 from kace.evaluation.arm import Arm, clusters_of, read_arm
 from kace.evaluation.compare import MCNEMAR, compare, flipped
 from kace.evaluation.metrics import metrics_of
+from kace.evaluation.page import page
 from kace.evaluation.report import evaluation_of, markdown
 from kace.evaluation.stats import Interval, cluster_interval, wilson
 from kace.problem import Problem, problem_rows
@@ -127,7 +128,8 @@ def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
     (folder / "problems.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "{broken\n")
     found = evaluation_of([arm], cluster="source")
     assert (found.cluster, found.clusters) == ("source", 2)
-    assert "Intervals resample 2 sources: all problems and seeds of one source stay together." in markdown(found)
+    for text in (markdown(found), page(found)):
+        assert "Intervals resample 2 sources: all problems and seeds of one source stay together." in text
 
 
 def test_one_solve_without_a_family_leaves_every_problem_by_itself():

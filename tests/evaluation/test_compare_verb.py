@@ -90,6 +90,8 @@ def test_json_has_every_figure(kace: Kace):
     done = kace("runs/tiered-1", "runs/kace-1", "--json")
     found = json.loads(done.stdout)
     assert found["base"] == "tiered"
+    assert (found["cluster"], found["clusters"]) == ("problem", 30)
+    assert found["resampled"].startswith("Intervals resample 30 problems")
     assert [arm["name"] for arm in found["arms"]] == ["tiered", "kace"]
     (comparison,) = found["comparisons"]
     assert comparison["n"] == 30
@@ -111,6 +113,10 @@ def test_the_same_runs_give_the_same_bytes(kace: Kace):
         (["runs/tiered-1", "runs/nothing"], "no such file"),
         (["runs/tiered-1", "runs/kace-1", "--base", "gepa"], "no arm is called 'gepa'. Fix: choose --base from tiered"),
         (["runs/tiered-1", "runs/tiered-1"], "is given twice"),
+        (
+            ["runs/tiered-1", "runs/kace-1", "--cluster", "book"],
+            "30 of 30 problems have no field 'book'. Fix: --cluster",
+        ),
     ],
 )
 def test_bad_input_is_one_line_with_the_fix(kace: Kace, arguments: list[str], message: str):

@@ -190,7 +190,7 @@ def test_a_lost_call_counts_as_wrong_and_is_tried_again(tmp_path: Path):
     assert best_row(held(tree)).right == 10
 
 
-def arm(right: str) -> Arm:
+def arm(right: str, families: str | None = None) -> Arm:
     """One solve a mark: 1 is right."""
     blank = Solution(
         problem="",
@@ -212,16 +212,15 @@ def arm(right: str) -> Arm:
         attempts=(),
     )
     marks = enumerate(right)
-    return Arm(
-        "", tuple(row_of(blank.model_copy(update={"problem": str(n), "correct": m == "1"})) for n, m in marks), {}
-    )
+    rows = (row_of(blank.model_copy(update={"problem": str(n), "correct": m == "1"})) for n, m in marks)
+    return Arm("", tuple(replace(row, family=families and families[int(row.problem)]) for row in rows), {})
 
 
-def chosen(*rights: str) -> Selection:
+def chosen(*rights: str, families: str | None = None) -> Selection:
     """The choice among the ladder alone and the epochs with these marks."""
     solved = tuple(Problem(str(n), "1") for n in range(len(rights[0])))
     epochs = [EpochTree(number, EpistemicTree.of(DOMAINS, ()) if number else None) for number in range(len(rights))]
-    return selection_of(Validation(Path(), solved, CONFIG), epochs, [arm(right) for right in rights])
+    return selection_of(Validation(Path(), solved, CONFIG), epochs, [arm(right, families) for right in rights])
 
 
 def test_equal_epochs_go_to_the_smaller_and_equal_to_no_tree_means_no_tree():
@@ -238,6 +237,16 @@ def test_a_small_difference_is_not_called_one():
     assert found.said == (
         "Epoch 1 did best, but 4 problems cannot tell it from no tree: 2 gained, 0 lost, exact McNemar p = 0.50."
     )
+
+
+def test_problems_of_one_family_are_one_piece_of_evidence():
+    found = chosen("0" * 12, "1" * 12, families="aaaabbbbcccc")
+    assert found.p == 2 / 2**3
+    assert found.said == (
+        "Epoch 1 did best, but 12 problems of 3 families cannot tell it from no tree: 12 gained, 0 lost,"
+        " exact sign-flip over families p = 0.25."
+    )
+    assert found.rows[1].low < 0.5, "three families right of three"
 
 
 def test_the_choice_among_epochs_is_paid_for():

@@ -101,6 +101,16 @@ def test_figures_follow_solves_that_are_made_again(tmp_path: Path):
     assert index.score() == (found.accuracy, found.wilson, found.problems)
 
 
+def test_the_score_counts_each_family_once_as_a_report_does(tmp_path: Path):
+    folder = a_made_up_run(tmp_path / "run", 120)
+    records = [Solution.model_validate_json(line) for line in (folder / "traces.jsonl").read_text().splitlines()]
+    for record in records:
+        grow(folder, record.model_copy(update={"family": f"f{int(record.problem, 16) % 7}"}))
+    found, score = metrics_of(read_arm(folder)), opened(folder).score()
+    assert (found.cluster, found.clusters) == ("family", 7)
+    assert score == (found.accuracy, found.wilson, found.problems)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_record_is_read_from_where_it_lies(tmp_path: Path, packed: bool):
     folder = a_made_up_run(tmp_path / "run", 300)

@@ -101,7 +101,8 @@ class Evaluation:
     def resampled(self) -> str:
         """What the cluster is and how many there are, in a sentence."""
         whole = "the seeds" if self.cluster == "problem" else "all problems and seeds"
-        return f"Intervals resample {counted(self.clusters, self.cluster)}: {whole} of one {self.cluster} stay together."
+        many = counted(self.clusters, self.cluster)
+        return f"Intervals resample {many}: {whole} of one {self.cluster} stay together."
 
     @property
     def ladders(self) -> tuple[Metrics, ...]:
