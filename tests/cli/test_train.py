@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,27 @@ def test_reflections_make_a_tree_with_the_domains_of_another(kace: Kace, tmp_pat
     assert kace("tree", "show", "tree").returncode == 0
 
 
+def test_few_shot_demonstrations_are_gathered_and_evaluated(kace: Kace, tmp_path: Path):
+    solved = [replace(problem, solution=f"It is {problem.answer}.") for problem in problems(2)]
+    (tmp_path / "solved.jsonl").write_text("\n".join(problem_rows(solved)) + "\n")
+    (tmp_path / "test.jsonl").write_text("\n".join(problem_rows(problems(1, start=50))) + "\n")
+    knn = kace("learn", "--method", "knn-fewshot", "--train", "solved.jsonl", "--set", "index=solution", "--out", "knn")
+    assert knn.returncode == 0, knn.stderr
+    assert "18 of 18 training problems worked, found by solution" in knn.stdout and "no model is asked" in knn.stdout
+    dice = ("--model", "scripted/dice?sides=9", "--seeds", "1")
+    run = kace("eval", "--system", "knn-fewshot-skip-es", "--artefact", "knn", "--data", "test.jsonl", *dice, "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["shown"] == 9
+    leak = kace(
+        "eval", "--system", "knn-fewshot", "--artefact", "knn", "--data", "solved.jsonl", *dice, "--out", "leak"
+    )
+    assert leak.returncode == 2 and "18 training problems appear in the evaluated data" in leak.stderr
+    made = kace("learn", "--method", "bootstrap-fewshot", "--train", "train.jsonl", *dice[:2], "--out", "boot")
+    assert made.returncode == 0 and "of 18 training problems worked" in made.stdout, made.stderr
+    again = kace("learn", "--method", "bootstrap-fewshot", "--train", "train.jsonl", *dice[:2], "--out", "boot")
+    assert "none: everything was kept" in again.stdout
+
+
 def test_a_cap_ends_it_in_one_line_and_the_same_command_goes_on(kace: Kace):
     stopped = kace(*ACE, *SCRIPTED, "--out", "book", "--max-calls", "10")
     assert stopped.returncode == 1 and "the cap of 10 calls is reached" in stopped.stderr
@@ -76,6 +98,7 @@ def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: K
         (("nothing", *SCRIPTED), "choose one of kace, ace, domain-ace, gepa, reflections"),
         (("ace", "--train", "train.jsonl", "--model", "scripted/dice"), "a learner needs a teacher"),
         (("ace", *SCRIPTED, "--limit", "3"), "too few to learn from"),
+        (("knn-fewshot", "--train", "train.jsonl"), "no training problem has a worked solution"),
         (("ace", *SCRIPTED, "--set", "max_metric_calls=100"), "unknown setting 'max_metric_calls'"),
         (
             ("ace", *SCRIPTED, "--set", "budget_tokens=5"),

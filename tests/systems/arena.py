@@ -15,7 +15,7 @@ from kace.problem import Problem
 from kace.solver.ladder import Kit
 from kace.solver.records import Solution
 from kace.systems.parts import System
-from kace.systems.registry import SYSTEMS, Bench, open_system
+from kace.systems.registry import SYSTEMS, Bench, Need, open_system
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
 
@@ -25,7 +25,7 @@ CONFIG = load_config({"model": "scripted/custom", "retrieval": READING}, env={})
 """Whole blocks, as text: what a system chooses, and not what fits of it. The gate holds no card back that has no
 demonstrations."""
 DOMAINS = ("counting", "geometry", "rates")
-UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if not spec.trainer)
+UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if not spec.trainer and Need.TRAINING_FILE not in spec.needs)
 FLAT = ("single", "best-of-5")
 BARE = ("tiered", "kace-no-exit-at-es-bare")
 """Ladders that read nothing."""
@@ -139,6 +139,7 @@ def solve(name: str, model: Scripted, problem: Problem = PROBLEMS[0], **changes:
 
 def run(system: System, model: Scripted, problem: Problem = PROBLEMS[0], *, early_stop: bool = False) -> Solution:
     async def solved() -> Solution:
+        system.check([problem])
         async with Judge() as judge:
             kit = Kit(model, judge, CONFIG.tier_sampling(), early_stop=early_stop)
             return await system.solve(problem, kit)

@@ -78,6 +78,18 @@ def test_a_tiered_run_reads_the_playbook_at_hs_and_nowhere_else(tmp_path: Path):
     assert climbed and all(len(solution.attempts) == 10 for solution in climbed), "ES and MS did not know the rule"
 
 
+@pytest.mark.parametrize("ladder", ["from-ms", "skip-es"])
+def test_a_playbook_can_be_read_from_ms_on_and_without_es(ladder: str, tmp_path: Path):
+    ace(tmp_path)
+    heard: list[Request] = []
+    solutions = solved(f"tiered-ace-{ladder}", artefact=tmp_path, heard=heard)
+    assert accuracy(solutions) == 1.0
+    tiers = {request.attempt.tier for request in heard}
+    assert tiers == ({"ES", "MS"} if ladder == "from-ms" else {"MS"}), "no problem needs HS that read its rule at MS"
+    assert all((statement("flim") in str(each.messages)) == (each.attempt.tier == "MS") for each in heard)
+    assert len(heard) == sum(len(solution.attempts) for solution in solutions)
+
+
 def test_a_killed_training_goes_on_to_the_same_playbook_and_pays_nothing_twice(tmp_path: Path):
     whole = ace(tmp_path / "whole")
     calls = sum(len(file.read_text().splitlines()) for file in (tmp_path / "whole/train/calls").glob("*.jsonl"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kace.models.base import Heard
 from kace.problem import Problem
-from kace.systems.parts import pick_cards, picking_prompt, read_ids
+from kace.systems.pool import pick_cards, picking_prompt, read_ids
 from kace.tree.card import Card
 from tests.systems.arena import POOL_CARDS, PROBLEMS, Solver, bench, lost
 

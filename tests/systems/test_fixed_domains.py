@@ -49,8 +49,8 @@ def test_an_oracle_without_a_matching_domain_is_one_clear_error_before_anything_
 def test_a_data_set_is_checked_as_a_whole():
     strange = Problem("What is it?", "1", "p9", domain="algebra")
     with pytest.raises(KaceError, match="1 of 4 problems"):
-        require_gold_domains(*PROBLEMS, strange, names=DOMAINS)
-    require_gold_domains(*PROBLEMS, names=DOMAINS)
+        require_gold_domains((*PROBLEMS, strange), names=DOMAINS)
+    require_gold_domains(PROBLEMS, names=DOMAINS)
 
 
 def test_a_random_domain_is_fixed_by_problem_and_seed_and_favours_none():

@@ -80,6 +80,18 @@ def test_a_tiered_run_reads_the_instructions_at_hs_and_nowhere_else(tmp_path: Pa
     assert hs and all(template("solve") not in request.messages[0].content for request in hs), "they are replaced"
 
 
+@pytest.mark.parametrize("ladder", ["from-ms", "skip-es"])
+def test_the_instructions_can_be_read_from_ms_on_and_without_es(ladder: str, tmp_path: Path):
+    file = tmp_path / "prompt.json"
+    file.write_text(json.dumps({"instructions": "\n".join(map(statement, RULES))}))
+    heard: list[Request] = []
+    solutions = solved(f"tiered-gepa-{ladder}", artefact=file, heard=heard)
+    assert accuracy(solutions) == 1.0
+    assert {request.attempt.tier for request in heard} == ({"ES", "MS"} if ladder == "from-ms" else {"MS"})
+    assert {recall.tier for solution in solutions for recall in solution.recalls} == {TierName.MS}
+    assert all((template("solve") in each.messages[0].content) == (each.attempt.tier == "ES") for each in heard)
+
+
 def test_a_training_stopped_by_its_cap_goes_on_to_the_same_prompt_and_pays_nothing_twice(tmp_path: Path):
     whole = evolved(tmp_path / "whole")
     stops = 0

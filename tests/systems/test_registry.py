@@ -20,10 +20,19 @@ OF_THE_PAPER = {
 }
 NO_EXIT = "kace-no-exit-at-es"
 BEYOND_IT = {"kace-skip-es", NO_EXIT, f"{NO_EXIT}-bare", f"{NO_EXIT}-placebo"}
+ALTERNATIVES = {
+    *(f"tiered-{learned}-{ladder}" for learned in ("ace", "gepa") for ladder in ("from-ms", "skip-es")),
+    *(
+        f"{method}-fewshot{row}"
+        for method in ("knn", "bootstrap")
+        for row in ("", "-skip-es", "-gated", "-gated-skip-es")
+    ),
+    *("oracle-card", "oracle-card-skip-es"),
+}
 
 
 def test_the_table_holds_every_system_of_the_comparison_and_says_what_each_is():
-    assert set(SYSTEMS) == OF_THE_PAPER | BEYOND_IT
+    assert set(SYSTEMS) == OF_THE_PAPER | BEYOND_IT | ALTERNATIVES
     for name, spec in SYSTEMS.items():
         assert spec.name == name
         assert spec.about and "\n" not in spec.about
@@ -82,6 +91,7 @@ def test_what_a_manifest_must_say_is_known_before_a_model_is_opened():
     routed, reranked = SYSTEMS["kace-router"].facts(5), SYSTEMS["kace-reranked"].facts(30)
     assert routed["k"] == 5 and len(str(routed["systems/route"])) == 16
     assert (reranked["k"], reranked["candidates"]) == (30, 30), "a reranker never picks from fewer than k"
+    assert SYSTEMS["knn-fewshot-gated-skip-es"].facts(2) == {"k": 2, "es_policy": "skip"}
     assert SYSTEMS["kace-monolithic"].facts(8) == {"max_card_tokens": "not applied"}
     assert SYSTEMS["kace"].facts(8) == SYSTEMS["single"].facts(8) == {}
 

@@ -37,8 +37,8 @@ def evaluate(
     model: list[str] = option(MODEL, [], "--model", "-m", help="local/NAME, openai/NAME, anthropic/NAME, replay/RUN."),
     seeds: int = option(MODEL, 3, min=1, max=100, help="Repetitions, each on other samples."),
     tree: list[Path] = option(TREE, [], help="The epistemic tree, for systems that read one."),
-    artefact: Path = option(TREE, None, help="What kace learn --method wrote, for systems that read it."),
-    k: int = option(TREE, 8, min=1, help="Cards read by systems that pick single cards."),
+    artefact: Path = option(TREE, None, help="What kace learn --method wrote; for oracle-card, the training file."),
+    k: int = option(TREE, None, min=1, help="Cards (8) or demonstrations (2) read by systems that pick single ones."),
     reuse: list[Path] = option(OUTPUT, [], help="A run whose calls are not paid again where the same is asked."),
     out: Path = option(OUTPUT, None, help="The run directory; the same command resumes it."),
 ) -> None:

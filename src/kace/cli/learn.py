@@ -40,13 +40,15 @@ from kace.learner.wall import raise_wall
 from kace.models.budget import Ledger
 from kace.problem import Problem, load_problems
 from kace.systems.ace import AceSettings, train_ace
+from kace.systems.fewshot import FewshotPool, FewshotSettings, train_bootstrap, train_knn
 from kace.systems.gepa import GepaSettings, require_gepa, train_gepa
 from kace.systems.reflections import train_reflections
 from kace.systems.training import MethodSettings, Training, TrainPlan, open_training
 from kace.tree.store import TreeStore, frozen_hash_of, open_tree
 from kace.web.learner import page
+from kace.words import counted
 
-METHODS = ("kace", "ace", "domain-ace", "gepa", "reflections")
+METHODS = ("kace", "ace", "domain-ace", "gepa", "reflections", "knn-fewshot", "bootstrap-fewshot")
 app = new_app()
 
 
@@ -69,8 +71,8 @@ def learn(
 
     Without a key: --teacher solutions makes cards of the training set's worked solutions, and --demo shows it all.
 
-    Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, or the solver's own reflections. For
-    domain-ace and reflections, --tree names a tree whose domains are used.
+    Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, the solver's own reflections, or
+    few-shot demonstrations. For domain-ace and reflections, --tree names a tree whose domains are used.
     """
     if context.invoked_subcommand:
         return
@@ -240,7 +242,8 @@ def _train(
         raise UsageError(f"--tree is not an option of {method}", fix="only domain-ace and reflections use its domains")
     if method == "gepa":
         require_gepa()
-    kind = {"gepa": GepaSettings, "reflections": MethodSettings}.get(method, AceSettings)
+    kinds = {"gepa": GepaSettings, "reflections": MethodSettings}
+    kind = FewshotSettings if method.endswith("-fewshot") else kinds.get(method, AceSettings)
     config = typed.config(*kind.model_fields)
     chosen = load_problems(validation, config.fields) if validation else ()
     if bare := next((problem for problem in chosen if problem.answer is None), None):
@@ -248,6 +251,8 @@ def _train(
     problems, settings = _training_data(train, held, config, typed.limit)[0], typed.learning(kind, {}, epochs=epochs)
     domains = open_tree(typed.tree).domains if typed.tree else ()
     plan = TrainPlan(method, problems, config, settings, out, domains, chosen)
+    if method == "knn-fewshot":
+        return print_lines([*_pool_lines(train_knn(plan), out), "calls        none: no model is asked"])
     _wall_in(config, train, out)
 
     def tell(step: StepName, value: Kept, fresh: bool) -> None:
@@ -272,9 +277,16 @@ async def _made(training: Training, out: Path) -> list[str]:
         return [f"prompt       {out / 'prompt.json'}", f"score        {said}, {prompt.metric_calls} evaluations"]
     if training.plan.method == "reflections":
         return [f"tree         {out}", f"cards        {len(await train_reflections(training))}"]
+    if training.plan.method == "bootstrap-fewshot":
+        return _pool_lines(await train_bootstrap(training), out)
     books = await train_ace(training)
     held = ", ".join(f"{name} {len(playbook.bullets)}" for name, playbook in books.playbooks.items())
     return [f"playbook     {out / 'playbook.json'}", f"bullets      {held}"]
+
+
+def _pool_lines(pool: FewshotPool, out: Path) -> list[str]:
+    told = f"{len(pool.tree)} of {counted(len(pool.problems), 'training problem')} worked, found by {pool.index}"
+    return [f"fewshot      {out / 'demonstrations.json'}", f"problems     {told}"]
 
 
 def _training_data(

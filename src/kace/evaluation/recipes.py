@@ -108,14 +108,14 @@ class Recipe(NamedTuple):
         spec = spec_of(arm)
         option = "--tree" if Need.TREE in spec.needs else "--artefact"
         made = self.out / "trained" / spec.trainer if spec.trainer else self.tree or self.out / "chosen"
-        learned = (option, str(made)) if spec.needs & {Need.TREE, Need.ARTEFACT} else ()
+        learned: tuple[str, ...] = (option, str(made)) if spec.needs & {Need.TREE, Need.ARTEFACT} else ()
+        learned += ("--artefact", self.data("train")) if Need.TRAINING_FILE in spec.needs else ()
         # Ladders ask the same at ES: paid once, and what differs between them is what they read.
-        ladders = [each for each in self.arms if each.startswith(("tiered", "kace"))]
+        ladders = [each for each in self.arms if not spec_of(each).attempts]
         shared = ("--reuse", str(self.out / "runs" / ladders[0])) if arm in ladders[1:] else ()
         data = ("--data", self.data("test"), "--seeds", str(self.seeds))
         asked = (*data, *self.model, *self.settings, *PROFILE, *learned, *shared, "--out", str(self.out / "runs" / arm))
-        fixed = "1" if arm in ("single", "ace", "domain-ace", "gepa") else arm.removeprefix("best-of-")
-        each = (float(fixed), float(fixed)) if fixed.isdecimal() else LADDER_CALLS
+        each = (float(spec.attempts), float(spec.attempts)) if spec.attempts else LADDER_CALLS
         calls = _times(each, self.sizes["test"] * self.seeds)
         return Command(f"{arm} on {self.sizes['test']} test problems", ("eval", "--system", arm, *asked), calls)
 

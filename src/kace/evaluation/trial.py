@@ -20,7 +20,7 @@ from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Solution
 from kace.solver.run import Run
 from kace.solver.session import Session, open_session
-from kace.systems.registry import DEFAULT_K, Bench, open_system, spec_of
+from kace.systems.registry import Bench, open_system, spec_of
 from kace.tree.tree import EpistemicTree
 
 HELD = ("v", "config", "prompts", "tree", "system", "data")  # by a run that resumes; more seeds may be added to it
@@ -36,14 +36,14 @@ class Trial:
     seeds: int = 3
     tree: EpistemicTree | None = None
     artefact: Path | None = None
-    k: int = DEFAULT_K  # cards read by systems that pick single cards
+    k: int | None = None  # cards or demonstrations read by systems that pick single ones; left out, the row's own
 
     def manifest(self) -> dict[str, object]:
         """What the run depends on."""
-        data = self.data
+        data, spec = self.data, spec_of(self.system)
         return {
             **manifest_of(self.config, self.tree),
-            "system": {"name": self.system, "artefact": _hash(self.artefact), **spec_of(self.system).facts(self.k)},
+            "system": {"name": self.system, "artefact": _hash(self.artefact), **spec.facts(self.k or spec.k)},
             "data": {"name": data.name, "split": data.split, "problems": len(data.problems), "hash": data.hash},
         }
 
@@ -71,10 +71,12 @@ async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recall
     """The same in an open session, whose budget several trials may share."""
     for number in range(trial.seeds):
         models = (session.classifier, session.role("helper"))
-        bench = Bench(trial.tree, trial.artefact, trial.config, *models, trial.config.seed + number, trial.k)
-        solve = open_system(trial.system, bench).solve
+        k = trial.k or spec_of(trial.system).k
+        bench = Bench(trial.tree, trial.artefact, trial.config, *models, trial.config.seed + number, k)
+        system = open_system(trial.system, bench)
+        system.check(trial.data.problems)
         kit = replace(session.kit, seed=bench.seed)
-        await run.solve(trial.data.problems, kit, session.window, solve=solve, known=recalled)
+        await run.solve(trial.data.problems, kit, session.window, solve=system.solve, known=recalled)
 
 
 def _hash(artefact: Path | None) -> str | None:

@@ -136,12 +136,17 @@ def _card(cell: TreeCell, members: Sequence[Problem], examples: tuple[Example, .
         return None
 
 
-def _example(problem: Problem) -> Example | None:
-    """A problem with its solution; one too long to be shown is none."""
-    worked = (problem.solution or "").strip()
+def worked_example(problem: Problem, solution: str) -> Example:
+    """A problem with a solution that ends in its answer, without blank lines."""
+    worked = solution.strip()
     if not last_boxed(worked):
         worked = f"{worked}\nThe answer is \\boxed{{{problem.answer}}}."
-    example = Example(re.sub(r"\n\s*\n", "\n", problem.text.strip()), re.sub(r"\n\s*\n", "\n", worked))
+    return Example(re.sub(r"\n\s*\n", "\n", problem.text.strip()), re.sub(r"\n\s*\n", "\n", worked))
+
+
+def _example(problem: Problem) -> Example | None:
+    """A problem with its own solution; one too long to be shown is none."""
+    example = worked_example(problem, problem.solution or "")
     return example if line_count(example.text) - 2 <= EXAMPLE_LINES else None
 
 

@@ -35,6 +35,7 @@ from kace.solver.records import Attempt, Solution
 from kace.solver.run import Run
 from kace.solver.session import Session, in_role, open_retriever, open_session
 from kace.solver.summary import Summary
+from kace.solver.tiers import TierName
 from kace.tree.tree import Domain, EpistemicTree
 
 AUTHOR = "kace learn"
@@ -89,7 +90,8 @@ class RunTotals(Kept):
     @classmethod
     def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
         """The totals of a run's records."""
-        found, escalated = Summary.of(records), sum(bool(record.recalls) for record in records)
+        found, above = Summary.of(records), (TierName.MS, TierName.HS)
+        escalated = sum(any(attempt.tier in above for attempt in record.attempts) for record in records)
         counts = {name: getattr(found, name) for name in ("problems", "correct", "paper_calls")}
         return cls(folder=folder, escalated=escalated, **counts)
 
@@ -121,7 +123,7 @@ class Resources:
         self,
         step: StepName,
         problems: Sequence[Problem],
-        tree: EpistemicTree,
+        tree: EpistemicTree | None,
         seed: int,
         dropout: Dropout | None = None,
         relevance: RelevanceScore | None = None,
@@ -147,12 +149,14 @@ class Resources:
 
     def kit(
         self,
-        tree: EpistemicTree,
+        tree: EpistemicTree | None,
         seed: int,
         dropout: Dropout | None = None,
         relevance: RelevanceScore | None = None,
     ) -> Kit:
-        """The solver with a tree to read from."""
+        """The solver with a tree to read from, or without one."""
+        if tree is None:
+            return replace(self.session.kit, seed=seed)
         config = self.config
         if relevance:
             skipping = config.retrieval.model_copy(update={"es_policy": "skip"})
@@ -303,7 +307,7 @@ def check_training(train: tuple[Problem, ...]) -> None:
         raise DataError(few, fix=f"give at least {LEAST_PROBLEMS}")
 
 
-def refuse_overlap(train: tuple[Problem, ...], held_out: tuple[Problem, ...], source: str) -> None:
+def refuse_overlap(train: Sequence[Problem], held_out: Sequence[Problem], source: str) -> None:
     """Refuse to learn from problems that an evaluation split holds too."""
     if found := overlaps(train, held_out):
         ours, theirs = (problem.name for problem in found[0])

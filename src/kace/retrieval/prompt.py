@@ -72,8 +72,13 @@ class PromptContext:
         asked = _spaced(problem)
         if all(_spaced(example.problem) != asked for example in self.demonstrations):
             return self
-        others = ((card, tuple(e for e in card.examples if _spaced(e.problem) != asked)) for card in self.cards)
-        kept = (card.illustrated(left) if left else card for card, left in others if left or not card.examples)
+        kept = []
+        for card in self.cards:
+            left = tuple(example for example in card.examples if _spaced(example.problem) != asked)
+            if left == card.examples:
+                kept.append(card)
+            elif left:
+                kept.append(card.illustrated(left))
         return replace(self, cards=tuple(kept))
 
     @property

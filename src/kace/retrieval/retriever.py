@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -152,16 +152,16 @@ class EsPolicy:
     it: `skip` begins at MS, `no-exit` makes the ES attempts and climbs on whatever they say.
     """
 
-    def __init__(self, retriever: Retriever) -> None:
+    def __init__(self, retriever: Retriever, covers: Callable[[Problem], Awaitable[bool]] | None = None) -> None:
         policy = retriever.config.es_policy
-        if policy != "locked" and not retriever.config.relevance_threshold:
+        if policy != "locked" and covers is None and not retriever.config.relevance_threshold:
             what = f"es_policy '{policy}' needs a relevance gate, and the threshold is 0"
             raise UsageError(what, fix="set relevance_threshold above 0")
-        self.retriever = retriever
+        self.covers = covers or retriever.covers
         self.tiers = {"locked": LOCKED, "skip": FROM_MS, "no-exit": NO_EXIT_AT_ES}[policy]
 
     async def __call__(self, problem: Problem) -> Sequence[Tier]:
         """The tiers of a problem."""
-        if self.tiers is LOCKED or not await self.retriever.covers(problem):
+        if self.tiers is LOCKED or not await self.covers(problem):
             return LOCKED
         return self.tiers

@@ -25,7 +25,6 @@ from kace.retrieval.fence import fenced, neutral, quoted_line, shortened
 from kace.retrieval.prompt import PromptContext, template
 from kace.retrieval.selector import TokenCounter
 from kace.solver.records import Solution
-from kace.solver.tiers import TierName
 from kace.systems.parts import FixedText, System
 from kace.systems.playbook import ALL, MAX_BULLET_CHARS, SECTIONS, Action, Operation, Playbook, Playbooks, applied
 from kace.systems.training import MethodSettings, Training
@@ -120,7 +119,7 @@ class Course:
 
     async def _study(self, step: StepName, batch: Sequence[Problem], playbook: Playbook) -> Studied:
         """One batch: try, reflect, curate, and hold the playbook to its budget."""
-        source = FixedText(PromptContext(notes=playbook.text), self.measure, TierName.FLAT)
+        source = FixedText(PromptContext(notes=playbook.text), self.measure)
         generator = System("generator", source, attempts=1)
         kit = replace(self.training.session.kit, seed=self.training.seed(step.epoch))
         solutions = await side_by_side(generator.solve(problem, kit) for problem in batch)

@@ -27,7 +27,6 @@ from kace.retrieval.fence import neutral, shortened
 from kace.retrieval.prompt import PromptContext, template
 from kace.retrieval.selector import TokenCounter
 from kace.solver.records import Solution
-from kace.solver.tiers import TierName
 from kace.systems.parts import FixedText, System
 from kace.systems.training import RECORD, MethodSettings, Training, read_artefact
 
@@ -230,7 +229,7 @@ class GepaRun:
         async def scored() -> Rollouts:
             kit = self.training.session.kit
             context = PromptContext(instructions=neutral(instructions))
-            system = System("gepa", FixedText(context, TokenCounter(kit.model), TierName.FLAT), attempts=1)
+            system = System("gepa", FixedText(context, TokenCounter(kit.model)), attempts=1)
             solved = await self.training.each(batch, lambda problem: system.solve(problem, kit))
             return Rollouts(rollouts=tuple(map(_rollout, solved)))
 

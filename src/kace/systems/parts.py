@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from kace.errors import DataError, UsageError
-from kace.models.base import Heard, Message, Question, Role, after_thinking, ask, chat
-from kace.problem import Problem
-from kace.retrieval.embed import rank_by_meaning
-from kace.retrieval.fence import fenced, neutral, shortened
-from kace.retrieval.prompt import NOTHING, PromptContext, template
+from kace.learner.study import refuse_overlap
+from kace.problem import Problem, load_problems
+from kace.retrieval.fence import neutral
+from kace.retrieval.prompt import NOTHING, PromptContext
 from kace.retrieval.retriever import ContextSource, EsPolicy, Retrieval, Retriever, retrieval
 from kace.retrieval.router import Router, fixed_router, registry_router
-from kace.retrieval.selector import BlockSelector, Budget, SelectedCards, TokenCounter
+from kace.retrieval.selector import BlockSelector, SelectedCards, TokenCounter
 from kace.solver.ladder import Kit, Tiers, classes_of, climb, conclude, locked, sample
 from kace.solver.records import Attempt, Solution
-from kace.solver.tiers import ExitPath, Gate, Tier, TierName
+from kace.solver.tiers import FROM_MS, ExitPath, Gate, Tier, TierName
 from kace.solver.vote import count
-from kace.subject import MATHEMATICS, Subject
-from kace.systems.registry import CANDIDATES, Bench, Need, Spec
-from kace.tree.card import Card, Status
+from kace.systems.fewshot import read_pool
+from kace.systems.oracle import TechniqueSelector, families_of, require_families
+from kace.systems.pool import pool_selector
+from kace.systems.registry import Bench, Need, Spec
+from kace.tree.card import Status
 from kace.tree.tree import EpistemicTree
-
-TIER = "ROUTE"  # where the calls of an LLM that picks cards stand among a problem's attempts
-MAX_PROBLEM_CHARS = 3_000
-UNBOUNDED = 1 << 40  # more tokens than any tree has
-_ID = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){2,5}")
-_WRAPPING = " \t\r`'\"[]*-."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +36,11 @@ class System:
     source: ContextSource | None = None
     attempts: int = 0  # made side by side, drawn as MS draws, without lenses; 0 is the ladder
     tiers: Tiers = locked
-    check: Callable[[Problem], None] | None = None  # raises for a problem that it cannot take, before it is paid for
+    check: Callable[[Sequence[Problem]], None] = lambda problems: None
+    """Raises for problems that it cannot take; asked before any of them is paid for."""
 
     async def solve(self, problem: Problem, kit: Kit) -> Solution:
         """Solve one problem."""
-        if self.check:
-            self.check(problem)
         if self.attempts:
             return await self._sampled(problem, kit)
         return await climb(problem, replace(kit, source=self if self.source else None, tiers=self.tiers))
@@ -83,13 +76,61 @@ class System:
 
 def compose(spec: Spec, bench: Bench) -> System:
     """A system from its row. Where its tree has no card to show, it is the ladder alone: nobody asks for a domain."""
+    if spec.fewshot:
+        return few_shot(spec, bench)
     tree = bench.tree if Need.TREE in spec.needs else None
     shown = any(card.status is not Status.DEPRECATED for card in tree or ())
-    retriever = open_retriever(spec, bench, tree) if tree is not None and shown else None
-    source = retriever if spec.source == "tree" else other_source(spec, bench)
-    gold = retriever if Need.GOLD_DOMAINS in spec.needs else None
-    check = partial(require_gold_domains, names=gold.tree.domain_names) if gold else None
-    return System(spec.name, source, spec.attempts, EsPolicy(retriever) if retriever else locked, check)
+    if tree is None or not shown:
+        source = None if spec.source == "tree" else other_source(spec, bench)
+        skips = spec.es_policy == "skip" and source is not None  # learned text is for every problem
+        return System(spec.name, source, spec.attempts, from_ms if skips else locked)
+    retriever = open_retriever(spec, bench, tree)
+    if Need.TRAINING_FILE in spec.needs:
+        return oracle(spec, bench, retriever)
+    source = retriever if spec.source == "tree" else None
+    system = System(spec.name, source, spec.attempts, EsPolicy(retriever))
+    if Need.GOLD_DOMAINS in spec.needs:
+        return replace(system, check=partial(require_gold_domains, names=tree.domain_names))
+    return system
+
+
+def few_shot(spec: Spec, bench: Bench) -> System:
+    """The nearest solved training problems as demonstrations, of those that the gate lets pass where there is one."""
+    assert bench.artefact is not None  # `open_system` has checked what a system needs
+    pool = read_pool(bench.artefact, spec.trainer)
+    shown_as = bench.config.retrieval.model_copy(update={"placement": "demonstrations"})
+    bench = replace(bench, config=bench.config.model_copy(update={"retrieval": shown_as}))
+    check = partial(refuse_overlap, pool.train, source="the evaluated data")
+    if not len(pool.tree):
+        return System(spec.name, check=check)
+    retriever = open_retriever(spec, bench, pool.tree)
+    chosen = pool_selector(spec, bench, retriever)
+    retriever.selector = replace(chosen, ranking=pool.ranking(shown_as.ranking))
+    return System(spec.name, retriever, tiers=EsPolicy(retriever, None if chosen.gate else every), check=check)
+
+
+def oracle(spec: Spec, bench: Bench, retriever: Retriever) -> System:
+    """The cards of a problem's own family."""
+    assert bench.artefact is not None  # `open_system` has checked what a system needs
+    train = load_problems(bench.artefact, bench.config.fields)
+    chosen = TechniqueSelector(families_of(retriever.tree, train, bench.artefact), retriever.blocks)
+    retriever.selector = chosen
+
+    def check(problems: Sequence[Problem]) -> None:
+        require_families(problems)
+        refuse_overlap(train, problems, "the evaluated data")
+
+    return System(spec.name, retriever, tiers=EsPolicy(retriever, chosen.covers), check=check)
+
+
+async def every(problem: Problem) -> bool:
+    """Whatever is read is for every problem."""
+    return True
+
+
+async def from_ms(problem: Problem) -> Sequence[Tier]:
+    """The ladder without ES, for every problem."""
+    return FROM_MS
 
 
 def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
@@ -112,8 +153,8 @@ def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
     found = Retriever(tree, bench.classifier, config, seed=bench.seed, router=router, subject=bench.config.about)
     if spec.selector == "placebo":
         found.selector = Placebo(found.blocks)
-    elif spec.selector:
-        found.selector = pool_selector(spec, bench, tree)
+    elif spec.selector and spec.selector != "technique":
+        found.selector = pool_selector(spec, bench, found)
     return found
 
 
@@ -123,82 +164,6 @@ def require_domains(spec: Spec, tree: EpistemicTree) -> None:
     if other and len(tree) and len(tree.domain_names) < 2:
         said = f"system '{spec.name}' shows other domains, and the tree has {len(tree.domain_names)}"
         raise UsageError(said, fix="use a tree of at least two domains, or leave the system out")
-
-
-def pool_selector(spec: Spec, bench: Bench, tree: EpistemicTree) -> PoolSelector:
-    """The row's way to pick single cards."""
-    config = bench.config.retrieval
-    if spec.selector == "everything":
-        config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
-    nearest = {"nearest": bench.k, "llm_of_nearest": max(CANDIDATES, bench.k)}.get(spec.selector)
-    pool = tuple(card for card in tree if card.status is not Status.DEPRECATED)
-    budget = Budget(config, bench.classifier, ranking=lambda problem, cards: tuple(cards))
-    return PoolSelector(pool, budget, bench, nearest, spec.selector.startswith("llm"))
-
-
-@dataclass(frozen=True, slots=True)
-class PoolSelector:
-    """Picks single cards out of the whole tree, of any difficulty and domain.
-
-    The choice depends on the problem alone, so HS reads what MS read and nobody is asked twice. Where the picked cards
-    do not fit, the last picked go first.
-    """
-
-    pool: tuple[Card, ...]
-    budget: Budget
-    bench: Bench
-    nearest: int | None = None  # only so many cards, nearest in meaning first
-    picks: bool = False  # whether an LLM picks among them
-
-    async def select(
-        self, problem: Problem, tier: TierName, domains: tuple[str, ...], earlier: Sequence[Sequence[Card]]
-    ) -> SelectedCards:
-        """All cards, the nearest, an LLM's choice, or an LLM's choice among the nearest."""
-        if earlier:
-            return SelectedCards(tuple(earlier[-1]), len(self.pool))
-        cards = rank_by_meaning(problem.text, self.pool)[: self.nearest] if self.nearest else self.pool
-        if not cards or not self.picks:
-            return SelectedCards(await self.budget.fit(problem.text, cards), len(self.pool))
-        pick = await pick_cards(problem, cards, self.bench)
-        # Where its replies cannot be used, the nearest cards stand in for its choice.
-        chosen = cards[: self.bench.k] if self.nearest and pick.said is None else pick.said or ()
-        return SelectedCards(await self.budget.fit(problem.text, chosen), len(self.pool), pick.calls, pick.usage)
-
-
-async def pick_cards(problem: Problem, pool: Sequence[Card], bench: Bench) -> Heard[tuple[Card, ...]]:
-    """At most `k` cards that the helper names, the most wanted first; nothing said where no reply can be used."""
-    known = {card.card_id: card for card in pool}
-
-    def read(reply: str) -> tuple[Card, ...] | None:
-        ids = read_ids(reply, known, bench.k)
-        return None if ids is None else tuple(known[card_id] for card_id in ids)
-
-    system, user = picking_prompt(problem.text, pool, bench.k, bench.config.about)
-    # The reply itself is not shown again, since a problem may have dictated it.
-    again = (system, Message(Role.USER, f"{user.content}\n\n{template('systems/route_retry')}"))
-    question = Question((system, user), problem.id, bench.seed, TIER, read, lambda messages, reply: again)
-    return await ask(bench.helper, question)
-
-
-def picking_prompt(problem: str, pool: Sequence[Card], k: int, subject: Subject = MATHEMATICS) -> tuple[Message, ...]:
-    """What all problems share, instructions and ids with triggers, then the problem, so that prefix caches hit."""
-    lines = "\n".join(f"{card.card_id}: {'; '.join(card.triggers)}" for card in pool)
-    instructions = template("systems/route", subject).format(k=k)
-    return chat(f"{instructions}\n\n{fenced('cards', lines)}", fenced("problem", shortened(problem, MAX_PROBLEM_CHARS)))
-
-
-def read_ids(reply: str, known: Collection[str], k: int) -> tuple[str, ...] | None:
-    """The first `k` known ids of a reply, each once; nothing for `none`.
-
-    Ids that are not known are passed over. `None` for a reply that is not a list of ids, or names no known one.
-    """
-    text = after_thinking(reply).strip()
-    if text.strip(_WRAPPING).casefold() == "none":
-        return ()
-    named = [part for part in (part.strip(_WRAPPING) for part in re.split(r"[,;\n]", text)) if part]
-    if not all(map(_ID.fullmatch, named)):
-        return None
-    return tuple(dict.fromkeys(name for name in named if name in known))[:k] or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +201,7 @@ def stand_ins(routed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]
     return tuple(chosen)
 
 
-def require_gold_domains(*asked: Problem, names: Sequence[str]) -> None:
+def require_gold_domains(asked: Sequence[Problem], names: Sequence[str]) -> None:
     """Refuse problems whose domain is missing or is no name of the tree's registry."""
     if strange := [problem for problem in asked if problem.domain not in names]:
         first, known = strange[0], ", ".join(names) or "none"
@@ -266,21 +231,22 @@ def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
         context = PromptContext(notes=read_playbooks(made, "ace").playbooks[ALL].text)
     else:
         context = PromptContext(instructions=neutral(read_prompt(made).instructions))
-    return FixedText(context, counter, TierName(spec.tier))
+    tiers = {"MS": (TierName.MS, TierName.HS)}.get(spec.tier, (TierName(spec.tier),))
+    return FixedText(context, counter, tiers)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedText:
-    """Text that is the same for every problem: notes or instructions at one tier, or the empty prompt at all."""
+    """Text that is the same for every problem: notes, instructions, or the empty prompt."""
 
     context: PromptContext
     counter: TokenCounter
-    tier: TierName | None = None
+    tiers: Collection[TierName] = tuple(TierName)
 
     async def retrieve(self, problem: Problem, tier: TierName, before: object, earlier: object) -> Retrieval | None:
         """The text, where there is any at this tier; nobody is asked for a domain."""
         text = self.context.notes or self.context.instructions
-        if not self.context.empty_block and (tier is not self.tier or not text):
+        if tier not in self.tiers or not (text or self.context.empty_block):
             return None
         return retrieval(tier, self.context, await self.counter(text))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kace.systems.parts import System
     from kace.tree.tree import EpistemicTree
 
-DEFAULT_K = 8
+DEFAULT_K, FEWSHOT_K = 8, 2
 CANDIDATES = 20
 LEAST, MOST = 2, 100  # attempts of best-of-N
 
@@ -31,6 +31,7 @@ class Need(StrEnum):
 
     TREE = "tree"
     ARTEFACT = "artefact"  # a playbook or a prompt that training has made
+    TRAINING_FILE = "training file"  # the problems that the tree was learned from, with their families
     GOLD_DOMAINS = "gold domains"  # every problem carries its domain, under a name of the tree's registry
 
 
@@ -44,7 +45,7 @@ class Bench:
     classifier: ChatModel
     helper: ChatModel  # the solver's model in a role of its own: it picks cards where that is the system
     seed: int
-    k: int = DEFAULT_K  # cards read by systems that pick single cards instead of a block
+    k: int = DEFAULT_K  # cards or demonstrations read by systems that pick single ones instead of a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +54,41 @@ class Spec:
 
     name: str
     about: str
-    source: Literal["tree", "nothing", "empty_block", "ace", "domain_ace", "gepa"] = "nothing"
+    source: Literal[
+        "tree", "nothing", "empty_block", "ace", "domain_ace", "gepa", "knn_fewshot", "bootstrap_fewshot"
+    ] = "nothing"
     router: Literal["", "every_domain", "gold_domain", "random_domain", "no_domain"] = ""
-    selector: Literal["", "placebo", "everything", "llm", "nearest", "llm_of_nearest"] = ""
-    es_policy: Literal["", "skip", "no-exit"] = ""  # it needs a tree, also where nothing is read from it
+    selector: Literal[
+        "", "placebo", "everything", "llm", "nearest", "llm_of_nearest", "nearest_relevant", "technique"
+    ] = ""
+    es_policy: Literal["", "locked", "skip", "no-exit"] = ""  # it needs a tree, also where nothing is read
     attempts: int = 0  # attempts of a system without a ladder
-    tier: Literal["HS", "FLAT"] = "HS"  # where learned text is read
+    tier: Literal["MS", "HS", "FLAT"] = "HS"  # from where on learned text is read
 
     @property
     def trainer(self) -> str:
         """The `kace learn --method` that makes what it reads; empty where that is a learned tree, or nothing."""
-        makers = {"ace": "ace", "domain_ace": "domain-ace", "gepa": "gepa"}
-        return "reflections" if self.name == "kace-reflections" else makers.get(self.source, "")
+        if self.source in ("tree", "nothing", "empty_block"):
+            return "reflections" if self.name == "kace-reflections" else ""
+        return self.source.replace("_", "-")
+
+    @property
+    def fewshot(self) -> bool:
+        """Whether it reads solved training problems."""
+        return self.source in ("knn_fewshot", "bootstrap_fewshot")
+
+    @property
+    def k(self) -> int:
+        """Cards or demonstrations that it picks, where nobody says."""
+        return FEWSHOT_K if self.fewshot else DEFAULT_K
 
     @property
     def needs(self) -> frozenset[Need]:
         """What must be there before it can be opened or run."""
         wanted = {
-            Need.TREE: self.source == "tree" or bool(self.es_policy),
+            Need.TREE: self.source == "tree" or bool(self.es_policy and self.source == "nothing"),
             Need.ARTEFACT: bool(self.trainer) and self.source != "tree",
+            Need.TRAINING_FILE: self.selector == "technique",
             Need.GOLD_DOMAINS: self.router == "gold_domain",
         }
         return frozenset(need for need, wants in wanted.items() if wants)
@@ -79,7 +96,7 @@ class Spec:
     def facts(self, k: int) -> Mapping[str, int | str]:
         """What the manifest of a run says beside the name and the configuration."""
         found: dict[str, int | str] = {"max_card_tokens": "not applied"} if self.selector == "everything" else {}
-        if self.selector in ("llm", "nearest", "llm_of_nearest"):
+        if self.selector in ("llm", "nearest", "llm_of_nearest", "nearest_relevant"):
             found["k"] = k
         if self.selector == "llm_of_nearest":
             found["candidates"] = max(CANDIDATES, k)
@@ -118,8 +135,32 @@ _TABLE = (
     Spec("ace", "one attempt with an ACE playbook", "ace", attempts=1, tier="FLAT"),
     Spec("domain-ace", "one attempt with the playbook of its domain", "domain_ace", attempts=1),
     Spec("tiered-ace", "the ladder, reading an ACE playbook at HS", "ace"),
+    Spec("tiered-ace-from-ms", "the ladder, reading an ACE playbook from MS on", "ace", tier="MS"),
+    Spec("tiered-ace-skip-es", "the ladder from MS on, reading an ACE playbook", "ace", es_policy="skip", tier="MS"),
     Spec("gepa", "one attempt with a GEPA prompt", "gepa", attempts=1, tier="FLAT"),
     Spec("tiered-gepa", "the ladder, with a GEPA prompt at HS", "gepa"),
+    Spec("tiered-gepa-from-ms", "the ladder, with a GEPA prompt from MS on", "gepa", tier="MS"),
+    Spec("tiered-gepa-skip-es", "the ladder from MS on, with a GEPA prompt", "gepa", es_policy="skip", tier="MS"),
+    Spec("knn-fewshot", f"the ladder, reading the {FEWSHOT_K} nearest solved training problems as demonstrations",
+         "knn_fewshot", "no_domain", "nearest", "locked"),
+    Spec("knn-fewshot-skip-es", "the same, and every problem begins at MS",
+         "knn_fewshot", "no_domain", "nearest", "skip"),
+    Spec("knn-fewshot-gated", "knn-fewshot, reading only what the relevance gate lets pass",
+         "knn_fewshot", "no_domain", "nearest_relevant", "locked"),
+    Spec("knn-fewshot-gated-skip-es", "the same, skipping ES where there is any",
+         "knn_fewshot", "no_domain", "nearest_relevant", "skip"),
+    Spec("bootstrap-fewshot", f"the ladder, reading its right attempts at the {FEWSHOT_K} nearest training problems",
+         "bootstrap_fewshot", "no_domain", "nearest", "locked"),
+    Spec("bootstrap-fewshot-skip-es", "the same, and every problem begins at MS",
+         "bootstrap_fewshot", "no_domain", "nearest", "skip"),
+    Spec("bootstrap-fewshot-gated", "bootstrap-fewshot, reading only what the relevance gate lets pass",
+         "bootstrap_fewshot", "no_domain", "nearest_relevant", "locked"),
+    Spec("bootstrap-fewshot-gated-skip-es", "the same, skipping ES where there is any",
+         "bootstrap_fewshot", "no_domain", "nearest_relevant", "skip"),
+    Spec("oracle-card", "ceiling: the cards of the problem's own family", "tree",
+         router="no_domain", selector="technique", es_policy="locked"),
+    Spec("oracle-card-skip-es", "ceiling: the same, skipping ES where there is one", "tree",
+         router="no_domain", selector="technique", es_policy="skip"),
 )  # fmt: skip
 
 SYSTEMS: Mapping[str, Spec] = {spec.name: spec for spec in _TABLE}  # in the order of reports
@@ -159,6 +200,9 @@ def open_system(name: str, bench: Bench) -> System:
     if Need.ARTEFACT in spec.needs and bench.artefact is None:
         fix = f"make it with {method} --out PATH, then name it: --artefact PATH"
         raise UsageError(f"system '{name}' reads what training made, and none is given", fix=fix)
+    if Need.TRAINING_FILE in spec.needs and bench.artefact is None:
+        said = f"system '{name}' reads the families of the training problems, and no file of them is given"
+        raise UsageError(said, fix="name the file that the tree was learned from: --artefact train.jsonl")
     if bench.k < 1:
         raise UsageError(f"k is {bench.k}, and a system that picks cards picks at least one", fix="choose k from 1 up")
     from kace.systems.parts import compose

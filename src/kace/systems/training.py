@@ -97,8 +97,9 @@ async def open_training(
 ) -> AsyncIterator[Training]:
     """Everything a training works with, under one ledger. Models that are given stay the caller's to close."""
     check_training(plan.train)
-    # Reflections are the solver's own, and need a teacher only for the domains.
-    given = GivenModels(model, teacher, taught=plan.method != "reflections" or not plan.domains)
+    # Reflections and right attempts are the solver's own; reflections need a teacher for the domains only.
+    own = plan.method == "bootstrap-fewshot" or (plan.method == "reflections" and plan.domains)
+    given = GivenModels(model, teacher, taught=not own)
     async with open_resources(plan.out / RECORD, plan.config, plan.manifest(), given, tell=tell) as resources:
         yield Training(**vars(resources), plan=plan)
 

@@ -1,0 +1,115 @@
+"""Picking single cards out of a whole pool instead of a block: the nearest, those of a gate, or an LLM's choice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from kace.errors import UsageError
+from kace.models.base import Heard, Message, Question, Role, after_thinking, ask, chat
+from kace.problem import Problem
+from kace.retrieval.embed import rank_by_meaning
+from kace.retrieval.fence import fenced, shortened
+from kace.retrieval.gate import RelevanceGate
+from kace.retrieval.prompt import template
+from kace.retrieval.retriever import Retriever
+from kace.retrieval.selector import Budget, Ranking, SelectedCards
+from kace.solver.tiers import TierName
+from kace.subject import MATHEMATICS, Subject
+from kace.systems.registry import CANDIDATES, Bench, Spec
+from kace.tree.card import Card, Status
+
+TIER = "ROUTE"  # where the calls of an LLM that picks cards stand among a problem's attempts
+MAX_PROBLEM_CHARS = 3_000
+UNBOUNDED = 1 << 40  # more tokens than any tree has
+_ID = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){2,5}")
+_WRAPPING = " \t\r`'\"[]*-."
+
+
+def require_threshold(spec: Spec, gate: RelevanceGate) -> None:
+    """Refuse a gate that lets everything pass."""
+    if not gate.threshold:
+        said = f"system '{spec.name}' needs a relevance gate, and the threshold is 0"
+        raise UsageError(said, fix=f"set relevance_threshold above 0, or use {spec.name.replace('-gated', '')}")
+
+
+def pool_selector(spec: Spec, bench: Bench, retriever: Retriever) -> PoolSelector:
+    """The row's way to pick single cards."""
+    if gate := retriever.gate if spec.selector == "nearest_relevant" else None:
+        require_threshold(spec, gate)
+    config = bench.config.retrieval
+    if spec.selector == "everything":
+        config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
+    counts = {"nearest": bench.k, "nearest_relevant": bench.k, "llm_of_nearest": max(CANDIDATES, bench.k)}
+    pool = tuple(card for card in retriever.tree if card.status is not Status.DEPRECATED)
+    budget = Budget(config, bench.classifier, ranking=lambda problem, cards: tuple(cards))
+    return PoolSelector(pool, budget, bench, counts.get(spec.selector), spec.selector.startswith("llm"), gate)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSelector:
+    """Picks single cards out of the whole tree, of any difficulty and domain.
+
+    The choice depends on the problem alone, so HS reads what MS read and nobody is asked twice. Where the picked cards
+    do not fit, the last picked go first.
+    """
+
+    pool: tuple[Card, ...]
+    budget: Budget
+    bench: Bench
+    nearest: int | None = None  # only so many cards, the nearest first
+    picks: bool = False  # whether an LLM picks among them
+    gate: RelevanceGate | None = None  # only cards that it lets pass
+    ranking: Ranking = rank_by_meaning
+
+    async def select(
+        self, problem: Problem, tier: TierName, domains: tuple[str, ...], earlier: Sequence[Sequence[Card]]
+    ) -> SelectedCards:
+        """All cards, the nearest, an LLM's choice, or an LLM's choice among the nearest."""
+        if earlier:
+            return SelectedCards(tuple(earlier[-1]), len(self.pool))
+        pool = tuple(self.gate.relevant(problem.text, self.pool)) if self.gate else self.pool
+        cards = self.ranking(problem.text, pool)[: self.nearest] if self.nearest else pool
+        if not cards or not self.picks:
+            return SelectedCards(await self.budget.fit(problem.text, cards), len(self.pool))
+        pick = await pick_cards(problem, cards, self.bench)
+        # Where its replies cannot be used, the nearest cards stand in for its choice.
+        chosen = cards[: self.bench.k] if self.nearest and pick.said is None else pick.said or ()
+        return SelectedCards(await self.budget.fit(problem.text, chosen), len(self.pool), pick.calls, pick.usage)
+
+
+async def pick_cards(problem: Problem, pool: Sequence[Card], bench: Bench) -> Heard[tuple[Card, ...]]:
+    """At most `k` cards that the helper names, the most wanted first; nothing said where no reply can be used."""
+    known = {card.card_id: card for card in pool}
+
+    def read(reply: str) -> tuple[Card, ...] | None:
+        ids = read_ids(reply, known, bench.k)
+        return None if ids is None else tuple(known[card_id] for card_id in ids)
+
+    system, user = picking_prompt(problem.text, pool, bench.k, bench.config.about)
+    # The reply itself is not shown again, since a problem may have dictated it.
+    again = (system, Message(Role.USER, f"{user.content}\n\n{template('systems/route_retry')}"))
+    question = Question((system, user), problem.id, bench.seed, TIER, read, lambda messages, reply: again)
+    return await ask(bench.helper, question)
+
+
+def picking_prompt(problem: str, pool: Sequence[Card], k: int, subject: Subject = MATHEMATICS) -> tuple[Message, ...]:
+    """What all problems share, instructions and ids with triggers, then the problem, so that prefix caches hit."""
+    lines = "\n".join(f"{card.card_id}: {'; '.join(card.triggers)}" for card in pool)
+    instructions = template("systems/route", subject).format(k=k)
+    return chat(f"{instructions}\n\n{fenced('cards', lines)}", fenced("problem", shortened(problem, MAX_PROBLEM_CHARS)))
+
+
+def read_ids(reply: str, known: Collection[str], k: int) -> tuple[str, ...] | None:
+    """The first `k` known ids of a reply, each once; nothing for `none`.
+
+    Ids that are not known are passed over. `None` for a reply that is not a list of ids, or names no known one.
+    """
+    text = after_thinking(reply).strip()
+    if text.strip(_WRAPPING).casefold() == "none":
+        return ()
+    named = [part for part in (part.strip(_WRAPPING) for part in re.split(r"[,;\n]", text)) if part]
+    if not all(map(_ID.fullmatch, named)):
+        return None
+    return tuple(dict.fromkeys(name for name in named if name in known))[:k] or None
