@@ -236,3 +236,17 @@ def test_each_method_is_trained_for_the_papers_epochs():
         epochs = {line[line.index("--method") + 1]: line[line.index("--epochs") + 1] for line in lines}
         assert epochs == {"ace": "1", "domain-ace": "1", "gepa": "2", "reflections": reflections}
         assert all("--profile" in line for line in lines), "trained as it is read"
+
+
+def test_an_alternative_is_given_what_it_was_trained_on_or_with():
+    sizes = {"train": 45, "validation": 45, "test": 30}
+    arms = ("tiered", "knn-fewshot", "oracle-card")
+    recipe = Recipe(BENCHMARKS["aime25"], arms, (), (), (), Path("r"), 1, sizes, Path("tree"))
+    lines = {each.words[2]: each.words for each in recipe.commands() if each.words[0] in ("learn", "eval")}
+    assert lines["knn-fewshot"][lines["knn-fewshot"].index("--artefact") + 1] == "r/trained/knn-fewshot"
+    oracle = lines["oracle-card"]
+    assert (oracle[oracle.index("--tree") + 1], oracle[oracle.index("--artefact") + 1]) == (
+        "tree",
+        "r/data/train.jsonl",
+    )
+    assert all("--reuse" in lines[name] for name in arms[1:]), "ladders share their ES attempts"
