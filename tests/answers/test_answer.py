@@ -18,7 +18,8 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 ATTEMPTS = DATA / "attempts_qwen2.5-coder-1.5b_math_l45_train200.jsonl.gz"
 
 ONE_ANSWER = [
-    r"1/2|\frac12|\frac 1 2|\dfrac{1}{2}|\tfrac1{2}|0.5|.5|0.50|50\%|50%|50/100|½|０．５|2^{-1}|5\times10^{-1}|5e-1",
+    r"1/2|\frac12|\frac 1 2|\dfrac{1}{2}|\tfrac1{2}|0.5|.5|0.50|50\%|50%|50/100|½|０．５|2^{-1}|5\times10^{-1}",
+    r"1/2|5E-1|0.5e0|5e-01|5.0e-1|0.05e+1",
     r"1/2|$\frac12$|\(\frac12\)|\left(\frac{1}{2}\right)|\boxed{\frac12}|1/2.|\frac{\frac12}{1}|\\frac{1}{2}|\mathbf{0.5}",
     "-5|\u22125|\u20135|- 5|\u200e-5\u200b|\u202e-5|-10/2",
     r"60|\angle ABC = 60^\circ|\text{Area} = 60|m\angle A=60|AB = 60|x_1=60",
@@ -36,7 +37,7 @@ ONE_ANSWER = [
     r"2i|\sqrt{-4}|2\cdot i|\frac{-2}{i}",
     r"120|5!|\binom{10}{3}|2^3\cdot 15",
     r"\frac13|0.\overline{3}|0.3\overline{3}",
-    r"1, 2|2,1|\{1,2\}|1 \text{ and } 2|x=1 \text{ or } x=2|1 or 2|1;2|x\in\{1,2\}|2,1,2",
+    r"1, 2|2,1|\{1,2\}|1 \text{ and } 2|x=1 \text{ or } x=2|1 or 2|1;2|x\in\{1,2\}|\{2,1,2\}",
     r"5|\{5\}|10/2=5|a=b=5",
     r"\pm 3|3,-3|-3, 3",
     r"(1,2)|\left( 1 , 2 \right)|(x,y)=(1,2)|(1,\frac42)",
@@ -105,6 +106,7 @@ def test_different_answers_have_different_keys(row: str) -> None:
         "",
         r"\text{}",
         "3:4",
+        "2e-1",
         "1, 2, 3, \\ldots",
     ],
 )

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kace.answers.extract import Answer
@@ -118,6 +118,87 @@ def test_keys_are_an_equivalence_and_settled_verdicts_respect_them(a: str, b: st
     assert settled(x, y) is settled(y, x)
     if x.exact and y.exact and z.exact and settled(x, y) is settled(y, z) is Verdict.SAME:
         assert settled(x, z) is Verdict.SAME
+
+
+VALUES = st.builds(
+    str.format,
+    st.sampled_from(
+        ["{0}", "-{0}", "0.{0}", "{0}/{1}", r"\frac{{{0}}}{{{1}}}", r"\sqrt{{{0}}}", "{0}e", r"{0}\pi", "{0}+{1}i"]
+    ),
+    st.integers(1, 99),
+    st.integers(1, 99),
+)
+LISTS = st.lists(VALUES, min_size=1, max_size=3).map(",".join)
+STRUCTURES = st.recursive(
+    VALUES,
+    lambda inner: st.builds(
+        str.format,
+        st.sampled_from([r"\{{{0}, {1}\}}", "({0}, {1})", "[{0}, {1})", "{0}, {1}", r"\{{{0}\}}", "{0}, {0}, {1}"]),
+        inner,
+        inner,
+    ),
+    max_leaves=5,
+)
+DRESSES = [
+    r"\text{%s}",
+    r"\mathrm{%s}",
+    r"\boxed{%s}",
+    "$%s$",
+    "x=%s",
+    "y=%s",
+    r"%s\text{ hours}",
+    r"%s\text{ minutes}",
+]
+DRESSES += [r"\$%s", "£%s", r"%s^\circ", r"%s\%%", r"%s\pmod 7", "f'(%s)", "x<%s", r"\not=%s", "%s...", "%s"]
+ANSWERS = st.builds(lambda dress, text: dress % text, st.sampled_from(DRESSES), STRUCTURES | LISTS)
+
+
+@settings(deadline=None)
+@given(ANSWERS, ANSWERS)
+def test_what_needs_no_algebra_is_symmetric_and_every_answer_is_itself(left: str, right: str) -> None:
+    one, two = Answer.of(left), Answer.of(right)
+    assert settled(one, Answer.of(left)) is Verdict.SAME
+    assert settled(one, two) is settled(two, one)
+
+
+def test_the_judge_is_symmetric_and_every_answer_is_itself() -> None:
+    """With algebra: a new judge for each order, so that nothing is remembered of the other."""
+    with asyncio.Runner() as loop:
+        there, back = Judge(workers=1, seconds=60), Judge(workers=1, seconds=60)
+
+        @settings(deadline=None, max_examples=60)
+        @given(ANSWERS | TEXTS, ANSWERS | TEXTS)
+        def judge_both(left: str, right: str) -> None:
+            one, two = Answer.of(left), Answer.of(right)
+            assert loop.run(there(one, one)) is loop.run(back(two, two)) is Verdict.SAME
+            assert loop.run(there(one, two)) is loop.run(back(two, one))
+
+        judge_both()
+        for judge in (there, back):
+            loop.run(judge.aclose())
+
+
+@given(st.integers(-999, 999), st.integers(-999, 999), st.sampled_from(DRESSES))
+def test_other_numbers_dressed_alike_are_different(one: int, two: int, dress: str) -> None:
+    verdict = settled(Answer.of(dress % one), Answer.of(dress % two))
+    if "pmod" in dress:
+        assert (verdict is Verdict.SAME) == ((one - two) % 7 == 0)
+    else:
+        assert (verdict is Verdict.SAME) == (one == two)
+
+
+def test_a_unit_or_a_name_may_be_left_out_and_two_must_agree() -> None:
+    bare, hours, minutes, x, y = (Answer.of(text) for text in ("5", "5 hours", "5 minutes", "x=5", "y=5"))
+    assert all(settled(bare, stated) is Verdict.SAME for stated in (hours, minutes, x, y))
+    assert settled(hours, minutes) is settled(x, y) is Verdict.DIFFERENT
+    assert settled(hours, x) is Verdict.SAME  # they speak of different things
+
+
+@pytest.mark.parametrize("space", [" ", "\n", "~", r"\,", r"\ ", r"\quad "])
+def test_a_box_full_of_spaces_is_read_as_one_space(space: str) -> None:
+    many = 1_900 // len(space)
+    assert Answer.of(f"3{space * many}1/2").key == Answer.of("3 1/2").key
+    assert Answer.of(rf"\text{{no{space * many}solution}}").key == Answer.of("no solution").key
 
 
 def test_verdicts_are_remembered_for_a_pair_in_either_order() -> None:

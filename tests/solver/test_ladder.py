@@ -64,6 +64,8 @@ def run(
         (["1", "2", "3", "4", "5", "6", "7", "6", "8", "9"], ExitPath.HS_PLURALITY, "6", 10),
         (["1", "2", "3", "4", "5", "1", "6", "7", "8", "9"], ExitPath.FALLBACK_PLURALITY, "1", 10),
         (["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"], ExitPath.FALLBACK_LAST_HS, "10", 10),
+        (["1", "2", "3", "4", "5", "6", "7", "8", "9", None], ExitPath.FALLBACK_LAST_HS, "9", 10),
+        (["1", "2", None, "4", *[None] * 6], ExitPath.FALLBACK_LAST_HS, "4", 10),
         ([None] * 10, ExitPath.FALLBACK_LAST_HS, None, 10),
         (["1", None, None, None, "1", "2", "3", "4", "5", None], ExitPath.FALLBACK_PLURALITY, "1", 10),
     ],

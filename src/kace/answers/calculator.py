@@ -22,7 +22,12 @@ PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923
 MAX_ARGUMENT = 1_000
 CONTEXT = Context(prec=DIGITS, Emax=99_999, Emin=-99_999)
 
-_TOKEN = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+(?!\d))?|\.\d+|\\[A-Za-z]+ ?|\\.|.", re.DOTALL)
+_TOKEN = re.compile(
+    r"0x[0-9A-Fa-f]+|0b[01]+|(?<![0-9A-Za-z])[0-9A-Z]{2,}(?=_\{(?:1[1-9]|[23]\d)\})|"  # also letters are digits
+    r"\d+\.\d+[eE][+-]?\d+|\d+(?:E[+-]?|e(?=\d)|e[+-](?=0))\d+|"  # `2e-1` is twice e, less one
+    r"\d+(?:\.\d*)?|\.\d+|\\[A-Za-z]+ ?|\\.|.",
+    re.DOTALL,
+)
 _FUNCTIONS = frozenset((r"\ln", r"\sin", r"\cos", r"\tan", r"\cot", r"\sec", r"\csc"))
 _FACTORS = frozenset(("(", "{", PI_NAME, r"\frac", r"\sqrt", r"\binom")) | _FUNCTIONS
 _GREEK = frozenset(
@@ -199,7 +204,7 @@ class _Calculator:
 
     def factor(self) -> Any:
         token = self.take()
-        if token[0].isdigit() or (token[0] == "." and len(token) > 1):
+        if (len(token) > 1 and token[0] != "\\") or token.isdecimal():
             return self.numeral(token)
         match token:
             case "(" | "{":
@@ -254,6 +259,8 @@ class _Calculator:
 
     def numeral(self, token: str) -> Any:
         """A literal and what may hang on it: a base, a repeating tail, the fraction of a mixed number."""
+        if token[:2] in ("0x", "0b"):
+            return self.kind.of(Fraction(int(token, 0)))
         if self.skip("_"):
             base = self.enclosed()
             if not base.isdigit() or len(base) > 2 or not 2 <= int(base) <= 36:

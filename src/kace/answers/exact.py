@@ -231,7 +231,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Several values: ordered (`()`, `[]`, `(]`, `[)`, `matrix`, `row`, `union`), or a set (`{}`), which is sorted."""
+    """Several values: ordered (`()`, `[]`, `(]`, `[)`, `matrix`, `row`, `union`), a set (`{}`), or counted (`,`).
+
+    The last two are sorted.
+    """
 
     delimiters: str
     items: tuple[Value, ...]
@@ -239,7 +242,9 @@ class Collection:
     @classmethod
     def of(cls, delimiters: str, items: Iterable[Value]) -> Collection:
         """A collection in its only form."""
-        return cls(delimiters, tuple(sorted(set(items), key=str) if delimiters == "{}" else items))
+        if delimiters in ("{}", ","):
+            items = sorted(set(items) if delimiters == "{}" else items, key=str)
+        return cls(delimiters, tuple(items))
 
     def __str__(self) -> str:
         before, comma, after = _WRITTEN.get(self.delimiters) or (self.delimiters[0], ", ", self.delimiters[1])
@@ -252,6 +257,7 @@ _WRITTEN = {
     "matrix": (r"\begin{pmatrix}", r"\\", r"\end{pmatrix}"),
     "union": ("", r"\cup ", ""),
     "row": ("", "&", ""),
+    ",": ("", ", ", ""),
     "{}": (r"\{", ", ", r"\}"),
 }
 INFINITY = Word(r"\infty")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kace.answers.exact import Number, Value
-from kace.answers.normalize import normal_form
-from kace.answers.parse import exact_value
+from kace.answers.normalize import normal_form, unit
+from kace.answers.parse import exact_value, unknown
 
 MAX_ANSWER_CHARS = 2_000
 
@@ -20,23 +20,30 @@ _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer. Two answers with the same `key` are the same answer."""
+    """One answer. Two answers with the same `key` are the same answer, unless they state different things."""
 
     text: str  # what was boxed, stripped, as the model wrote it
     form: str  # the normal form of the text
     value: Value | None  # the exact value, where the text has one
     tolerance: float = 0.0  # two numbers no further apart than this part of the larger are one answer
+    stated: tuple[str, str] = ("", "")  # the unknown that the value is said to be of, and its unit, where known
 
     @classmethod
     def of(cls, text: str) -> Answer:
         """Read an answer. Any text is one; a text over `MAX_ANSWER_CHARS` equals only itself."""
         form = normal_form(text)
-        return cls(text.strip(), form, exact_value(form))
+        value = exact_value(form)
+        return cls(text.strip(), form, value, stated=("" if value is None else unknown(form), unit(text)))
 
     @property
     def exact(self) -> bool:
-        """Whether the answer has an exact value, and equals no other."""
-        return self.value is not None and not self.tolerance
+        """Whether the answer has an exact value and equals no other: nothing may be left out or differ."""
+        return self.value is not None and not self.tolerance and not any(self.stated)
+
+    @property
+    def looseness(self) -> int:
+        """0 where the answer is exact, 1 where it has an exact value all the same, 2 where it has none."""
+        return 0 if self.exact else 1 if self.value is not None else 2
 
     @property
     def canonical(self) -> str:

@@ -29,7 +29,8 @@ MAX_MEMORY = 10_000  # remembered verdicts
 START_SECONDS = 30.0
 """A worker imports a computer algebra system before its first answer; on a busy machine that takes a while."""
 _WORKER = Path(__file__).with_name("worker.py")
-_NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset")
+_NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d_|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$")
+_UNSEEN = re.compile(r"'|\\pmod\{\w*\}|\\not|\\text\{[^{}]*\}")
 _NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
 _COSTLY = re.compile(
     rf"\d{{{MAX_DIGITS + 1}}}"
@@ -50,24 +51,32 @@ class Verdict(StrEnum):
 
 def settled(left: Answer, right: Answer) -> Verdict | None:
     """The verdict that needs no algebra; None where a side has no exact value and algebra might equate them."""
+    if any(one and two and one != two for one, two in zip(left.stated, right.stated, strict=True)):
+        return Verdict.DIFFERENT
     if left.key == right.key:
         return Verdict.SAME
     if left.tolerance:
         return Verdict.SAME if left.near(right) else Verdict.DIFFERENT
-    if left.exact and right.exact:
+    if left.value is not None and right.value is not None:
         return Verdict.DIFFERENT
-    if left.exact or right.exact:
-        value, form = (left.value, right.form) if left.exact else (right.value, left.form)
+    if (value := left.value or right.value) is not None:
+        form = right.form if left.value is not None else left.form
         # Words, an open list and the empty set equal no exact value; a number is no union, relation or matrix.
         a_number = isinstance(value, Number)
         if isinstance(value, Word) or _NO_VALUE.search(form) or (a_number and _NO_NUMBER.search(form)):
             return Verdict.DIFFERENT
-    elif r"\ldots" in left.form + right.form:
+    elif r"\ldots" in left.form + right.form or _marks(left, right) != _marks(right, left):
         return Verdict.DIFFERENT
     first, second = equation(left.form), equation(right.form)
     if first is not None and second is not None:
         return Verdict.SAME if first == second else Verdict.DIFFERENT
     return Verdict.DIFFERENT if apart(left.form, right.form) else None
+
+
+def _marks(answer: Answer, other: Answer) -> list[str]:
+    """What algebra reads over; not in the name of what is equated where the other answer has no name."""
+    named = "=" in answer.form and "=" not in other.form
+    return _UNSEEN.findall(answer.form.partition("=")[2] if named else answer.form)
 
 
 def too_large(latex: str) -> bool:

@@ -110,7 +110,7 @@ def quantity(text: str) -> Number | None:
     measured = _MEASURE.fullmatch(bare)
     # `2\pi` and `3e` are numbers; letters are units.
     for said in (bare, measured["number"] if measured and not NOT_UNITS.search(bare[measured.end("number") :]) else ""):
-        form = normal_form(said.replace("−", "-"))
+        form = normal_form(re.sub(r"(?<=[\d.])e(?=[-+]?\d)", "E", said.replace("−", "-")))
         value = exact_value(form)
         if isinstance(value, Number) and value.rational is not None:
             return value

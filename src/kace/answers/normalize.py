@@ -17,7 +17,8 @@ SYMBOLS = {
     "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "∗": r"\cdot ", "÷": "/", "∕": "/",
     "√": r"\sqrt ", "π": r"\pi ", "∞": r"\infty ", "°": r"^{\circ}", "±": r"\pm ", "≤": r"\leq ", "≥": r"\geq ",
     "≠": r"\neq ", "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ", "θ": r"\theta ",
-    "′": "'", "％": "%", "٪": "%", "٫": ".", "٬": "{,}", "…": r"\ldots ",
+    "′": "'", "％": "%", "٪": "%", "٫": ".", "٬": "{,}", "…": r"\ldots ", "∶": ":", "≡": r"\equiv ",
+    "£": "", "€": "", "¥": "", "₹": "", "¢": "",
 }  # fmt: skip
 SYNONYMS = {
     "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "le": "leq", "ge": "geq",
@@ -27,24 +28,40 @@ SYNONYMS = {
     "lvert": "vert", "rvert": "vert", "boxed": "", "fbox": "", "left": "", "right": "", "displaystyle": "",
     "textstyle": "", "mathbf": "", "boldsymbol": "", "mathit": "", "mathsf": "", "limits": "", "big": "", "Big": "",
     "bigg": "", "Bigg": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "", "quad": " ", "qquad": " ",
+    "pounds": "", "euro": "", "mod": "pmod", "bmod": "pmod", "pod": "pmod", "prime": "'", "mathup": "text",
 }  # fmt: skip
 PLAIN = {"lt": "<", "gt": ">", "div": "/", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]", "vert": "|",
-         "lor": ",", "vee": ",", "colon": ":"}  # fmt: skip
-MAGNITUDES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+         "lor": ",", "vee": ",", "colon": ":", "'": "'"}  # fmt: skip
+MAGNITUDES = {"dozen": "12", "hundred": "100", "thousand": "10^{3}", "million": "10^{6}", "billion": "10^{9}",
+              "trillion": "10^{12}"}  # fmt: skip
+UNITS = """degree degrees deg ° \\circ|radian radians rad|cm centimeter centimeters centimetre centimetres|
+mm millimeter millimeters|km kilometer kilometers kilometre kilometres|meter meters metre metres|kg kilogram kilograms|
+gram grams|ft foot feet|inch inches|yd yard yards|mi mile miles|hour hours hr hrs|min mins minute minutes|
+sec second seconds|day days|week weeks|month months|year years|gallon gallons|liter liters litre litres|
+dollar dollars USD \\$|cent cents ¢|pound pounds £ lb lbs|euro euros EUR €|¥ yen|ounce ounces oz"""
+"""Units that contradict each other, by their names; any other unit says nothing."""
 NOT_UNITS = re.compile(
-    r"\b(?:a|am|and|are|base|bc|ad|east|false|from|if|is|mod|modulo|more|less|no|none|north|not|only|or|pm|remainder|"
-    r"solutions?|south|than|th|st|nd|rd|then|to|true|unless|west|when|where|with|i)\b"
+    r"\b(?:a|am|and|are|at|base|bc|ad|cubed|east|factorial|false|from|half|halves|if|is|least|minus|mod|modulo|more|most|"
+    r"less|negative|no|none|north|not|only|or|over|plus|pm|remainder|solutions?|south|squared|than|th|st|nd|rd|then|to|"
+    r"true|under|unless|west|when|where|with|i|[xyz]+|(?:thousand|hundred|ten|nin|eigh|seven|six|fif|four)ths?|thirds?)\b"
 )
 UNIT_WORDS = (
     "degrees|degree|radians|units?|square|cubic|cm|mm|km|kg|mph|ft|inches|inch|feet|foot|meters?|metres?|miles?|yards?|"
     "dollars?|cents?|pounds?|grams?|hours?|minutes?|seconds?|days?|weeks?|months?|years?|gallons?|liters?|litres?"
 )
 
+UNIT_LETTERS = "CFJKLNVWghlms"  # one letter in a text behind a value is a unit only if it is one of these
+_UNIT_NAMES = {name: names.split()[0] for names in UNITS.split("|") for name in names.split()}
+_UNIT_NAME = re.compile(
+    "|".join(rf"(?<![A-Za-z\\]){re.escape(n)}(?![A-Za-z])" for n in _UNIT_NAMES if n.isalpha())
+    + r"|\\\$|\\circ(?![A-Za-z])|[°¢£€¥]"
+)
 _DEGREE = re.compile(r"\^(?:\{\s*\\circ\s*\}|\s*\\circ(?![A-Za-z])\s*)|\\degrees?(?![A-Za-z])\s*")
 _TRIGONOMETRY = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
 _CONNECTIVE = re.compile(r",?\s*(?:\\text\{\s*(?:,|,?\s*(?:and|or))\s*\}|(?<![\\A-Za-z{])(?:and|or)(?![A-Za-z]))\s*")
 _OR = re.compile(r",?\s*(?:\\text\{\s*or\s*\}|(?<![\\A-Za-z{])or(?![A-Za-z]))\s*")
+_AND = re.compile(r"\b(?:and|or)\b")
 _RELATION = re.compile(r"[<>]|\\[lg]eq ")
 _UNIT = re.compile(rf"(?<=[\d)}}\]])\s*(?:{UNIT_WORDS})(?:\s*(?:{UNIT_WORDS}))*(?:\^(?:\{{[23]\}}|[23]))?\s*(?=,|$)")
 _THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
@@ -52,6 +69,15 @@ _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(\d{1,3})((?: \d{3})+)(?![\d,]| \d
 _PHRASE = re.compile(r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|(?i:yes|no|odd)")
 _LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
 _BRACKET = re.compile(r"\\[{}]|[()\[\]{}]")
+_SCRIPTS = re.compile(r"[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+|[₀-₉₊₋₍₎]+")
+_MODULO = re.compile(
+    r"\(\s*\\pmod ?(\w+)\s*\)|\\pmod ?(\w+)|\(?\s*\\text\{[\s(]*mod(?:ulo)?\s*\}\s*(\w+)\s*\)?|"
+    r"\\text\{[\s(]*mod(?:ulo)?\s+(\w+)[\s)]*\}|\(\s*mod(?:ulo)?\s+(\w+)\s*\)|(?<=\d)\s+mod(?:ulo)?\s+(\w+)"
+)
+_BASE = re.compile(
+    r"(?<=[0-9A-Z])\s*(?:\\text\{\s*base[\s-]*\}\s*(\d+)|\\text\{\s*base[\s-]*(\d+)\s*\}|\s+base[\s-]*(\d+))$"
+)
+_MEASURED = re.compile(r"\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?((?<= )[A-Za-z]|[A-Za-z]{2}[^{}]*)\}")
 _CHOICE = re.compile(r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\.")
 
 
@@ -61,7 +87,7 @@ def normal_form(text: str) -> str:
     if len(start) > MAX_CHARS:
         digest = hashlib.sha256(start.encode("utf-8", "surrogatepass")).hexdigest()
         return rf"\longtext{{{digest.translate(_LETTERS)}}}"
-    form = start
+    form = " ".join(start.split())
     for _ in range(ROUNDS):
         previous, form = form, _rewrite(_characters(form))
         if form == previous:
@@ -69,6 +95,12 @@ def normal_form(text: str) -> str:
         if len(form) > 2 * MAX_CHARS:
             break
     return start  # never settles: still one form for one text
+
+
+def unit(text: str) -> str:
+    """The known units of measure that an answer states, by one name each; empty where it states none."""
+    found = {_UNIT_NAMES[name] for name in _UNIT_NAME.findall(text[:MAX_CHARS])}
+    return " ".join(sorted(found))
 
 
 def depth(latex: str) -> int:
@@ -88,13 +120,21 @@ def _characters(text: str) -> str:
     """ASCII and LaTeX for what Unicode offers several ways to write; nothing invisible."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(map(_ascii, re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", text)))
+    text = re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", unicodedata.normalize("NFC", text))
+    text = re.sub(r"(?:\d[\u0304\u0305\u0307])+", lambda m: rf"\overline{{{m[0][::2]}}}", text)
+    return "".join(map(_ascii, _SCRIPTS.sub(_script, text)))
+
+
+def _script(match: re.Match[str]) -> str:
+    """A run of raised or lowered characters as one exponent or index."""
+    plain = unicodedata.normalize("NFKC", match[0]).replace("−", "-")
+    return f"{'_' if '₀' <= match[0][0] <= '₎' else '^'}{{{plain}}}"
 
 
 def _ascii(char: str) -> str:
     if char in SYMBOLS or char.isspace():
         return SYMBOLS.get(char, " ")
-    if unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn", "Mn"):
+    if unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn") or "\ufe00" <= char <= "\ufe0f":
         return ""
     if char.isdecimal():
         return str(unicodedata.decimal(char))
@@ -114,16 +154,26 @@ def _rewrite(text: str) -> str:
     text = re.sub(r",\\!\s*(?=\d{3})", "{,}", text.replace(r"\\", "\3")).replace(r"\!", "")
     text = text.replace("{,}", "\0").replace(r"\%", "%")
     text = re.sub(r"(?<=\d)\0(?=\d)", "", text).replace("\0", ",")
-    text = re.sub(r"\\[,;: ]|~", " ", text)
+    text = re.sub(r"(?:\\[,;: ]|[~\s])+", " ", text)
+    text = re.sub(r"\.{3,}", r"\\ldots ", re.sub(r"\\not\s*=", r"\\neq ", text))
     text = re.sub(r"\\[$()\[\]]|\$", "", text)
     text = re.sub(r"\\(?:left|right)\s*\.", "", text)
     text = re.sub(r"\\([A-Za-z]+)\s*", _command, text)
     degree = r"^{\circ }" if _TRIGONOMETRY.search(text) else ""
+    text = _repeating(re.sub(r"\^\s*(?:\{\s*('+)\s*\}|('+))", r"\1\2", text))
     text = _DEGREE.sub(lambda _: degree, text).replace("*", r"\cdot ").strip()
     text = _separators(_words(text))
     text = re.sub(r"^(?:\\approx\s*|=\s*)+|[\s.,]+$", "", text)
     text = _without_spaces(_braced_arguments(text))
     return _unbraced(text.replace("\3", r"\\"))
+
+
+def _repeating(text: str) -> str:
+    r"""Write `0.(3)`, `0.\dot{3}` and `0.333\ldots` with a line over what repeats."""
+    text = re.sub(r"\\dot \{?(\d)\}?(?:(\d*)\\dot \{?(\d)\}?)?", r"\\overline {\1\2\3}", text)
+    text = re.sub(r"(\.\d*)\((\d+)\)", r"\1\\overline {\2}", text)
+    text = re.sub(r"(?<!\d)(?=\.\\overline)", "0", text)
+    return re.sub(r"(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$", r"\1\\overline {\2}", text)
 
 
 def _unbraced(text: str) -> str:
@@ -148,15 +198,20 @@ def _words(text: str) -> str:
     text = re.sub(r"\\text \{", r"\\text{", text)
     if choice := _CHOICE.fullmatch(text):
         return next(letter for letter in choice.groups() if letter)
+    if measured := _MEASURED.fullmatch(text):
+        text = rf"{measured[1]}\text{{ {measured[2]}}}"
     if _PHRASE.fullmatch(text):
         return rf"\text{{{text}}}"
     text = re.sub(r"\s*(?:\\text\{\s*)?\bpercent(?:age)?\b\s*\}?", "%", text) if re.search(r"\d", text) else text
-    for word, zeros in MAGNITUDES.items():
-        text = re.sub(rf"(?<=[\d}}])\s*(?:\\text\{{\s*{word}\s*\}}|{word}\b)", rf"\\cdot 10^{{{zeros}}} ", text)
-        text = re.sub(rf"(?<=[\d}}])\s*\\text\{{\s*{word}\s+", rf"\\cdot 10^{{{zeros}}} \\text{{", text)
+    for word, factor in MAGNITUDES.items():
+        text = re.sub(rf"(?<=[\d}}])\s*(?:\\text\{{\s*{word}s?\s*\}}|{word}s?\b)", rf"\\cdot {factor} ", text)
+        text = re.sub(rf"(?<=[\d}}])\s*\\text\{{\s*{word}\s+", rf"\\cdot {factor} \\text{{", text)
+    text = _BASE.sub(lambda found: f"_{{{found[found.lastindex or 0]}}}", text)
+    text = _MODULO.sub(lambda found: rf"\pmod{{{found[found.lastindex or 0]}}}", text)
     if _RELATION.search(text):
         text = _OR.sub(r"\\cup ", text)
     elif re.search(r"[\d\\]", text):
+        text = re.sub(r"\\text\{\s*(\w+)\s+(?:and|or)\s*\}", r"\\text{\1}, ", text)
         text = _CONNECTIVE.sub(", ", text)
     text = _UNIT.sub("", text)
     return _TEXT.sub(lambda match: _text_group(match, text), text)
@@ -169,11 +224,14 @@ def _text_group(match: re.Match[str], whole: str) -> str:
     ends = re.fullmatch(r"(?:\^ ?(?:\{[23]\}|[23]))?(?:,.*)?", after, re.DOTALL)
     plain = content.lower().replace(".", "")
     valued = before and (before[-1].isalnum() or before[-1] in ")}]%" or before.endswith(r"\pi"))
-    if valued and ends and re.fullmatch(r"[A-Za-z ./^-]{0,40}", content) and not NOT_UNITS.search(plain):
+    unit = (content in UNIT_LETTERS or len(plain) > 1) and re.fullmatch(r"[A-Za-z ./^-]{0,40}", content)
+    if valued and ends and (unit or not content) and not NOT_UNITS.search(plain):
         return "\1"  # takes a following power along, see _separators
     if _LETTERED.fullmatch(content):
         return re.sub(r",? and ", ", ", content)
-    return rf"\text{{{content}}}"
+    if re.search(r"\w", content) and not re.search(r"[^\W\d_]{2}|[^\x20-\x7e]", _AND.sub("", content)):
+        return match[1]  # mathematics that was set as text
+    return rf"\text{{{content}}}" if content or not before + after else match[1]
 
 
 def _separators(text: str) -> str:
@@ -195,8 +253,9 @@ def _braced_arguments(text: str) -> str:
     one = r"\s*(\d|[A-Za-z]|\\pi(?![A-Za-z]))"
     text = re.sub(rf"(\\(?:frac|binom) ?){one}(?=\s*[\d{{A-Za-z\\])", r"\1{\2}", text)
     text = re.sub(rf"(\\(?:frac|binom) ?\{{[^{{}}]*\}}){one}", r"\1{\2}", text)
-    text = re.sub(r"\\sqrt ?(?:(\d)(?!\d)|([A-Za-z])|(\\pi)(?![A-Za-z]))", r"\\sqrt{\1\2\3}", text)
+    text = re.sub(r"\\sqrt ?(\[\d+\])?(?:(\d)(?!\d)|([A-Za-z])|(\\pi)(?![A-Za-z]))", r"\\sqrt\1{\2\3\4}", text)
     text = re.sub(r"\\sqrt ?\(([^()]*)\)", r"\\sqrt{\1}", text)
+    text = re.sub(r"\(([0-9A-Z]+)\)\s*_", r"\1_", text)
     text = re.sub(r"\^\s*(?:(-?\d+)|([A-Za-z])|(\\[a-z]+) )", r"^{\1\2\3}", text)
     return re.sub(r"_\s*(?:(\d+)|([A-Za-z]))", r"_{\1\2}", text)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from functools import cmp_to_key, lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import NamedTuple
 
 from kace.answers.calculator import CONTEXT, MAX_DEPTH, calculate, estimate
@@ -18,11 +18,25 @@ _NAMED = re.compile(
     r"\\text\{[^{}]*\})(?:=|\\in(?![A-Za-z]))(.+)",
     re.DOTALL,
 )
+_LONE = re.compile(  # the name of an unknown where a relation says something of it
+    r"(?<![A-Za-z_{\\])([A-Za-z]|\\(?:alpha|beta|theta|lambda|mu|phi|omega))(?:_\{\w+\})?(?=[=<>]|\\(?:in|[lg]eq|equiv)(?![A-Za-z]))|"
+    r"(?:[<>]|\\[lg]eq ?)[\d.]*([A-Za-z])(?![A-Za-z(])"
+)
 _WORDS = re.compile(r"\\text\{([^{}]*)\}")
 _MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOTALL)
 _NAME = re.compile(r"[a-zA-Z](?:_\{\w+\})?|\\(?:alpha|beta|theta|lambda|mu|phi|omega)")
 _RELATION = re.compile(r"(<|>|\\[lg]eq) ?")
 _BELOW = ("<", r"\leq")
+_TIME = re.compile(r"(\d{1,2})(?::([0-5]\d(?::[0-5]\d)?))?(?:(?:\\text\{)?([ap])\.?m\.?\}?)?", re.IGNORECASE)
+_CLASS = re.compile(r"(?:[A-Za-z]\\equiv ?)?(.+)\\pmod\{(\d{1,99})\}")
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_NUMERALS = {word: n for n, word in enumerate(_SMALL.split())} | {
+    word: 10 * n for n, word in enumerate(_TENS.split(), 2)
+}
 INTERVALS = ("()", "[]", "(]", "[)")
 _OPEN = {"(": "(", "[": "[", r"\{": "{"}
 _CLOSE = {")": ")", "]": "]", r"\}": "}"}
@@ -67,30 +81,53 @@ def _answer(form: str) -> Value:
         values += found
     if len(names) > 1:
         raise NoExactValue("several unknowns")
-    return _set(values)
+    if len(values) > 1:
+        return Collection.of("," if len(set(values)) < len(values) else "{}", values)
+    match values[0]:
+        case Collection(delimiters="{}", items=(Number() | Word() as only,)):
+            return only
+    return values[0]
 
 
-def _set(values: list[Value]) -> Value:
-    sets = (v.items if isinstance(v, Collection) and v.delimiters == "{}" else (v,) for v in values)
-    whole = Collection.of("{}", chain.from_iterable(sets))
-    return whole.items[0] if len(whole.items) == 1 else whole
+def unknown(form: str) -> str:
+    """The one unknown that a form speaks of, as `x` in `x=5`, `2x<6` and `x=1, x=2`; empty where it names none."""
+    names = {before or after for before, after in _LONE.findall(form)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _alternatives(item: str) -> list[Value]:
     """The values one item of an answer means."""
     if words := _WORDS.fullmatch(item):
-        kept = " ".join(re.sub(r"[^A-Za-z0-9 ]", "", words[1]).split())
-        if not kept:
-            raise NoExactValue("no words")
-        return [Word(kept.casefold())]
+        return [_spoken(words[1])]
+    if (time := _TIME.fullmatch(item)) and (time[2] or time[3]):
+        return [Word(f"{int(time[1])}:{time[2] or '00'}{f' {time[3]}m'.lower() if time[3] else ''}")]
+    if residue := _CLASS.fullmatch(item):
+        rest, modulus = calculate(residue[1]).rational, int(residue[2])
+        if rest is None or rest.denominator != 1 or not modulus:
+            raise NoExactValue("no class of whole numbers")
+        return [Word(f"{rest.numerator % modulus} mod {modulus}")]
     if "=" in item:
         values = [_value(side) for side in item.split("=")]
         if len(set(values)) > 1 or not isinstance(values[0], Number) or not values[0].constant:
             raise NoExactValue("an equation")
         return values[:1]
-    if item.count(r"\pm") == 1:
-        return [_value(item.replace(r"\pm", sign).removeprefix("+")) for sign in "+-"]
+    if len(re.findall(r"\\pm(?![A-Za-z])", item)) == 1:
+        both = (_value(item.replace(r"\pm", sign).removeprefix("+")) for sign in "+-")
+        return list(dict.fromkeys(both))
     return [_value(item)]
+
+
+def _spoken(text: str) -> Value:
+    """Words without case and punctuation; what calculates or compares stays. A small number may be spelled out."""
+    kept = re.sub(r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)|[^A-Za-z0-9<>=+*/%^.: -]", "", text)
+    kept = " ".join(kept.casefold().split())
+    if not re.search(r"[a-z0-9]", kept):
+        raise NoExactValue("no words")
+    numeral = re.fullmatch(r"(?:([a-z]+ty)[ -])?([a-z]+)", " ".join(text.casefold().split()))
+    parts = [_NUMERALS.get(word) for word in numeral.groups() if word] if numeral else [None]
+    if None not in parts and (len(parts) == 1 or (parts[0] or 0) >= 20 > 9 >= (parts[1] or 10) > 0):
+        return Number.of(sum(part or 0 for part in parts))
+    return Word(kept)
 
 
 def _value(text: str) -> Value:
@@ -110,7 +147,7 @@ def _value(text: str) -> Value:
         items = _split(inner) if _balanced(inner) else []
         braces = _OPEN[opening[0]] + _CLOSE[closing[0]]
         if braces == "{}" and items:
-            return _set([value for item in items for value in _alternatives(item)])
+            return Collection.of("{}", [value for item in items for value in _alternatives(item)])
         if len(items) > 1 and braces in INTERVALS:
             return Collection.of(braces, [_value(item) for item in items])
     return calculate(text)

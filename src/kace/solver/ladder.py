@@ -108,7 +108,8 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         path, winner = fallback(classes, len(attempts))
         if kit.synthesis:
             finishing = await kit.synthesis.finish(problem, attempts[start:], context.cards, kit)
-    answer = winner.answer if winner else said(problem, attempts[-1], kit)
+    last = next((each for each in reversed(attempts) if each.answer is not None), None)
+    answer = winner.answer if winner else said(problem, last, kit)
     if finishing and finishing.answer is not None:
         answer = said(problem, finishing, kit)
     solution = await conclude(
@@ -165,7 +166,7 @@ async def conclude(
 
 
 def fallback(classes: Sequence[AnswerClass], attempts: int) -> tuple[ExitPath, Standing | None]:
-    """How a solve leaves that no gate let out: by the plurality of all attempts, or with no agreement at all."""
+    """How a solve leaves that no gate let out: by the plurality of all attempts, or with the last one that answered."""
     vote = count(classes, 0, attempts)
     if FALLBACK_GATE.opens(vote):
         return ExitPath.FALLBACK_PLURALITY, vote.leader

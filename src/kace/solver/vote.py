@@ -1,8 +1,9 @@
 """Votes over classes of equivalent answers.
 
 Classes are a function of the attempts in their fixed order, never of the order in which replies arrive. Answers with
-the same canonical key are one class outright. Answers without an exact value may join a class whose representative
-they match; two exact classes never merge, so a loose match cannot chain them together.
+the same canonical key that state the same are one class outright. Answers that state a unit or an unknown, and then
+those without an exact value, may join a class whose representative they match; two exact classes never merge, so a
+loose match cannot chain them together.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ class Vote:
 
 async def group(answers: Sequence[Answer | None], same: Same) -> tuple[AnswerClass, ...]:
     """Partition answers, by position, into classes in order of first appearance. `None` votes for nothing."""
-    buckets: dict[str, list[int]] = {}
+    buckets: dict[tuple[str, tuple[str, str]], list[int]] = {}
     for position, answer in enumerate(answers):
         if answer is not None:
-            buckets.setdefault(answer.key, []).append(position)
+            buckets.setdefault((answer.key, answer.stated), []).append(position)
     classes: list[tuple[Answer, list[int]]] = []
     # Exact buckets first: what they are does not depend on which loose answers came before them.
-    for positions in sorted(buckets.values(), key=lambda p: (not _at(answers, p[0]).exact, p[0])):
+    for positions in sorted(buckets.values(), key=lambda p: (_at(answers, p[0]).looseness, p[0])):
         answer = _at(answers, positions[0])
         home = None if answer.exact else await _home(answer, classes, same)
         if home is None:
