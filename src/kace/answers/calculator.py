@@ -273,6 +273,8 @@ class _Calculator:
             tail, places = self.enclosed(), len(token.partition(".")[2])
             if not tail.isdigit():
                 raise NoExactValue("not digits")
+            if self.peek()[:1].isdigit() or self.peek() == "(":
+                raise NoExactValue("digits after what has no end")
             period = Fraction(int(tail), (10 ** len(tail) - 1) * 10**places)
             return self.kind.of(_decimal(token)) + self.kind.of(period)
         mixed = self.fraction_after(token)

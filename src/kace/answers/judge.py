@@ -29,7 +29,7 @@ MAX_MEMORY = 10_000  # remembered verdicts
 START_SECONDS = 30.0
 """A worker imports a computer algebra system before its first answer; on a busy machine that takes a while."""
 _WORKER = Path(__file__).with_name("worker.py")
-_NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d_|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$")
+_NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d[_ ]\W*\d|:.*:|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$")
 _UNSEEN = re.compile(r"'|\\pmod\{\w*\}|\\not|\\text\{[^{}]*\}")
 _NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
 _COSTLY = re.compile(

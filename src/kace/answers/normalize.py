@@ -18,7 +18,7 @@ SYMBOLS = {
     "√": r"\sqrt ", "π": r"\pi ", "∞": r"\infty ", "°": r"^{\circ}", "±": r"\pm ", "≤": r"\leq ", "≥": r"\geq ",
     "≠": r"\neq ", "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ", "θ": r"\theta ",
     "′": "'", "％": "%", "٪": "%", "٫": ".", "٬": "{,}", "…": r"\ldots ", "∶": ":", "≡": r"\equiv ",
-    "£": "", "€": "", "¥": "", "₹": "", "¢": "",
+    "£": " ", "€": " ", "¥": " ", "₹": " ", "¢": " ",
 }  # fmt: skip
 SYNONYMS = {
     "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "le": "leq", "ge": "geq",
@@ -28,17 +28,19 @@ SYNONYMS = {
     "lvert": "vert", "rvert": "vert", "boxed": "", "fbox": "", "left": "", "right": "", "displaystyle": "",
     "textstyle": "", "mathbf": "", "boldsymbol": "", "mathit": "", "mathsf": "", "limits": "", "big": "", "Big": "",
     "bigg": "", "Bigg": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "", "quad": " ", "qquad": " ",
-    "pounds": "", "euro": "", "mod": "pmod", "bmod": "pmod", "pod": "pmod", "prime": "'", "mathup": "text",
+    "pounds": " ", "euro": " ", "mod": "pmod", "bmod": "pmod", "pod": "pmod", "prime": "'", "mathup": "text",
 }  # fmt: skip
 PLAIN = {"lt": "<", "gt": ">", "div": "/", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]", "vert": "|",
          "lor": ",", "vee": ",", "colon": ":", "'": "'"}  # fmt: skip
 MAGNITUDES = {"dozen": "12", "hundred": "100", "thousand": "10^{3}", "million": "10^{6}", "billion": "10^{9}",
               "trillion": "10^{12}"}  # fmt: skip
+UNIT_LETTERS = "CFJKLNVWghlms"  # one letter in a text behind a value is a unit only if it is one of these
+BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 UNITS = """degree degrees deg ° \\circ|radian radians rad|cm centimeter centimeters centimetre centimetres|
-mm millimeter millimeters|km kilometer kilometers kilometre kilometres|meter meters metre metres|kg kilogram kilograms|
-gram grams|ft foot feet|inch inches|yd yard yards|mi mile miles|hour hours hr hrs|min mins minute minutes|
-sec second seconds|day days|week weeks|month months|year years|gallon gallons|liter liters litre litres|
-dollar dollars USD \\$|cent cents ¢|pound pounds £ lb lbs|euro euros EUR €|¥ yen|ounce ounces oz"""
+mm millimeter millimeters|km kilometer kilometers kilometre kilometres|m meter meters metre metres|
+kg kilogram kilograms|g gram grams|ft foot feet|inch in inches|yd yard yards|mi mile miles|
+hour hours hr hrs h|min mins minute minutes|sec second seconds s|day days|week weeks|month months|year years|
+gallon gallons|liter L liters litre litres|dollar dollars USD \\$|cent cents ¢|pound pounds £ lb lbs|euro euros EUR €|¥ yen|ounce ounces oz"""
 """Units that contradict each other, by their names; any other unit says nothing."""
 NOT_UNITS = re.compile(
     r"\b(?:a|am|and|are|at|base|bc|ad|cubed|east|factorial|false|from|half|halves|if|is|least|minus|mod|modulo|more|most|"
@@ -50,11 +52,12 @@ UNIT_WORDS = (
     "dollars?|cents?|pounds?|grams?|hours?|minutes?|seconds?|days?|weeks?|months?|years?|gallons?|liters?|litres?"
 )
 
-UNIT_LETTERS = "CFJKLNVWghlms"  # one letter in a text behind a value is a unit only if it is one of these
 _UNIT_NAMES = {name: names.split()[0] for names in UNITS.split("|") for name in names.split()}
+_UNIT_WORD = "|".join(name for name in _UNIT_NAMES if name.isalpha() and name not in ("in", *UNIT_LETTERS))
 _UNIT_NAME = re.compile(
-    "|".join(rf"(?<![A-Za-z\\]){re.escape(n)}(?![A-Za-z])" for n in _UNIT_NAMES if n.isalpha())
-    + r"|\\\$|\\circ(?![A-Za-z])|[°¢£€¥]"
+    rf"(?:(sq)(?:uare|\.)?|(cu)(?:bic|\.)?)?[ ~]*((?<![A-Za-z\\])(?:{_UNIT_WORD})(?![A-Za-z])|"
+    r"(?:(?<=text\{)|(?<=text\{ )|(?<=mathrm\{)|(?<=mathrm\{ )|(?<=/))(?:[hsgLm]|in)(?=[ }/^])|"
+    r"\\\$|\\circ(?![A-Za-z])|[°¢£€¥])(?: *\}? *(?:\^ *\{? *([23])|([²³])))?"
 )
 _DEGREE = re.compile(r"\^(?:\{\s*\\circ\s*\}|\s*\\circ(?![A-Za-z])\s*)|\\degrees?(?![A-Za-z])\s*")
 _TRIGONOMETRY = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
@@ -99,7 +102,10 @@ def normal_form(text: str) -> str:
 
 def unit(text: str) -> str:
     """The known units of measure that an answer states, by one name each; empty where it states none."""
-    found = {_UNIT_NAMES[name] for name in _UNIT_NAME.findall(text[:MAX_CHARS])}
+    found: set[str] = set()
+    for square, cubic, name, *powers in _UNIT_NAME.findall(text[:MAX_CHARS]):
+        power = "2" if square else "3" if cubic else "".join(powers).translate({178: "2", 179: "3"})
+        found.add(_UNIT_NAMES[name] + power)
     return " ".join(sorted(found))
 
 
@@ -156,10 +162,11 @@ def _rewrite(text: str) -> str:
     text = re.sub(r"(?<=\d)\0(?=\d)", "", text).replace("\0", ",")
     text = re.sub(r"(?:\\[,;: ]|[~\s])+", " ", text)
     text = re.sub(r"\.{3,}", r"\\ldots ", re.sub(r"\\not\s*=", r"\\neq ", text))
-    text = re.sub(r"\\[$()\[\]]|\$", "", text)
+    text = re.sub(r"\\[()\[\]]", "", re.sub(r"\\?\$", " ", text))
     text = re.sub(r"\\(?:left|right)\s*\.", "", text)
     text = re.sub(r"\\([A-Za-z]+)\s*", _command, text)
-    degree = r"^{\circ }" if _TRIGONOMETRY.search(text) else ""
+    degree = r"^{\circ }" if _TRIGONOMETRY.search(text) else " "
+    text = re.sub(r'(?<=\d)"', "''", text)
     text = _repeating(re.sub(r"\^\s*(?:\{\s*('+)\s*\}|('+))", r"\1\2", text))
     text = _DEGREE.sub(lambda _: degree, text).replace("*", r"\cdot ").strip()
     text = _separators(_words(text))
@@ -169,7 +176,8 @@ def _rewrite(text: str) -> str:
 
 
 def _repeating(text: str) -> str:
-    r"""Write `0.(3)`, `0.\dot{3}` and `0.333\ldots` with a line over what repeats."""
+    r"""Write `0.(3)`, `0.\dot{3}`, `0.\bar{3}` and `0.333\ldots` with a line over what repeats."""
+    text = re.sub(r"(\.\d*)\\bar \{?(\d+)\}?", r"\1\\overline {\2}", text)
     text = re.sub(r"\\dot \{?(\d)\}?(?:(\d*)\\dot \{?(\d)\}?)?", r"\\overline {\1\2\3}", text)
     text = re.sub(r"(\.\d*)\((\d+)\)", r"\1\\overline {\2}", text)
     text = re.sub(r"(?<!\d)(?=\.\\overline)", "0", text)
@@ -257,6 +265,7 @@ def _braced_arguments(text: str) -> str:
     text = re.sub(r"\\sqrt ?\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"\(([0-9A-Z]+)\)\s*_", r"\1_", text)
     text = re.sub(r"\^\s*(?:(-?\d+)|([A-Za-z])|(\\[a-z]+) )", r"^{\1\2\3}", text)
+    text = re.sub(r"(?<=\d)_\{(?:\\text\{)?([a-z]+)\}?\}", lambda m: f"_{{{BASES.get(m[1], m[1])}}}", text)
     return re.sub(r"_\s*(?:(\d+)|([A-Za-z]))", r"_{\1\2}", text)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import cmp_to_key, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from kace.answers.calculator import CONTEXT, MAX_DEPTH, calculate, estimate
-from kace.answers.exact import INFINITY, MINUS_INFINITY, Collection, NoExactValue, Number, Value, Word
+from kace.answers.exact import HALF, INFINITY, MINUS_INFINITY, Collection, NoExactValue, Number, Value, Word
 from kace.answers.normalize import depth
 
 _NAMED = re.compile(
@@ -20,7 +21,7 @@ _NAMED = re.compile(
 )
 _LONE = re.compile(  # the name of an unknown where a relation says something of it
     r"(?<![A-Za-z_{\\])([A-Za-z]|\\(?:alpha|beta|theta|lambda|mu|phi|omega))(?:_\{\w+\})?(?=[=<>]|\\(?:in|[lg]eq|equiv)(?![A-Za-z]))|"
-    r"(?:[<>]|\\[lg]eq ?)[\d.]*([A-Za-z])(?![A-Za-z(])"
+    r"(?:[<>]|\\[lg]eq ?)[\d.]*([A-Za-z])(?![A-Za-z(])|(\((?:[A-Za-z], )+[A-Za-z]\))="
 )
 _WORDS = re.compile(r"\\text\{([^{}]*)\}")
 _MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOTALL)
@@ -29,17 +30,31 @@ _RELATION = re.compile(r"(<|>|\\[lg]eq) ?")
 _BELOW = ("<", r"\leq")
 _TIME = re.compile(r"(\d{1,2})(?::([0-5]\d(?::[0-5]\d)?))?(?:(?:\\text\{)?([ap])\.?m\.?\}?)?", re.IGNORECASE)
 _CLASS = re.compile(r"(?:[A-Za-z]\\equiv ?)?(.+)\\pmod\{(\d{1,99})\}")
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_NUMERALS = {word: n for n, word in enumerate(_SMALL.split())} | {
-    word: 10 * n for n, word in enumerate(_TENS.split(), 2)
-}
 INTERVALS = ("()", "[]", "(]", "[)")
 _OPEN = {"(": "(", "[": "[", r"\{": "{"}
 _CLOSE = {")": ")", "]": "]", r"\}": "}"}
+
+
+_SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+
+
+def _spelled() -> dict[str, Value]:
+    """What may be given in words: whole numbers below a hundred, a half, infinity."""
+    small = _SMALL.split()
+    sizes = {word: Fraction(n) for n, word in enumerate(small)} | {"half": HALF, "one half": HALF}
+    for n, ten in enumerate(_TENS.split(), 2):
+        sizes |= {f"{ten} {word}".strip(): Fraction(10 * n + k) for k, word in enumerate(["", *small[1:10]])}
+    values: dict[str, Value] = {word: Number.of(size) for word, size in sizes.items()}
+    values["infinity"] = INFINITY
+    for minus in ("minus", "negative"):
+        values |= {f"{minus} {word}": Number.of(-size) for word, size in sizes.items()}
+        values[f"{minus} infinity"] = MINUS_INFINITY
+    return values
+
+
+_SPELLED = _spelled()
 
 
 def exact_value(form: str) -> Value | None:
@@ -84,14 +99,14 @@ def _answer(form: str) -> Value:
     if len(values) > 1:
         return Collection.of("," if len(set(values)) < len(values) else "{}", values)
     match values[0]:
-        case Collection(delimiters="{}", items=(Number() | Word() as only,)):
+        case Collection(delimiters="{}", items=(only,)) if getattr(only, "delimiters", "") != "{}":
             return only
     return values[0]
 
 
 def unknown(form: str) -> str:
     """The one unknown that a form speaks of, as `x` in `x=5`, `2x<6` and `x=1, x=2`; empty where it names none."""
-    names = {before or after for before, after in _LONE.findall(form)}
+    names = {"".join(found) for found in _LONE.findall(form)}
     return names.pop() if len(names) == 1 else ""
 
 
@@ -123,11 +138,7 @@ def _spoken(text: str) -> Value:
     kept = " ".join(kept.casefold().split())
     if not re.search(r"[a-z0-9]", kept):
         raise NoExactValue("no words")
-    numeral = re.fullmatch(r"(?:([a-z]+ty)[ -])?([a-z]+)", " ".join(text.casefold().split()))
-    parts = [_NUMERALS.get(word) for word in numeral.groups() if word] if numeral else [None]
-    if None not in parts and (len(parts) == 1 or (parts[0] or 0) >= 20 > 9 >= (parts[1] or 10) > 0):
-        return Number.of(sum(part or 0 for part in parts))
-    return Word(kept)
+    return _SPELLED.get(" ".join(re.sub(r"[-.]", " ", text.casefold()).split())) or Word(kept)
 
 
 def _value(text: str) -> Value:
@@ -221,7 +232,9 @@ def union(parts: Sequence[Value]) -> Value:
         with_high = (last.with_high and order >= 0) or (interval.with_high and order <= 0)
         merged[-1] = last._replace(high=last.high if order >= 0 else interval.high, with_high=with_high)
     values = [i.low if i.low == i.high else _between(i.low, i.high, i.with_low, i.with_high) for i in merged]
-    return values[0] if len(values) == 1 else Collection.of("union", values)
+    if len(values) == 1:
+        return values[0]
+    return Collection.of("union" if any(isinstance(value, Collection) for value in values) else "{}", values)
 
 
 def _by_start(a: _Interval, b: _Interval) -> int:
