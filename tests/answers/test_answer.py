@@ -194,7 +194,9 @@ def test_long_texts_are_told_apart_by_a_bounded_form() -> None:
 PIECES = (
     r"1|2|12|123|,|{,}|\!|\,|.|{|}|(|)|[|]|\{|\}|\frac|\dfrac|\sqrt|^|_|\pi|i|x|e|+|-|=|/|*|\cdot|%|\%|\$|$|\text{|"
     r"\text{or}|\text{cm}|\left|\right|\boxed{|^\circ|\infty|\pm|!|\binom|\le|<|;|and|or|cm|million|percent|½|²|√|−|３|"
-    r"٣|\\|\begin{pmatrix}|\end{pmatrix}|&|A|(A)|\overline|\in|E|~|\sin|\cup|\ldots| "
+    r"٣|\\|\begin{pmatrix}|\end{pmatrix}|&|A|(A)|\overline|\in|E|~|\sin|\cup|\ldots| |"
+    r"\mathrm{|'|:|\pmod|mod|base|\not|\dot|\bar{3}|(3)|0.|...|0x|_{16}|two|dozen|PM|y|≡|⁻|³|₂|£|\prime"
+    '|"|\u0305|\u0338'
 )
 NOTATION = st.lists(st.sampled_from(PIECES.split("|")), max_size=16).map("".join)
 

@@ -194,7 +194,7 @@ def test_a_unit_or_a_name_may_be_left_out_and_two_must_agree() -> None:
     assert settled(hours, x) is Verdict.SAME  # they speak of different things
 
 
-@pytest.mark.parametrize("space", [" ", "\n", "~", r"\,", r"\ ", r"\quad "])
+@pytest.mark.parametrize("space", [" ", "\n", "~", r"\,", r"\ ", r"\quad ", "$"])
 def test_a_box_full_of_spaces_is_read_as_one_space(space: str) -> None:
     many = 1_900 // len(space)
     assert Answer.of(f"3{space * many}1/2").key == Answer.of("3 1/2").key

@@ -42,6 +42,17 @@ def test_loose_answers_join_the_representative_only():
     assert positions([r"\ln 2", r"\ln 3", r"\ln 5"], pairs) == [(0, 1), (2,)]
 
 
+def test_answers_that_state_different_things_meet_only_in_the_bare_value():
+    pairs = {frozenset(("5", "x=5")), frozenset(("5", "y=5"))}
+    assert positions(["x=5", "y=5", "x = 5"], pairs) == [(0, 2), (1,)]
+    assert positions(["x=5", "y=5", "5"], pairs) == positions(["5", "y=5", "x=5"], pairs) == [(0, 1, 2)]
+
+
+def test_what_is_stated_goes_before_what_has_no_value():
+    pairs = {frozenset((r"\ln 2", "x=5")), frozenset((r"\ln 2", "y=5"))}
+    assert positions([r"\ln 2", "x=5", "y=5"], pairs) == [(0, 1), (2,)]
+
+
 def test_the_representative_is_the_earliest_member():
     (only,) = classes([r"\ln 2", "3"], {frozenset((r"\ln 2", "3"))})
     assert only.answer.text == r"\ln 2"

@@ -40,7 +40,8 @@ UNITS = """degree degrees deg ° \\circ|radian radians rad|cm centimeter centime
 mm millimeter millimeters|km kilometer kilometers kilometre kilometres|m meter meters metre metres|
 kg kilogram kilograms|g gram grams|ft foot feet|inch in inches|yd yard yards|mi mile miles|
 hour hours hr hrs h|min mins minute minutes|sec second seconds s|day days|week weeks|month months|year years|
-gallon gallons|liter L liters litre litres|dollar dollars USD \\$|cent cents ¢|pound pounds £ lb lbs|euro euros EUR €|¥ yen|ounce ounces oz"""
+gallon gallons|liter L liters litre litres|
+dollar dollars USD \\$|cent cents ¢|pound pounds £ lb lbs|euro euros EUR €|¥ yen|ounce ounces oz"""
 """Units that contradict each other, by their names; any other unit says nothing."""
 NOT_UNITS = re.compile(
     r"\b(?:a|am|and|are|at|base|bc|ad|cubed|east|factorial|false|from|half|halves|if|is|least|minus|mod|modulo|more|most|"
@@ -55,9 +56,9 @@ UNIT_WORDS = (
 _UNIT_NAMES = {name: names.split()[0] for names in UNITS.split("|") for name in names.split()}
 _UNIT_WORD = "|".join(name for name in _UNIT_NAMES if name.isalpha() and name not in ("in", *UNIT_LETTERS))
 _UNIT_NAME = re.compile(
-    rf"(?:(sq)(?:uare|\.)?|(cu)(?:bic|\.)?)?[ ~]*((?<![A-Za-z\\])(?:{_UNIT_WORD})(?![A-Za-z])|"
+    rf"(?:(?:(sq)(?:uare|\.)?|(cu)(?:bic|\.)?)[ ~]?)?((?<![A-Za-z\\])(?:{_UNIT_WORD})(?![A-Za-z])|"
     r"(?:(?<=text\{)|(?<=text\{ )|(?<=mathrm\{)|(?<=mathrm\{ )|(?<=/))(?:[hsgLm]|in)(?=[ }/^])|"
-    r"\\\$|\\circ(?![A-Za-z])|[°¢£€¥])(?: *\}? *(?:\^ *\{? *([23])|([²³])))?"
+    r"\\\$|\\circ(?![A-Za-z])|[°¢£€¥])(?: ?\}? ?(?:\^ ?\{? ?([23])|([²³])))?"
 )
 _DEGREE = re.compile(r"\^(?:\{\s*\\circ\s*\}|\s*\\circ(?![A-Za-z])\s*)|\\degrees?(?![A-Za-z])\s*")
 _TRIGONOMETRY = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
@@ -103,7 +104,7 @@ def normal_form(text: str) -> str:
 def unit(text: str) -> str:
     """The known units of measure that an answer states, by one name each; empty where it states none."""
     found: set[str] = set()
-    for square, cubic, name, *powers in _UNIT_NAME.findall(text[:MAX_CHARS]):
+    for square, cubic, name, *powers in _UNIT_NAME.findall(" ".join(text[:MAX_CHARS].split())):
         power = "2" if square else "3" if cubic else "".join(powers).translate({178: "2", 179: "3"})
         found.add(_UNIT_NAMES[name] + power)
     return " ".join(sorted(found))
@@ -168,8 +169,8 @@ def _rewrite(text: str) -> str:
     degree = r"^{\circ }" if _TRIGONOMETRY.search(text) else " "
     text = re.sub(r'(?<=\d)"', "''", text)
     text = _repeating(re.sub(r"\^\s*(?:\{\s*('+)\s*\}|('+))", r"\1\2", text))
-    text = _DEGREE.sub(lambda _: degree, text).replace("*", r"\cdot ").strip()
-    text = _separators(_words(text))
+    text = _DEGREE.sub(lambda _: degree, text).replace("*", r"\cdot ")
+    text = _separators(_words(" ".join(text.split())))
     text = re.sub(r"^(?:\\approx\s*|=\s*)+|[\s.,]+$", "", text)
     text = _without_spaces(_braced_arguments(text))
     return _unbraced(text.replace("\3", r"\\"))
