@@ -15,7 +15,6 @@ import pytest
 from kace.config import load_config
 from kace.learner.calibrate import (
     CHANCE,
-    FILE,
     LEAST,
     Calibration,
     calibrate,
@@ -35,7 +34,7 @@ from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.card_text import Example
-from kace.tree.store import TreeStore
+from kace.tree.store import CALIBRATION, TreeStore
 from kace.tree.tree import Add, Batch, Domain, EpistemicTree
 from tests.command import run_kace
 
@@ -170,7 +169,7 @@ def test_a_learner_calibrates_the_tree_that_it_freezes_and_the_tree_remembers(tm
     assert (
         reading.relevance == "background" and reading.relevance_threshold == found.threshold > found.left_out[0].score
     )
-    assert json.loads((tmp_path / FILE).read_text())["left_out"][0]["card"] == "EXACT_LOOM_RULE"
+    assert json.loads((tmp_path / CALIBRATION).read_text())["left_out"][0]["card"] == "EXACT_LOOM_RULE"
 
 
 def test_the_command_calibrates_any_tree(tmp_path: Path):

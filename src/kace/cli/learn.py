@@ -214,7 +214,7 @@ def calibrate(
     reading = config.retrieval.model_copy(update={"relevance": "background", "relevance_threshold": LEAST})
     config = config.model_copy(update={"retrieval": reading, "tree": None})
     runs = PROFILES["default"]["learning"]["calibration_runs"]
-    settings = typed.learning(Settings, {"calibration_runs": runs, "max_harm": Settings().max_harm})
+    settings = typed.learning(Settings, {"calibration_runs": runs})
     problems = load_problems(train, config.fields)[: typed.limit]
     check_training(problems)
     ensure_weights(config)

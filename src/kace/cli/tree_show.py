@@ -9,13 +9,12 @@ from typing import Any
 
 from kace.cli.streams import columns, note, on_terminal, plain, print_lines
 from kace.errors import UsageError
-from kace.learner.calibrate import thresholds_of
 from kace.retrieval.selector import estimate
 from kace.solver.tiers import TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status, card_line
 from kace.tree.diff import TreeDiff
 from kace.tree.journal import JournalEntry
-from kace.tree.store import TreeStore, frozen_hash_of
+from kace.tree.store import CALIBRATION, TreeStore, frozen_hash_of
 from kace.tree.tree import EpistemicTree
 
 COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
@@ -36,7 +35,12 @@ def figures_of(path: Path, tree: EpistemicTree, store: TreeStore | None) -> dict
         leaves = {kind: _counts(some) for kind, some in kinds.items() if some}
         domains.append({"name": name, "description": about, "share": share, "reads": reads, "difficulties": leaves})
     generation, frozen = store.generation if store else None, frozen_hash_of(path)
-    history = {"generation": generation, "frozen": frozen, "hash": tree.content_hash(), "gate": thresholds_of(path)}
+    gate = None
+    if (path / CALIBRATION).exists():
+        from kace.learner.calibrate import thresholds_of  # most trees have none, and need no learner to be drawn
+
+        gate = thresholds_of(path)
+    history = {"generation": generation, "frozen": frozen, "hash": tree.content_hash(), "gate": gate}
     name = path.resolve().name.removesuffix(".json")
     return {"name": name, **_counts(tree), "tokens_estimated": True, **history, "domains": domains}
 

@@ -25,13 +25,13 @@ from kace.retrieval.gate import BackgroundScore, RelevanceScore
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Status
-from kace.tree.tree import EpistemicTree
+from kace.tree.store import CALIBRATION
+from kace.tree.tree import EpistemicTree, cards_by_source
 
 LEAST = 0.35
 """No threshold is looser: at this score about 2 % of everyday problems would read a card of a tree they do not need."""
 CHANCE = 0.5
 """Losses that are let pass with however few problems: half a problem, which runs of one problem differ by."""
-FILE = "calibration.json"
 
 Solve = Callable[[Sequence[Problem], RelevanceScore | None, int], Awaitable[Sequence[Solution]]]
 """Solves problems with the cards that a score picks, ES skipped, or without cards; the number is the run's."""
@@ -132,17 +132,14 @@ def own_cards(tree: EpistemicTree, train: Sequence[Problem]) -> Mapping[str, fro
 
     Cards of the same technique that came from elsewhere stay, and help: what is lost is counted net.
     """
-    gave: dict[str, set[str]] = {problem.name: set() for problem in train}
-    for card in tree:
-        for name in card.provenance.supporting_problems:
-            gave.setdefault(name, set()).add(card.card_id)
+    gave = cards_by_source(tree)
     families: dict[str, set[str]] = {}
     for problem in train:
-        families.setdefault(problem.family or problem.name, set()).update(gave[problem.name])
+        families.setdefault(problem.family or problem.name, set()).update(gave.get(problem.name, ()))
     found = {}
     for problem in train:
         cards = families[problem.family or problem.name]
-        kin = (name for card in cards if card in tree for name in tree.card(card).provenance.supporting_problems)
+        kin = (name for card in cards for name in tree.card(card).provenance.supporting_problems)
         found[problem.id] = frozenset(cards.union(*(gave[name] for name in kin)))
     return found
 
@@ -153,13 +150,13 @@ def keep_calibration(
     """Have a tree remember its thresholds, and keep beside it why they are what they are."""
     thresholds = {"relevance_threshold": found.threshold, "skip_threshold": found.skip_threshold}
     remember(folder, retrieval.model_copy(update=thresholds), learned)
-    write_atomic(folder / FILE, json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+    write_atomic(folder / CALIBRATION, json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
 
 
 def thresholds_of(folder: Path) -> dict[str, float] | None:
     """The thresholds that a tree was calibrated to, with their bounds; none without a record that can be read."""
     try:
-        found = Calibration.model_validate_json((folder / FILE).read_bytes())
+        found = Calibration.model_validate_json((folder / CALIBRATION).read_bytes())
     except (OSError, ValidationError):
         return None
     return found.model_dump(include={"threshold", "bound", "skip_threshold", "skip_bound", "max_harm"})

@@ -1,7 +1,7 @@
 """`--teacher solutions`: cards without a model, from the training set's own worked solutions.
 
-Failed problems that share telling words make one card. Its triggers are those words, its demonstrations are the
-problems themselves with their solutions: what few-shot prompting would show, kept where it is measured to help.
+Failed problems that share words few everyday problems use make one card. Its triggers are those words, its
+demonstrations are the problems with their solutions: what few-shot prompting would show, kept where it helps.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from kace.problem import Problem
 from kace.redact import one_line
 from kace.retrieval.selector import BlockSelector, SelectedCards
 from kace.solver.tiers import TierName
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree, cards_by_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,9 @@ def families_of(tree: EpistemicTree, train: Sequence[Problem], file: Path) -> Ma
     if not known:
         raise DataError(f"{file}: no problem has a family", fix="give training problems the field 'family'")
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for card in tree:
-        for name in map(one_line, card.provenance.supporting_problems):
-            if family := known.get(name):
-                found[family].add(card.card_id)
+    for name, cards in cards_by_source(tree).items():
+        if family := known.get(one_line(name)):
+            found[family] |= cards
     if not found:
         said = f"{file}: no card of the tree came from a problem in it"
         raise DataError(said, fix="name the file that the tree was learned from")

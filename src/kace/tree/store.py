@@ -28,6 +28,7 @@ from kace.tree.tree import Change, Domain, EpistemicTree, SetDomains, TreeError,
 
 SMALL = 2_000  # cards up to which every change rewrites cards.jsonl
 LOCK_SECONDS = 60.0
+CALIBRATION = "calibration.json"  # beside the cards: why the gate's thresholds are what they are
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?")
 
 

@@ -293,3 +293,12 @@ def _single(change: Change) -> Iterator[Add | Edit | Relocate | Deprecate | SetD
             yield from _single(each)
     else:
         yield change
+
+
+def cards_by_source(tree: EpistemicTree) -> Mapping[str, frozenset[str]]:
+    """By the name of a training problem, the ids of the cards that it gave rise to."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for card in tree:
+        for name in card.provenance.supporting_problems:
+            found[name].add(card.card_id)
+    return {name: frozenset(cards) for name, cards in found.items()}
