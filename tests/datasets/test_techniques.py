@@ -1,5 +1,7 @@
 """The technique set: every answer by brute force, and splits that share neither wordings nor numbers."""
 
+import hashlib
+import json
 import re
 import runpy
 from collections import Counter
@@ -9,6 +11,7 @@ import pytest
 
 from kace.datasets.starter.family import SPLITS, Instance
 from kace.datasets.techniques.generate import DOMAINS, EACH, families, splits_of, technique_problems
+from kace.problem import problem_rows
 
 CHECKS = Path(__file__).parent / "techniques"
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
@@ -35,6 +38,20 @@ def test_names_are_unique_and_three_in_five_families_are_in_all_splits():
     first = Counter(splits_of(family)[0] for family in every)
     assert 0.5 < first["train"] / len(every) < 0.7
     assert min(first["validation"], first["test"]) > 0.15 * len(every)
+
+
+def test_families_that_came_later_are_in_the_test_only_and_changed_no_other_problem():
+    drawn = {family.name for family in families() if not family.test_only}
+    assert (len(families()), len(drawn)) == (200, 184)
+    train, validation, test = ([*problem_rows(technique_problems(split))] for split in SPLITS)
+    before = sorted(row for row in test if json.loads(row)["family"] in drawn)
+    assert (len(before), len(test)) == (920, 1000)
+    files = ("".join(f"{row}\n" for row in rows).encode() for rows in (train, validation, before))
+    assert [hashlib.sha256(content).hexdigest()[:16] for content in files] == [
+        "5f30592f36aa84d6",
+        "46db43f13d9b22f4",
+        "3faf42d94f1550dc",
+    ]
 
 
 @pytest.mark.parametrize("split", SPLITS)

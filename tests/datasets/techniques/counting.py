@@ -73,6 +73,29 @@ def rectangles(a: int, b: int) -> int:
     return sum(x < u and y < v for x, u in product(range(a + 1), repeat=2) for y, v in product(range(b + 1), repeat=2))
 
 
+@cache
+def words_using(n: int, unused: int, used: int, k: int) -> int:
+    """Words of n more letters, letter by letter, that have used k letters in the end."""
+    if n == 0:
+        return int(used == k)
+    again = used * words_using(n - 1, unused, used, k) if used else 0
+    return again + (unused * words_using(n - 1, unused - 1, used + 1, k) if unused else 0)
+
+
+def pieces(n: int, k: int) -> int:
+    """Draw the lines y = sx + c one by one: each cuts one piece more than it has crossings with the earlier ones."""
+    lines = [(0, 3**i) for i in range(k)] + [(i, 7**i) for i in range(1, n - k + 1)]
+    found: set[tuple[Fraction, Fraction]] = set()
+    count = 1
+    for i, (s, c) in enumerate(lines):
+        xs = [Fraction(c - d, t - s) for t, d in lines[:i] if t != s]
+        points = {(x, s * x + c) for x in xs}
+        assert len(points) == len(xs) and not points & found
+        found |= points
+        count += 1 + len(points)
+    return count
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "two_blocks": lambda a, b, c: blocked((a, b, c), 2),
     "none_adjacent": apart,
@@ -90,4 +113,6 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     ),
     "steps_of_one_or_more": climbs,
     "rectangles_in_grid": rectangles,
+    "exactly_so_many_used": lambda n, m, k: words_using(n, m, 0, k),
+    "pieces_by_lines": pieces,
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from statistics import median
 
 
@@ -76,6 +76,17 @@ def first_kind(n: int, a: int, b: int) -> int:
     return only
 
 
+def joined(a: int, p: int, b: int, q: int) -> int:
+    """Join the one with most free ends to those that come next, until no end is free."""
+    free, links = [p] * a + [q] * b, 0
+    while any(free := sorted(free, reverse=True)):
+        most, *others = free
+        assert len(others) >= most and all(others[:most])
+        links += most
+        free = [ends - (place < most) for place, ends in enumerate(others)]
+    return links
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "value_that_moved_the_mean": lambda n, m, e: next(x for x in range(200) if sum([m] * n + [x]) == e * (n + 1)),
     "mean_of_two_groups": lambda a, x, b, y: Fraction(sum([x] * a + [y] * b), len([x] * a + [y] * b)),
@@ -91,4 +102,6 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "possible_medians": medians,
     "any_group_contains": first_kind,
     "pairs_from_both_sides": lambda n, a, b: next(x for x in range(1, n) if x * a == (n - x) * b),
+    "links_from_degrees": joined,
+    "shortest_first": lambda *times: min(sum(map(sum, (p[: i + 1] for i in range(4)))) for p in permutations(times)),
 }

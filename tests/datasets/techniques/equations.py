@@ -35,4 +35,5 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "equal_powers": lambda u, e, v: next(x for x in count(1) if v**x == u**e),
     "digits_of_power": lambda a, n: len(str(a**n)),
     "number_and_its_root": lambda k, m: next(r * r for r in count(1) if r * r - k * r == m),
+    "multiple_shrinks_by_equal_gain": lambda a, b, n: next(x for x in count(1) if a * x + n == b * (x + n)),
 }

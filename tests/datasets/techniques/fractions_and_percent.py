@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from itertools import count
 
 
@@ -27,6 +28,20 @@ def moved(a: int, b: int, k: int, c: int, d: int) -> int:
     return next(a * m for m in count(1) if (a * m - k) * d == (b * m + k) * c and a * m > k)
 
 
+def back(a: int, b: int) -> Fraction:
+    """Try all fractions of the rest, by growing denominators."""
+    rest = 1 - Fraction(a, b)
+    return next(Fraction(x, y) for y in count(1) for x in range(1, 20 * y) if rest + rest * x / y == 1)
+
+
+@cache
+def by_decimals() -> dict[str, Fraction]:
+    """The fractions below one with small denominators by their first decimals, found by long division."""
+    return {
+        "".join(str(10**k * p // q % 10) for k in range(1, 9)): Fraction(p, q) for q in range(2, 100) for p in range(q)
+    }
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "whole_from_last_rest": lambda a, b, c, r: start(r, 1 - Fraction(1, a), 1 - Fraction(b, c)),
     "before_two_changes": lambda p, q, x: start(x, 1 + Fraction(p, 100), 1 - Fraction(q, 100)),
@@ -48,4 +63,6 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     ),
     "same_added_to_both": lambda a, b, c, d: next(x for x in count(1) if Fraction(a + x, b + x) == Fraction(c, d)),
     "two_reductions_in_one": lambda a, b: sum(i < a or j < b for i in range(100) for j in range(100)) // 100,
+    "fraction_back": back,
+    "repeating_block": lambda n: by_decimals()[str(n) * 4],
 }

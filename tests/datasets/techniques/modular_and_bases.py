@@ -40,6 +40,14 @@ def decimals(a: int, q: int) -> list[int]:
     return digits
 
 
+def fibonacci(n: int) -> int:
+    """The number itself, by plain addition."""
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "power_remainder": lambda a, n, m: a**n % m,
     "units_digit_of_power": lambda a, n: int(str(a**n)[-1]),
@@ -55,4 +63,5 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "remainder_of_combination": combination,
     "decimal_cycle_digit": lambda a, q, k: next(islice(decimals(a, q), k - 1, None)),
     "base_addition": lambda x, y, b: int(numerals(b)[numerals(b).index(str(x)) + numerals(b).index(str(y))]),
+    "fibonacci_remainder": lambda n, m: fibonacci(n) % m,
 }

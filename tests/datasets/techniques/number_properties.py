@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from math import gcd, isqrt, lcm
 
 
@@ -24,6 +25,16 @@ def first(good: Callable[[int], bool]) -> int:
     return n
 
 
+@cache
+def open_doors(most: int) -> list[int]:
+    """The doors that are open after everybody has turned the multiples of their own number."""
+    is_open = [False] * (most + 1)
+    for k in range(1, most + 1):
+        for door in range(k, most + 1, k):
+            is_open[door] ^= True
+    return [door for door, state in enumerate(is_open) if state]
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "divisor_count": lambda n: sum(n % d == 0 for d in range(1, n + 1)),
     "consecutive_sums": lambda n: sum(sum(range(p, q + 1)) == n for p in range(1, n) for q in range(p + 1, p + 40)),
@@ -43,4 +54,6 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "reversed_digits": lambda m, s, d: only(
         [n for n in range(100, 1000) if (str(n)[1], int(str(n)[0]) + n % 10, int(str(n)[::-1]) - n) == (str(m), s, d)]
     ),
+    "unit_fraction_pairs": lambda n: sum(n * x % (x - n) == 0 for x in range(n + 1, n * n + n + 1)),
+    "odd_number_of_divisors": lambda a, b: sum(door >= a for door in open_doors(b)),
 }

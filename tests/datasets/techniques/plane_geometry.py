@@ -85,6 +85,11 @@ def trapezoid(s: int, t: int) -> int:
     return exact(shoelace((ax, ay), (bx, by), (-ratio * ax, -ratio * ay), (-ratio * bx, -ratio * by)))
 
 
+def inscribed(a: int, b: int) -> int:
+    """Try each centre on the bisector of the right angle for its distance from the third side."""
+    return next(r for r in count(1) if abs(abs(b * r + a * r - a * b) / hypot(a, b) - r) < 1e-9)
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "up_to_the_common_tip": lambda h, t, d: next(x for x in count(1) if Fraction(h, x) == Fraction(t, x + d)),
     "rest_of_similar_figure": lambda s, m, n: cut_off(s, Fraction(m, m + n), Fraction(m, m + n)),
@@ -100,4 +105,5 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "ring_from_chord": lambda c: exact(abs(complex(c / 2, 2.3)) ** 2 - 2.3**2),
     "trapezoid_by_diagonals": trapezoid,
     "areas_with_common_angle": lambda s, a, b, c, d: cut_off(s, Fraction(a, a + b), Fraction(c, c + d)),
+    "circle_in_right_triangle": inscribed,
 }

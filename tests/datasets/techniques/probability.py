@@ -79,6 +79,17 @@ def first_place(r: int, w: int) -> Fraction:
     return mean
 
 
+def walk(k: int, m: int) -> int:
+    """Go on until hardly any walk is still under way, and add up the shares of those that are."""
+    shares, steps = [0.0] * (k + m + 1), 0.0
+    shares[k] = 1.0
+    while (under_way := sum(shares[1:-1])) > 1e-9:
+        steps += under_way
+        inner = [0.0, *shares[1:-1], 0.0]
+        shares = [0.0, *((inner[i - 1] + inner[i + 1]) / 2 for i in range(1, k + m)), 0.0]
+    return round(steps)
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "at_least_one_success": lambda a, b, n: share(min(tries) < a for tries in product(range(b), repeat=n)),
     "one_of_each": lambda r, w: share((x < r) != (y < r) for x, y in permutations(range(r + w), 2)),
@@ -96,4 +107,5 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "two_new_kinds": wait_for_two,
     "first_special_position": first_place,
     "some_match": lambda n, k: share(len(set(picks)) < k for picks in product(range(n), repeat=k)),
+    "fair_game_length": walk,
 }

@@ -76,6 +76,31 @@ def grown(v: int, p: int, n: int) -> Fraction:
     return value
 
 
+def grazers(a: int, p: int, b: int, q: int, t: int) -> int:
+    """Try each growth and each stock that fit both cases, and then each herd day by day."""
+
+    def bare_after(stock: int, growth: int, herd: int) -> int:
+        return next((day for day in range(1, 99) if stock + day * (growth - herd) <= 0), 0)
+
+    fits = (
+        (stock, growth)
+        for growth in range(a)
+        for stock in (p * (a - growth),)
+        if stock == q * (b - growth) and bare_after(stock, growth, a) == p and bare_after(stock, growth, b) == q
+    )
+    ((stock, growth),) = fits
+    return next(herd for herd in count(1) if bare_after(stock, growth, herd) == t)
+
+
+def shuttled(d: int, u: int, v: int, w: int) -> int:
+    """Add up leg after leg until the two have met."""
+    gap, way, ahead, behind = float(d), 0.0, v, u
+    while gap > 1e-9:
+        time = gap / (w + ahead)
+        way, gap, ahead, behind = way + w * time, gap - (u + v) * time, behind, ahead
+    return round(way)
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "joined_later": joined,
     "filling_against_draining": filled,
@@ -95,4 +120,6 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "repeated_replacement": replaced,
     "drying_out": lambda m, w, z: next(x for x in count(1) if Fraction(m * (100 - w), 100) == x - Fraction(x * z, 100)),
     "compound_growth": grown,
+    "stock_that_grows": grazers,
+    "to_and_fro": shuttled,
 }

@@ -78,4 +78,5 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "rings_around_a_centre": lambda k, n: 1 + sum(k * ring for ring in range(1, n + 1)),
     "beyond_triangular": rows_laid,
     "term_from_totals": last_term,
+    "alternating_squares": lambda n, k: sum((-1) ** (n - j) * (k * j) ** 2 for j in range(1, n + 1)),
 }

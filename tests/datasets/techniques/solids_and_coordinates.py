@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from itertools import permutations, product
-from math import dist, hypot, sqrt
+from math import asin, degrees, dist, hypot, pi, sin, sqrt
 
 
 def exact(value: float) -> int:
@@ -97,6 +97,12 @@ def opposite(a: int, b: int, c: int, d: int, e: int, f: int) -> int:
     return next(x * y for x, y in product(range(100), repeat=2) if (c + x, d + y) == (a + e, b + f))
 
 
+def rolled_out(r: int, s: int) -> int:
+    """Lay the cone flat in thin triangles and add up their angles at the tip."""
+    thin = 2 * r * sin(pi / 10_000)
+    return round(10_000 * degrees(2 * asin(thin / 2 / s)))
+
+
 CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "space_diagonal": lambda a, b, c: exact(dist((0, 0, 0), (a, b, c))),
     "volume_from_faces": from_faces,
@@ -112,4 +118,5 @@ CHECKS: dict[str, Callable[..., int | Fraction]] = {
     "distance_to_line": nearest,
     "lattice_points_in_triangle": lambda a, b: sum(b * x + a * y < a * b for x in range(1, a) for y in range(1, b)),
     "fourth_vertex": opposite,
+    "cone_rolled_out": rolled_out,
 }

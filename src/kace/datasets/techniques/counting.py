@@ -425,6 +425,68 @@ def rectangles_in_grid(a: int, b: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=product(range(4, 9), range(4, 9), (2, 3)),
+    wordings=(
+        "{n} different letters are put into {m} different boxes so that exactly {k} of the boxes get any. In how many "
+        "ways can this be done?",
+        "How many words of length {n} over an alphabet of {m} letters contain exactly {k} different letters?",
+        "Each of {n} children picks one of {m} kinds of ice cream. In the end just {k} kinds have been picked by "
+        "anyone. In how many ways can the children have chosen?",
+        "A spinner with {m} fields is spun {n} times, and the fields are noted in order. Count the lists in which {k} "
+        "of the fields occur and the others do not.",
+        "{n} hikers reach a village with {m} inns, and each of them takes a bed in one of the inns. That night "
+        "precisely {k} inns have hikers in them. In how many ways can the hikers, all different people, have spread?",
+        "A painter has one sealed tin each of {m} colours. She paints {n} numbered fence posts, every post in a "
+        "single colour, and opens {k} tins in doing so. How many looks of the fence are possible?",
+    ),
+    test_only=True,
+)
+def exactly_so_many_used(n: int, m: int, k: int) -> Worked:
+    """Choose which are used, then take off the ways that leave one out."""
+    onto = 2**n - 2 if k == 2 else 3**n - 3 * 2**n + 3
+    way = f"2^{n} - 2 = {onto}" if k == 2 else f"3^{n} - 3 * 2^{n} + 3 = {onto}"
+    return Worked(
+        comb(m, k) * onto,
+        f"First choose which {k} are used: C({m}, {k}) = {comb(m, k)}. To use all of them, take all ways and subtract "
+        f"those that leave one out, adding back those that leave out two: {way}. {comb(m, k)} * {onto} = "
+        f"{comb(m, k) * onto}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n, k) for n in range(5, 15) for k in range(2, n - 1)),
+    wordings=(
+        "{n} straight lines are drawn in the plane. {k} of them are parallel to one another, no other two are "
+        "parallel, and no three pass through one point. Into how many regions do they divide the plane?",
+        "A round cake gets {n} straight cuts from edge to edge. {k} of these do not meet one another, but all other "
+        "pairs of cuts cross inside the cake, and never do three cross in one point. How many pieces are there?",
+        "{n} endless straight roads lead through a desert. {k} of them run due north, the others in directions that "
+        "occur only once, and at no crossroads do more than two meet. How many areas do the roads separate?",
+        "Over a square field {n} strings are stretched tight from border to border. Any two cross, except for {k} "
+        "strings that keep clear of one another. Nowhere do three cross. What is the number of parts of the field?",
+        "A pane of glass has {n} straight cracks that all go from rim to rim. {k} of the cracks have no point in "
+        "common with one another. All other pairs do cross on the pane, each pair at a place of its own. How many "
+        "splinters is that?",
+        "In a flat picture of the sky {n} vapour trails run straight across from frame to frame. Among them are {k} "
+        "side by side that never touch each other, while every other two intersect, no three at once. Find the number "
+        "of patches of sky.",
+    ),
+    test_only=True,
+)
+def pieces_by_lines(n: int, k: int) -> Worked:
+    """One piece, one more for each line and one more for each crossing."""
+    crossings = comb(n, 2) - comb(k, 2)
+    return Worked(
+        1 + n + crossings,
+        f"Each line adds one piece, and each crossing adds one more. All pairs of lines cross but those of the {k}: "
+        f"C({n}, 2) - C({k}, 2) = {comb(n, 2)} - {comb(k, 2)} = {crossings} crossings. 1 + {n} + {crossings} = "
+        f"{1 + n + crossings}.",
+    )
+
+
 FAMILIES = (
     two_blocks,
     none_adjacent,
@@ -440,4 +502,6 @@ FAMILIES = (
     derangement_and_choice,
     steps_of_one_or_more,
     rectangles_in_grid,
+    exactly_so_many_used,
+    pieces_by_lines,
 )

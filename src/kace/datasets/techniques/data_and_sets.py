@@ -440,6 +440,77 @@ def pairs_from_both_sides(n: int, a: int, b: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=(
+        (a, p, b, q)
+        for a, p, b, q in product(range(4, 10), (2, 3, 4), range(6, 10), (5, 6, 7))
+        if a * p % 2 == b * q % 2 and b > q
+    ),
+    wordings=(
+        "In a country there are {a} towns with {p} roads each and {b} towns with {q} roads each, and no others. Every "
+        "road joins two towns. How many roads are there?",
+        "At a party {a} guests shook hands with {p} people each, and the other {b} guests with {q} people each. How "
+        "many handshakes were there at this party?",
+        "{a} computers of a network have {p} cables plugged in each, the remaining {b} have {q} each. Both ends of "
+        "each cable are in computers of the network. How many cables is that?",
+        "A graph has {a} vertices of degree {p} and {b} vertices of degree {q}, and that is all of them. How many "
+        "edges does it have?",
+        "In the last month {a} members of a chess club played {p} games each and all its other members, {b} of them, "
+        "played {q} games each, always against members. How many games did the club see?",
+        "Children build a frame of sticks and balls of clay, with a ball at both ends of every stick. {p} sticks go "
+        "into each of {a} balls, and {q} sticks into each of the {b} others. Find the number of sticks.",
+    ),
+    test_only=True,
+)
+def links_from_degrees(a: int, p: int, b: int, q: int) -> Worked:
+    """Add up all ends and halve."""
+    ends = a * p + b * q
+    return Worked(
+        ends // 2,
+        f"Each link has two ends, so add up the ends and halve. {a} * {p} + {b} * {q} = {ends}, and {ends} / 2 = "
+        f"{ends // 2}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=(
+        (a, b, c, d)
+        for a, k in product(range(3, 15), range(6))
+        for b, c, d in (((5 * a + 3 * k) % 13 + 2, (7 * a + k) % 11 + 6, (3 * a + 5 * k) % 9 + 3),)
+        if len({a, b, c, d}) == 4
+    ),
+    wordings=(
+        "Four customers come to a counter at the same moment. To serve them takes {a}, {b}, {c} and {d} minutes, one "
+        "after the other. Add up the times from coming in to being done over all four. What is the least possible sum "
+        "in minutes?",
+        "Four girls want to fill their cans at the only tap of a camp, which takes {a}, {b}, {c} and {d} seconds. "
+        "Each leaves with her full can. In the best order, how many seconds do the four spend at the tap altogether, "
+        "waiting included?",
+        "A printer is sent four documents at once, of {a}, {b}, {c} and {d} pages, and prints a page a minute. Each "
+        "document has a finishing time in minutes from now. What is the smallest sum of the four finishing times?",
+        "The numbers {a}, {b}, {c} and {d} are to be put for w, x, y and z, each once, so that 4w + 3x + 2y + z is as "
+        "small as possible. What is this smallest value?",
+        "Four ships lie in a harbour with a single crane. It needs {a}, {b}, {c} and {d} hours to unload them. A ship "
+        "pays one coin for each hour until it is empty. How many coins is the lowest total that the four can pay?",
+        "A piano teacher hears four pupils one by one, for {a}, {b}, {c} and {d} minutes. All of them are there from "
+        "the beginning, and each may go home right after playing. How many minutes of their time must the four give "
+        "in all, if the order is chosen wisely?",
+    ),
+    test_only=True,
+)
+def shortest_first(a: int, b: int, c: int, d: int) -> Worked:
+    """The shortest comes first, because all the others wait for it."""
+    first, second, third, last = sorted((a, b, c, d))
+    total = 4 * first + 3 * second + 2 * third + last
+    return Worked(
+        total,
+        f"Everybody waits for the first one, all but one for the second, and so on, so the shortest must come first. "
+        f"The times count 4, 3, 2 and 1 times: 4 * {first} + 3 * {second} + 2 * {third} + {last} = {total}.",
+    )
+
+
 FAMILIES = (
     value_that_moved_the_mean,
     mean_of_two_groups,
@@ -455,4 +526,6 @@ FAMILIES = (
     possible_medians,
     any_group_contains,
     pairs_from_both_sides,
+    links_from_degrees,
+    shortest_first,
 )

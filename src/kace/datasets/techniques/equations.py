@@ -423,6 +423,39 @@ def number_and_its_root(k: int, m: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=(
+        (a, b, n)
+        for a, b, n in product(range(4, 10), range(2, 6), range(5, 40))
+        if a > b + 1 and n * (b - 1) % (a - b) == 0 and n * (b - 1) // (a - b) not in (a, b, n)
+    ),
+    wordings=(
+        "A father is {a} times as old as his daughter. In {n} years he will be {b} times as old as she is then. How "
+        "old is the daughter now?",
+        "The cellar tank holds {a} times as much water as the roof tank. After {n} more litres have run into each of "
+        "the two, it holds {b} times as much. How many litres did the roof tank hold at first?",
+        "Two numbers satisfy y = {a}x and y + {n} = {b}(x + {n}). Find x.",
+        "Kim has read {a} times as many books as Lou. If each of them reads another {n}, Kim will be at only {b} "
+        "times as many. How many books has Lou read so far?",
+        "A church tower is {a} times as high as the statue beside it. Both stand on a hill that rises {n} m above a "
+        "lake. Measured from the lake, the top of the tower is {b} times as high as the top of the statue. How many "
+        "metres high is the statue?",
+        "Before a bonus of {n} euros was paid to each of two clerks, one had {a} times the savings of the other. With "
+        "the bonus it was {b} times. How many euros had the poorer clerk saved before?",
+    ),
+    test_only=True,
+)
+def multiple_shrinks_by_equal_gain(a: int, b: int, n: int) -> Worked:
+    """The difference stays while both grow by the same."""
+    x = n * (b - 1) // (a - b)
+    return Worked(
+        x,
+        f"Call the smaller one x. Then {a}x + {n} = {b} * (x + {n}), so {a - b}x = {b} * {n} - {n} = {b * n - n}. "
+        f"{b * n - n} / {a - b} = {x}.",
+    )
+
+
 FAMILIES = (
     two_kinds_one_total,
     pairwise_sums,
@@ -438,4 +471,5 @@ FAMILIES = (
     equal_powers,
     digits_of_power,
     number_and_its_root,
+    multiple_shrinks_by_equal_gain,
 )

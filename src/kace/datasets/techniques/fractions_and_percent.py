@@ -386,6 +386,67 @@ def two_reductions_in_one(a: int, b: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=((a, b) for b in range(5, 15) for a in range(1, b) if gcd(a, b) == 1),
+    wordings=(
+        "A number is reduced by {a}/{b} of itself. By which fraction of the new number must that be increased to give "
+        "the old number again? Answer in lowest terms.",
+        "A shop takes {a}/{b} off the price of a lamp. By which fraction of the sale price must it go up to cost as "
+        "much as before? Give a fraction in lowest terms or an integer.",
+        "{a}/{b} of the people of a town moved away. Newcomers shall bring it back to its old size. Which fraction of "
+        "the people who stayed must their number be? Give it in lowest terms.",
+        "The price of flour has fallen by {a}/{b}. For the same money one gets more flour than before. By which "
+        "fraction of the former amount is it more? Give a fraction in lowest terms or an integer.",
+        "New trains cut the travel time between two cities by {a}/{b}, while the track is as long as it was. By which "
+        "fraction of the old average speed has the average speed grown? Give a fraction in lowest terms or an "
+        "integer.",
+        "In the wash a scarf shrank by {a}/{b} of its length. To be as long as it used to be it must be stretched. By "
+        "which fraction of its present length? Give a fraction in lowest terms or an integer.",
+    ),
+    test_only=True,
+)
+def fraction_back(a: int, b: int) -> Worked:
+    """The way back is a part of what is left."""
+    back = Fraction(a, b - a)
+    return Worked(
+        back,
+        f"What is left is 1 - {a}/{b} = {b - a}/{b}. The missing {a}/{b} must be compared with that and not with the "
+        f"whole: {a}/{b} divided by {b - a}/{b} is {back}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n,) for n in range(12, 99) if n % 11),
+    wordings=(
+        "In the decimal 0.{n}{n}{n}... the digits {n} repeat without end. Write it as a fraction in lowest terms.",
+        "An endless display shows a zero, a point, and then {n} again and again. Which fraction in lowest terms is "
+        "this?",
+        "A snail crawls {n} hundredths of a metre in the first minute, and in each later minute one hundredth of its "
+        "way in the minute before. How many metres is the point away that it comes ever closer to? Give a fraction in "
+        "lowest terms.",
+        "If the decimal point of x is moved two places to the right, x becomes larger by {n}. What is x, as a "
+        "fraction in lowest terms?",
+        "Of a cake {n} hundredths are given away, then {n} hundredths of a hundredth of it, then {n} hundredths of a "
+        "hundredth of a hundredth, and so on for ever. Which part of the cake is given away in all? Answer with a "
+        "fraction in lowest terms.",
+        "A scale from 0 to 1 is cut into a hundred equal parts, numbered from 0. A mark lies in part {n}. Cut this "
+        "part into a hundred, numbered alike, and the mark lies in part {n} again; and so it does at every further "
+        "cut. At which fraction, in lowest terms, is the mark?",
+    ),
+    test_only=True,
+)
+def repeating_block(n: int) -> Worked:
+    """A block of two digits that repeats is so many 99ths."""
+    value = Fraction(n, 99)
+    return Worked(
+        value,
+        f"Call the number x. Moving the point by one block of two digits gives 100x = {n} + x, since the rest "
+        f"repeats. So 99x = {n}, and x is {n} over 99. In lowest terms this is {value}.",
+    )
+
+
 FAMILIES = (
     whole_from_last_rest,
     before_two_changes,
@@ -399,4 +460,6 @@ FAMILIES = (
     fractions_between,
     same_added_to_both,
     two_reductions_in_one,
+    fraction_back,
+    repeating_block,
 )

@@ -465,6 +465,41 @@ def base_addition(x: int, y: int, b: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=((n, m) for n, (m, zero) in product(range(25, 100, 3), ((3, 4), (4, 6), (7, 8), (8, 6))) if n % zero),
+    wordings=(
+        "The Fibonacci numbers begin with 1 and 1, and each further one is the sum of the two before. What remainder "
+        "does Fibonacci number {n} leave when it is divided by {m}?",
+        "A warren has a single pair of rabbits in the first month and in the second. From then on there are each "
+        "month as many pairs as in the two months before together. In month {n} they are put into hutches of {m} "
+        "pairs. How many pairs are left over?",
+        "Tom writes a row of digits. The first two are ones. Then he always writes the sum of the last two digits, "
+        "but takes {m} off whenever the sum is {m} or more. Which digit stands in place {n}?",
+        "A club pays one euro into its chest in week one and one euro in week two, and later each week as much as in "
+        "the two weeks before together. The payment of week {n} is made in notes of {m} euros and as few single euros "
+        "as possible. How many single euros?",
+        "A tiler lays one tile in the first row, one in the second, and in each further row as many as in the last "
+        "two rows together. Tiles come in boxes of {m}. Row {n} uses up a number of full boxes and some tiles of one "
+        "more. How many tiles of that one?",
+        "Let f(1) = f(2) = 1 and f(k + 2) = f(k + 1) + f(k). If f({n}) is written in base {m}, which digit comes last?",
+    ),
+    test_only=True,
+)
+def fibonacci_remainder(n: int, m: int) -> Worked:
+    """The remainders of the Fibonacci numbers run in a cycle."""
+    cycle = [1, 1]
+    while (cycle[-1], after := sum(cycle[-2:]) % m) != (0, 1):
+        cycle.append(after)
+    place = (n - 1) % len(cycle) + 1
+    return Worked(
+        cycle[place - 1],
+        f"Only the remainders of the two numbers before matter, so the remainders repeat. By {m} they are "
+        f"{', '.join(map(str, cycle))}, and then the same {len(cycle)} again. {n} leaves {n % len(cycle)} by "
+        f"{len(cycle)}, so it is number {place} of the cycle: {cycle[place - 1]}.",
+    )
+
+
 FAMILIES = (
     power_remainder,
     units_digit_of_power,
@@ -480,4 +515,5 @@ FAMILIES = (
     remainder_of_combination,
     decimal_cycle_digit,
     base_addition,
+    fibonacci_remainder,
 )

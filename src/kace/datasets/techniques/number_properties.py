@@ -1,7 +1,7 @@
 """Number properties: divisors, common divisors and multiples, digits, primes and parity."""
 
 from itertools import product
-from math import gcd, prod
+from math import gcd, isqrt, prod
 
 from kace.datasets.starter.family import Worked, family
 
@@ -435,6 +435,67 @@ def reversed_digits(m: int, s: int, d: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=((n,) for n in range(6, 100) if divisors(n * n) > 8),
+    wordings=(
+        "How many pairs (x, y) of positive integers satisfy 1/x + 1/y = 1/{n}? Where x and y differ, (x, y) and (y, "
+        "x) are two pairs.",
+        "A left and a right resistor are joined in parallel, so the reciprocals of their resistances add up. Both "
+        "have whole numbers of ohms, and together they act like one of {n} ohms. How many choices of left and right "
+        "are there?",
+        "A red tap alone fills a trough in a whole number of minutes, and so does a blue tap. When both run, they "
+        "need {n} minutes. How many different pairs of times, the red one first, are possible?",
+        "For how many whole numbers x greater than {n} is {n}x divisible by x - {n}?",
+        "A lens with a focal length of {n} mm gives a sharp image if 1/g + 1/b = 1/{n}, where the object is g mm and "
+        "the image b mm away from it. For how many whole numbers g is b a positive whole number as well?",
+        "A plot of land is x metres wide and y metres deep, both whole numbers. Its area in square metres is exactly "
+        "{n} times the sum x + y. How many plots (x, y) are there, if (x, y) and (y, x) with different sides count as "
+        "two?",
+    ),
+    test_only=True,
+)
+def unit_fraction_pairs(n: int) -> Worked:
+    """The divisors of the square, one for each pair."""
+    count = divisors(n * n)
+    return Worked(
+        count,
+        f"Clear the fractions: (x - {n}) * (y - {n}) = {n}^2, so each divisor of {n}^2 gives one pair. {n * n} = "
+        f"{factored(n * n)}. Raise each exponent by one and multiply: the number of divisors is {count}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=product(range(20, 500, 47), range(900, 5000, 430)),
+    wordings=(
+        "How many whole numbers from {a} to {b} have an odd number of positive divisors?",
+        "Doors 1 to {b} are closed. Porter number k, for k = 1, 2 and so on up to {b}, opens or closes every door "
+        "whose number is a multiple of k, the other way than he finds it. How many of the doors from {a} on are open "
+        "in the end?",
+        "Pebbles are laid in full rectangles, and 2 rows of 3 differ from 3 rows of 2. A heap is odd if the number of "
+        "its rectangles is odd, single lines included. How many of the heaps of {a}, {a} + 1, ..., {b} pebbles are "
+        "odd?",
+        "A number is called well paired if its divisors can be put in pairs, each divisor in one pair and every pair "
+        "with that number as its product. How many numbers from {a} to {b} are not well paired?",
+        "A clerk stamps form number n once for each whole number that divides n, with red and black ink in turn and "
+        "red first. On how many of the forms {a} to {b} is the last stamp red?",
+        "Let t(n) say in how many ways n = u * v with positive integers u and v, where the order matters. How many of "
+        "the values t({a}), t({a} + 1), ..., t({b}) are odd?",
+    ),
+    test_only=True,
+)
+def odd_number_of_divisors(a: int, b: int) -> Worked:
+    """Only squares have an odd number of divisors."""
+    low, high = isqrt(a - 1), isqrt(b)
+    return Worked(
+        high - low,
+        f"Divisors come in pairs d and n/d. Only where these are equal, in a square, is their number odd, so count "
+        f"the squares. Up to {b} there are {high}, since {high}^2 = {high**2}, and below {a} there are {low}. {high} "
+        f"- {low} = {high - low}.",
+    )
+
+
 FAMILIES = (
     divisor_count,
     consecutive_sums,
@@ -450,4 +511,6 @@ FAMILIES = (
     digits_below_power_of_ten,
     primes_with_odd_sum,
     reversed_digits,
+    unit_fraction_pairs,
+    odd_number_of_divisors,
 )

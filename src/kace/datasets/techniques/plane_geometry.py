@@ -458,6 +458,39 @@ def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=(
+        (a, b) for a, b in product(range(5, 61), range(6, 100)) if a < b and isqrt(a * a + b * b) ** 2 == a * a + b * b
+    ),
+    wordings=(
+        "The legs of a right triangle measure {a} and {b}. What is the radius of the circle that touches all three "
+        "sides from inside?",
+        "Two walls of {a} ft and {b} ft meet at a right angle, and a straight hedge joins their far ends. How many "
+        "feet is the radius of the largest round pool that fits into this yard?",
+        "A tin offcut has three corners. Two of its edges, {a} mm and {b} mm long, are perpendicular. A disc as large "
+        "as possible is punched out of it. Find the radius of the disc in millimetres.",
+        "In triangle ABC the angle at C has 90 degrees, CA = {a} and CB = {b}. How far is the common point of the "
+        "three angle bisectors from the side AB?",
+        "Three straight roads join Arl, Bly and Cope. Those to Arl and to Bly leave Cope at a right angle and are {a} "
+        "km and {b} km long. A farm between the roads is equally far from all three. How many kilometres is it from "
+        "each road?",
+        "A flag of {a} cm by {b} cm is divided by its diagonal. On one half a sun is sewn, a circle as large as that "
+        "half can hold. How many centimetres are there from the middle of the sun to its rim?",
+    ),
+    test_only=True,
+)
+def circle_in_right_triangle(a: int, b: int) -> Worked:
+    """Half of what both legs have more than the hypotenuse."""
+    c = isqrt(a * a + b * b)
+    return Worked(
+        (a + b - c) // 2,
+        f"From each corner the two pieces up to the circle are equal, and at the right angle they are the radius. So "
+        f"the legs together are the hypotenuse and two radii. The hypotenuse is the root of {a}^2 + {b}^2 = {c * c}, "
+        f"which is {c}. ({a} + {b} - {c}) / 2 = {(a + b - c) // 2}.",
+    )
+
+
 FAMILIES = (
     up_to_the_common_tip,
     rest_of_similar_figure,
@@ -473,4 +506,5 @@ FAMILIES = (
     ring_from_chord,
     trapezoid_by_diagonals,
     areas_with_common_angle,
+    circle_in_right_triangle,
 )

@@ -431,6 +431,36 @@ def some_match(n: int, k: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=((k, m) for k, m in product(range(3, 12), repeat=2) if k != m),
+    wordings=(
+        "Ada has {k} coins and Ben has {m}. They toss a fair coin again and again, and every time the loser of the "
+        "toss gives the other a coin, until one of them has none. What is the expected number of tosses?",
+        "A point starts at 0 on the number line and moves by one to the left or to the right with equal chances, "
+        "until it is at -{k} or at {m}. How many moves does it make on average?",
+        "A sleepwalker is on a pier, {k} steps from the water and {m} steps from the land. Each step goes towards "
+        "either with probability 1/2. What is the mean number of steps until the walk ends in water or on land?",
+        "Two equally strong teams pull a cart on rails, and each round moves it one metre towards the winner of the "
+        "round. Team Red wins with the cart {k} metres on its side, team Blue with it {m} metres on its side. How "
+        "many rounds are expected?",
+        "A share goes up by one euro or down by one euro every day, with the same probability. Its owner sells when "
+        "it has gained {m} euros or lost {k} euros since she bought it. After how many days does she sell on average?",
+        "A token stands on a strip, {k} squares away from the left end square and {m} squares away from the right "
+        "one. A die decides: after an odd throw it goes one square left, otherwise one right. How many throws are "
+        "expected until it is on an end square?",
+    ),
+    test_only=True,
+)
+def fair_game_length(k: int, m: int) -> Worked:
+    """The mean length of a fair walk is the product of the distances to both ends."""
+    return Worked(
+        k * m,
+        f"A fair walk that goes one step either way ends on average after as many steps as the product of its "
+        f"distances to the two ends. {k} * {m} = {k * m}.",
+    )
+
+
 FAMILIES = (
     at_least_one_success,
     one_of_each,
@@ -446,4 +476,5 @@ FAMILIES = (
     two_new_kinds,
     first_special_position,
     some_match,
+    fair_game_length,
 )

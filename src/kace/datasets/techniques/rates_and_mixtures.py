@@ -468,6 +468,80 @@ def compound_growth(v: int, p: int, n: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=(
+        (g + s // p, p, g + s // q, q, t)
+        for g, s, (p, q, t) in product(range(2, 9), (120, 240), ((20, 12, 8), (15, 10, 6), (24, 15, 10), (30, 20, 12)))
+        if g + s // t not in (p, q, t)
+    ),
+    wordings=(
+        "The grass of a meadow grows evenly. {a} cows would eat it bare in {p} days, and {b} cows in {q} days. How "
+        "many cows would eat it bare in {t} days?",
+        "Water seeps into a boat at a steady rate, and some is in it already. {a} sailors can bail it out in {p} "
+        "minutes, {b} sailors in {q} minutes, all equally fast. How many sailors could do it in {t} minutes?",
+        "A queue stands outside a museum, and people go on arriving evenly. With {a} tills open the queue is gone "
+        "after {p} minutes, with {b} tills after {q} minutes. How many tills make it vanish after {t} minutes?",
+        "An office has a heap of old files, and the same number of new ones comes in every week. {a} clerks would be "
+        "done with everything in {p} weeks, {b} clerks in {q} weeks. How many clerks would it take to be done in {t} "
+        "weeks?",
+        "A lake is fed by a brook that always brings the same. {a} pumps of one kind run the full lake dry in {p} "
+        "days, and {b} such pumps in {q} days. How many of these pumps run it dry in {t} days?",
+        "Leaves lie on a lawn and more keep falling, hour by hour the same amount. A team of {a} gardeners would have "
+        "the lawn clear after {p} hours, a team of {b} after {q} hours, and each rakes at the same speed. Which size "
+        "of team has it clear after {t} hours?",
+    ),
+    test_only=True,
+)
+def stock_that_grows(a: int, p: int, b: int, q: int, t: int) -> Worked:
+    """Find the growth from two cases, then the stock."""
+    g = (p * a - q * b) // (p - q)
+    stock = p * (a - g)
+    return Worked(
+        g + stock // t,
+        f"Measure in what one does in a unit of time. In {p} units {p} * {a} = {p * a} is done, in {q} units {q} * "
+        f"{b} = {q * b}. So {p} - {q} = {p - q} units more bring {p * a} - {q * b} = {p * a - q * b}, which is {g} "
+        f"each. The stock is {p * a} - {p} * {g} = {stock}. For {t} units there must be {g} for what comes and "
+        f"{stock} / {t} = {stock // t} for the stock: {g} + {stock // t} = {g + stock // t}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=(
+        (h * (u + v), u, v, w)
+        for u, v, h, w in product(range(3, 7), range(4, 9), (2, 3, 5), (12, 16, 18))
+        if u < v and h * w not in (h * (u + v), u, v, w)
+    ),
+    wordings=(
+        "Two cyclists {d} km apart ride towards each other at {u} km/h and {v} km/h. From the start until they meet, "
+        "a fly goes back and forth between them at {w} km/h. How many kilometres does it fly?",
+        "The two halves of a gate are {d} cm apart and close at {u} and {v} cm per second. A toy car drives to and "
+        "fro between them at {w} cm per second until they shut. How many centimetres does it drive?",
+        "A brother and a sister leave two huts on one trail, {d} km apart, for each other. He walks {u} km/h and she "
+        "{v} km/h. Their dog runs all the time from one to the other and back, {w} km in an hour. How far has it run "
+        "when they meet, in kilometres?",
+        "A fuse of {d} cm is lit at both ends. One flame eats {u} cm a minute and the other {v} cm. An ant runs on it "
+        "from flame to flame at {w} cm a minute and jumps off when they meet. How many centimetres has it run?",
+        "Two ships steam at each other, one at {u} and one at {v} knots, and are {d} nautical miles apart. A drone "
+        "shuttles between their bows at {w} knots without a pause until the ships are side by side. What is the "
+        "length of its flight in nautical miles?",
+        "P and Q start at the two ends of a segment of length {d} and move inwards with the speeds {u} and {v}. R "
+        "starts with P, runs to Q, turns, runs to P, turns, and so on with the speed {w}. Find the total way of R up "
+        "to the moment when P and Q coincide.",
+    ),
+    test_only=True,
+)
+def to_and_fro(d: int, u: int, v: int, w: int) -> Worked:
+    """Time until the meeting times the speed of the shuttle."""
+    t = d // (u + v)
+    return Worked(
+        w * t,
+        f"Do not add up the single legs: the shuttle moves all the time until the two meet. They meet after {d} / "
+        f"({u} + {v}) = {t}. In that time it covers {w} * {t} = {w * t}.",
+    )
+
+
 FAMILIES = (
     joined_later,
     filling_against_draining,
@@ -483,4 +557,6 @@ FAMILIES = (
     repeated_replacement,
     drying_out,
     compound_growth,
+    stock_that_grows,
+    to_and_fro,
 )

@@ -431,6 +431,38 @@ def term_from_totals(a: int, b: int, m: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=product(range(6, 22), (2, 3, 4, 5)),
+    wordings=(
+        "Add (-1)^({n} - j) * ({k}j)^2 for all whole j from 1 to {n}. What is the sum?",
+        "{n} square mats lie on each other with a common centre. The smallest is {k} cm wide, each further one {k} cm "
+        "wider than the one before. The largest is black, the next white, and so on in turn. How many square "
+        "centimetres of black can be seen?",
+        "In month j a shop's result was {k}j * {k}j euros. It was a gain in month {n}, a loss in the month before, a "
+        "gain in the one before that, and so on back to month 1. How many euros did it make in these {n} months "
+        "together?",
+        "A lift moves up and down in turn, and on trip j it covers {k}j * {k}j centimetres. After trip {n}, which led "
+        "upwards, how many centimetres is it above its first position?",
+        "{n} square walls stand one inside the other around a common middle. Their sides are {k} m, 2 * {k} m, 3 * "
+        "{k} m and so on. The strip inside the outermost wall is paved, the next one is lawn, and so they change "
+        "inwards; the innermost square goes on with the pattern. How many square metres are paved?",
+        "A list holds the squares of {k}, 2 * {k}, 3 * {k} and so on up to {n} * {k}. Beginning with the largest, Lea "
+        "adds the first, subtracts the second, adds the third and so on to the end of the list. What does she get?",
+    ),
+    test_only=True,
+)
+def alternating_squares(n: int, k: int) -> Worked:
+    """Differences of neighbouring squares add up to a triangular number."""
+    half = n * (n + 1) // 2
+    return Worked(
+        k * k * half,
+        f"The difference of neighbouring squares j^2 - (j - 1)^2 is j + (j - 1), so n^2 - (n - 1)^2 + ... becomes n + "
+        f"(n - 1) + ... + 1 = n * (n + 1) / 2. Here that is {n} * {n + 1} / 2 = {half}, times {k}^2 = {k * k}. {half} "
+        f"* {k * k} = {k * k * half}.",
+    )
+
+
 FAMILIES = (
     sum_of_multiples,
     term_from_two_terms,
@@ -446,4 +478,5 @@ FAMILIES = (
     rings_around_a_centre,
     beyond_triangular,
     term_from_totals,
+    alternating_squares,
 )

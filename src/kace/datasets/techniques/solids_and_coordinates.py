@@ -446,6 +446,39 @@ def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
     )
 
 
+@family(
+    DOMAIN,
+    space=((r, s) for s in (8, 9, 10, 12, 15, 18, 20, 24, 30, 36) for r in range(3, s) if 360 * r % s == 0),
+    wordings=(
+        "A cone has a base radius of {r} and a slant height of {s}. Its curved surface is cut along a line from the "
+        "tip to the rim and laid flat. How many degrees has the sector that results?",
+        "A paper hat is to have a round opening with a radius of {r} cm and to measure {s} cm along the paper from "
+        "the rim to the tip. It is rolled from a sector of a disc without overlap. Which angle must the sector have, "
+        "in degrees?",
+        "A turret has a pointed round roof. The eaves are a circle of radius {r} m, and every rafter from the eaves "
+        "to the top is {s} m long. The roof is covered by one piece of felt, cut flat. What angle in degrees has the "
+        "felt at its corner for the top?",
+        "Someone bends a part of a disc with radius {s} into a funnel with a closed tip, edge to edge. The mouth of "
+        "the funnel has the radius {r}. How many of the 360 degrees of the disc were used?",
+        "A cone lies on a table and rolls around its tip, which stays in place. Its base has a radius of {r} cm, and "
+        "from the tip to the rim of the base it is {s} cm. When each line of its mantle has touched the table once, "
+        "by how many degrees has it gone around the tip?",
+        "The paper around a pointed bag of sweets covers it once, from the point up to the brim {s} cm away. The brim "
+        "is a circle {r} cm in radius. The paper is taken off and smoothed out. How many degrees lie between its two "
+        "straight edges, measured through the paper?",
+    ),
+    test_only=True,
+)
+def cone_rolled_out(r: int, s: int) -> Worked:
+    """The arc of the sector is the rim of the base."""
+    answer = 360 * r // s
+    return Worked(
+        answer,
+        f"The arc of the flat sector is as long as the rim of the cone, and its radius is the slant height. So it is "
+        f"the part {r}/{s} of a full circle with that radius. 360 * {r} / {s} = {answer}.",
+    )
+
+
 FAMILIES = (
     space_diagonal,
     volume_from_faces,
@@ -461,4 +494,5 @@ FAMILIES = (
     distance_to_line,
     lattice_points_in_triangle,
     fourth_vertex,
+    cone_rolled_out,
 )
