@@ -1,0 +1,107 @@
+"""The relevance gate, calibrated on training problems alone, on what a tree was learned for and on what it was not.
+
+    python experiments/gate/study.py 1.5b data/ work/ --server http://127.0.0.1:8000/v1
+
+`data/` holds train.jsonl (`kace data starter --split train --n 200 --seed 1`), starter.jsonl (test, n 1000, seed 1)
+and, where they may be had, gsm8k.jsonl, svamp.jsonl (300 problems each) and math.jsonl (MATH-500, levels 4 and 5). Every
+set is solved by Tiered and by the published starter tree: `first` reads it through the first version's score, two words
+rare in the tree; the others through the calibrated gate. `three` keeps three of its cards, `thousand` has a thousand
+cards of other subjects beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from commands import Commands
+from subjects import other_subjects
+
+from kace.config import PROFILE_FILE
+from kace.tree.card import Status
+from kace.tree.store import TreeStore, open_tree
+
+SETS = {"starter": "starter", "gsm8k": "math-hard", "svamp": "math-hard", "math": "math-hard"}  # with their presets
+FIRST = ("--set", "relevance=tree", "--set", "relevance_threshold=2")
+ARMS = {  # the tree, the system, the settings
+    "first": ("tree", "kace", FIRST),
+    "first-skip-es": ("tree", "kace-skip-es", FIRST),
+    "kace": ("tree", "kace", ()),
+    "kace-skip-es": ("tree", "kace-skip-es", ()),
+    "three-skip-es": ("three", "kace-skip-es", ()),
+    "thousand-skip-es": ("thousand", "kace-skip-es", ()),
+}
+
+
+def resized(work: Path) -> None:
+    """The calibrated tree with three of its cards, and with a thousand of other subjects."""
+    tree = open_tree(work / "tree")
+    cards = [card for card in tree if card.status is not Status.DEPRECATED]
+    for name, kept in {"three": cards[:3], "thousand": [*cards, *other_subjects(tree.domains, 1000)]}.items():
+        if not (work / name).exists():
+            TreeStore.create(work / name, tree.domains, kept, author="study")
+            shutil.copy(work / "tree" / PROFILE_FILE, work / name / PROFILE_FILE)
+
+
+def main() -> None:
+    """Calibrate, then solve every set there is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("solver", choices=("0.5b", "1.5b"))
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--tree", type=Path, help="left out, the published starter tree of the solver")
+    parser.add_argument("--server", action="append", required=True)
+    parser.add_argument("--limit", type=int, help="only so many problems: to try the script")
+    asked = parser.parse_args()
+    limit = ("--limit", asked.limit) if asked.limit else ()
+    work: Path = asked.work
+    commands = Commands(
+        asked.server, ("--set", "max_connections=400", "--set", "cache=false", "--set", "send_seed=false")
+    )
+    if not (work / "tree").exists():
+        source = asked.tree or Path(__file__).parents[1] / f"starter/test-{asked.solver}/tree"
+        shutil.copytree(source, work / "tree")
+    calibrate = (
+        "learn",
+        "calibrate",
+        "--preset",
+        "starter",
+        *limit,
+        "--train",
+        asked.data / "train.jsonl",
+        work / "tree",
+    )
+    if not commands.one(calibrate):
+        sys.exit(1)
+    resized(work)
+    runs = work / "runs"
+    there = {name: preset for name, preset in SETS.items() if (asked.data / f"{name}.jsonl").exists()}
+    evals = {
+        name: ("eval", "--data", asked.data / f"{name}.jsonl", "--preset", preset, *limit)
+        for name, preset in there.items()
+    }
+    commands.all((*evals[name], "--system", "tiered", "--out", runs / name / "tiered") for name in there)
+    commands.all(
+        (
+            *evals[name],
+            "--system",
+            system,
+            "--tree",
+            work / tree,
+            *said,
+            "--reuse",
+            runs / name / "tiered",
+            "--out",
+            runs / name / arm,
+        )
+        for name in there
+        for arm, (tree, system, said) in ARMS.items()
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The study on the technique set: train what KACE is compared with, choose on validation, then run the test once.
+
+    python experiments/techniques/study.py work/ --server http://127.0.0.1:8000/v1
+
+What is chosen, and how, is fixed here before any test problem is solved:
+
+* the pool of demonstrations: of BM25 and embeddings, over problems and over problems with solutions, the one with which
+  `knn-fewshot-skip-es` has the highest accuracy on validation; every few-shot arm uses it;
+* the best few-shot, ACE and GEPA arm: the highest accuracy on validation, fewer calls where two tie;
+* the KACE arm of the headline: the highest accuracy on validation among those that lose at most half a point there on
+  the families that training never saw.
+
+The tree is the one that is published beside this file, calibrated on the training problems for the solver at hand. ACE
+and GEPA are taught by the solver itself. Tiered, KACE and chosen arms are run with three seeds, the others with one.
+A step that has finished is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from commands import Commands
+
+from kace.datasets.techniques.generate import families, splits_of
+from kace.evaluation.arm import read_arm
+
+HERE = Path(__file__).resolve().parent
+FIRST = ("--set", "relevance=tree", "--set", "relevance_threshold=2")  # the first version's score
+UNSEEN = {family.name for family in families() if splits_of(family)[0] != "train"}
+INDEXED = ("problem", "solution")
+POOLS = {f"{ranking}-{index}": (ranking, index) for ranking in ("words", "meaning") for index in INDEXED}
+LADDERS = ("", "-skip-es", "-gated", "-gated-skip-es")
+FEWSHOT = tuple(f"{kind}-fewshot{ladder}" for kind in ("knn", "bootstrap") for ladder in LADDERS)
+ACE = ("tiered-ace", "tiered-ace-from-ms", "tiered-ace-skip-es")
+GEPA = ("tiered-gepa", "tiered-gepa-from-ms", "tiered-gepa-skip-es")
+KACE = ("kace", "kace-skip-es", "first-gate", "first-gate-skip-es")
+STEPS = ("prepare", "train", "validate", "baseline", "test")
+CONTROLS = ("kace-placebo", "kace-monolithic", "oracle-card", "oracle-card-skip-es", "single", "best-of-10")
+
+
+class Study:
+    """One solver's study in one folder."""
+
+    def __init__(self, work: Path, commands: Commands, limit: int | None) -> None:
+        self.work, self.commands, self.limit = work, commands, ("--limit", limit) if limit else ()
+        self.training = work / "techniques_train.jsonl"
+
+    def prepare(self) -> None:
+        """Calibrate the tree, and gather demonstrations."""
+        if not (self.work / "tree").exists():
+            shutil.copytree(HERE / "learn" / "tree", self.work / "tree")
+        calibrate = ("learn", "calibrate", "--preset", "starter", "--train", self.training, self.work / "tree")
+        learn, made = ("learn", "--preset", "starter", *self.limit, "--train", self.training), self.work / "artefacts"
+        knn = (*learn, "--method", "knn-fewshot")
+        pools = ((*knn, "--set", f"index={index}", "--out", made / f"knn-{index}") for index in INDEXED)
+        bootstrap = (*learn, "--method", "bootstrap-fewshot", "--epochs", 2, "--out", made / "bootstrap")
+        self.commands.all([calibrate, bootstrap, *pools])
+
+    def train(self) -> None:
+        """A playbook and a prompt, taught by the solver itself."""
+        learn = ("learn", "--preset", "starter", *self.limit, "--train", self.training, "--teacher", "openai/solver")
+        learn += ("--set", f"teacher_base_url={self.commands.servers[0]}", "--set", "teacher_max_tokens=3000")
+        third, made = self.work / "third_of_validation.jsonl", self.work / "artefacts"
+        lines = (self.work / "techniques_validation.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        third.write_text("".join(lines[::3]), encoding="utf-8")  # by whose scores GEPA keeps a prompt
+        gepa = ("--set", "minibatch=8", "--set", "max_metric_calls=1200", "--validation", third)
+        self.commands.all(
+            [
+                (*learn, "--method", "ace", "--set", "batch=24", "--out", made / "ace"),
+                (*learn, "--method", "gepa", *gepa, "--out", made / "gepa"),
+            ]
+        )
+
+    def baseline(self) -> None:
+        """Tiered on the test, for which nothing is chosen."""
+        self.commands.one(self.arm("test", "tiered", 3))
+
+    def arm(self, split: str, name: str, seeds: int, pool: str = "words-problem", folder: str = "") -> Sequence[object]:
+        """The command of one arm."""
+        ranking, index = POOLS[pool]
+        runs, made, base = self.work / split / "runs", self.work / "artefacts", name.removeprefix("tiered-")
+        read: tuple[object, ...] = ()
+        if "fewshot" in name:
+            source = f"knn-{index}" if name.startswith("knn") else "bootstrap"
+            read = ("--artefact", made / source, "--set", f"ranking={ranking}", *self.thresholds())
+        elif base.startswith(("ace", "gepa")):
+            read = ("--artefact", made / base.split("-")[0])
+        elif name.startswith(("kace", "first-gate", "oracle")):
+            read = ("--tree", self.work / "tree", *(FIRST if name.startswith("first") else ()))
+            read += ("--artefact", self.training) if name.startswith("oracle") else ()
+            read += () if "skip" in name or name.startswith("oracle") else ("--set", "es_policy=locked")
+        system = name.replace("first-gate", "kace")
+        reuse = () if name == "tiered" else ("--reuse", runs / "tiered")
+        asked = ("--data", "techniques", "--split", split, "--preset", "starter", "--seeds", seeds, *self.limit)
+        return ("eval", "--system", system, *asked, *read, *reuse, "--out", runs / (folder or name))
+
+    def thresholds(self) -> tuple[str, ...]:
+        """The calibrated thresholds, for the gate of demonstrations."""
+        lines = (self.work / "tree" / "profile.toml").read_text(encoding="utf-8").splitlines()
+        pairs = dict(line.split(" = ") for line in lines if " = " in line)
+        said = [f"{name}={pairs[name]}" for name in ("relevance_threshold", "skip_threshold") if name in pairs]
+        return tuple(word for each in ("relevance=background", *said) for word in ("--set", each))
+
+    def validate(self) -> None:
+        """Every candidate on validation, and what is chosen of them, in chosen.json."""
+        run, split = self.commands, "validation"
+        run.one(self.arm(split, "tiered", 2))
+        run.all(self.arm(split, "knn-fewshot-skip-es", 1, pool, f"pool-{pool}") for pool in POOLS)
+        pool = self.best([f"pool-{pool}" for pool in POOLS]).removeprefix("pool-")
+        run.all([self.arm(split, name, 2) for name in KACE] + [self.arm(split, name, 1, pool) for name in FEWSHOT])
+        while not all((self.work / "artefacts" / f"{name}.done").exists() for name in ("ace", "gepa")):
+            time.sleep(1)  # they may be trained by another process
+        run.all(self.arm(split, name, 1) for name in (*ACE, *GEPA))
+        harmless = [name for name in KACE if self.unseen(name) >= -0.005]
+        chosen = {
+            "pool": pool,
+            "few-shot": self.best(FEWSHOT),
+            "ace": self.best(ACE),
+            "gepa": self.best(GEPA),
+            "kace": self.best(harmless or ["kace"]),
+            "loss on unseen families": {name: round(100 * self.unseen(name), 2) for name in KACE},
+        }
+        (self.work / "chosen.json").write_text(json.dumps(chosen, indent=1) + "\n", encoding="utf-8")
+        print(json.dumps(chosen), flush=True)
+
+    def best(self, names: Sequence[str]) -> str:
+        """The highest accuracy on validation, over the first seed, fewer calls where two tie."""
+
+        def score(name: str) -> tuple[float, float]:
+            folder = self.work / "validation" / "runs" / name
+            if not folder.with_name(name + ".done").exists():
+                return (-1.0, 0.0)
+            rows = [row for row in read_arm(folder).rows if row.seed == 0]
+            return sum(bool(row.correct) for row in rows) / len(rows), -sum(row.paper_calls for row in rows) / len(rows)
+
+        return max(names, key=score)
+
+    def unseen(self, name: str) -> float:
+        """What an arm adds to Tiered's accuracy on families that training never saw."""
+        runs, means = self.work / "validation" / "runs", []
+        for each in (name, "tiered"):
+            rows = [row for row in read_arm(runs / each).rows if row.family in UNSEEN]
+            means.append(sum(bool(row.correct) for row in rows) / len(rows))
+        return means[0] - means[1]
+
+    def test(self) -> None:
+        """The test, once: chosen arms with three seeds, then every other with one."""
+        chosen = json.loads((self.work / "chosen.json").read_text(encoding="utf-8"))
+        pool, best = chosen["pool"], [chosen[kind] for kind in ("few-shot", "ace", "gepa")]
+        self.baseline()
+        self.commands.all(self.arm("test", name, 3, pool) for name in (*KACE, *best))
+        rest = [name for name in (*FEWSHOT, *CONTROLS, *ACE, *GEPA) if name not in best]
+        self.commands.all(self.arm("test", name, 1, pool) for name in rest)
+
+
+def main() -> None:
+    """Run the steps named, all unless told."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work", type=Path, help="holds techniques_train.jsonl and techniques_validation.jsonl")
+    parser.add_argument("--server", action="append", required=True)
+    parser.add_argument("--limit", type=int, help="only so many problems: to try the script")
+    parser.add_argument("--step", action="append", choices=STEPS)
+    asked = parser.parse_args()
+    given = ("--set", "max_connections=400", "--set", "cache=false", "--set", "send_seed=false")
+    study = Study(asked.work, Commands(asked.server, given, side_by_side=5), asked.limit)
+    for step in asked.step or STEPS:
+        getattr(study, step)()
+
+
+if __name__ == "__main__":
+    main()
