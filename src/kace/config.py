@@ -148,9 +148,6 @@ class Config(BaseModel):
     synthesis: bool = False  # where HS fails, the teacher gathers what its attempts agree on, to finish from
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None  # left out, it adapts to the provider
     timeout: Annotated[float, Field(gt=0)] = 600.0  # seconds for one call, all its retries included
-    # Some servers, vLLM among them, draw much slower with a seed for every request. Without one, samples stay
-    # independent, but nobody can draw them again. Manifests name it only where it is off.
-    send_seed: bool = Field(default=True, exclude=True)
     max_calls: Positive | None = None
     max_usd: Annotated[float, Field(gt=0)] | None = None
     prices: dict[str, Price] = Field(default_factory=dict)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from kace.config import load_config
 from kace.errors import KaceError, UsageError
 from kace.models.apis import OpenAIModel
 from kace.models.base import (
@@ -25,7 +24,6 @@ from kace.models.base import (
     Usage,
     chat,
 )
-from kace.models.provider import open_model
 from kace.models.remote import retry_after
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
@@ -162,19 +160,6 @@ def test_a_server_that_rejects_the_seed_is_asked_without_it_from_then_on(caplog)
         assert ask(server, times=3).text == "4"
     assert ["seed" in seen.body for seen in server.requests] == [True, False, False, False]
     assert caplog.text.count("does not take 'seed'") == 1
-
-
-@pytest.mark.parametrize("sent", [True, False])
-def test_a_server_is_sent_seeds_unless_the_setting_is_off(sent):
-    async def call():
-        env = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-test-12345678"}
-        model = open_model(load_config({"model": "openai/m", "send_seed": sent}, env=env))
-        await model.complete(REQUEST)
-        await model.aclose()
-
-    with ChatServer([says("4")]) as server:
-        asyncio.run(call())
-    assert ("seed" in server.requests[0].body) is sent
 
 
 def test_several_rejected_parameters_are_found_one_by_one():

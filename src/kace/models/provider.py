@@ -24,8 +24,6 @@ def open_model(config: Config) -> ChatModel:
             }[provider]
             secret = key.get_secret_value() if key else None
             remote = kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
-            if not config.send_seed:
-                remote.left_out = frozenset({"seed"})
             return _limited(remote, config, config.max_connections)
         case "local":
             from kace.models.local import SLOTS, EngineSettings, open_local

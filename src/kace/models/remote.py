@@ -119,7 +119,7 @@ class Remote(ABC):
         self.identity = f"{self.SDK} {self._url} {model}"
         self._reached = False  # once a response has come, a failed connection is the network's fault, not the user's
         self._answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
-        self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server is not sent
+        self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
         self._busy = 0
 

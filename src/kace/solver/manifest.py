@@ -56,8 +56,7 @@ def hold_to(
 PACE = frozenset({"timeout", "max_connections"})  # how fast a run goes, not what it finds
 
 
-SUBJECT = ("subject", "answers", "tolerance")
-UNUSUAL = (*SUBJECT, "send_seed")  # named by a manifest only where they are not the default
+SUBJECT = ("subject", "answers", "tolerance")  # named by a manifest only where they are not the default
 
 
 OLD_SETTINGS = {
@@ -98,7 +97,7 @@ def _default(name: str) -> object:
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
     """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
     url = {"base_url": public_url(config.base_url)} if config.base_url else {}
-    unusual = {name: value for name in UNUSUAL if (value := getattr(config, name)) != _default(name)}
+    subject = {name: value for name in SUBJECT if (value := getattr(config, name)) != _default(name)}
     unmeant = {"max_calls", "max_usd", "prices", "tree", *PACE}
     return {
         "v": RUN_VERSION,
@@ -108,12 +107,12 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
             **config.model_dump(mode="json", exclude_none=True, exclude=unmeant),
             **url,
             **(_teacher(config) if config.synthesis else {}),
-            **unusual,
+            **subject,
             "sampling": {tier.value: asdict(draw) for tier, draw in config.tier_sampling().items()},
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
         "sources": dict(config.sources),
-        "prompts": solver_prompts(config) | (template_hashes("subject") if unusual.keys() & set(SUBJECT) else {}),
+        "prompts": solver_prompts(config) | (template_hashes("subject") if subject else {}),
     }
 
 
