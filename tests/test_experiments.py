@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import load_config
+from kace.config import PROFILES, load_config
 from kace.datasets.starter import load_split
 from kace.datasets.techniques.generate import technique_problems
+from kace.learner.admit import Rulings
 from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn
 from kace.learner.settings import Settings
+from kace.learner.steps import read_steps
 from kace.learner.study import LearnPlan, open_study
 from kace.models.cache import Replay
 from kace.solver.records import Solution, read_trace
@@ -87,6 +89,7 @@ def test_the_blind_teachers_run_comes_out_of_its_votes_and_replies_as_the_identi
     config = load_config({**SERVED, "preset": "starter", "teacher": "exchange/unused", **READ}, env={})
     held_out = ContaminationHashes.of((*technique_problems("validation"), *technique_problems("test")))
     settings = Settings.model_validate(begun["settings"])
+    assert settings.max_overlap == 1, "a setting that came later, and was off"
     plan = LearnPlan(tuple(technique_problems("train")), config, settings, out, held_out)
 
     async def work() -> str:
@@ -98,6 +101,18 @@ def test_the_blind_teachers_run_comes_out_of_its_votes_and_replies_as_the_identi
     assert asyncio.run(work()) == published.frozen_hash
     for epoch in ("epoch-1.jsonl", "epoch-2.jsonl"):
         assert open_tree(out / "snapshots" / epoch) == open_tree(tmp_path / "tree" / "snapshots" / epoch)
+
+
+def test_how_many_demonstrations_of_the_blind_teacher_are_near_a_held_out_wording(tmp_path: Path):
+    """The run is older than this guard, which would have asked for these ten anew."""
+    with tarfile.open(BLIND / "state.tar.xz") as archive:
+        archive.extract("tree/learn/steps.jsonl", tmp_path, filter="data")
+    steps = read_steps(tmp_path / "tree" / "learn" / "steps.jsonl")
+    admitted = [card for line in steps if line.what == "admit" for card in line.read(Rulings).admitted]
+    told = {example.problem for card in admitted for example in card.examples}
+    held_out = ContaminationHashes.of((*technique_problems("validation"), *technique_problems("test")))
+    settings = Settings.model_validate(PROFILES["default"]["learning"])
+    assert (len(told), sum(held_out.overlap(text) > settings.max_overlap for text in told)) == (530, 10)
 
 
 def test_the_published_table_of_all_systems_comes_out_of_its_votes(tmp_path: Path):

@@ -76,6 +76,7 @@ PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
             "confident": True,
             "refine": 0,
             "impact_runs": 4,
+            "max_overlap": 0.55,
             "evidence": "posterior",
             "keep": "validated",
             "calibration_runs": 3,

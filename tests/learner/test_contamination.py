@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from kace.config import PROFILES
+from kace.datasets.starter.generate import generate_set
+from kace.datasets.techniques.generate import technique_problems
 from kace.learner.leakage import ContaminationHashes, Leaks
+from kace.learner.settings import Settings
 from kace.problem import Problem
 from kace.tree.card_text import Example
+from kace.tree.store import open_tree
 from tests.learner.sound_cards import PAYLOADS, sound_card
 
 TILES = Problem("A floor of 7 by 12 feet is laid with square tiles of one foot. How many tiles are there?", "84")
 HASHES = ContaminationHashes.of((TILES,))
+CUT_OFF = Settings.model_validate(PROFILES["default"]["learning"]).max_overlap
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -38,8 +47,55 @@ def test_an_answer_alone_and_numbers_alone_are_free(problem: str, answer: str):
 
 
 def test_only_hashes_are_kept():
-    assert "84" not in repr(HASHES) or all(len(mark) == 24 for mark in HASHES.worked | HASHES.ngrams)
+    words = frozenset().union(*HASHES.templates)
+    assert len(words) == 6, "floor, feet, laid, square, tile, foot"
+    assert all(len(mark) == 24 for mark in HASHES.worked | HASHES.ngrams | words)
     assert "tiles" not in repr(HASHES)
+
+
+RETOLD = "Square tiles are laid on the floor of a hall, 30 feet by eleven. How many tiles does it take?"
+
+
+@pytest.mark.parametrize(
+    ("problem", "retold"),
+    [
+        (RETOLD, True),
+        (RETOLD.replace("30", "8 hundred").replace("eleven", "6"), True),
+        ("A hall has a floor of 11 by 30 metres. How many slabs of one metre cover it?", False),
+        ("Square plates of one pound are stacked. How many plates weigh 30 pounds?", False),
+    ],
+)
+def test_a_wording_is_retold_with_other_numbers_where_most_content_words_are_the_same(problem: str, retold: bool):
+    example = Example(problem, "Multiply. \\boxed{330}")
+    assert bool(HASHES.retold(example, CUT_OFF)) is retold
+    assert not HASHES.retold(example), "unless the setting allows any wording"
+    assert (HASHES.overlap(problem) > CUT_OFF) is retold
+
+
+def test_a_wording_that_is_learned_from_may_be_retold_and_one_held_out_may_not():
+    card = sound_card(next(iter(PAYLOADS))).illustrated((Example(RETOLD, "Multiply: 30 * 11 = 330.\n\\boxed{330}"),))
+    assert Leaks((TILES,), max_overlap=CUT_OFF).find(card) is None
+    leak = Leaks((), HASHES, CUT_OFF).find(card)
+    assert leak and leak.rule == "answer_leak" and "another story" in leak.reason
+
+
+@pytest.mark.parametrize(("solver", "refused"), [("0.5b", 7), ("1.5b", 4)])
+def test_demonstrations_known_to_retell_a_test_wording_are_over_the_default_cut_off(solver: str, refused: int):
+    tree = open_tree(ROOT / "experiments" / "starter" / f"test-{solver}" / "tree")
+    test = ContaminationHashes.of(generate_set(1000, 1, "test"))
+    texts = [example.problem for card in tree for example in card.examples]
+    over = [text for text in texts if test.overlap(text) > CUT_OFF]
+    assert len(over) == refused
+    known = ("In a game every throw scores either 7 or 10", "A triangular sail has corners of")
+    found = [start for start in known if any(text.startswith(start) for text in over)]
+    assert found == ([*known] if solver == "0.5b" else [])
+
+
+def test_no_training_problem_of_the_technique_set_reaches_the_default_cut_off():
+    """Its splits share techniques and no story. Other wordings of other families come over it now and then."""
+    held_out = ContaminationHashes.of((*technique_problems("validation"), *technique_problems("test")))
+    largest = max(held_out.overlap(problem.text) for problem in technique_problems("train"))
+    assert CUT_OFF - 0.02 < largest < CUT_OFF
 
 
 def test_a_card_is_refused_for_an_example_that_tells_a_held_out_problem():

@@ -10,9 +10,13 @@ import pytest
 
 from kace.config import load_config
 from kace.errors import UsageError
+from kace.learner.leakage import ContaminationHashes
 from kace.learner.settings import Settings
-from kace.learner.study import GivenModels, LearnPlan, open_resources
+from kace.learner.study import GivenModels, LearnPlan, open_resources, open_study
 from kace.models.scripted import Scripted
+from kace.problem import Problem
+from kace.tree.card_text import Example
+from tests.learner.sound_cards import PAYLOADS, sound_card
 from tests.learner.world import problems, solve
 
 CONFIG = load_config({"model": "scripted/steady"}, env={})
@@ -42,3 +46,17 @@ def test_a_setting_and_a_prompt_that_came_later_let_an_older_learner_go_on(tmp_p
     path.write_text(json.dumps(changed))
     with pytest.raises(UsageError, match="another prompt"):
         opened(tmp_path, Settings())
+
+
+@pytest.mark.parametrize(("max_overlap", "refused"), [(0.55, True), (1.0, False)])
+def test_the_learner_screens_by_the_overlap_that_its_settings_allow(tmp_path: Path, max_overlap: float, refused: bool):
+    held_out = ContaminationHashes.of((Problem("A farmer stacks 9 wooden crates of plums. How many plums?", "90"),))
+    told = Example("Plums are in 5 wooden crates that a farmer stacks. How many?", "Multiply: 5 * 8 = 40.\n\\boxed{40}")
+    card = sound_card(next(iter(PAYLOADS))).illustrated((told,))
+    plan = LearnPlan(problems(2), CONFIG, Settings(max_overlap=max_overlap), tmp_path / "tree", held_out)
+
+    async def work() -> bool:
+        async with open_study(plan, model=Scripted(solve), teacher=Scripted(solve)) as (study, _):
+            return study.leaks.find(card) is not None
+
+    assert asyncio.run(work()) is refused

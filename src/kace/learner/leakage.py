@@ -16,6 +16,12 @@ and yet angles add up to 180. What counts is its salience and its role in the ca
 supporting. An answer of any size leaks together with all numbers of its problem, if one of them is salient, or the card
 is near, or a calculation leads from them to it. The numbers or names of one problem, or an n-gram of its words, make a
 card an instance. Formulas with letters, their constants, and examples in small numbers pass.
+
+A worked example is held against held-out problems too, by hashes alone: it must not have the numbers and the answer of
+one, nor an n-gram of its words, nor more than `max_overlap` of its content words, numbers aside. The last is what shows
+a wording retold with other numbers. It counts words and knows no synonyms: a story told in other words passes, and a
+short problem in the terms of its subject may be refused by chance. The hash of a word can be guessed with a dictionary;
+what hashes promise is that no text of a held-out problem can reach a prompt, a card or a file.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from typing import NamedTuple, Self, TypeVar
 
@@ -32,7 +39,7 @@ from kace.answers.exact import Number, Word
 from kace.answers.extract import Answer, last_boxed
 from kace.learner.blocks import CardRefusal
 from kace.learner.numbers import MentionRole, NumberMentions, Salience, literals_in, number_mentions, salience_of
-from kace.learner.text import content_words, long_ngrams, names, short_ngrams, visible
+from kace.learner.text import content_words, long_ngrams, names, short_ngrams, template_words, visible
 from kace.problem import Problem
 from kace.redact import one_line
 from kace.tree.card import Card
@@ -44,6 +51,9 @@ UNCOMMON_SHARE, UNCOMMON_COUNT = 0.02, 5  # a word is uncommon in at most this s
 RARE_NAME = 2  # a name in more problems than this belongs to the subject, not to one of them
 MAX_ALIKE = 50
 """With more problems than this that have a small answer and small numbers, a small calculation fits one by chance."""
+
+MIN_ALIKE = 4
+"""Fewer content words in common are what any two problems of a technique may have."""
 
 K = TypeVar("K")
 _Leak = tuple[str, str, int]  # the rule, what the card does, and the problem it does it with
@@ -61,25 +71,30 @@ _LEAST = {
 
 
 class ContaminationHashes(NamedTuple):
-    """Hashes of each problem's numbers with its answer, and of the n-grams of its words.
+    """Hashes of each problem's numbers with its answer, of the n-grams of its words, and of each of its content words.
 
     Nothing but hashes is kept: a learner that must not know a held-out problem can still be kept from telling it.
     """
 
     worked: frozenset[str] = frozenset()
     ngrams: frozenset[str] = frozenset()
+    templates: frozenset[frozenset[str]] = frozenset()
+    """The content words of each problem, numbers aside: one set for all problems of a wording."""
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> Self:
         """The hashes of these problems."""
         problems = tuple(problems)
         worked = frozenset(found for each in problems for found in _worked(each.text, each.answer or ""))
-        return cls(worked, frozenset(_hash(n) for each in problems for n in long_ngrams(visible(each.text))))
+        ngrams = frozenset(_hash(n) for each in problems for n in long_ngrams(visible(each.text)))
+        return cls(worked, ngrams, frozenset(_template(each.text) for each in problems))
 
-    def __or__(self, other: ContaminationHashes) -> ContaminationHashes:
-        return ContaminationHashes(self.worked | other.worked, self.ngrams | other.ngrams)
+    def with_training(self, problems: Iterable[Problem]) -> Self:
+        """These and what must not be told of problems that are learned from, whose wordings may be retold."""
+        ours = self.of(problems)
+        return self._replace(worked=self.worked | ours.worked, ngrams=self.ngrams | ours.ngrams)
 
-    def retold(self, example: Example) -> str:
+    def retold(self, example: Example, max_overlap: float = 1.0) -> str:
         """What an example has of one of the problems; empty where it is one of its own.
 
         An example may end like any problem, as every number does: it is retold where the numbers are the same too.
@@ -88,7 +103,18 @@ class ContaminationHashes(NamedTuple):
             return "an example has the numbers and the answer of a problem that is learned from or held out"
         copied = (n for n in long_ngrams(visible(example.problem)) if _hash(n) in self.ngrams)
         repeats = (f"an example repeats {n[:60]!r} of a problem that is learned from or held out" for n in copied)
-        return next(repeats, "")
+        overlap = self.overlap(example.problem) if max_overlap < 1 else 0.0
+        alike = f"{overlap:.0%} of the words of an example are those of a problem held out: it needs another story"
+        return next(repeats, alike if overlap > max_overlap else "")
+
+    def overlap(self, text: str) -> float:
+        """The largest share of content words, numbers aside, that a text has in common with one of the problems.
+
+        Twice the common words over the words of both (Dice).
+        """
+        ours = _template(text)
+        shared = ((len(ours & theirs), len(ours) + len(theirs)) for theirs in self.templates)
+        return max((2 * common / both for common, both in shared if common >= MIN_ALIKE), default=0.0)
 
 
 NO_HASHES = ContaminationHashes()
@@ -129,10 +155,12 @@ class Leaks:
     Examples are held against the problems held out too.
     """
 
-    def __init__(self, problems: Iterable[Problem], held_out: ContaminationHashes = NO_HASHES) -> None:
+    def __init__(
+        self, problems: Iterable[Problem], held_out: ContaminationHashes = NO_HASHES, max_overlap: float = 1.0
+    ) -> None:
         problems = tuple(problems)
         texts = [problem.text for problem in problems]
-        self._hashes = ContaminationHashes.of(problems) | held_out
+        self._retold = partial(held_out.with_training(problems).retold, max_overlap=max_overlap)
         self._known = [_Known.of(problem) for problem in problems]
         self._named = _index((one_line(problem.name),) for problem in problems)
         self._answers = _index(known.answers for known in self._known)
@@ -157,7 +185,7 @@ class Leaks:
         rules = (self._answer, self._worked, self._instance, self._copied)
         for rule, what, number in chain.from_iterable(rule(view) for rule in rules):
             return CardRefusal.by_code(card.card_id, rule, f"it {what} the problem {self._known[number].name}")
-        retold = next(filter(None, map(self._hashes.retold, card.examples)), "")
+        retold = next(filter(None, map(self._retold, card.examples)), "")
         return CardRefusal.by_code(card.card_id, "answer_leak", retold) if retold else None
 
     def _answer(self, view: _View) -> Iterator[_Leak]:
@@ -242,6 +270,10 @@ def _numbers_of(text: str) -> frozenset[Fraction]:
 def _worked(text: str, answer: str) -> Iterator[str]:
     numbers = " ".join(map(str, sorted(_numbers_of(text))))
     return (_hash(f"{numbers} = {each.key}") for each in _answers_in(answer))
+
+
+def _template(text: str) -> frozenset[str]:
+    return frozenset(map(_hash, template_words(text)))
 
 
 def _hash(text: str) -> str:

@@ -43,6 +43,9 @@ class Settings(Kept):
     """Which cards the frozen tree shows: all that were not deprecated, or only those with a validated lift."""
     examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
     """Worked examples that the teacher writes for each new card, to be shown as turns. 0: none are asked for."""
+    max_overlap: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The largest share of content words, numbers aside, that a demonstration may have in common with a problem held
+    out. 1 lets any wording be retold, as runs did before there was this setting."""
     failures: Literal["tier", "final"] = "tier"
     """What new cards are written from: problems that the tier did not deliver, or of those the ones never solved."""
     calibration_runs: Annotated[int, Field(ge=0, le=20)] = 0

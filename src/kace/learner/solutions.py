@@ -39,11 +39,14 @@ WHOLE = "mathematics"
 
 
 def untaught(config: Config, settings: Settings) -> Settings:
-    """The settings as this teacher can follow them: it neither curates nor imagines, and can only demonstrate."""
+    """The settings as this teacher can follow them: it neither curates nor imagines, and can only demonstrate.
+
+    It retells no wording but those of training problems, which may be as near to held-out ones as the data has them.
+    """
     if config.retrieval.placement != "demonstrations" or not settings.examples:
         what = "--teacher solutions writes demonstrations, and these settings show none"
         raise UsageError(what, fix="--set placement=demonstrations --set examples=2, as the default profile has it")
-    return settings.model_copy(update={"refine": 0, "imagine": False})
+    return settings.model_copy(update={"refine": 0, "imagine": False, "max_overlap": 1.0})
 
 
 async def partition_by_label(train: Sequence[Problem]) -> Partition:

@@ -291,7 +291,7 @@ async def open_study(
     async with open_resources(folder, plan.config, plan.manifest(), given, observer=observer) as resources:
         remember(plan.out, plan.config.retrieval, plan.settings.model_dump(mode="json"))
         # Solutions demonstrate training problems by design: these give nothing away, what is held out still does.
-        leaks = Leaks(plan.train if taught else (), plan.held_out)
+        leaks = Leaks(plan.train if taught else (), plan.held_out, plan.settings.max_overlap)
         writer = TreeWriter(plan.out, resources.log, author=AUTHOR)
         study = Study(**vars(resources), train=plan.train, settings=plan.settings, writer=writer, leaks=leaks)
         yield study, resources.session.ledger

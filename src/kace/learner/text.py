@@ -184,6 +184,11 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(_stem(token) for token in _tokens(text) if _has_content(token))
 
 
+def template_words(text: str) -> frozenset[str]:
+    """The content words without numbers, spelled ones too: what problems of one wording have in common."""
+    return content_words(_SPELLED.sub(" ", visible(text)))
+
+
 def ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     """Every run of that many words."""
     return (tuple(words[start : start + length]) for start in range(len(words) - length + 1))
