@@ -67,11 +67,11 @@ class Study:
     def train(self) -> None:
         """A playbook and a prompt, taught by the solver itself."""
         learn = ("learn", "--preset", "starter", *self.limit, "--train", self.training, "--teacher", "openai/solver")
-        learn += ("--set", f"teacher_base_url={self.commands.servers[0]}", "--set", "teacher_max_tokens=3000")
+        learn += ("--set", f"teacher_base_url={self.commands.servers[0]}", "--set", "teacher_max_tokens=1500")
         third, made = self.work / "third_of_validation.jsonl", self.work / "artefacts"
         lines = (self.work / "techniques_validation.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
         third.write_text("".join(lines[::3]), encoding="utf-8")  # by whose scores GEPA keeps a prompt
-        gepa = ("--set", "minibatch=8", "--set", "max_metric_calls=1200", "--validation", third)
+        gepa = ("--set", "minibatch=4", "--set", "max_metric_calls=1200", "--validation", third)
         self.commands.all(
             [
                 (*learn, "--method", "ace", "--set", "batch=24", "--out", made / "ace"),
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="only so many problems: to try the script")
     parser.add_argument("--step", action="append", choices=STEPS)
     asked = parser.parse_args()
-    given = ("--set", "max_connections=400", "--set", "cache=false", "--set", "send_seed=false")
+    given = ("--set", "max_connections=400", "--set", "cache=false")
     study = Study(asked.work, Commands(asked.server, given, side_by_side=5), asked.limit)
     for step in asked.step or STEPS:
         getattr(study, step)()
