@@ -69,7 +69,7 @@ class RetrievalConfig(BaseModel):
 
 PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "default": {
-        "retrieval": {"relevance": "background", "relevance_threshold": 0.45},
+        "retrieval": {"relevance": "background", "relevance_threshold": 0.46},
         "learning": {
             "epochs": 1,
             "add_runs": 1,

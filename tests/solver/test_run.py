@@ -168,7 +168,7 @@ def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_p
         manifest = json.loads(path.read_text())
         del manifest["config"]["retrieval"]
         path.write_text(json.dumps(manifest))
-    every = r"'placement' \('instructions', now 'demonstrations'\), .*'relevance_threshold' \(0.0, now 0.45\)"
+    every = r"'placement' \('instructions', now 'demonstrations'\), .*'relevance_threshold' \(0.0, now 0.46\)"
     with pytest.raises(UsageError, match=every):
         solve_in(tmp_path / "run", config())
     solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
