@@ -10,6 +10,7 @@ from kace.errors import BudgetExceeded, UsageError
 from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Sampling, Usage, chat
 from kace.models.budget import Caps, Ledger, Metered, Price
 
+USAGE = Usage(input=10, cached=4, output=5)
 PRICE = Price(input=1000.0, output=2000.0, cached=100.0)
 
 
@@ -22,8 +23,9 @@ class Meter:
 
     name = identity = "openai/metered"
 
-    def __init__(self) -> None:
+    def __init__(self, usage: Usage = USAGE) -> None:
         self.calls = self.now = self.peak = 0
+        self.usage = usage
 
     async def complete(self, request: Request) -> Reply:
         self.calls += 1
@@ -31,7 +33,7 @@ class Meter:
         self.peak = max(self.peak, self.now)
         await asyncio.sleep(0.001)
         self.now -= 1
-        return Reply("x", Finish.STOP, Usage(input=10, cached=4, output=5), 0.001)
+        return Reply("x", Finish.STOP, self.usage, 0.001)
 
     async def aclose(self) -> None: ...
 
@@ -61,8 +63,8 @@ def test_the_worst_case_counts_a_cache_that_is_dear_to_write():
     assert cheap.most(request()) == pytest.approx((prompt * 1.0 + output * 2.0) / 1e6)
 
 
-def spend(ledger: Ledger, n: int) -> tuple[Meter, list[Exception]]:
-    model = Meter()
+def spend(ledger: Ledger, n: int, usage: Usage = USAGE) -> tuple[Meter, list[Exception]]:
+    model = Meter(usage)
     errors: list[Exception] = []
 
     async def one(index: int) -> None:
@@ -97,6 +99,30 @@ def test_money_is_reserved_at_its_worst_case_so_the_cap_is_never_passed():
     assert model.peak == 1, "two worst cases do not fit side by side"
     assert model.calls == len([i for i in range(30) if i * real + worst <= worst * 1.5])
     assert errors
+
+
+ODD = {
+    "missing": Usage(),
+    "no input": Usage(input=0, output=5),
+    "no output for a text": Usage(input=10, output=0),
+    "negative": Usage(input=-10, output=-5),
+    "negative output": Usage(input=10, output=-5),
+    "more cached than read": Usage(input=10, cached=4_000, output=5),
+    "more written than read": Usage(input=10, output=5, written=4_000),
+    "negative cached": Usage(input=10, cached=-4, output=5),
+}
+
+
+@pytest.mark.parametrize("usage", ODD.values(), ids=ODD.keys())
+def test_a_cap_on_money_holds_where_token_counts_are_missing_or_impossible(
+    usage: Usage, caplog: pytest.LogCaptureFixture
+):
+    worst = PRICE.most(request())
+    ledger = Ledger(Caps(usd=worst * 3.5), {"openai/metered": PRICE})
+    model, errors = spend(ledger, 20, usage)
+    assert model.calls == 3 and len(errors) == 17
+    assert ledger.usd == pytest.approx(3 * worst)
+    assert caplog.text.count("reports no usable token counts") == 1, "said once"
 
 
 def test_spending_is_kept_by_role_and_failures_are_counted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,13 @@ class Price:
         fresh = usage.input - usage.cached - usage.written
         prompt = fresh * self.input + usage.cached * cached + usage.written * written
         return (prompt + usage.output * self.output) / 1e6
+
+    def charge(self, request: Request, reply: Reply) -> float:
+        """What a reply is charged: its cost, or the most it can be where token counts are missing or impossible."""
+        usage = reply.usage
+        counted = usage.input > 0 and usage.output >= (1 if reply.text else 0) and min(usage.cached, usage.written) >= 0
+        sound = counted and usage.cached + usage.written <= usage.input
+        return self.cost(usage) if sound else self.most(request)
 
     def most(self, request: Request) -> float:
         """What a call can cost at most: nothing of it cached, and all written to a cache if that is dearer."""
@@ -78,6 +86,7 @@ class Ledger:
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
     roles: dict[str, Spent] = field(default_factory=dict)
+    uncounted: set[str] = field(default_factory=set)  # models that were heard to report no usable token counts
     _reserved: float = 0.0
     _under_way: int = 0
     _freed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -152,5 +161,11 @@ class Metered(Wrapper):
         async with self.ledger.reserve(self.role, price.most(request)) as spent:
             reply = await self.model.complete(request)
             spent.usage += reply.usage
-            spent.usd += price.cost(reply.usage)
+            charge = price.charge(request, reply)
+            spent.usd += charge
+            if charge != price.cost(reply.usage) and self.name not in self.ledger.uncounted:
+                self.ledger.uncounted.add(self.name)
+                logging.getLogger(__name__).warning(
+                    "kace: %s reports no usable token counts: such calls are charged at their worst", self.name
+                )
             return reply
