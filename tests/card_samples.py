@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 from kace.tree.card import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.tree.card_text import broken_tex
+from kace.tree.card_text import LINE, broken_tex
 from kace.tree.tree import Domain, EpistemicTree
 
 ALGEBRA = Domain(name="algebra", description="equations, factoring and identities", share=0.6, signals=("solve for x",))
@@ -65,10 +67,7 @@ def small_tree() -> EpistemicTree:
     )
 
 
-_CHARACTERS = st.characters(
-    exclude_categories=("Cs", "Cc"),
-    exclude_characters="\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
-)
+_CHARACTERS = st.characters(exclude_categories=("Cs", "Cc")).filter(lambda sign: re.match(LINE, sign) is not None)
 _WORDS = st.text(_CHARACTERS.filter(lambda char: not char.isspace()), min_size=1, max_size=8)
 _LINES = st.one_of(
     st.text(_CHARACTERS, max_size=40), st.sampled_from(("", "¶", " ¶ ", "¶¶", "\\neq \\nu", "```", "---"))

@@ -102,6 +102,12 @@ BAD_PAYLOADS = {
     "Useful when:\n- a\n\nbo\x85dy": "U+0085",
     "Useful when:\n- a\n\nbo\u2028dy": "U+2028",
     "Useful when:\n- a\n\nbo\u202edy": "U+202E",
+    "Useful when:\n- a\n\nbo\u200bdy": "U+200B",
+    "Useful when:\n- a\n\nbo\u2063dy": "U+2063",
+    "Useful when:\n- a\n\nbo\ufe0fdy": "U+FE0F",
+    "Useful when:\n- a\n\nbo\ufeffdy": "U+FEFF",
+    "Useful when:\n- a\n\nbo\U000e0069\U000e0067dy": "U+E0069",
+    "Useful when:\n- a\n\nbo\U000e0101dy": "U+E0101",
     "Useful when:\r\n- a\r\n\r\nbody": "U+000D",
 }
 
