@@ -185,12 +185,13 @@ def test_a_card_is_shown_whole_with_its_history(kace, store: TreeStore):
     refused(kace("show", "small", "MICRO_NOT_HERE"), 2, "no card 'MICRO_NOT_HERE'")
 
 
-def test_card_text_cannot_drive_the_terminal(kace, store: TreeStore, tmp_path: Path):
-    spoof = card("ANTI_ZERO_WIDTH_TEXT", payload="Useful when:\n- al\u200bways\n\nRead\ufeff this\u200f.")
-    kace("add", "small", "-", stdin=card_line(spoof))
-    for shown in (kace("show", "small", spoof.card_id), kace("show", "small", "cards"), kace("diff", "small", "0")):
-        assert spoof.card_id in shown.stdout
-        assert not set(shown.stdout) & set("\u200b\ufeff\u200f\x1b")
+def test_card_text_cannot_drive_the_terminal(kace, store: TreeStore):
+    before = store.load()
+    spoof = {**json.loads(card_line(NEW)), "payload": "Useful when:\n- al\u200bways\n\nRead\ufeff \x1b[2Jthis\u200f."}
+    done = kace("add", "small", "-", stdin=json.dumps(spoof))
+    refused(done, 1, "U+200B")
+    assert not set(done.stdout + done.stderr) & set("\u200b\ufeff\u200f\x1b")
+    assert store.load() == before
 
 
 def test_the_good_cards_of_a_file_are_added_and_the_bad_ones_listed(kace, store: TreeStore):

@@ -475,13 +475,11 @@ def test_the_terminal_shows_it_in_80_columns(report: Report):
 
 
 def test_no_text_can_move_the_cursor(tmp_path: Path):
-    evil = "\u200e" + "x" * 100
-    found = learned(tmp_path / "tree", evil)
-    refusal = found.refused[0].refused.model_copy(update={"reason": "\x1b[2J\x1b]0;owned\x07\u202ereason\r"})
-    assert "\u200e" not in "".join(report_lines(found))
+    found = learned(tmp_path / "tree", "x" * 100)
+    refusal = found.refused[0].refused.model_copy(update={"reason": "\x1b[2J\x1b]0;owned\x07\u202e\u200ereason\r"})
     epoch = replace(found.epochs[0], refused=(replace(found.refused[0], refused=refusal),))
-    told = "".join(report_lines(replace(found, epochs=(epoch,))))
-    assert not re.search("[\x00-\x1f\x7f\u202e]", told)
+    told = "".join(report_lines(replace(found, epochs=(epoch,), solver="a\u200eb", teacher="c\u202ed")))
+    assert not re.search("[\x00-\x1f\x7f\u202e\u200e]", told)
     assert "owned" not in told
 
 

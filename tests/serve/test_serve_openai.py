@@ -308,7 +308,7 @@ class Dear(Watched):
 
     async def complete(self, request: Request) -> Reply:
         reply = await super().complete(request)
-        return Reply(reply.text, reply.finish, Usage(output=500), 0.0)
+        return Reply(reply.text, reply.finish, Usage(input=400, output=500), 0.0)
 
 
 def test_a_money_cap_holds_by_the_price():

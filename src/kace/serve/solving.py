@@ -104,7 +104,8 @@ class SolveService:
     async def solve(self, problem: Problem, body: ChatBody, tell: Tell = lambda step: None) -> Completion:
         """Climb the ladder for one request. Raises `ApiError`, with what was paid for."""
         limits = self._limits.least(body.kace)
-        bill = Ledger(limits.caps(), self._session.ledger.prices)
+        ledger = self._session.ledger
+        bill = Ledger(limits.caps(), ledger.prices, uncounted=ledger.uncounted)
         climbing = _Climb(tell, partial(self._session.kit.subject.read, problem=problem.text))
         try:
             async with self.within(limits.max_seconds), self._place(climbing):

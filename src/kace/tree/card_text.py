@@ -17,13 +17,14 @@ MAX_EXAMPLES = 4
 EXAMPLE_LINES = 24  # non-blank lines that one example may have
 TRIGGER_WORDS = 5
 
-# Control characters, line separators a terminal or an editor would break at, and direction overrides that make a card
-# read differently from what it is. Written for both Python's and pydantic's regular expressions.
+# Control characters, line separators a terminal or an editor would break at, direction overrides that make a card read
+# differently from what it is, and what shows nothing at all: hidden words would reach the solver unseen by a reader.
+# Written for both Python's and pydantic's regular expressions.
 _UNSEEN = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-    r"\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2060-\u2065\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
 )
-"""Control and bidi characters, and those that show nothing: hidden words would reach the solver unseen by a reader."""
 TEXT = rf"^[^{_UNSEEN}]*$"  # several lines: newline and tab are the only control characters
 LINE = rf"^[^{_UNSEEN}\t\n]*$"  # one line: none at all
 
