@@ -42,10 +42,16 @@ def keep_secret(value: str | None) -> None:
 
 def redact(text: str) -> str:
     """The text without known secrets and without anything shaped like one. Redacting twice changes nothing."""
-    for secret in sorted(_known, key=len, reverse=True):
-        text = text.replace(secret, MARK)
+    text = without_secrets(text)
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
+    return text
+
+
+def without_secrets(text: str) -> str:
+    """The text without known secrets, and otherwise as it is: for what a model says, which may look like anything."""
+    for secret in sorted(_known, key=len, reverse=True):
+        text = text.replace(secret, MARK)
     return text
 
 

@@ -206,6 +206,65 @@ def test_a_wait_longer_than_any_call_may_take_stops_the_run():
 # The stop
 
 
+REFUSAL = RateLimited("429 from the provider: too many requests")
+
+
+def test_a_provider_that_refuses_for_minutes_is_said_to_and_stops_the_run(caplog):
+    """Four workers, a deadline as short as theirs was, and never a Retry-After."""
+    server, ended = Server(REFUSAL), []
+
+    async def worker(model):
+        while not ended:
+            try:
+                await model.complete(REQUEST)
+            except ModelError:
+                pass
+            except KaceError as error:
+                ended.append(error)
+
+    async def work():
+        model = limited(server, deadline=4.0)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(4):
+                group.create_task(worker(model))
+        return now()
+
+    assert 180 <= run(work()) < 400
+    assert "is rate limited" in ended[0].message and "finished calls are kept" in ended[0].fix
+    assert [record.message for record in caplog.records] == [
+        "scripted/server is rate limited: calls are sent more slowly (429 from the provider: too many requests)"
+    ]
+
+
+def test_a_limit_by_the_minute_stops_nothing_however_many_calls_it_refuses():
+    class ByTheMinute(Server):
+        async def complete(self, request):
+            began = now()
+            self.calls.append(began)
+            await asyncio.sleep(0.5)
+            if began % 60 >= 2:
+                raise REFUSAL
+            return REPLY
+
+    server = ByTheMinute()
+
+    async def work():
+        await drive(limited(server, AdaptiveLimiter(50, fixed=True)), workers=50, seconds=1800.0)
+
+    run(work())
+    assert sum(at % 60 >= 2 for at in server.calls) > 500
+
+
+def test_a_reply_ends_the_row_of_refusals():
+    server = Server(*[*[REFUSAL] * 9, REPLY] * 40)
+
+    async def work():
+        model = limited(server, refusals=10, patience=0.0, deadline=10_000.0)
+        return [await model.complete(REQUEST) for _ in range(40)]
+
+    assert len(run(work())) == 40
+
+
 def test_an_operator_error_stops_everything_within_one_request_per_worker():
     server = Server(KaceError("401", fix="set OPENAI_API_KEY"), seconds=1.0)
     model = limited(server, AdaptiveLimiter(4, fixed=True))

@@ -125,6 +125,8 @@ class Failure(StrEnum):
 class ModelError(Exception):
     """A call that failed for good. The attempt it belongs to records `failure` and counts as wrong."""
 
+    billed = True  # whether its provider may send a bill all the same; not where it refused the request
+
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
         self.failure = failure
@@ -133,6 +135,8 @@ class ModelError(Exception):
 
 class RateLimited(ModelError):
     """The provider asked us to slow down; `retry_after` is in seconds when it said for how long."""
+
+    billed = False
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(Failure.PROVIDER_ERROR, message)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import pydantic
 
 from kace.errors import BudgetExceeded, UsageError
-from kace.models.base import ChatModel, Reply, Request, Usage, Wrapper, total
+from kace.models.base import ChatModel, ModelError, Reply, Request, Usage, Wrapper, total
+
+log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 2  # deliberately low, so that a reservation made before the provider has counted is never too small
 FREE = ("local", "scripted", "replay", "exchange", "solutions")  # that nobody sends a bill for
@@ -69,15 +72,29 @@ class Caps:
 class Spent:
     """What one role has used so far."""
 
-    calls: int = 0
+    calls: int = 0  # every request sent, those sent again too
     failed: int = 0
     usage: Usage = field(default_factory=Usage)
     usd: float = 0.0
 
 
+async def _nowhere(fault: Exception) -> None: ...
+
+
+_sending_again: ContextVar[Callable[[Exception], Awaitable[None]]] = ContextVar("sending_again", default=_nowhere)
+
+
+async def sent_again(fault: Exception) -> None:
+    """Enter that one more request is sent for the call under way, in every ledger it is entered in.
+
+    What came of the last one is charged where it may be billed. Raises `BudgetExceeded` where a cap is reached.
+    """
+    await _sending_again.get()(fault)
+
+
 @dataclass(slots=True)
 class Ledger:
-    """Counts every call that leaves the machine and holds the caps.
+    """Counts every request that leaves the machine and holds the caps.
 
     A call reserves its worst case before it starts, so the caps are never passed however many run side by side; when
     it does not fit but others are under way, it waits for what they really cost.
@@ -93,7 +110,7 @@ class Ledger:
 
     @property
     def calls(self) -> int:
-        """Calls started, over all roles."""
+        """Requests sent or about to be, over all roles: every try is one."""
         return sum(role.calls for role in self.roles.values())
 
     @property
@@ -119,23 +136,44 @@ class Ledger:
     @asynccontextmanager
     async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
         """Room within the caps for one call that costs this at worst, and where to enter what it did cost."""
+        spent, outer = self.roles.setdefault(role, Spent()), _sending_again.get()
+        held = await self._enter(spent, worst)
+
+        async def again(fault: Exception) -> None:
+            nonlocal held
+            held = await self._leave(spent, worst, fault)
+            await outer(fault)
+            held = await self._enter(spent, worst)
+
+        mark = _sending_again.set(again)
+        try:
+            yield spent
+        except BaseException as error:
+            held = held and await self._leave(spent, worst, error)
+            raise
+        finally:
+            _sending_again.reset(mark)
+            if held:
+                await self._leave(spent, worst)
+
+    async def _enter(self, spent: Spent, worst: float) -> bool:
         async with self._freed:
             while not self._fits(worst):
                 await self._freed.wait()
             self._reserved += worst
             self._under_way += 1
-            spent = self.roles.setdefault(role, Spent())
             spent.calls += 1
-        try:
-            yield spent
-        except BaseException:
-            spent.failed += 1
-            raise
-        finally:
-            self._reserved -= worst
-            self._under_way -= 1
-            async with self._freed:
-                self._freed.notify_all()
+        return True
+
+    async def _leave(self, spent: Spent, worst: float, fault: BaseException | None = None) -> bool:
+        self._reserved -= worst
+        self._under_way -= 1
+        spent.failed += fault is not None
+        if isinstance(fault, ModelError) and fault.billed:
+            spent.usd += worst
+        async with self._freed:
+            self._freed.notify_all()
+        return False
 
     def _fits(self, worst: float) -> bool:
         """Whether a call may start; raises where it never could."""
@@ -165,7 +203,5 @@ class Metered(Wrapper):
             spent.usd += charge
             if charge != price.cost(reply.usage) and self.name not in self.ledger.uncounted:
                 self.ledger.uncounted.add(self.name)
-                logging.getLogger(__name__).warning(
-                    "kace: %s reports no usable token counts: such calls are charged at their worst", self.name
-                )
+                log.warning("%s reports no usable token counts: such calls are charged at their worst", self.name)
             return reply

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import random
 from collections import deque
@@ -10,8 +11,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from kace.errors import KaceError
+from kace.errors import BudgetExceeded, KaceError
 from kace.models.base import ChatModel, Failure, ModelError, RateLimited, Reply, Request, Transient, Wrapper
+from kace.models.budget import sent_again
+
+log = logging.getLogger(__name__)
 
 START = 20
 HEADROOM = 2.0  # pace over what the limit sustains, and limit over what the pace fills: neither holds the other back
@@ -19,6 +23,7 @@ SHORTEST_ROUND = 0.5  # seconds: a 429 may take longer to come back than a quick
 HASTY, PATIENT = 1.0, 8.0
 """Seconds, or calls where those are slower, until a cut pace regains 5 %: after a guess, and after one that held."""
 SLOWEST = 1 / 60  # calls per second below which no 429 pushes the pace
+TOLD_AFTER = 3  # 429s in a row: one now and then is how the pace is found
 LONGEST_PAUSE = 60.0  # seconds for which one Retry-After holds back the calls of others
 
 
@@ -34,6 +39,8 @@ class RetryPolicy:
     base: float = 0.5
     cap: float = 30.0
     deadline: float = 600.0  # seconds from the first try to the last byte, waits included, the queue before not
+    refusals: int = 10  # 429s in a row, over all calls, after which a provider is taken at its word,
+    patience: float = 180.0  # but not in fewer seconds than these: many count calls by the minute
     jitter: Callable[[], float] = random.random
 
     def wait(self, failures: int, asked: float | None = None) -> float:
@@ -159,6 +166,7 @@ class Limited(Wrapper):
         super().__init__(model)
         self._limiter, self._policy = limiter, policy
         self._broken: KaceError | None = None
+        self._refused, self._refused_since, self._told = 0, 0.0, False  # 429s since the last reply
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, with as many tries as the policy grants."""
@@ -180,23 +188,44 @@ class Limited(Wrapper):
                         deadline = loop.time() + self._policy.deadline
                         clock.reschedule(deadline)
                     self._check_unbroken()
-                    return await self.model.complete(request)
+                    reply = await self.model.complete(request)
+                    self._refused = 0
+                    return reply
             except (RateLimited, Transient) as error:
-                asked = error.retry_after if isinstance(error, RateLimited) else None
-                if asked is not None and asked > self._policy.deadline:
-                    # A spent quota: stop the run, do not fail its problems one by one.
-                    too_long = f"{self.name} asks to wait {asked:.0f} s, longer than a call may take: {error.message}"
-                    self._broken = KaceError(too_long, fix="run the same command again later: finished calls are kept")
-                    raise self._broken from error
+                fault, asked = error, None
+                if isinstance(error, RateLimited):
+                    asked = error.retry_after
+                    self._refusal(error, loop.time())
                 failures += 1
                 wait = self._policy.wait(failures, asked)
                 tired = isinstance(error, Transient) and failures >= self._policy.attempts
                 if tired or loop.time() + wait >= deadline:
                     raise
             except KaceError as error:
-                self._broken = error
+                if not isinstance(error, BudgetExceeded):  # which is for one ledger only: others may go on
+                    self._broken = error
                 raise
             await asyncio.sleep(wait)  # without a place: others may well get through
+            await sent_again(fault)
+
+    def _refusal(self, error: RateLimited, now: float) -> None:
+        """Say once that calls are refused; stop the run where that has no end, and do not fail problems one by one."""
+        if not self._refused:
+            self._refused_since = now
+        self._refused += 1
+        asked, lasting = error.retry_after, now - self._refused_since
+        why = None
+        if asked is not None and asked > self._policy.deadline:
+            why = f"asks to wait {asked:.0f} s, longer than a call may take"
+        elif self._refused >= self._policy.refusals and lasting >= self._policy.patience:
+            why = f"is rate limited: {self._refused} calls refused in a row, for {lasting:.0f} s"
+        if why is not None:
+            fix = "run the same command again later: finished calls are kept"
+            self._broken = KaceError(f"{self.name} {why}: {error.message}", fix=fix)
+            raise self._broken from error
+        if self._refused >= TOLD_AFTER and not self._told:
+            self._told = True
+            log.warning("%s is rate limited: calls are sent more slowly (%s)", self.name, error.message)
 
     def _check_unbroken(self) -> None:
         if self._broken is not None:

@@ -18,9 +18,11 @@ import math
 import re
 import ssl
 import time
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
@@ -33,13 +35,15 @@ import httpx2
 
 from kace.errors import KaceError, UsageError
 from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient, lacks_room
-from kace.redact import keep_secret, one_line, public_url
+from kace.models.budget import sent_again
+from kace.redact import keep_secret, one_line, public_url, without_secrets
 
 log = logging.getLogger(__name__)
 
 PLACEHOLDER_KEY = "none"
 POOL_SIZE = 64  # a client walks all its connections at every call: 4.3 ms for 1,000, 1.3 ms for 64
 MAX_BODY = 8_000_000  # bytes, after decompression; a reply of 100,000 tokens has about 0.4 MB
+CODING, PIECE = "gzip", 65_536  # the one way in which a body may be packed, and how much of it is unpacked at once
 KEPT_HEADERS = {"retry-after", "retry-after-ms", "date"}  # others, such as a made-up charset, could break a reader
 
 _UNTAKEN = r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated"
@@ -51,19 +55,42 @@ _TOO_LONG = (
 _NO_CREDIT = r"insufficient_quota|billing_error|credit balance is too low"
 
 
+async def bounded(response: httpx2.Response, most: int = MAX_BODY) -> AsyncIterator[bytes]:
+    """The body of a response in small pieces, unpacked; more than `most` bytes of it raise `ModelError`.
+
+    The client's own reader unpacks whatever has come at once: 64 kB can be 64 MB, and packed twice 64 GB.
+    """
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("identity", CODING):
+        raise httpx2.DecodingError(f"the reply is packed as {coding[:40]!r}, which was not asked for")
+    unpacker, size = zlib.decompressobj(wbits=31) if coding == CODING else None, 0
+    async for chunk in response.aiter_raw():
+        while chunk:
+            piece, chunk = chunk, b""
+            if unpacker:
+                try:
+                    piece, chunk = unpacker.decompress(piece, PIECE), unpacker.unconsumed_tail
+                except zlib.error as error:
+                    raise httpx2.DecodingError(str(error)) from None
+            size += len(piece)
+            if size > most:
+                raise ModelError(Failure.PROVIDER_ERROR, f"the reply is larger than {most // 1_000_000} MB")
+            yield piece
+    if unpacker and not unpacker.eof:
+        raise httpx2.DecodingError("the reply ends before its packing does")
+
+
 class BoundedClient(httpx2.AsyncClient):
     """An HTTP client that reads every body, of errors too, up to `MAX_BODY` bytes and no further."""
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         """Send a request and read its whole body."""
+        request.headers["accept-encoding"] = CODING
         response = await super().send(request, stream=True, **options)
         body = bytearray()
         try:
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > MAX_BODY:
-                    large = f"the reply is larger than {MAX_BODY // 1_000_000} MB"
-                    raise ModelError(Failure.PROVIDER_ERROR, large)
+            async for piece in bounded(response):
+                body += piece
         finally:
             await response.aclose()
         headers = {key: value for key, value in response.headers.items() if key in KEPT_HEADERS and value.isascii()}
@@ -147,7 +174,7 @@ class Remote(ABC):
             self._busy -= 1
         reply = self._read(body, time.perf_counter() - started)
         self._answered = True
-        return reply
+        return replace(reply, text=without_secrets(reply.text))
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -174,9 +201,13 @@ class Remote(ABC):
             except sdk.APIStatusError as error:
                 self._reached = True
                 report = ErrorReport(error)
+                refusal = self._refusal(report)
+                if isinstance(refusal, ModelError):
+                    refusal.billed = False
                 if (parameter := report.not_taken(self.OPTIONAL, left_out)) is None:
-                    raise self._refusal(report) from None
+                    raise refusal from None
                 left_out |= {parameter}
+                await sent_again(refusal)
             except sdk.APIConnectionError as error:
                 raise self._unreachable(error) from None
             else:
@@ -226,7 +257,9 @@ class Remote(ABC):
         no_connection = (httpx2.ConnectError, httpx2.ConnectTimeout, ssl.SSLError)
         if not self._reached and any(isinstance(cause, no_connection) for cause in causes):
             return KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?")
-        return Transient(f"lost the connection to {why}")
+        lost = Transient(f"lost the connection to {why}")
+        lost.billed = not any(isinstance(cause, no_connection) for cause in causes)
+        return lost
 
 
 def address(url: str) -> tuple[str, tuple[str, str] | None]:

@@ -1,7 +1,7 @@
 """Chats that are not for the ladder, passed through to the provider's own model.
 
 An OpenAI-compatible provider gets the body as the client sent it, and its reply goes back byte for byte, streamed or
-not. Any other model is asked for one reply to the messages.
+not, but for keys of ours in it, and for what is too large. Any other model is asked for one reply to the messages.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from kace.config import Config
 from kace.errors import KaceError
 from kace.models.apis import OpenAIModel, read_completion
-from kace.models.base import AttemptKey, ChatModel, Finish, ModelError, Request, Sampling
+from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling
 from kace.models.budget import Ledger, Spent
-from kace.models.remote import address, usable_key
-from kace.redact import one_line, redact
+from kace.models.remote import CODING, MAX_BODY, address, bounded, usable_key
+from kace.redact import one_line, redact, without_secrets
 from kace.serve.chat import EVENTS, JSON, ApiError, Completion, HttpReply, SseWriter, read_chat
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREFIX, ROLE = "passthrough/", "passthrough"
-MAX_ERROR = 65_536
+MAX_ERROR, MAX_STREAM = 65_536, 64_000_000  # bytes; a token streamed takes some 250
 MAX_TOKENS = 2_048  # of a reply, where a client asks for no other number
 _FINISH = {Finish.STOP: "stop", Finish.LENGTH: "length", Finish.FILTERED: "content_filter"}
 
@@ -48,7 +48,7 @@ async def open_passthrough(config: Config, model: ChatModel, ledger: Ledger) -> 
     url, auth = address(config.base_url or OpenAIModel.URL)
     key = usable_key(config.api_key.get_secret_value() if config.api_key else None, variable=OpenAIModel.KEY)
     # Credentials in the URL take the place of the key, as they do for every other call.
-    headers = {**({} if auth else {"authorization": f"Bearer {key}"}), "content-type": JSON}
+    headers = {**({} if auth else {"authorization": f"Bearer {key}"}), "content-type": JSON, "accept-encoding": CODING}
     limits, timeout = httpx2.Limits(max_keepalive_connections=64), httpx2.Timeout(None, connect=10.0)
     async with httpx2.AsyncClient(base_url=url, auth=auth, headers=headers, timeout=timeout, limits=limits) as client:
         yield partial(_relay, client, config.timeout, ledger)
@@ -67,7 +67,7 @@ async def _relay(
         async with asyncio.timeout(seconds):
             async with client.stream("POST", "/chat/completions", content=body) as response:
                 await (_pass_error if response.status_code >= 400 else _pass_reply)(response, reply, spent)
-    except (httpx2.HTTPError, TimeoutError) as error:
+    except (httpx2.HTTPError, TimeoutError, ModelError) as error:
         spent.failed += 1
         why = "no whole reply in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         log.warning("%s", one_line(f"lost {client.base_url}chat/completions: {why}"))
@@ -77,32 +77,41 @@ async def _relay(
 
 
 async def _pass_reply(response: httpx2.Response, reply: HttpReply, spent: Spent) -> None:
-    kind = response.headers.get("content-type", JSON)
-    await reply.start(response.status_code, kind)
-    kept, streamed = bytearray(), kind.startswith(EVENTS)
-    async for chunk in response.aiter_bytes():
-        kept += b"" if streamed else chunk
-        await reply.send(chunk)
-    await reply.send(b"", more=False)
-    if not streamed:
-        try:
-            spent.usage += read_completion(bytes(kept), 0.0).usage
-        except ModelError:
-            spent.failed += 1
+    kind, line = response.headers.get("content-type", JSON), b""
+    if kind.startswith(EVENTS):
+        await reply.start(response.status_code, kind)
+        async for piece in bounded(response, MAX_STREAM):
+            whole, newline, line = (line + piece).rpartition(b"\n")
+            if len(line) > MAX_BODY:
+                raise ModelError(Failure.PROVIDER_ERROR, "a line of the stream has no end")
+            if newline:
+                await reply.send(_public(whole + newline))
+        return await reply.send(_public(line), more=False)
+    body = b"".join([piece async for piece in bounded(response)])
+    await reply.whole(response.status_code, _public(body), kind)
+    try:
+        spent.usage += read_completion(body, 0.0).usage
+    except ModelError:
+        spent.failed += 1
+
+
+def _public(body: bytes) -> bytes:
+    """The bytes as they are, without keys of ours."""
+    return without_secrets(body.decode("latin-1")).encode("latin-1")
 
 
 async def _pass_error(response: httpx2.Response, reply: HttpReply, spent: Spent) -> None:
     if response.status_code in (401, 403):  # our key, not the client's
         raise ApiError("the provider refused the key this server has for it", status=502, code="upstream_refused")
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
+    body = b""
+    async for piece in bounded(response):
+        body += piece
         if len(body) > MAX_ERROR:
             break
     after = response.headers.get("retry-after")
     headers = (("retry-after", after),) if after and after.isascii() else ()
     kind = response.headers.get("content-type", JSON)
-    await reply.whole(response.status_code, redact(bytes(body).decode("utf-8", "replace")).encode(), kind, headers)
+    await reply.whole(response.status_code, redact(body.decode("utf-8", "replace")).encode(), kind, headers)
 
 
 async def _ask(served: str, model: ChatModel, raw: Mapping[str, object], name: str, reply: HttpReply) -> None:

@@ -159,6 +159,8 @@ class Guard:
         yield bool(strange), Denial(400, "the path is not one of ours")
         no_number = len(lengths) > 1 or any(not length.isdecimal() for length in lengths)
         yield no_number, Denial(400, "Content-Length is not a number")
+        twice = bool(lengths and get("transfer-encoding"))
+        yield twice, Denial(400, "a body has a Content-Length or a Transfer-Encoding, not both")
         yield any(len(each) > 15 or int(each) > self.max_body for each in lengths), self._too_large
         # A name on the web that is pointed at this machine, or a page of another site, which may only link.
         yield len(hosts) != 1, Denial(400, "one Host header is needed")

@@ -1,0 +1,181 @@
+"""Providers that answer with odd bills, unreadable bodies and our own key, on real sockets: caps and secrets hold."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kace.errors import BudgetExceeded
+from kace.models.apis import OpenAIModel
+from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
+from kace.models.budget import Caps, Ledger, Metered, Price
+from kace.models.cache import Cached, CallStore
+from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from tests.models.chat_server import Answer, ChatServer, Seen, completion, error, says
+
+PRICE = Price(input=1.0, output=10.0, cached=0.1)
+KEY = "canary/key+0123456789"
+GOOD = {"prompt_tokens": 20, "completion_tokens": 7}
+HUGE = 10**12
+
+ODD_USAGE: dict[str, object] = {
+    "missing": None,
+    "empty": {},
+    "a number": 7,
+    "a text": "20 tokens",
+    "a list": [20, 7],
+    "texts for numbers": {"prompt_tokens": "many", "completion_tokens": "few"},
+    "zero": {"prompt_tokens": 0, "completion_tokens": 0},
+    "no prompt": {"completion_tokens": 7},
+    "no reply": {"prompt_tokens": 20},
+    "negative": {"prompt_tokens": -20, "completion_tokens": -7},
+    "negative prompt": {**GOOD, "prompt_tokens": -HUGE},
+    "negative reply": {**GOOD, "completion_tokens": -HUGE},
+    "half a token": {"prompt_tokens": 20.5, "completion_tokens": 7},
+    "not a number": {"prompt_tokens": float("nan"), "completion_tokens": 7},
+    "infinite": {"prompt_tokens": float("inf"), "completion_tokens": 7},
+    "too large to be true": {**GOOD, "prompt_tokens": HUGE},
+    "nested": {"prompt_tokens": {"total": 20}, "completion_tokens": [7]},
+    "more cached than read": {**GOOD, "prompt_tokens_details": {"cached_tokens": 21}},
+    "far more cached than read": {**GOOD, "prompt_tokens_details": {"cached_tokens": 900_000_000}},
+    "negative cached": {**GOOD, "prompt_tokens_details": {"cached_tokens": -HUGE}},
+    "more written than read": {**GOOD, "cache_creation_input_tokens": 1_000},
+    "cached and written twice": {**GOOD, "cache_creation_input_tokens": 15, "cache_read_input_tokens": 15},
+}
+
+
+def billing(usage: object) -> Answer:
+    return Answer(json.dumps({**completion({"content": r"\boxed{4}"}), "usage": usage}).encode())
+
+
+def request(index: int) -> Request:
+    return Request(chat("s", "u"), Sampling(0.6, 100, index), AttemptKey("p", 0, "ES", index))
+
+
+WORST = PRICE.most(request(0))
+
+
+def spent(script: list[Answer] | Callable[[Seen], Answer], caps: Caps, calls: int = 30) -> tuple[Ledger, int, int]:
+    """The ledger after so many calls side by side, the requests the provider saw, and the calls that a cap refused."""
+
+    async def work(url: str) -> tuple[Ledger, int]:
+        ledger, capped = Ledger(caps, {"openai/m": PRICE}), 0
+        model = OpenAIModel("m", base_url=url, api_key=KEY, timeout=60.0, name="openai/m")
+        policy = RetryPolicy(attempts=4, base=0.001, cap=0.002, deadline=60.0, patience=1e9)
+        metered = Metered(Limited(model, AdaptiveLimiter(4, fixed=True), policy), ledger, "solver")
+
+        async def one(index: int) -> None:
+            nonlocal capped
+            try:
+                await metered.complete(request(index))
+            except BudgetExceeded:
+                capped += 1
+            except ModelError:
+                pass
+
+        async with asyncio.TaskGroup() as group:
+            for index in range(calls):
+                group.create_task(one(index))
+        await metered.aclose()
+        return ledger, capped
+
+    with ChatServer(script) as server:
+        ledger, capped = asyncio.run(work(server.url))
+        return ledger, len(server.requests), capped
+
+
+@pytest.mark.parametrize("usage", ODD_USAGE.values(), ids=ODD_USAGE)
+def test_odd_token_counts_are_charged_at_their_worst(usage: object) -> None:
+    ledger, requests, capped = spent([billing(usage)], Caps(usd=5.5 * WORST))
+    assert (requests, capped) == (5, 25)
+    assert ledger.usd == pytest.approx(5 * WORST)
+
+
+def test_plausible_token_counts_are_charged_as_they_are() -> None:
+    ledger, requests, _ = spent([billing(GOOD)], Caps(usd=10.0))
+    assert requests == 30
+    assert ledger.usd == pytest.approx(30 * (20 * 1.0 + 7 * 10.0) / 1e6)
+
+
+UNREADABLE = {
+    "empty": Answer(b""),
+    "half": Answer(says("4").body[:40]),
+    "HTML": Answer(b"<html>please log in</html>"),
+    "no choices": Answer(b'{"usage": {"prompt_tokens": 0, "completion_tokens": 0}}'),
+    "packed as nothing known": Answer(says("4").body, headers={"content-encoding": "br"}),
+    "cut off": Answer(says("4").body, reset=True),
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_every_request_sent_is_a_call_and_may_be_billed(body: str) -> None:
+    ledger, requests, capped = spent([UNREADABLE[body]], Caps(calls=10))
+    assert requests == ledger.calls == 10
+    assert ledger.roles["solver"].failed == 10
+    assert capped >= 26
+    assert ledger.usd == pytest.approx(10 * WORST)
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_bodies_nobody_can_read_do_not_pass_a_cap_on_money(body: str) -> None:
+    ledger, requests, _ = spent([UNREADABLE[body]], Caps(usd=5.5 * WORST))
+    assert requests == 5
+    assert ledger.usd == pytest.approx(5 * WORST)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_refused_request_is_a_call_that_costs_nothing(status: int) -> None:
+    ledger, requests, _ = spent([error(status)], Caps(calls=10, usd=5.5 * WORST))
+    assert requests == ledger.calls == 10
+    assert ledger.usd == 0
+
+
+def test_requests_sent_again_without_a_parameter_are_calls_too() -> None:
+    def picky(seen: Seen) -> Answer:
+        refused = next((name for name in ("max_tokens", "seed", "temperature") if name in seen.body), None)
+        return error(400, f"unknown parameter: {refused}", param=refused) if refused else says("4")
+
+    ledger, requests, capped = spent(picky, Caps(calls=10))
+    assert requests == ledger.calls == 10
+    assert ledger.roles["solver"].failed == 10 - (30 - capped)
+
+
+def test_a_request_that_is_mended_is_paid_once() -> None:
+    ledger, requests, _ = spent([error(500), Answer(b""), says("4")], Caps(), calls=1)
+    assert (requests, ledger.calls, ledger.roles["solver"].failed) == (3, 3, 2)
+    real = (6 * PRICE.input + 5 * 0.1 + 7 * PRICE.output) / 1e6
+    assert ledger.usd == pytest.approx(WORST + real), "the empty 200 may be billed; the 500 is not"
+
+
+ECHOES = {
+    "as it is": KEY,
+    "in a header": f"Authorization: Bearer {KEY}",
+    "percent-encoded": "canary%2Fkey%2B0123456789",
+    "in base64": base64.b64encode(KEY.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+@pytest.mark.parametrize("field", ["content", "refusal"])
+def test_a_key_inside_a_200_is_kept_nowhere(echo: str, field: str, tmp_path: Path) -> None:
+    message: dict[str, Any] = {"content": None, field: f"Your key: {ECHOES[echo]}. \\boxed{{4}}"}
+
+    async def work(url: str) -> str:
+        model = OpenAIModel("m", base_url=url, api_key=KEY, timeout=60.0, name="openai/m")
+        cached = Cached(model, CallStore(tmp_path))
+        try:
+            return (await cached.complete(request(0))).text
+        finally:
+            await cached.aclose()
+
+    with ChatServer([Answer(json.dumps(completion(message)).encode())]) as server:
+        text = asyncio.run(work(server.url))
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir()).decode()
+    assert text.endswith(r"\boxed{4}") and "[redacted]" in text and "[redacted]" in kept
+    assert not any(secret in text + kept for secret in ECHOES.values())
