@@ -56,7 +56,7 @@ def test_a_solver_reads_no_more_than_it_can_hold(body: str) -> None:
     with ChatServer([BOTTOMLESS[body]]) as server:
         tracemalloc.start()
         try:
-            with pytest.raises(ModelError, match="larger than 8 MB|packed as|ends before"):
+            with pytest.raises(ModelError, match=r"larger than 8 MB|packed as|ends before"):
                 asyncio.run(work(server.url))
             assert tracemalloc.get_traced_memory()[1] < MEMORY
         finally:

@@ -6,9 +6,15 @@ import re
 
 TAGS = ("problem", "attempt", "card", "cards", "domain", "facts", "revision", "gap", "ruling", "notes", "example")
 """Every tag a prompt of ours opens or closes."""
-BARRED = "‹"  # stands where a `<` would have begun one of our tags. A reader still sees what was meant
+BARRED = "‹"  # stands where a `<` or `[` would have begun one of these. A reader still sees what was meant
+_TURNS = (
+    r"<(?=\|\w+\|>)",  # Qwen, Llama 3 and later, Phi, gpt-oss
+    r"<(?=｜[^<>｜]{1,40}｜>)",  # DeepSeek
+    r"<(?=(?:start_of_turn|end_of_turn|bos|eos|\|turn|turn\|)>)",  # Gemma
+    r"<(?=/s>|</?SYS>>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",  # Llama 2, Mistral
+)
 
-_OURS = re.compile(rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})(?![^\W_]))|<(?=\|\w+\|>)", re.IGNORECASE)
+_OURS = re.compile(rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})(?![^\W_]))|{'|'.join(_TURNS)}", re.IGNORECASE)
 
 
 def fenced(tag: str, text: str) -> str:
@@ -19,7 +25,7 @@ def fenced(tag: str, text: str) -> str:
 
 
 def neutral(text: str) -> str:
-    """The text without our tags, however spaced, and without turn markers such as `<|im_end|>`.
+    """The text without our tags, however spaced, and without the turn markers of chat templates, such as `<|im_end|>`.
 
     Local engines read turn markers anywhere in a prompt. Other signs, `<` in an inequality too, stay as they are.
     """
