@@ -16,6 +16,7 @@ and yet angles add up to 180. What counts is its salience and its role in the ca
 supporting. An answer of any size leaks together with all numbers of its problem, if one of them is salient, or the card
 is near, or a calculation leads from them to it. The numbers or names of one problem, or an n-gram of its words, make a
 card an instance. Formulas with letters, their constants, and examples in small numbers pass.
+A number counts in every writing that `kace.learner.writings` reads, of an answer in a worked example too.
 
 A worked example is held against held-out problems too, by hashes alone: it must not have the numbers and the answer of
 one, nor an n-gram of its words, nor more than `max_overlap` of its content words, numbers aside. The last is what shows
@@ -99,7 +100,8 @@ class ContaminationHashes(NamedTuple):
 
         An example may end like any problem, as every number does: it is retold where the numbers are the same too.
         """
-        if not self.worked.isdisjoint(_worked(example.problem, last_boxed(example.worked) or "")):
+        answer = last_boxed(example.worked) or ""
+        if not self.worked.isdisjoint(_worked(example.problem, answer, _told(answer, example.worked))):
             return "an example has the numbers and the answer of a problem that is learned from or held out"
         copied = (n for n in long_ngrams(visible(example.problem)) if _hash(n) in self.ngrams)
         repeats = (f"an example repeats {n[:60]!r} of a problem that is learned from or held out" for n in copied)
@@ -267,9 +269,16 @@ def _numbers_of(text: str) -> frozenset[Fraction]:
     return frozenset(literals.difference((Fraction(0), Fraction(1))) or literals)
 
 
-def _worked(text: str, answer: str) -> Iterator[str]:
+def _worked(text: str, answer: str, told: Iterable[str] = ()) -> Iterator[str]:
     numbers = " ".join(map(str, sorted(_numbers_of(text))))
-    return (_hash(f"{numbers} = {each.key}") for each in _answers_in(answer))
+    return (_hash(f"{numbers} = {key}") for key in (*(each.key for each in _answers_in(answer)), *told))
+
+
+def _told(answer: str, text: str) -> Iterator[str]:
+    """The keys of what an answer says, or a text gives as one, in any writing."""
+    given = (mention for mention in number_mentions(text).mentions if mention.role is MentionRole.ANSWER)
+    said = chain(number_mentions(answer).mentions, given)
+    return (mention.key for mention in said if mention.salience is Salience.DISTINCT)
 
 
 def _template(text: str) -> frozenset[str]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from kace.answers.exact import INFINITY, MINUS_INFINITY, Collection, Number, Value
 from kace.answers.extract import Answer
 from kace.learner.text import SMALL, normalised
+from kace.learner.writings import other_writings
 
 MAX_PLAIN = 99
 CUSTOMARY = frozenset((24, 30, 45, 60, 90, 100, 120, 180, 270, 360, 365, 1_000, 10_000, 1_000_000))
@@ -163,6 +164,7 @@ def number_mentions(text: str) -> NumberMentions:
             if _DIGIT_SUM.fullmatch(piece.text):  # the digits of a number, added up, give the number away
                 found.standing.add(_fraction("".join(piece.literals)))
         found.standing.update(map(_fraction, _grouped(line)))
+    found.mentions.extend(_literal(str(value), MentionRole.ALONE) for value in other_writings(text))
     found.literals.update(found.standing)
     return found
 
@@ -182,7 +184,8 @@ def _mentions(
             yield _mention(piece.text, role)
             if piece.text.endswith(("%", "percent")):  # a percentage is also the number before the sign
                 yield _mention(_PERCENT.sub("", piece.text), role)._replace(text=piece.text)
-        for literal in piece.literals if len(piece.literals) > 1 or piece.letters else ():
+        # Also of a single one: a sign before it, or a line over it, hides nothing.
+        for literal in piece.literals if piece.literals != (piece.text,) else ():
             factor = piece.letters and literal.isdigit() and len(literal) <= MAX_FACTOR_DIGITS
             yield _literal(literal, MentionRole.FACTOR if factor else MentionRole.PART)
         if piece.equals and (piece.letters or pieces[index - 1].letters):

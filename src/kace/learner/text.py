@@ -20,10 +20,10 @@ SHORT_NGRAM = 5  # so are fewer words, where they hold a salient number or a nam
 
 _ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS = {word: value for value, word in enumerate(f"{_ONES} seventeen eighteen nineteen".split())}
-_WORDS |= {word: 10 * ten for ten, word in enumerate(_TENS.split(), 2)}
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
-_NUMBER_WORD = "|".join((*_WORDS, *_SCALES))
+NUMBER_WORDS = {word: value for value, word in enumerate(f"{_ONES} seventeen eighteen nineteen".split())}
+NUMBER_WORDS |= {word: 10 * ten for ten, word in enumerate(_TENS.split(), 2)}
+SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_NUMBER_WORD = "|".join((*NUMBER_WORDS, *SCALES))
 _SPELLED = re.compile(rf"\b(?:{_NUMBER_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?!')", re.IGNORECASE)
 
 _TYPOGRAPHY: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
@@ -157,8 +157,8 @@ def _spelling(char: str) -> str:
 def _digits(match: re.Match[str]) -> str:
     total = current = 0
     for word in re.findall(r"[a-z]+", match[0].lower()):
-        scale = _SCALES.get(word, 0)
-        current = max(1, current) * scale if scale else current + _WORDS.get(word, 0)
+        scale = SCALES.get(word, 0)
+        current = max(1, current) * scale if scale else current + NUMBER_WORDS.get(word, 0)
         if scale > 100:
             total, current = total + current, 0
     return str(total + current) if total + current > SMALL else match[0]
