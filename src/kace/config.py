@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, V
 
 from kace.answers.kinds import AnswerKind
 from kace.errors import UsageError
+from kace.io import read_plain
 from kace.models.budget import Caps, Price
 from kace.redact import public_url
 from kace.solver.tiers import PRESETS, TierName, TierSampling, default_preset
@@ -255,7 +256,7 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
         return PROFILES[chosen]
     if not Path(chosen).is_file():
         raise UsageError(f"unknown profile '{name}'{_nearest(chosen, PROFILES)}", fix="or name a TOML file")
-    found = _from_file(Path(chosen))
+    found = _from_file(Path(chosen), Path.read_bytes if name else read_plain)  # a tree may be somebody else's
     for section, values in found.items():
         if section not in ("retrieval", "learning") or not isinstance(values, dict):
             raise UsageError(f"{chosen}: '{section}' is no part of a profile", fix="use [retrieval] and [learning]")
@@ -280,13 +281,13 @@ def user_cache(env: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "kace"
 
 
-def _from_file(path: Path | None) -> Mapping[str, object]:
+def _from_file(path: Path | None, read: Callable[[Path], bytes] = Path.read_bytes) -> Mapping[str, object]:
     if path is None:
         path = Path(CONFIG_FILE)
         if not path.is_file():
             return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read(path).decode())
     except OSError as error:
         raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}", fix="name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,7 +84,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
             for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
                 if line.strip(b" \t\r\n\xef\xbb\xbf"):
                     yield number, _row(line, f"{path}:{number}")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         where = f"{path}:{number + 1}: cannot read on" if number else f"{path}"
         raise DataError(f"{where}: {reason}", fix="give a complete JSONL file, one problem a line") from None

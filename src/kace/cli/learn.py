@@ -24,7 +24,7 @@ from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER
 from kace.cli.streams import note, print_lines, run_async, write_output
 from kace.config import PROFILE_FILE, PROFILES, Config, load_config, profile_of
 from kace.errors import DataError, UsageError
-from kace.io import write_atomic
+from kace.io import inside, read_plain, write_atomic
 from kace.learner import select as selecting
 from kace.learner.calibrate import LEAST, Calibration, keep_calibration
 from kace.learner.costs import forecast
@@ -140,7 +140,7 @@ def report(
 
 
 def _show_report(tree: Path, html: Path | None, as_json: bool) -> None:
-    found, place = report_of(tree), html or tree / "learn" / "report.html"
+    found, place = report_of(tree), html or inside(tree, "learn") / "report.html"
     write_atomic(place, page(found))
     if as_json:
         write_output(report_json(found) + "\n", None)
@@ -190,7 +190,7 @@ def select(
     note(f"use          kace solve{use}")
     if out is not None:
         if (profile := tree / PROFILE_FILE).is_file():
-            write_atomic(out / PROFILE_FILE, profile.read_bytes())
+            write_atomic(out / PROFILE_FILE, read_plain(profile))
         chosen = selecting.tree_to_keep(selection.epoch, epochs)
         digest = selecting.keep_tree(out, chosen, f"epoch {selection.epoch} of {tree}")
         what = f"epoch {selection.epoch}" if selection.epoch else "its domains without a card, the ladder alone"

@@ -15,6 +15,7 @@ from kace.datasets.loader import Dataset
 from kace.errors import DataError
 from kace.evaluation.arm import read_arm
 from kace.evaluation.compare import Comparison, compare
+from kace.io import read_plain
 from kace.solver.ladder import Observer
 from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Solution
@@ -86,7 +87,7 @@ def _hash(artefact: Path | None) -> str | None:
     digest = hashlib.sha256()
     for file in sorted(artefact.glob("*.json")) if artefact.is_dir() else [artefact]:
         try:
-            digest.update(file.read_bytes())
+            digest.update(read_plain(file))
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise DataError(f"{file}: {reason}", fix="name what kace learn --method wrote") from None

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kace.config import PROFILE_FILE, RetrievalConfig, profile_text
-from kace.io import write_atomic
+from kace.io import read_plain, write_atomic
 from kace.learner.steps import Kept
 from kace.problem import Problem
 from kace.retrieval.gate import BackgroundScore, RelevanceScore
@@ -157,7 +157,7 @@ def keep_calibration(
 def thresholds_of(folder: Path) -> dict[str, float] | None:
     """The thresholds that a tree was calibrated to, with their bounds; none without a record that can be read."""
     try:
-        found = Calibration.model_validate_json((folder / CALIBRATION).read_bytes())
+        found = Calibration.model_validate_json(read_plain(folder / CALIBRATION))
     except (OSError, ValidationError):
         return None
     return found.model_dump(include={"threshold", "bound", "skip_threshold", "skip_bound", "max_harm"})

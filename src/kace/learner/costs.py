@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from kace.config import Config
-from kace.io import write_atomic
+from kace.io import inside, read_plain, write_atomic
 from kace.learner.admit import MAX_SHOWN
 from kace.learner.propose import TAIL_CHARS
 from kace.learner.solutions import SOURCE
@@ -84,7 +84,7 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
 
 def keep_bill(folder: Path, config: Config) -> None:
     """Write what a learner's calls cost beside its steps."""
-    total = bill_of([folder / "calls"], config)
+    total = bill_of([inside(folder, "calls")], config)
     text = total.model_dump_json(indent=2, exclude={"roles": {"__all__": {"role", "failed"}}})
     write_atomic(folder / "bill.json", text + "\n")
 
@@ -93,7 +93,7 @@ def read_costs(folder: Path) -> tuple[RoleBill, ...]:
     """What the bill beside the steps says of every role; nothing where there is none that can be read."""
     path = next((path for name in ("bill.json", "ledger.json") if (path := folder / name).exists()), None)
     try:
-        roles = Bill.model_validate_json(path.read_bytes()).roles if path else {}
+        roles = Bill.model_validate_json(read_plain(path)).roles if path else {}
     except (OSError, ValidationError):
         return ()
     return tuple(cost.model_copy(update={"role": role}) for role, cost in roles.items())

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kace.errors import DataError
 from kace.evaluation.stats import Interval, wilson
+from kace.io import inside, read_plain
 from kace.learner.admit import Demonstrations, Rulings
 from kace.learner.blocks import CardRefusal
 from kace.learner.commit import InterimAnalysis, Merge, Merges
@@ -212,11 +213,11 @@ class Report:
 
 def report_of(tree_folder: Path) -> Report:
     """The report of the learning run that made, or is making, a tree. Reads only, and takes no lock."""
-    folder, store = tree_folder / "learn", TreeStore(tree_folder)
+    folder, store = inside(tree_folder, "learn"), TreeStore(tree_folder)
     if not (folder / "learn.json").is_file():
         raise DataError(f"{tree_folder} holds no learning run", fix="name the --out folder of a `kace learn` command")
     try:
-        manifest = LearnManifest.model_validate_json((folder / "learn.json").read_bytes())
+        manifest = LearnManifest.model_validate_json(read_plain(folder / "learn.json"))
     except (OSError, ValidationError):
         manifest = LearnManifest()
     steps = DoneSteps(folder, read_steps(folder / "steps.jsonl"))
@@ -276,7 +277,7 @@ def _epoch(number: int, steps: DoneSteps, tree: Path) -> Epoch:
     curated = list(steps.of(Revisions, "revise", epoch=number))
     looks = tuple(look for _, look in steps.of(InterimAnalysis, "look", epoch=number))
     accepted = {(look.domain, look.number) for look in looks if look.accepted}
-    ruled_on, snapshot = {step.place for step, _ in ruled}, tree / "snapshots" / f"epoch-{number}.jsonl"
+    ruled_on, snapshot = {step.place for step, _ in ruled}, inside(tree, "snapshots") / f"epoch-{number}.jsonl"
     # The run with the epoch's tree, or the newest before there is one. A name from a file leads into our folder only.
     runs = {step.what: run for step, run in steps.of(RunTotals, "run", "base", "rebase", epoch=number)}
     newest = next((Path(runs[what].folder).name for what in ("rebase", "base", "run") if what in runs), "")

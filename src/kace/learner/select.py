@@ -21,7 +21,7 @@ from kace.evaluation.arm import Arm, row_of
 from kace.evaluation.compare import Comparison, compare, compare_all, p_text
 from kace.evaluation.metrics import metrics_of
 from kace.evaluation.trial import Trial, solve_trial
-from kace.io import lock_folder
+from kace.io import inside, lock_folder, read_plain
 from kace.learner.steps import Kept, LearnManifest, ProblemSet
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
@@ -130,9 +130,9 @@ class Selection(Kept):
 
 def read_learned(tree: Path) -> LearnManifest:
     """The learner's record in a tree that `kace learn` made."""
-    path = tree / "learn" / "learn.json"
+    path = inside(tree, "learn") / "learn.json"
     try:
-        learned = LearnManifest.model_validate_json(path.read_bytes())
+        learned = LearnManifest.model_validate_json(read_plain(path))
     except OSError:
         raise UsageError(f"{tree} is no tree that kace learn made", fix="name the --out of kace learn") from None
     except ValidationError as error:
@@ -147,7 +147,8 @@ def read_learned(tree: Path) -> LearnManifest:
 
 def epochs_of(tree: Path) -> tuple[EpochTree, ...]:
     """The ladder alone, then every epoch there is a snapshot of."""
-    matches = (re.fullmatch(r"epoch-([1-9][0-9]*)\.jsonl", path.name) for path in (tree / SNAPSHOTS).glob("epoch-*"))
+    kept = inside(tree, SNAPSHOTS).glob("epoch-*")
+    matches = (re.fullmatch(r"epoch-([1-9][0-9]*)\.jsonl", path.name) for path in kept)
     names = {int(match[1]): match[0] for match in matches if match}
     if not names:
         raise UsageError(f"{tree} has no snapshot of an epoch", fix="finish an epoch first: kace learn --out TREE")
@@ -194,7 +195,7 @@ async def try_epochs(
     """Every epoch's solves. What was solved before is read, no call is paid for twice, and one budget holds for all."""
     with ExitStack() as held:
         held.callback(os.close, lock_folder(validation.folder))
-        calls = CallStore(validation.folder / "calls")
+        calls = CallStore(inside(validation.folder, "calls"))
         held.callback(calls.close)
         async with open_session(validation.config, calls=calls, model=model, observer=observer) as session:
             return tuple([await _arm(epoch, validation, session, calls, observer) for epoch in epochs])

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from kace.config import Config
 from kace.datasets.loader import overlaps
 from kace.errors import DataError, UsageError
+from kace.io import inside
 from kace.learner.calibrate import remember
 from kace.learner.costs import keep_bill
 from kace.learner.leakage import NO_HASHES, ContaminationHashes, Leaks
@@ -135,7 +136,7 @@ class Resources:
         hidden = {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
         manifest = manifest_of(self.config.model_copy(update={"seed": seed}), tree) | {"dropout": hidden}
         done = self.log.recall(step, RunTotals)
-        with Run(self.log.folder / step.folder, manifest, calls=self.calls) as run:
+        with Run(inside(self.log.folder, step.folder), manifest, calls=self.calls) as run:
             if done is None:
                 todo = [problem for problem in problems if run.finished(problem, seed) is None]
                 if self.observer:
@@ -254,7 +255,7 @@ async def open_resources(
             opened.push_async_callback(teacher.aclose)
         told, defaults = observer.step_done if observer else tell, Settings().model_dump(mode="json")
         log = opened.enter_context(StepLog(folder, manifest, tell=told, defaults=defaults))
-        calls = CallStore(folder / "calls")
+        calls = CallStore(inside(folder, "calls"))
         opened.callback(keep_bill, folder, config)
         opened.callback(calls.close)
         opening = open_session(config, calls=calls, model=given.solver, observer=observer)
@@ -287,7 +288,7 @@ async def open_study(
     """Everything a learning run works with, and the one ledger that solver and teacher share."""
     check_training(plan.train)
     taught = teacher is not None or plan.config.teacher != SOURCE
-    given, folder = GivenModels(model, teacher, taught), plan.out / "learn"
+    given, folder = GivenModels(model, teacher, taught), inside(plan.out, "learn")
     async with open_resources(folder, plan.config, plan.manifest(), given, observer=observer) as resources:
         remember(plan.out, plan.config.retrieval, plan.settings.model_dump(mode="json"))
         # Solutions demonstrate training problems by design: these give nothing away, what is held out still does.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kace.config import Config, RetrievalConfig
 from kace.errors import DataError, UsageError
-from kace.io import write_atomic
+from kace.io import MAX_BYTES, Unreadable, read_plain, write_atomic
 from kace.redact import public_url
 from kace.retrieval.prompt import template_hashes
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kace.tree.tree import EpistemicTree
 
 RUN_VERSION = 1
+_ANEW = "restore it, or remove it and repeat the command that made the run: it goes on"
 
 
 def hold_to(
@@ -33,7 +34,7 @@ def hold_to(
     if not path.exists():
         write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         return
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before = read_manifest(path)
     differences = []
     for name in names:
         was, now = before.get(name), manifest[name]
@@ -121,18 +122,19 @@ def solver_prompts(config: Config) -> dict[str, str]:
     return template_hashes() | (template_hashes("paper") if config.retrieval.prompts == "paper" else {})
 
 
-def read_manifest(path: Path, most: int = -1) -> Mapping[str, object]:
+def read_manifest(path: Path, most: int = MAX_BYTES) -> Mapping[str, object]:
     """A manifest, of at most so many bytes; `DataError` where it is missing, is none, or a newer kace wrote it."""
     try:
-        with path.open("rb") as file:
-            found = json.loads(file.read(most))
+        found = json.loads(read_plain(path, most))
+    except Unreadable:
+        raise
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DataError(f"{path}: {reason}", fix="give the folder of a run, which has run.json in it") from None
     except (ValueError, RecursionError):
-        raise DataError(f"{path}: not JSON", fix="give the folder of a run as kace wrote it") from None
+        raise DataError(f"{path}: not JSON", fix=_ANEW) from None
     if not isinstance(found, dict):
-        raise DataError(f"{path}: not a run's manifest", fix="give the folder of a run as kace wrote it")
+        raise DataError(f"{path}: not a run's manifest", fix=_ANEW)
     version = found.get("v")
     if isinstance(version, int) and version > RUN_VERSION:
         raise DataError(

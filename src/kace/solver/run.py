@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kace.errors import DataError, KaceError
-from kace.io import LineLog, lock_folder, whole_lines
+from kace.io import LineLog, inside, lock_folder, whole_lines
 from kace.models.cache import CallStore
 from kace.problem import Problem, problem_of, problem_rows
 from kace.solver.ladder import Kit, climb
@@ -71,7 +71,8 @@ class Run:
                 self._done[item.problem, item.seed] = Place(offset, length, item.failed)
         self._told = {problem.id for problem in read_problems(folder)} if texts else set()
         self._shared = calls is not None
-        self.calls = CallStore(folder / "calls", [each / "calls" for each in reuse]) if calls is None else calls
+        own, *others = (inside(each, "calls") for each in (folder, *reuse))
+        self.calls = CallStore(own, others) if calls is None else calls
 
     def __len__(self) -> int:
         return len(self._done)

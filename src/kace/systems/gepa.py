@@ -119,7 +119,9 @@ async def train_gepa(training: Training) -> GepaPrompt:
     plan = training.plan
     assert isinstance(plan.settings, GepaSettings)
     check_budget(plan.settings, len(plan.validation or plan.train))
-    with (plan.out / RECORD / "gepa.log").open("w", encoding="utf-8", errors="replace") as file:
+    log = plan.out / RECORD / "gepa.log"
+    log.unlink(missing_ok=True)
+    with log.open("x", encoding="utf-8", errors="replace") as file:
         prompt = await GepaRun(training, plan.settings, file).run()
     write_atomic(plan.out / FILE, prompt.model_dump_json(indent=2) + "\n")
     return prompt

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from kace.config import Config
 from kace.errors import DataError
+from kace.io import inside, read_plain
 from kace.learner.partition import Partition, partition
 from kace.learner.steps import Kept, StepName, Tell
 from kace.learner.study import SEEDS_PER_EPOCH, GivenModels, Resources, check_training, open_resources
@@ -24,7 +25,6 @@ from kace.retrieval.prompt import template_hashes
 from kace.solver.manifest import manifest_of, solver_prompts
 from kace.tree.tree import Domain
 
-MAX_MEGABYTES = 16
 PROMPTS = ("teacher", "ace", "reflections")  # parts of the folder that a training may use beside the solver's
 RECORD = "train"  # where a training keeps its own record, inside what it makes
 
@@ -100,7 +100,7 @@ async def open_training(
     # Reflections and right attempts are the solver's own; reflections need a teacher for the domains only.
     own = plan.method == "bootstrap-fewshot" or (plan.method == "reflections" and plan.domains)
     given = GivenModels(model, teacher, taught=not own)
-    async with open_resources(plan.out / RECORD, plan.config, plan.manifest(), given, tell=tell) as resources:
+    async with open_resources(inside(plan.out, RECORD), plan.config, plan.manifest(), given, tell=tell) as resources:
         yield Training(**vars(resources), plan=plan)
 
 
@@ -108,9 +108,7 @@ def read_artefact(path: Path, name: str, kind: type[K], what: str, method: str) 
     """What a training made, from its file or the folder that holds it."""
     file, fix = path / name if path.is_dir() else path, f"name what kace learn --method {method} made"
     try:
-        if file.stat().st_size > MAX_MEGABYTES * 1_000_000:
-            raise DataError(f"{file}: larger than {MAX_MEGABYTES} MB", fix=fix)
-        return kind.model_validate_json(file.read_bytes())
+        return kind.model_validate_json(read_plain(file))
     except OSError as error:
         raise DataError(f"{file}: {(error.strerror or str(error)).lower()}", fix=fix) from None
     except ValidationError as error:

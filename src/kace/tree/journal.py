@@ -19,6 +19,7 @@ from kace.tree.card_text import LINE
 from kace.tree.tree import Domain, EpistemicTree, TreeError
 
 FORMAT = 1
+MAX_TREE_BYTES = 1 << 30  # of a file, and of a line of the journal, which may hold every card
 _SUM = 16
 _SUFFIX = len(',"sum":""}') + _SUM
 
@@ -100,7 +101,7 @@ def replayed(tree: EpistemicTree, entries: Sequence[JournalEntry], *, back: bool
 def read_journal(path: Path, offset: int = 0) -> Iterator[JournalLine]:
     """The whole lines from an offset on; a torn last line is not one. Numbers count from the offset."""
     with located(path), contextlib.suppress(FileNotFoundError):
-        for number, start, line in whole_lines(path, offset):
+        for number, start, line in whole_lines(path, offset, MAX_TREE_BYTES):
             yield JournalLine(number, start + len(line) + 1, _read_line(line))
 
 
@@ -109,13 +110,13 @@ def located(where: Path | str) -> Iterator[None]:
     """Puts the place in front of what is refused inside, unless a closer one is named, and explains a failed read."""
     try:
         yield
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TreeError(f"cannot read {where}: {reason}", fix="check the path") from None
     except DataError as error:
         if str(where) in error.message:
             raise
         raise type(error)(f"{where}: {error.message}", fix=error.fix) from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TreeError(f"cannot read {where}: {reason}", fix="check the path") from None
 
 
 def _read_line(line: bytes) -> JournalEntry | str:

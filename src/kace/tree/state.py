@@ -18,11 +18,10 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from kace.errors import DataError
+from kace.io import inside, open_plain, read_plain
 from kace.tree.card import TRUSTED, Card, StrictRecord, card_line, read_card
-from kace.tree.journal import FORMAT, JournalEntry, JournalLine, located, read_journal, replayed
+from kace.tree.journal import FORMAT, MAX_TREE_BYTES, JournalEntry, JournalLine, located, read_journal, replayed
 from kace.tree.tree import Domain, EpistemicTree, TreeError, domains_line
-
-MAX_TREE_BYTES = 1 << 30
 
 
 class Header(StrictRecord):
@@ -122,23 +121,21 @@ def stamp_of(path: Path) -> Stamp | None:
 
 def is_tree_file(path: Path) -> bool:
     """Whether a file begins like ours rather than like the SPEC's JSON."""
-    with located(path), path.open("rb") as file:
+    with located(path), open_plain(path) as file:
         return file.read(64).lstrip().startswith(b'{"kace_tree"')
 
 
 def read_bytes(path: Path) -> bytes:
     """The file, unless it is too large or cannot be read."""
     with located(path):
-        if path.stat().st_size > MAX_TREE_BYTES:
-            raise TreeError(f"{path} is larger than {MAX_TREE_BYTES >> 20} MiB", fix="is it a tree?")
-        return path.read_bytes()
+        return read_plain(path, MAX_TREE_BYTES)
 
 
 def check_store(folder: Path) -> list[str]:
     """Everything wrong with a store, one line each."""
     cards, wrong = folder / "cards.jsonl", []
     states: dict[Path, TreeState] = {}
-    for path in (cards, *sorted((folder / "snapshots").glob("*.jsonl"))):
+    for path in (cards, *sorted(inside(folder, "snapshots").glob("*.jsonl"))):
         try:
             states[path] = read_file(path) if path.exists() else NOTHING
         except DataError as error:
@@ -213,7 +210,7 @@ def _wrong_cards(path: Path, state: TreeState) -> Iterator[str]:
 
 def _wrong_journal(path: Path, cards: Path, state: TreeState | None) -> Iterator[str]:
     """What is wrong with the journal, and where it disagrees with what cards.jsonl says at its generation."""
-    data = path.read_bytes() if path.exists() else b""
+    data = read_bytes(path) if path.exists() else b""
     if torn := len(data) - (data.rfind(b"\n") + 1):
         yield f"{path}: the last line is torn ({torn} bytes); it is ignored, and cut by the next change"
     entries: list[JournalEntry] = []

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kace.errors import KaceError, UsageError
-from kace.io import LineLog, cannot_write, lock_folder, write_atomic
+from kace.io import LineLog, cannot_write, inside, lock_folder, write_atomic
 from kace.tree import state as disk
 from kace.tree.card import Card, refusal
 from kace.tree.formats import tree_from_json
@@ -117,7 +117,7 @@ class TreeStore:
         if not _NAME.fullmatch(name):
             fix = "use letters, digits, '-' and '_', such as epoch-1"
             raise UsageError(f"{name[:64]!r} cannot name a snapshot", fix=fix)
-        path = self.folder / "snapshots" / f"{name}.jsonl"
+        path = inside(self.folder, "snapshots") / f"{name}.jsonl"
         with self._lock():
             state = self._checked()
             if path.exists() and read_file(path).tree != state.tree:

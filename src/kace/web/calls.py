@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kace.io import whole_lines
+from kace.io import MAX_BYTES, open_plain, whole_lines
 from kace.models.cache import CallRecord
 from kace.web.index import FileState, Sidecar
 
@@ -38,9 +38,9 @@ class CallIndex(Sidecar):
     def text(self, key: str) -> str | None:
         """What the model replied; `None` where no such call is found, or none yet: see `complete`."""
         for segment, place, line in self.rows("SELECT segment, place, line FROM calls WHERE key = ?", key):
-            with contextlib.suppress(OSError, ValidationError), (self.source / segment).open("rb") as file:
+            with contextlib.suppress(OSError, ValidationError), open_plain(self.source / segment) as file:
                 file.seek(place)
-                record = CallRecord.model_validate_json(zlib.decompress(line) if line else file.readline())
+                record = CallRecord.model_validate_json(zlib.decompress(line) if line else file.readline(MAX_BYTES))
                 return record.text if record.key == key else None
         return None
 
@@ -62,7 +62,7 @@ class CallIndex(Sidecar):
             if last == stamp:
                 continue
             place, taken = place if path.stat().st_size >= place and not packed else 0, 0
-            with contextlib.suppress(OSError, EOFError, zlib.error):
+            with contextlib.suppress(OSError):
                 for _, start, line in islice(whole_lines(path, place), None if packed else BATCH):
                     place, taken = start + len(line) + 1, taken + 1
                     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):

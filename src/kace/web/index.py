@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from kace.config import user_cache
 from kace.errors import KaceError
+from kace.io import open_plain
 from kace.redact import redact
 
 log = logging.getLogger(__name__)
@@ -252,7 +253,7 @@ def set_meta(db: sqlite3.Connection, **values: str | int | float | None) -> None
 
 def _mark(path: Path, place: int) -> str:
     """Tells whether a file still has what was read of it last, up to a place."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         file.seek(max(0, place - MARK))
         return hashlib.sha256(file.read(min(MARK, place))).hexdigest()
 

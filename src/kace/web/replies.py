@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kace.errors import DataError, KaceError
-from kace.io import cannot_write
+from kace.io import cannot_write, opened, sync
 from kace.web.page import NotHere
 
 REQUEST, REPLY = ".request.md", ".reply.md"
@@ -129,12 +129,9 @@ def _stat(folder: int, file: str) -> os.stat_result | None:
 
 def _read(folder: int, file: str, limit: int) -> bytes | None:
     """The beginning of a plain file; `None` where there is none. A pipe or a link is none."""
-    try:
-        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return None
-    with os.fdopen(handle, "rb") as opened:
-        return opened.read(limit) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+    with contextlib.suppress(OSError), os.fdopen(opened(file, folder=folder), "rb") as found:
+        return found.read(limit)
+    return None
 
 
 def _reply(folder: int, file: str) -> tuple[str, str] | None:
@@ -150,10 +147,10 @@ def _put(folder: int, file: str, data: bytes, *, replace: bool) -> None:
     temp = f".{secrets.token_hex(8)}.tmp"
     handle = os.open(temp, NEW, 0o644, dir_fd=folder)
     try:
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(data)
-            opened.flush()
-            os.fsync(handle)
+        with os.fdopen(handle, "wb") as written:
+            written.write(data)
+            written.flush()
+            sync(handle)
         if not replace:
             try:
                 os.link(temp, file, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
@@ -165,7 +162,7 @@ def _put(folder: int, file: str, data: bytes, *, replace: bool) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temp, dir_fd=folder)
-    os.fsync(folder)
+    sync(folder)
 
 
 def _lock(folder: int, path: Path) -> None:

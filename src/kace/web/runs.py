@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from kace.errors import DataError
 from kace.evaluation.arm import TRACES, Arm, SolveRow, row_of
 from kace.evaluation.stats import Interval, wilson_of_share
-from kace.io import whole_lines
+from kace.io import MAX_BYTES, open_plain, whole_lines
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
 from kace.solver.records import TRACE_VERSION, Damage, Solution
 from kace.solver.tiers import ExitPath
@@ -117,12 +117,10 @@ class RunIndex(Sidecar):
             for _, at, line in islice(whole_lines(path, place), None if packed else BATCH):
                 self._take(db, number + 1, line, None if packed else at)
                 number, place = number + 1, at + len(line) + 1
-        except (OSError, EOFError, zlib.error) as error:
+        except OSError as error:
             if not packed:
                 raise
-            db.execute(
-                "INSERT OR REPLACE INTO damage VALUES (?, ?)", (number + 1, f"the compressed file ends early: {error}")
-            )
+            db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", (number + 1, error.strerror or str(error)))
         finally:  # a line that nobody here can read ends it; what comes before counts
             set_meta(db, number=number, **({"stamp": stamp} if packed else {}))
             if not packed:
@@ -181,9 +179,9 @@ class RunIndex(Sidecar):
         for place, line in self.rows("SELECT place, line FROM solves WHERE problem = ? AND seed = ?", problem, seed):
             found = zlib.decompress(line) if line else b""
             for path in () if line else self.files():
-                with contextlib.suppress(OSError), path.open("rb") as file:
+                with contextlib.suppress(OSError), open_plain(path) as file:
                     file.seek(place)
-                    found = file.readline()
+                    found = file.readline(MAX_BYTES)
             record = solve_in(found)  # of a file that is gone, or another one by now, nothing
             if isinstance(record, Solution) and (record.problem, record.seed) == (problem, seed):
                 return record

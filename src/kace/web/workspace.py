@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 from kace.errors import KaceError, UsageError
+from kace.io import open_plain
 from kace.web.index import Sidecar
 from kace.web.page import NotHere, environment
 from kace.web.runs import RunIndex
@@ -199,7 +200,7 @@ def _things(path: Path) -> Iterator[Found]:
     """What a path is; a tree that learned is several things."""
     real = path.resolve()
     if path.is_file() and path.suffix in {".json", ".jsonl"}:
-        with suppress(OSError), path.open("rb") as file:
+        with suppress(OSError), open_plain(path) as file:
             if _TREE_FILE.match(file.read(200)):
                 yield "tree", real, None
     if (path / "cards.jsonl").is_file():

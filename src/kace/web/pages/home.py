@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kace.errors import KaceError
 from kace.evaluation.arm import TRACES
+from kace.io import open_plain
 from kace.solver.manifest import manifest_part, read_manifest
 from kace.web.page import Page, PageRequest
 from kace.web.replies import Inbox
@@ -129,7 +130,7 @@ def _inbox(request: PageRequest, item: Item, until: float) -> ItemSummary:
 
 def _first(path: Path, *, lines: bool = True) -> Mapping[str, object]:
     """What the first line of a file says, or all of it; nothing where that is no object."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         found = json.loads(file.readline(MAX_LINE) if lines else file.read(MAX_LINE))
     return found if isinstance(found, dict) else {}
 
@@ -144,7 +145,7 @@ def _lines(path: Path, noun: str, less: int = 0) -> str:
 
 @lru_cache(maxsize=10_000)
 def _count(path: Path, size: int, changed: int) -> int:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         if size <= EXACT:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(SAMPLE), b""))
         start = file.read(SAMPLE)
