@@ -31,7 +31,14 @@ from tests.web.samples import a_solve, an_inbox
 
 pytestmark = pytest.mark.timeout(300)  # against a pipe or a device that is read for ever
 
-MANIFEST: dict[str, object] = {"v": 1, "config": {}, "prompts": {}, "tree": None, "settings": {}, "train": {}}
+MANIFEST: dict[str, object] = {
+    "v": 1,
+    "config": {"retrieval": {}},
+    "prompts": {},
+    "tree": None,
+    "settings": {},
+    "train": {"ids": []},
+}
 VICTIM = b'alias ls="ls -F"\nexport LAST=line'  # without a newline at its end, which a writer of lines would cut
 
 
@@ -51,7 +58,7 @@ def trees(folder: Path) -> None:
 
 def runs(folder: Path) -> None:
     with Run(folder, MANIFEST) as run:
-        run.keep(a_solve())
+        run.keep(a_solve(problem="p1"))
     (folder / "problems.jsonl").write_text('{"problem": "1+1?", "source": "x"}\n')
     (folder / "calls").mkdir()
     (folder / "calls" / "one.jsonl").write_text(a_call())
@@ -71,7 +78,7 @@ def viewed(folder: Path) -> None:
     for item in workspace.items("run"):
         index = workspace.run(item.name)
         index.wait()
-        index.record("p1", 0)
+        index.record("p1", a_solve().seed)
     for item in workspace.items("tree"):
         workspace.tree(item.name).whole(wait=True)
 
@@ -180,6 +187,7 @@ def a_linked_folder(place: Path, outside: Path) -> None:
 
 IN_ITS_PLACE = (a_link, a_dangling_link, a_hard_link, a_pipe, a_device, a_folder)
 SAID = {"tree verify", "tree thresholds", "learn costs"}  # tell in what they return, or say there is none
+LEFT_OUT = {("learn report", "learn/learn.json"), ("run view", "calls/one.jsonl")}  # pages show what else there is
 LOGS = ("journal.jsonl", "traces.jsonl", "problems.jsonl", "steps.jsonl")
 APPENDING = {"tree edit", "tree freeze", "tree revert", "solve", "learn"}
 CASES = [
@@ -196,7 +204,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def must_refuse(action: str, name: str, kind: Callable[[Path, Path], None]) -> bool:
     """Whether the action would have to open what lies there. Whole files are written under a new name, then renamed."""
-    if action in SAID or (action, name) == ("learn report", "learn/learn.json"):
+    if action in SAID or (action, name) in LEFT_OUT:
         return False
     if name == "profile.toml":  # what is no file is no profile
         return kind is a_link
@@ -225,3 +233,12 @@ def test_nothing_outside_a_folder_is_read_or_written_through_it(
     assert contents(outside) == before
     assert "\n" not in refused
     assert refused or not must_refuse(action, name, kind)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_same_is_done_where_all_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str):
+    monkeypatch.setenv("KACE_CACHE_DIR", str(tmp_path / "cache"))
+    make, act, _ = ACTIONS[action]
+    make(tmp_path / "given")
+    (tmp_path / "link").symlink_to(tmp_path / "given")  # the folder itself is the user's choice, and may be a link
+    act(tmp_path / "link")

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kace.answers.extract import Answer, read_answer
 from kace.answers.judge import Verdict
 from kace.errors import DataError
-from kace.io import whole_lines
+from kace.io import Unreadable, whole_lines
 from kace.models.base import AttemptKey, Finish, ModelError, Reply, Usage, total
 from kace.solver.tiers import LOCKED, ExitPath, Tier, TierName
 from kace.solver.vote import AnswerClass, Vote, count
@@ -220,6 +220,7 @@ class Solution(_Record):
 
 
 TRACE_VERSION = 1
+MAX_DAMAGED = 10_000  # lines of a file beyond which it is no file of ours: a few bytes unpack to billions
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,7 @@ class Line(NamedTuple):
 
 def read_trace(path: Path) -> Iterator[Line]:
     """Every record of a trace, and every damaged line in its place. A torn last line is left out."""
+    damaged = 0
     for number, offset, line in whole_lines(path):
         try:
             yield Line(offset, len(line), Solution.model_validate_json(line))
@@ -249,9 +251,16 @@ def read_trace(path: Path) -> Iterator[Line]:
                     f"{path}:{number}: written by a newer kace (trace version {newer}, this one reads {TRACE_VERSION})",
                     fix="upgrade kace",
                 ) from None
+            if (damaged := damaged + 1) > MAX_DAMAGED:
+                raise beyond_repair(path, number) from None
             first = error.errors()[0]
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
             yield Line(offset, len(line), Damage(number, reason))
+
+
+def beyond_repair(path: Path, lines: int) -> Unreadable:
+    """The error of a file with more damaged lines than are worth telling."""
+    return Unreadable.at(path, f"{MAX_DAMAGED:,} of its first {lines:,} lines are damaged", "is it the right file?")
 
 
 def _newer_version(line: bytes) -> int | None:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from kace.io import MAX_BYTES, open_plain, whole_lines
 from kace.models.cache import CallRecord
+from kace.solver.records import MAX_DAMAGED
 from kace.web.index import FileState, Sidecar
 
 BATCH = 2_000
@@ -62,14 +63,18 @@ class CallIndex(Sidecar):
             if last == stamp:
                 continue
             place, taken = place if path.stat().st_size >= place and not packed else 0, 0
+            damaged = 0
             with contextlib.suppress(OSError):
                 for _, start, line in islice(whole_lines(path, place), None if packed else BATCH):
-                    place, taken = start + len(line) + 1, taken + 1
+                    place, taken, damaged = start + len(line) + 1, taken + 1, damaged + 1
                     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
                         call = json.loads(line)
                         row = (call.get("key"), call["tier"], *(int(call.get(name, 0)) for name in USED))
                         kept = zlib.compress(line, 1) if packed else None
                         db.execute(_INSERT, (path.name, start, *row, kept))
+                        damaged -= 1
+                    if damaged > MAX_DAMAGED:
+                        break
             done = packed or taken < BATCH
             db.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?)", (path.name, place, stamp if done else None))
             return True

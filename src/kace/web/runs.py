@@ -19,7 +19,7 @@ from kace.evaluation.arm import TRACES, Arm, SolveRow, row_of
 from kace.evaluation.stats import Interval, wilson_of_share
 from kace.io import MAX_BYTES, open_plain, whole_lines
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
-from kace.solver.records import TRACE_VERSION, Damage, Solution
+from kace.solver.records import MAX_DAMAGED, TRACE_VERSION, Damage, Solution, beyond_repair
 from kace.solver.tiers import ExitPath
 from kace.web.calls import CallIndex
 from kace.web.index import FileState, Sidecar, get_meta, set_meta
@@ -113,10 +113,13 @@ class RunIndex(Sidecar):
             return False
         place = 0 if packed else self.resumed(db, path)
         before = number = get_meta(db, "number", 0)
+        damaged = 0
         try:
             for _, at, line in islice(whole_lines(path, place), None if packed else BATCH):
-                self._take(db, number + 1, line, None if packed else at)
+                damaged += not self._take(db, number + 1, line, None if packed else at)
                 number, place = number + 1, at + len(line) + 1
+                if damaged > MAX_DAMAGED:
+                    raise beyond_repair(path, number)
         except OSError as error:
             if not packed:
                 raise
@@ -127,11 +130,12 @@ class RunIndex(Sidecar):
                 self.read_up_to(db, path, place)
         return not packed and number - before == BATCH
 
-    def _take(self, db: sqlite3.Connection, number: int, line: bytes, place: int | None) -> None:
+    def _take(self, db: sqlite3.Connection, number: int, line: bytes, place: int | None) -> bool:
+        """Keep what a line says; whether it can be read."""
         found = solve_in(line)
         if isinstance(found, str):
             db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", (number, found))
-            return
+            return False
         row = row_of(found)
         values = {name: getattr(row, name) for name in _COLUMNS} | {
             "exit": row.exit.value if row.exit else None,
@@ -145,6 +149,7 @@ class RunIndex(Sidecar):
             "line": None if place is not None else zlib.compress(line, 1),
         }
         db.execute(_UPSERT, values)
+        return True
 
     def _card_set(self, db: sqlite3.Connection, cards: tuple[str, ...]) -> int:
         """The number of a set of cards; solves share their sets."""
