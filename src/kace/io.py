@@ -86,7 +86,7 @@ def write_atomic(path: Path, content: str | bytes) -> None:
         with temp.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno())
         temp.replace(path)
     except BaseException as error:  # Ctrl-C too: no litter, and the old file untouched
         with contextlib.suppress(OSError):

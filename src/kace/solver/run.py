@@ -147,7 +147,7 @@ def read_problems(folder: Path) -> Iterator[Problem]:
     """The problems whose texts a run keeps, in a file that `kace solve --file` reads. Damaged lines are left out."""
     path = folder / "problems.jsonl"
     for number, _, line in whole_lines(path) if path.exists() else ():
-        with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError):
+        with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError, TypeError):
             yield problem_of(json.loads(line), f"{path}:{number}")
 
 
@@ -155,7 +155,7 @@ def kept_field(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     """Of the problems whose texts a run keeps, the hash and a field of the line, where it has one."""
     path = folder / "problems.jsonl"
     for number, _, line in whole_lines(path) if path.exists() else ():
-        with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError):
+        with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError, TypeError):
             if (value := (row := json.loads(line)).get(name)) not in (None, ""):
                 yield problem_of(row, f"{path}:{number}").id, str(value)
 

@@ -162,7 +162,7 @@ class TreeStore:
     def _adopted(self, state: TreeState) -> TreeState:
         """The state once the journal knows what was edited by hand."""
         entries = self.log()
-        if [entry.generation for entry in entries] != list(range(state.generation + 1)):
+        if len(entries) != state.generation + 1 or any(each.generation != n for n, each in enumerate(entries)):
             return state
         journalled = replayed(NOTHING.tree, entries)
         before, note = replace(state, tree=journalled), "cards.jsonl was edited directly"

@@ -1,0 +1,131 @@
+"""Folders that somebody may give us, what is done with each, and the files that opens."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from kace.config import profile_of
+from kace.evaluation.arm import read_arm
+from kace.learner.calibrate import thresholds_of
+from kace.learner.costs import read_costs
+from kace.learner.report import report_of
+from kace.learner.select import epochs_of, read_learned
+from kace.learner.steps import StepLog
+from kace.models.cache import CallRecord, CallStore, Replay
+from kace.solver.run import Run, kept_field, read_problems
+from kace.tree.store import TreeStore, frozen_hash_of, open_tree
+from kace.tree.tree import Add
+from kace.web.replies import Inbox
+from kace.web.workspace import Workspace
+from tests.card_examples import DOMAINS, a_card
+from tests.web.samples import a_solve, an_inbox
+
+MANIFEST: dict[str, object] = {
+    "v": 1,
+    "config": {"retrieval": {}},
+    "prompts": {},
+    "tree": None,
+    "settings": {},
+    "train": {"ids": []},
+}
+
+
+def a_call() -> str:
+    said = {"key": "a" * 64, "model": "m", "problem": "p1", "tier": "ES", "text": "news", "finish": "stop"}
+    used = {"seed": 0, "index": 0, "input": 1, "cached": 0, "output": 1, "seconds": 1.0}
+    return CallRecord.model_validate({**said, **used}).model_dump_json() + "\n"
+
+
+def trees(folder: Path) -> None:
+    store = TreeStore.create(folder, DOMAINS, [a_card()])
+    store.apply(Add(a_card("EXACT_SECOND_CARD")), author="ada")
+    store.snapshot("epoch-1")
+    (folder / "profile.toml").write_text("[retrieval]\n[learning]\n")
+    (folder / "calibration.json").write_text("{}")
+
+
+def runs(folder: Path) -> None:
+    with Run(folder, MANIFEST) as run:
+        run.keep(a_solve(problem="p1"))
+    (folder / "problems.jsonl").write_text('{"problem": "1+1?", "source": "x"}\n')
+    (folder / "calls").mkdir()
+    (folder / "calls" / "one.jsonl").write_text(a_call())
+
+
+def learners(folder: Path) -> None:
+    trees(folder)
+    learn = folder / "learn"
+    runs(learn / "epoch-1-run")
+    shutil.move(learn / "epoch-1-run" / "calls", learn / "calls")
+    StepLog(learn, MANIFEST).__exit__()
+    (learn / "bill.json").write_text("{}")
+
+
+def viewed(folder: Path) -> None:
+    workspace = Workspace([folder])
+    for item in workspace.items("run"):
+        index = workspace.run(item.name)
+        index.wait()
+        index.record("p1", a_solve().seed)
+    for item in workspace.items("tree"):
+        workspace.tree(item.name).whole(wait=True)
+
+
+def resumed(folder: Path) -> None:
+    with Run(folder, MANIFEST) as run:
+        run.keep(a_solve(problem="p2"))
+        run.calls.get("a" * 64)
+
+
+def stepped(folder: Path) -> None:
+    with StepLog(folder / "learn", MANIFEST):
+        CallStore(folder / "learn" / "calls").close()
+
+
+TREE = ("cards.jsonl", "journal.jsonl")
+Attack = tuple[Callable[[Path], None], Callable[[Path], object], tuple[str, ...]]
+ACTIONS: dict[str, Attack] = {
+    "tree show": (trees, open_tree, TREE),
+    "tree log": (trees, lambda at: TreeStore.open(at).log(), TREE[1:]),
+    "tree edit": (
+        trees,
+        lambda at: TreeStore.open(at).apply(Add(a_card("EXACT_NEW_CARD")), author="x"),
+        (*TREE, "lock"),
+    ),
+    "tree freeze": (trees, lambda at: TreeStore.open(at).freeze(author="x"), (*TREE, "lock")),
+    "tree revert": (trees, lambda at: TreeStore.open(at).revert(0, author="x"), (*TREE, "lock")),
+    "tree snapshot": (
+        trees,
+        lambda at: TreeStore.open(at).snapshot("epoch-1"),
+        (*TREE, "lock", "snapshots/epoch-1.jsonl", "snapshots/"),
+    ),
+    "tree verify": (trees, lambda at: TreeStore.open(at).verify(), (*TREE, "snapshots/epoch-1.jsonl", "snapshots/")),
+    "tree hash": (trees, frozen_hash_of, TREE),
+    "tree profile": (trees, lambda at: profile_of(None, at), ("profile.toml",)),
+    "tree thresholds": (trees, thresholds_of, ("calibration.json",)),
+    "tree view": (trees, viewed, TREE),
+    "epochs": (learners, epochs_of, ("snapshots/epoch-1.jsonl", "snapshots/")),
+    "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
+    "report": (runs, read_arm, ("run.json", "traces.jsonl")),
+    "problems": (runs, lambda at: list(read_problems(at)), ("problems.jsonl",)),
+    "clusters": (runs, lambda at: list(kept_field(at, "source")), ("problems.jsonl",)),
+    "reuse": (runs, lambda at: CallStore(at / "new", [at / "calls"]), ("calls/one.jsonl",)),
+    "replay": (runs, Replay.open, ("calls/one.jsonl",)),
+    "run view": (runs, viewed, ("run.json", "traces.jsonl", "calls/one.jsonl")),
+    "learn": (learners, stepped, ("learn/learn.json", "learn/steps.jsonl", "learn/lock", "learn/calls/one.jsonl")),
+    "learn report": (
+        learners,
+        report_of,
+        ("learn/learn.json", "learn/steps.jsonl", "learn/epoch-1-run/traces.jsonl", "learn/"),
+    ),
+    "learn select": (learners, read_learned, ("learn/learn.json", "learn/")),
+    "learn costs": (learners, lambda at: read_costs(at / "learn"), ("learn/bill.json",)),
+    "inbox read": (an_inbox, lambda at: Inbox(at).request("propose-1"), ("propose-1.request.md",)),
+    "inbox write": (
+        an_inbox,
+        lambda at: Inbox(at).write("propose-1", "x"),
+        ("propose-1.request.md", "propose-1.reply.md"),
+    ),
+}
