@@ -12,7 +12,7 @@ from pathlib import Path
 from kace.cli.data import load_data
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, MODEL, OUTPUT, TREE, Typed, command, new_app, option
-from kace.cli.streams import note, print_lines, run_async, write_output
+from kace.cli.streams import escaped, note, print_lines, run_async, write_output
 from kace.cli.terminal import RunProgress
 from kace.errors import KaceError, UsageError
 from kace.evaluation.arm import Arm, read_arm
@@ -64,7 +64,7 @@ def evaluate(
     figures, compared = metrics_of(arm, config.prices.get(config.model)), _against_reused(arm, reuse)
     if as_json:
         told = asdict(figures) | {"harm": compared and compared.harm and asdict(compared.harm)}
-        write_output(json.dumps(told, ensure_ascii=False, default=str) + "\n", None)
+        write_output(escaped(json.dumps(told, ensure_ascii=False, default=str)) + "\n", None)
     else:
         print_lines(_metrics_lines(figures, compared))
     note(f"seconds      {time.monotonic() - began:.0f}")
@@ -123,7 +123,7 @@ def _transfer(
             share = f"{seen.other_accuracy:6.1%}  {100 * seen.difference:+5.1f} [{low:+.1f}, {high:+.1f}]"
             lines.append(f"  {name:<24} {share}  p {seen.p:.3f}, {seen.size}")
             lines += [f"    cards {seen.harm.words}"] if seen.harm else []
-    print_lines([json.dumps(rows, ensure_ascii=False)] if typed.as_json else lines)
+    print_lines([escaped(json.dumps(rows, ensure_ascii=False))] if typed.as_json else lines)
 
 
 def _metrics_lines(found: Metrics, compared: Comparison | None) -> Iterator[str]:

@@ -21,7 +21,7 @@ from kace.cli.learn_show import (
 )
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER, Typed, command, new_app, option, takes
-from kace.cli.streams import note, print_lines, run_async, write_output
+from kace.cli.streams import escaped, note, print_lines, run_async, write_output
 from kace.config import PROFILE_FILE, PROFILES, Config, load_config, profile_of
 from kace.errors import DataError, UsageError
 from kace.io import inside, read_plain, write_atomic
@@ -143,7 +143,7 @@ def _show_report(tree: Path, html: Path | None, as_json: bool) -> None:
     found, place = report_of(tree), html or inside(tree, "learn") / "report.html"
     write_atomic(place, page(found))
     if as_json:
-        write_output(report_json(found) + "\n", None)
+        write_output(escaped(report_json(found)) + "\n", None)
     else:
         print_lines(report_lines(found))
     note(f"page         {place}")
@@ -184,7 +184,7 @@ def select(
         arms = run_async(selecting.try_epochs(asked, epochs, observer=progress), resumable=True)
     selection, place = selecting.selection_of(asked, epochs, arms), tree / "learn" / "selection.json"
     write_atomic(place, selection.model_dump_json(indent=2) + "\n")
-    print_lines([selection.model_dump_json()] if as_json else selection_lines(selection))
+    print_lines([escaped(selection.model_dump_json())] if as_json else selection_lines(selection))
     note(f"selection    {place}")
     use = f" --tree {shlex.quote(str(tree / selection.tree))}" if selection.tree else ", without --tree"
     note(f"use          kace solve{use}")
@@ -229,7 +229,7 @@ def calibrate(
     with LearnProgress(1) as progress:
         found = run_async(work(), resumable=True)
     keep_calibration(tree, found, reading, kept)
-    print_lines([found.model_dump_json()] if as_json else calibration_lines(found))
+    print_lines([escaped(found.model_dump_json())] if as_json else calibration_lines(found))
 
 
 def _train(

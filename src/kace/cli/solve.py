@@ -14,7 +14,7 @@ import typer
 from kace.api import asolve_config
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, OUTPUT, SOLVER, Typed, command, new_app, option
-from kace.cli.streams import note, plain, run_async
+from kace.cli.streams import escaped, note, plain, run_async
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines
 from kace.config import Config
 from kace.errors import KaceError, UsageError
@@ -56,7 +56,7 @@ def _shown(record: Solution, as_json: bool, explain: bool, text_of: Callable[[At
     if as_json:
         # With --explain, each attempt carries its text.
         texts = {"texts": [text_of(attempt) for attempt in record.made]} if explain else {}
-        yield json.dumps({**record.model_dump(mode="json"), **texts}, ensure_ascii=False)
+        yield escaped(json.dumps({**record.model_dump(mode="json"), **texts}, ensure_ascii=False))
     elif explain:
         yield explanation(record, text_of)
 

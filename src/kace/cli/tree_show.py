@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kace.cli.streams import columns, note, on_terminal, plain, print_lines
+from kace.cli.streams import columns, escaped, note, on_terminal, plain, print_lines
 from kace.errors import UsageError
 from kace.retrieval.selector import estimate
 from kace.solver.tiers import TierName
@@ -111,7 +111,7 @@ def cards_of(tree: EpistemicTree, filters: Sequence[str], search: str, as_json: 
             head = f"{card.card_id}  {card.difficulty_tag.value}/{'+'.join(card.domain_tags)}  {card.status.value}"
             row = f"{head}  {'; '.join(plain(trigger, 200) for trigger in card.triggers)}"
             cut = max(columns(), len(card.card_id) + 1) if on_terminal() else len(row)
-            yield card_line(card) if as_json else row if len(row) <= cut else row[: cut - 1] + "…"
+            yield escaped(card_line(card)) if as_json else row if len(row) <= cut else row[: cut - 1] + "…"
     note(f"{count} of {len(tree)} cards")
 
 
