@@ -170,6 +170,11 @@ class Config(BaseModel):
     )
     answers: AnswerKind = Field(default=MATHEMATICS.answers, exclude=True)
     tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(default=MATHEMATICS.tolerance, exclude=True)
+    # Beyond the paper, and off: see docs/concepts.md. Manifests name what is not at its default, and the calibration.
+    logprobs: bool = Field(default=False, exclude=True)  # record how sure the model was of each attempt
+    vote: Literal["majority", "confidence"] = Field(default="majority", exclude=True)
+    es_exit: Literal["agreed", "confident"] = Field(default="agreed", exclude=True)
+    confidence_from: Path | None = Field(default=None, exclude=True)  # the training run that calibrates both
     sources: dict[str, Source] = Field(default_factory=dict, exclude=True)
 
     def source(self, name: str) -> Source:
@@ -180,6 +185,11 @@ class Config(BaseModel):
     def about(self) -> Subject:
         """The subject, with how its answers are read."""
         return Subject(self.subject, self.answers, self.tolerance)
+
+    @property
+    def asks_logprobs(self) -> bool:
+        """Whether calls ask for log-probabilities: to record them, or because a policy needs them."""
+        return self.logprobs or self.vote == "confidence" or self.es_exit == "confident"
 
     def tier_sampling(self) -> dict[TierName, TierSampling]:
         """The sampling of each tier: the preset's, then the file's per tier, then the overrides for all."""

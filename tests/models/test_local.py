@@ -79,6 +79,18 @@ async def slots(model: LocalModel) -> list[dict[str, object]]:
 
 
 @model_test
+def test_asking_how_sure_it_is_changes_nothing_in_what_it_says(cache: Path):
+    async def work(model: LocalModel) -> None:
+        asked = ask("Tell me about cats.")
+        await model.complete(asked)  # from now on the prompt is cached, and rounded the same
+        plain, sure = await model.complete(asked), await model.complete(replace(asked, logprobs=True))
+        assert plain.text == sure.text and plain.confidence is None and sure.confidence is not None
+        assert sure.confidence.logprob < 0 < sure.confidence.overall == sure.confidence.tail == sure.confidence.worst
+
+    using(cache, work)
+
+
+@model_test
 def test_more_attempts_than_slots_are_all_answered(cache: Path):
     async def work(model: LocalModel) -> None:
         assert isinstance(model, ChatModel) and model.name == f"local/{NAME}"

@@ -12,13 +12,12 @@ from typing import Any
 
 from kace.errors import DataError, UsageError
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
-from kace.solver.records import Damage, Outcome, Solution, read_trace
+from kace.solver.records import Damage, Outcome, Solution, read_trace, trace_of
 from kace.solver.run import kept_field
 from kace.solver.tiers import ExitPath
 from kace.systems.registry import SYSTEMS
 from kace.words import counted
 
-TRACES = ("traces.jsonl", "traces.jsonl.gz")
 _TEXTS = ("problem", "label", "family", "domain")
 _ROUTING = ("classifier_calls", "classifier_input", "classifier_cached", "classifier_output")
 _SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "abstained", "seconds")
@@ -118,13 +117,10 @@ def clusters_of(arms: Sequence[Arm], field: str | None = None) -> Clusters:
 def read_arm(folder: Path) -> Arm:
     """Read a run directory line by line. Damaged lines are left out and counted."""
     manifest = read_manifest(folder / "run.json")
-    trace = next((path for name in TRACES if (path := folder / name).is_file()), None)
-    if trace is None:
-        raise DataError(f"{folder}: no {TRACES[0]} in it", fix="give the --out of kace eval, solve or select")
     found: dict[tuple[str, int], SolveRow] = {}
     damage: list[Damage] = []
     retried: set[tuple[str, int]] = set()
-    for line in read_trace(trace):
+    for line in read_trace(trace_of(folder)):
         if isinstance(line.content, Damage):
             damage.append(line.content)
         else:

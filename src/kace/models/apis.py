@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 
 from kace.models.base import Finish, ModelError, RateLimited, Reply, Request, Role, Transient, Usage
+from kace.models.confidence import TOP, confidence_of
 from kace.models.remote import Remote
 from kace.redact import one_line
 
@@ -23,11 +24,14 @@ class OpenAIModel(Remote):
     URL, KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
     KEY_FIX = f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
     URL_HINT = "which mostly ends in /v1"
-    OPTIONAL = ("max_tokens", "seed", "temperature")  # the first has a newer name; the others are left out
+    # The first has a newer name; the others are left out, the last two together.
+    OPTIONAL = ("max_tokens", "seed", "temperature", "logprobs", "top_logprobs")
 
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
         sampling = request.sampling
-        optional = {"seed": sampling.seed, "temperature": sampling.temperature}
+        optional: dict[str, object] = {"seed": sampling.seed, "temperature": sampling.temperature}
+        if request.logprobs and left_out.isdisjoint(self.OPTIONAL[-2:]):
+            optional |= {"logprobs": True, "top_logprobs": TOP}
         return {
             "model": self._model,
             "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
@@ -96,6 +100,7 @@ class _Body(BaseModel):
     stop: str | None = Field(
         None, validation_alias=AliasChoices(AliasPath("choices", 0, "finish_reason"), "stop_reason")
     )
+    logprobs: object = Field(None, validation_alias=AliasPath("choices", 0, "logprobs", "content"))
     usage: object = None
     error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
     error_code: int | str | None = Field(None, validation_alias=AliasPath("error", "code"))
@@ -118,7 +123,8 @@ def read_completion(body: bytes, seconds: float) -> Reply:
         raise completion.fault("choices")
     # A refusal is paid for like any reply, so it comes back as one: its tokens are counted, and it is kept.
     finish = Finish.FILTERED if completion.refusal else FINISH.get(completion.stop or "", Finish.STOP)
-    return Reply(completion.text or completion.refusal or "", finish, read_usage(completion.usage), seconds)
+    text, confidence = completion.text or completion.refusal or "", confidence_of(completion.logprobs)
+    return Reply(text, finish, read_usage(completion.usage), seconds, confidence=confidence)
 
 
 def read_usage(raw: object) -> Usage:

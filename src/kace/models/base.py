@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from kace.models.confidence import Confidence
+
 ASK_TRIES, ASK_TOKENS = 2, 512
 _NO_ROOM = re.compile(r"max_(?:completion_)?tokens|max_model_len|context (?:length|limit|size|window)", re.IGNORECASE)
 _THINKING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
@@ -69,6 +71,8 @@ class Request:
     attempt: AttemptKey
     choices: tuple[str, ...] = ()
     """The only replies wanted. A model that cannot be held to them ignores them: the asker still checks."""
+    logprobs: bool = False
+    """Whether the reply's confidence is wanted. A call is kept apart from the same without: that one has none."""
 
     def digest(self, identity: str) -> str:
         """The cache key: what was asked, of which model, as which attempt."""
@@ -76,6 +80,8 @@ class Request:
         content: list[object] = [identity, messages, asdict(self.sampling), asdict(self.attempt)]
         if self.choices:  # only then: calls recorded without choices keep their keys
             content.append(list(self.choices))
+        if self.logprobs:
+            content.append("logprobs")
         canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -112,6 +118,7 @@ class Reply:
     seconds: float  # wall time of the call that produced the text; a cached reply keeps the original's
     cached: bool = False  # read from disk: nothing was paid
     call: str = ""  # the key under which the call is kept on disk, where it is
+    confidence: Confidence | None = None  # where it was asked for and the provider can tell
 
 
 class Failure(StrEnum):

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kace.errors import DataError, KaceError
 from kace.io import LineLog, whole_lines
 from kace.models.base import AttemptKey, ChatModel, Finish, Reply, Request, Usage, Wrapper
+from kace.models.confidence import Confidence
 
 TEACHER = "TEACHER"  # the tier under which a teacher's calls are kept beside the solver's
 KEY_AT, KEY_LENGTH = len('{"key":"'), 64
@@ -42,18 +43,21 @@ class CallRecord(BaseModel):
     output: int
     written: int = Field(default=0, exclude_if=lambda written: written == 0)  # 0 is left out, as in older records
     seconds: float
+    confidence: Confidence | None = Field(default=None, exclude_if=lambda told: told is None)
 
     @classmethod
     def of(cls, key: str, model: str, attempt: AttemptKey, reply: Reply) -> CallRecord:
         """The record of a reply that has just arrived."""
         text = reply.text.encode("utf-8", "replace").decode()
         fields = {**asdict(attempt), **asdict(reply.usage), "text": text, "finish": reply.finish.value}
-        return cls(key=key, model=model, seconds=round(reply.seconds, 4), **fields)
+        seconds = round(reply.seconds, 4)
+        return cls(key=key, model=model, seconds=seconds, confidence=reply.confidence, **fields)
 
     def reply(self) -> Reply:
         """The reply as it was, marked as read from disk."""
         usage = Usage(self.input, self.cached, self.output, self.written)
-        return Reply(self.text, Finish(self.finish), usage, self.seconds, cached=True, call=self.key)
+        finish = Finish(self.finish)
+        return Reply(self.text, finish, usage, self.seconds, cached=True, call=self.key, confidence=self.confidence)
 
 
 class CallStore:

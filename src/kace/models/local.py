@@ -29,6 +29,7 @@ from kace.errors import KaceError, UsageError
 from kace.models.apis import read_usage
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Role, Transient
 from kace.models.catalog import weights_of
+from kace.models.confidence import TOP, confidence_of
 from kace.redact import one_line
 
 CHILD = Path(__file__).with_name("engine_child.py")
@@ -290,6 +291,7 @@ def _body(request: Request) -> dict[str, object]:
         **SAMPLER,
         **{"cache_prompt": True, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True},
         **({"grammar": grammar_of(request.choices)} if request.choices else {}),
+        **({"logprobs": True, "top_logprobs": TOP} if request.logprobs else {}),
     }
 
 
@@ -307,6 +309,7 @@ def grammar_of(choices: Sequence[str]) -> str:
 class _Event(BaseModel):
     text: str | None = Field(None, validation_alias=AliasPath("choices", 0, "delta", "content"))
     finish: str | None = Field(None, validation_alias=AliasPath("choices", 0, "finish_reason"))
+    logprobs: list[object] | None = Field(None, validation_alias=AliasPath("choices", 0, "logprobs", "content"))
     usage: dict[str, object] | None = None
     error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
 
@@ -323,4 +326,6 @@ def _reply(said: str, seconds: float) -> Reply:
     if not finish or not usage:
         raise Transient("the local engine ended its reply early")
     text = "".join(event.text or "" for event in events)
-    return Reply(text, Finish.LENGTH if finish[-1] == "length" else Finish.STOP, read_usage(usage[-1]), seconds)
+    ended = Finish.LENGTH if finish[-1] == "length" else Finish.STOP
+    confidence = confidence_of([token for event in events for token in event.logprobs or ()])
+    return Reply(text, ended, read_usage(usage[-1]), seconds, confidence=confidence)

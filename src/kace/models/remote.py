@@ -42,11 +42,11 @@ log = logging.getLogger(__name__)
 
 PLACEHOLDER_KEY = "none"
 POOL_SIZE = 64  # a client walks all its connections at every call: 4.3 ms for 1,000, 1.3 ms for 64
-MAX_BODY = 8_000_000  # bytes, after decompression; a reply of 100,000 tokens has about 0.4 MB
+MAX_BODY = 32_000_000  # bytes, after decompression; a token has about 4, with its log-probabilities 600
 CODING, PIECE = "gzip", 65_536  # the one way in which a body may be packed, and how much of it is unpacked at once
 KEPT_HEADERS = {"retry-after", "retry-after-ms", "date"}  # others, such as a made-up charset, could break a reader
 
-_UNTAKEN = r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated"
+_UNTAKEN = r"unsupported|not (?:support|permitted|allowed|enabled)|unknown|unrecogni[sz]ed|unexpected|deprecated"
 _NOT_TAKEN = re.compile(rf"{_UNTAKEN}|max_completion_tokens", re.I)
 _NOT_ALLOWED = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
 _TOO_LONG = (
@@ -115,9 +115,9 @@ class ErrorReport:
 
     def not_taken(self, optional: tuple[str, ...], left_out: frozenset[str]) -> str | None:
         """The parameter a bad request complains of, where we can do without."""
-        if self.status not in (400, 422) or not _NOT_TAKEN.search(self.text):
+        if self.status not in (400, 403, 422) or not _NOT_TAKEN.search(self.text):
             return None
-        candidates = [name for name in optional if name not in left_out and re.search(rf"\b{name}\b", self.text)]
+        candidates = [name for name in optional if name not in left_out and re.search(rf"\b{name}\b", self.text, re.I)]
         return self.parameter if self.parameter in candidates else next(iter(candidates), None)
 
 

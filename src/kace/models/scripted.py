@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from kace.errors import UsageError
 from kace.models.base import Finish, Reply, Request, Usage
+from kace.models.confidence import Confidence
 
 Script = Callable[[Request], str]
 
@@ -19,6 +20,7 @@ class Scripted:
         self.script, self.latency = script, latency
         self.calls = 0  # requests that reached this model
         self.name = self.identity = f"scripted/{name}"
+        self.confidence: Callable[[Request], Confidence | None] = lambda request: None
 
     async def complete(self, request: Request) -> Reply:
         """Play the script."""
@@ -26,7 +28,9 @@ class Scripted:
         await asyncio.sleep(self.latency)
         text = self.script(request)
         words = sum(len(m.content.split()) for m in request.messages)
-        return Reply(text, Finish.STOP, Usage(input=words, output=len(text.split())), self.latency)
+        usage = Usage(input=words, output=len(text.split()))
+        confidence = self.confidence(request) if request.logprobs else None
+        return Reply(text, Finish.STOP, usage, self.latency, confidence=confidence)
 
     async def aclose(self) -> None:
         """Nothing is held."""

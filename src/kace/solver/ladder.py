@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from kace.answers.extract import Answer
@@ -22,8 +24,11 @@ from kace.subject import MATHEMATICS, Subject
 
 if TYPE_CHECKING:
     from kace.retrieval.retriever import ContextSource, Retrieval
+    from kace.solver.confidence import ConfidencePolicy
     from kace.solver.synthesis import Synthesis
 
+
+log = logging.getLogger(__name__)
 
 Tiers = Callable[[Problem], Awaitable[Sequence[Tier]]]  # the tiers that a problem climbs
 
@@ -82,6 +87,8 @@ class Kit:
     prompts: Prompts = "default"  # whose instructions attempts get
     tiers: Tiers = locked  # what a problem climbs. Anything but the locked ladder is beyond the paper, and says so
     observer: Observer | None = None
+    logprobs: bool = False  # ask how sure the model was of each attempt
+    confidence: ConfidencePolicy | None = None  # what that decides
 
 
 async def climb(problem: Problem, kit: Kit) -> Solution:
@@ -101,13 +108,15 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         attempts += await sample(problem, tier, context, attempts, kit)
         classes = await classes_of(problem, attempts, kit)
         vote = count(classes, start, len(attempts))
-        if tier.gate.opens(vote):
+        if tier.gate.opens(vote) and (not kit.confidence or kit.confidence.confirms(tier, attempts[start:])):
             path, winner = tier.exit, vote.leader
             break
     else:
         path, winner = fallback(classes, len(attempts))
         if kit.synthesis:
             finishing = await kit.synthesis.finish(problem, attempts[start:], context.cards, kit)
+    if kit.confidence:
+        winner = kit.confidence.winner(vote, classes, attempts, winner)
     last = next((each for each in reversed(attempts) if each.answer is not None), None)
     answer = winner.answer if winner else said(problem, last, kit)
     if finishing and finishing.answer is not None:
@@ -162,6 +171,7 @@ async def conclude(
         classes=tuple(ClassRecord(answer=c.answer.text, positions=c.positions) for c in classes),
         attempts=tuple(marked),
         synthesis=finishing,
+        policies=kit.confidence.names if kit.confidence else (),
     )
 
 
@@ -236,13 +246,21 @@ async def attempt(
 async def drawn(key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit) -> Attempt:
     """One call to the solver; the one place where a failed call becomes data."""
     draw = kit.sampling[TierName(key.tier)]
-    request = Request(
-        messages=prompt.messages, sampling=Sampling(draw.temperature, draw.max_tokens, key.sampling_seed()), attempt=key
-    )
+    sampling = Sampling(draw.temperature, draw.max_tokens, key.sampling_seed())
+    request = Request(prompt.messages, sampling, key, logprobs=kit.logprobs)
     try:
-        return Attempt.read(key, await kit.model.complete(request), lens, prompt.hash)
+        reply = await kit.model.complete(request)
     except ModelError as error:
         return Attempt.failed(key, error, lens, prompt.hash)
+    if kit.logprobs and reply.text and reply.confidence is None:
+        say_unsure(kit.model.name)
+    return Attempt.read(key, reply, lens, prompt.hash)
+
+
+@cache
+def say_unsure(model: str) -> None:
+    """Say, once for each model, that confidence is not to be had of it."""
+    log.warning("%s gives no usable log-probabilities: its attempts have no confidence, and count as average", model)
 
 
 def said(problem: Problem, attempt: Attempt | None, kit: Kit) -> Answer | None:

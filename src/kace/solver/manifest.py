@@ -16,6 +16,7 @@ from kace.errors import DataError, UsageError
 from kace.io import MAX_BYTES, Unreadable, read_plain, write_atomic
 from kace.redact import public_url
 from kace.retrieval.prompt import template_hashes
+from kace.solver.confidence import open_policy
 
 if TYPE_CHECKING:
     from kace.tree.tree import EpistemicTree
@@ -58,6 +59,7 @@ PACE = frozenset({"timeout", "max_connections"})  # how fast a run goes, not wha
 
 
 SUBJECT = ("subject", "answers", "tolerance")  # named by a manifest only where they are not the default
+POLICIES = ("vote", "es_exit")  # so, too
 
 
 OLD_SETTINGS = {
@@ -99,6 +101,11 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
     """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
     url = {"base_url": public_url(config.base_url)} if config.base_url else {}
     subject = {name: value for name in SUBJECT if (value := getattr(config, name)) != _default(name)}
+    policies = {name: value for name in POLICIES if (value := getattr(config, name)) != _default(name)}
+    if config.asks_logprobs:
+        policies["logprobs"] = True
+    if policy := open_policy(config):
+        policies["confidence"] = policy.calibration.model_dump()
     unmeant = {"max_calls", "max_usd", "prices", "tree", *PACE}
     return {
         "v": RUN_VERSION,
@@ -109,6 +116,7 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
             **url,
             **(_teacher(config) if config.synthesis else {}),
             **subject,
+            **policies,
             "sampling": {tier.value: asdict(draw) for tier, draw in config.tier_sampling().items()},
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,

@@ -7,7 +7,7 @@ them in `calls/` and in `problems.jsonl`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +21,7 @@ from kace.answers.judge import Verdict
 from kace.errors import DataError
 from kace.io import Unreadable, whole_lines
 from kace.models.base import AttemptKey, Finish, ModelError, Reply, Usage, total
+from kace.models.confidence import Confidence
 from kace.solver.tiers import LOCKED, ExitPath, Tier, TierName
 from kace.solver.vote import AnswerClass, Vote, count
 
@@ -59,6 +60,8 @@ class Attempt(_Record):
     detail: str = ""  # why it failed, for people
     correct: bool | None = None  # whether it gave the expected answer; `None` where the problem has none
     hidden: tuple[str, ...] = ()  # cards of the block that a dropout run hid from it
+    confidence: Confidence | None = Field(default=None, exclude_if=lambda told: told is None)
+    """How sure the model was, where that was asked for and it can tell."""
     text: str = Field(default="", exclude=True)  # what the model wrote, in memory only
 
     @classmethod
@@ -79,6 +82,7 @@ class Attempt(_Record):
             output=reply.usage.output,
             seconds=round(reply.seconds, 4),
             from_cache=reply.cached,
+            confidence=reply.confidence,
             text=reply.text,
         )
 
@@ -172,6 +176,8 @@ class Solution(_Record):
     attempts: tuple[Attempt, ...]
     synthesis: Attempt | None = None
     """The attempt from common facts, apart from the ladder's: it votes for nothing, and its answer is the answer."""
+    policies: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """Beyond the paper: what else than counts of votes decided, such as `vote=confidence`."""
 
     @property
     def made(self) -> tuple[Attempt, ...]:
@@ -205,12 +211,16 @@ class Solution(_Record):
         return total([attempt.usage for attempt in self.made])
 
     @property
+    def answer_classes(self) -> tuple[AnswerClass, ...]:
+        """The classes of equivalent answers."""
+        return tuple(AnswerClass(Answer.of(c.answer), c.positions, exact=False) for c in self.classes)
+
+    @property
     def tiers(self) -> tuple[TierResult, ...]:
         """The tiers this solve went through, in order; none for a system without a ladder."""
         if self.exit is None:
             return ()
-        classes = [AnswerClass(Answer.of(c.answer), c.positions, exact=False) for c in self.classes]
-        results, start = [], 0
+        results, start, classes = [], 0, self.answer_classes
         for tier in LOCKED:
             made = tuple(attempt for attempt in self.attempts if attempt.tier is tier.name)
             if made:
@@ -221,6 +231,7 @@ class Solution(_Record):
 
 TRACE_VERSION = 1
 MAX_DAMAGED = 10_000  # lines of a file beyond which it is no file of ours: a few bytes unpack to billions
+TRACES = ("traces.jsonl", "traces.jsonl.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +248,20 @@ class Line(NamedTuple):
     offset: int
     length: int
     content: Solution | Damage
+
+
+def trace_of(folder: Path) -> Path:
+    """The trace of a run."""
+    if found := next((path for name in TRACES if (path := folder / name).is_file()), None):
+        return found
+    raise DataError(f"{folder}: no {TRACES[0]} in it", fix="give the --out of kace eval, solve or select")
+
+
+def last_solutions(folder: Path) -> Iterable[Solution]:
+    """The last word of a run on every problem and seed, in order. Damaged lines are left out."""
+    lines = (line.content for line in read_trace(trace_of(folder)))
+    found = {(each.problem, each.seed): each for each in lines if isinstance(each, Solution)}
+    return [found[key] for key in sorted(found)]
 
 
 def read_trace(path: Path) -> Iterator[Line]:

@@ -15,6 +15,7 @@ from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
 from kace.models.provider import open_model
 from kace.retrieval.retriever import EsPolicy, Retriever
+from kace.solver.confidence import open_policy
 from kace.solver.ladder import Kit, Observer, locked
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ async def open_session(
             synthesis=synthesis,
             prompts=config.retrieval.prompts,
             observer=observer,
+            logprobs=config.asks_logprobs,
+            confidence=open_policy(config),
         )
         yield Session(kit, role, ledger, window(config))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from kace.answers.extract import Answer
 
@@ -85,6 +86,12 @@ def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
     ]
     standings.sort(key=lambda s: (-s.votes, -s.support, s.first))
     return Vote(tuple(standings), exact=all(c.exact for c in classes))
+
+
+def heaviest(vote: Vote, classes: Sequence[AnswerClass], weights: Sequence[float]) -> Standing | None:
+    """The class whose attempts, by position and of all tiers so far, weigh the most. Ties go as in the vote."""
+    weight = {c.positions[0]: fsum(weights[position] for position in c.positions) for c in classes}
+    return max(vote.standings, key=lambda each: weight[each.first], default=None)  # of equals the first, as they stand
 
 
 def _class(answers: Sequence[Answer | None], members: list[int]) -> AnswerClass:

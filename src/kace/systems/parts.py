@@ -65,7 +65,8 @@ class System:
         as_ms = replace(kit, sampling={**kit.sampling, TierName.FLAT: kit.sampling[TierName.MS]})
         attempts = await sample(problem, flat, found.context if found else NOTHING, (), as_ms)
         classes = await classes_of(problem, attempts, kit)
-        leader = count(classes, 0, len(attempts)).leader
+        vote = count(classes, 0, len(attempts))
+        leader = kit.confidence.winner(vote, classes, attempts, vote.leader) if kit.confidence else vote.leader
         said, took = leader.answer if leader else None, time.monotonic() - began
         read = (found,) if found else ()
         solution = await conclude(problem, kit, None, said, attempts, classes, seconds=took, read=read)

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from kace.errors import DataError
-from kace.evaluation.arm import TRACES, Arm, SolveRow, row_of
+from kace.evaluation.arm import Arm, SolveRow, row_of
 from kace.evaluation.stats import Interval, wilson_of_share
 from kace.io import MAX_BYTES, open_plain, whole_lines
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
-from kace.solver.records import MAX_DAMAGED, TRACE_VERSION, Damage, Solution, beyond_repair
+from kace.solver.records import MAX_DAMAGED, TRACE_VERSION, TRACES, Damage, Solution, beyond_repair
 from kace.solver.tiers import ExitPath
 from kace.web.calls import CallIndex
 from kace.web.index import FileState, Sidecar, get_meta, set_meta

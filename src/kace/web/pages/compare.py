@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kace.errors import KaceError
-from kace.evaluation.arm import TRACES, Arm
+from kace.evaluation.arm import Arm
 from kace.evaluation.compare import p_text
 from kace.evaluation.metrics import Metrics
 from kace.evaluation.page import figure_of
@@ -19,6 +19,7 @@ from kace.evaluation.plots import plots_of
 from kace.evaluation.report import evaluation_of
 from kace.redact import redact
 from kace.solver.manifest import read_manifest
+from kace.solver.records import TRACES
 from kace.web.index import FileState
 from kace.web.later import Later
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kace.errors import KaceError
-from kace.evaluation.arm import TRACES
 from kace.io import open_plain
 from kace.solver.manifest import manifest_part, read_manifest
+from kace.solver.records import TRACES
 from kace.web.page import Page, PageRequest
 from kace.web.replies import Inbox
 from kace.web.runs import MAX_MANIFEST, RunAccuracy, setup_of

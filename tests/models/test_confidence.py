@@ -1,0 +1,159 @@
+"""How sure a model was: four figures from what servers give, and nothing where they give nothing to go by."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kace.errors import KaceError
+from kace.models.apis import OpenAIModel
+from kace.models.base import AttemptKey, Reply, Request, Sampling, chat
+from kace.models.cache import Cached, CallStore, Replay
+from kace.models.confidence import FLOOR, WINDOW, Confidence, confidence_of
+from kace.models.scripted import Scripted, steady
+from tests.models.chat_server import Answer, ChatServer, completion, error, says
+
+PLAIN = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
+SURE = replace(PLAIN, logprobs=True)
+SOME = Confidence(-0.25, 12.0, 13.0, 9.0)
+
+
+def token(own: float | None, *top: float | None) -> dict[str, object]:
+    """One token, in the shape of vLLM and OpenAI."""
+    likely = [{"token": f"t{at}", "logprob": each, "bytes": [116]} for at, each in enumerate(top)]
+    return {"token": "t", "logprob": own, "bytes": [116], "top_logprobs": likely}
+
+
+def test_figures_are_means_over_the_tokens():
+    tokens = [token(-0.5, -0.5, -2.0, -3.0, -4.0, -5.5), token(-1.5, -0.5, -1.5, -4.0, -4.0, -5.0)]
+    assert confidence_of(tokens) == Confidence(logprob=-1.0, overall=3.0, tail=3.0, worst=3.0)
+
+
+def test_no_more_than_the_five_likeliest_count():
+    assert confidence_of([token(-1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -900.0)]) == Confidence(-1.0, 1.0, 1.0, 1.0)
+
+
+def test_the_tail_is_the_end_and_the_worst_window_the_lowest_anywhere():
+    sure, unsure, usual = token(-0.1, *[-9.0] * 5), token(-1.0, *[-1.0] * 5), token(-0.5, *[-5.0] * 5)
+    found = confidence_of([*[usual] * 200, *[unsure] * WINDOW, *[usual] * 100, *[sure] * WINDOW])
+    assert found is not None
+    assert (found.tail, found.worst) == (9.0, 1.0)
+    assert found.overall == round((300 * 5 + WINDOW * 1 + WINDOW * 9) / (300 + 2 * WINDOW), 5)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        None,
+        "nonsense",
+        [],
+        [None, 3, {"logprob": -1.0}],
+        [token(-0.5)] * 9,  # the likeliest tokens are left out
+        [token(0.0, 0.0, -9999.0), token(-9999.0, 0.0, -9999.0)] * 20,  # as some proxies write
+        [token(0, 0, 0, 0, 0, 0)] * 20,
+        [token(-9999.0, *[-9999.0] * 5)] * 20,
+        [token(0.9, 0.9, 0.05, 0.02)] * 20,  # probabilities, not their logarithms
+        [token(float("nan"), float("nan"))],
+        [token(None, None)],
+    ],
+)
+def test_what_says_nothing_is_no_confidence(tokens: object):
+    assert confidence_of(tokens) is None
+
+
+def test_a_token_too_unlikely_to_be_told_does_not_outweigh_all_others():
+    tokens = [token(-0.1, *[-4.0] * 5)] * 99 + [token(-9999.0, -0.1, -4.0, -9999.0, -9999.0, -3.4e38)]
+    found = confidence_of(tokens)
+    assert found is not None
+    assert found.logprob == pytest.approx((99 * -0.1 + FLOOR) / 100)
+    assert found.overall == pytest.approx((99 * 4 + (4.1 - 3 * FLOOR) / 5) / 100, abs=1e-5)
+
+
+def test_a_probability_of_one_may_come_out_as_slightly_more():
+    assert confidence_of([token(1.2e-7, 1.2e-7, -20.0, -20.0, -20.0, -20.0)]) == Confidence(0.0, 16.0, 16.0, 16.0)
+
+
+def ask(server: ChatServer, *requests: Request) -> list[Reply]:
+    async def calls() -> list[Reply]:
+        model = OpenAIModel("m", base_url=server.url, api_key=None, timeout=5.0, name="openai/m")
+        try:
+            return [await model.complete(request) for request in requests]
+        finally:
+            await model.aclose()
+
+    return asyncio.run(calls())
+
+
+def with_logprobs(tokens: Sequence[object]) -> Answer:
+    """A reply as vLLM writes it."""
+    body = completion({"role": "assistant", "content": "4", "reasoning_content": None, "tool_calls": []})
+    body["choices"][0] |= {"logprobs": {"content": list(tokens)}, "stop_reason": None}  # type: ignore[index]
+    return Answer(json.dumps(body).encode())
+
+
+def test_log_probabilities_are_asked_for_only_where_they_are_wanted():
+    with ChatServer([says("4"), with_logprobs([token(-1.0, *[-2.0] * 5)])]) as server:
+        without, told = ask(server, PLAIN, SURE)
+    plain, asked = (seen.body for seen in server.requests)
+    assert {key: asked[key] for key in asked.keys() - plain.keys()} == {"logprobs": True, "top_logprobs": 5}
+    assert without.confidence is None
+    assert told.confidence == Confidence(-1.0, 2.0, 2.0, 2.0)
+    assert told.text == without.text == "4"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        error(400, "Unsupported parameter: 'logprobs' is not supported with this model.", param="logprobs"),
+        error(400, "Unrecognized request argument supplied: top_logprobs"),
+        error(400, "Logprobs is not enabled for models/some-pro"),
+        error(403, "You are not allowed to request logprobs from this model"),
+    ],
+)
+def test_a_server_that_refuses_them_is_asked_without_and_it_is_said_once(
+    refusal: Answer, caplog: pytest.LogCaptureFixture
+):
+    with ChatServer([refusal, says("4")]) as server, caplog.at_level(logging.WARNING):
+        replies = ask(server, SURE, SURE, SURE)
+    assert [reply.confidence for reply in replies] == [None] * 3
+    assert ["logprobs" in seen.body for seen in server.requests] == [True, False, False, False]
+    assert not any("top_logprobs" in seen.body for seen in server.requests[1:])
+    (said,) = caplog.messages
+    assert "left out from now on" in said
+
+
+def test_a_key_that_may_not_use_the_model_is_still_refused():
+    with ChatServer([error(403, "this key is not allowed to use the model")]) as server, pytest.raises(KaceError):
+        ask(server, SURE)
+
+
+def test_requests_without_have_the_keys_they_always_had():
+    assert PLAIN.digest("x") == "249c80e0be6351bbd26128bf29b64769803c4ef0c05266def8429049cbec7003"
+    assert SURE.digest("x") != PLAIN.digest("x")
+
+
+def test_a_kept_call_keeps_its_confidence_and_stands_for_no_call_that_asked_for_less_or_more(tmp_path: Path):
+    model = Scripted(steady)
+    model.confidence = lambda request: SOME
+
+    async def heard(request: Request) -> Reply:
+        cached = Cached(model, CallStore(tmp_path))
+        try:
+            return await cached.complete(request)
+        finally:
+            cached.store.close()
+
+    first, again, plain = (asyncio.run(heard(request)) for request in (SURE, SURE, PLAIN))
+    assert first.confidence == again.confidence == SOME
+    assert again.cached and not plain.cached and plain.confidence is None
+    assert model.calls == 2
+    replayed = asyncio.run(Replay.open(tmp_path).complete(SURE))
+    assert replayed.confidence == SOME
+    kept = [line for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert sorted("confidence" in line for line in kept) == [False, True]

@@ -1,0 +1,36 @@
+"""The endpoint under confidence: the voted answer is the weighted one, with a tree and without."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from openai import OpenAI
+
+from kace.models.base import Request
+from kace.models.confidence import Confidence
+from kace.tree.tree import EpistemicTree
+from tests.card_samples import small_tree
+from tests.serve.running import Running, Watched
+
+CALIBRATION = {"problems": 9, "attempts": 45, "mean": -1.0, "sd": 0.5, "scale": 1.0, "es_exits": 4, "es_threshold": 8.0}
+ANSWERS = {"ES": ("7", "7"), "MS": ("5", "5", "7")}
+
+
+def unsure_of_five(request: Request) -> Confidence:
+    sure = ANSWERS[request.attempt.tier][request.attempt.index] == "7"
+    return Confidence(logprob=-0.5 if sure else -1.5, overall=6.0, tail=6.0, worst=5.0)
+
+
+@pytest.mark.parametrize("tree", [None, small_tree()])
+def test_unsure_es_answers_climb_and_sure_answers_outweigh_a_majority(tmp_path: Path, tree: EpistemicTree | None):
+    (tmp_path / "run.json").write_text(json.dumps({"config": {"confidence": CALIBRATION}}))
+    model = Watched(lambda asked: f"It is \\boxed{{{ANSWERS[asked.attempt.tier][asked.attempt.index]}}}")
+    model.confidence = unsure_of_five
+    policies = {"vote": "confidence", "es_exit": "confident", "confidence_from": tmp_path / "run.json"}
+    with Running(model, tree=tree, **policies) as server:
+        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
+            reply = client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "What is it?"}])
+    assert reply.choices[0].message.content == r"The answer is $\boxed{7}$."
+    assert reply.kace["exit_path"] == "ms_majority"  # type: ignore[attr-defined]
