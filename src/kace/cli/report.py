@@ -15,6 +15,7 @@ from kace.cli.streams import aligned, escaped, note, plain, print_lines, write_o
 from kace.errors import UsageError
 from kace.evaluation.arm import read_arms
 from kace.evaluation.compare import Change, Comparison, p_text
+from kace.evaluation.confidence import ConfidenceFigures
 from kace.evaluation.harm import CardHarm
 from kace.evaluation.metrics import Metrics
 from kace.evaluation.page import page
@@ -22,6 +23,7 @@ from kace.evaluation.plots import PRINT, plots_of
 from kace.evaluation.report import Evaluation, evaluation_json, evaluation_of, lead, markdown
 from kace.evaluation.svg import pdf, require_pdf, svg
 from kace.io import write_atomic
+from kace.solver.confidence import calibration_of
 from kace.tree.store import open_tree
 from kace.words import points
 
@@ -59,7 +61,11 @@ def report(
     if plots is not None and not no_pdf:
         require_pdf()
     cards = None if tree is None else open_tree(tree)
-    found = evaluation_of(read_arms(runs), base=base, tree=cards, prices=typed.config().prices, cluster=cluster)
+    config = typed.config()
+    weights = None if config.confidence_from is None else calibration_of(config.confidence_from)
+    found = evaluation_of(
+        read_arms(runs), base=base, tree=cards, prices=config.prices, cluster=cluster, calibration=weights
+    )
     drawn = _write_plots(found, plots, pdfs=not no_pdf) if plots else {}
     if as_json:
         told = json.loads(evaluation_json(found)) | {"resampled": found.resampled}
@@ -91,6 +97,26 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
         if each.harm:
             yield f"  cards  {each.harm.words}"
             yield from (f"         {line}" for line in _card_lines(each.harm.cards))
+    yield from _confidence_lines(found.confidence)
+
+
+def _confidence_lines(arms: Sequence[ConfidenceFigures]) -> Iterator[str]:
+    """How well confidence tells right from wrong, and what the weights changed."""
+    head = ("AUC, right against wrong", "log-probability", "confidence", "last 128", "worst 128", "pairs")
+    rows = []
+    for arm in arms:
+        within, at_es = ([_auc(getattr(each, kind)) for each in arm.measures] for kind in ("within", "at_es"))
+        rows += [
+            (f"{_plain(arm.name)}, attempts of a solve", *within, f"{arm.measures[0].pairs:,}"),
+            (f"{_plain(arm.name)}, agreed ES answers", *at_es, f"{arm.es_right:,} right, {arm.es_wrong:,} wrong"),
+        ]
+    if rows:
+        yield from ("", *aligned([head, *rows]))
+        yield from (f"{_plain(arm.name)}: {arm.weighted.words}" for arm in arms if arm.weighted)
+
+
+def _auc(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:

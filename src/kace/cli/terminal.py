@@ -62,7 +62,7 @@ def audit_line(record: Solution) -> str:
     name, answer = plain(record.label or record.problem[:8]), plain(record.answer or "no answer", 40)
     tokens = f"{sum(a.input + a.output for a in record.made):,} tokens"
     parts = (name, answer, _verdict(record), record.exit_name, votes_of(record), calls, ", ".join(read),
-             _synthesis(record), tokens, f"{record.seconds:.1f} s")  # fmt: skip
+             _synthesis(record), *record.policies, tokens, f"{record.seconds:.1f} s")  # fmt: skip
     return "  ".join(part for part in parts if part)
 
 

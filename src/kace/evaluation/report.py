@@ -13,9 +13,11 @@ from kace.errors import UsageError
 from kace.evaluation.arm import Arm, clusters_of
 from kace.evaluation.charts import NAMES
 from kace.evaluation.compare import Comparison, compare_all, labelled, p_text, warnings_of
+from kace.evaluation.confidence import ConfidenceFigures, confidence_figures
 from kace.evaluation.harm import Harm
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.models.budget import Price
+from kace.solver.confidence import ConfidenceCalibration
 from kace.solver.manifest import manifest_part, manifest_text
 from kace.tree.card import Card, Status
 from kace.tree.tree import EpistemicTree
@@ -90,6 +92,7 @@ class Evaluation:
     warnings: tuple[str, ...]
     cluster: str = "problem"  # what intervals and tests take as one observation, by the name of its field
     clusters: int = 0
+    confidence: tuple[ConfidenceFigures, ...] = ()  # of the arms that recorded it
 
     @property
     def best(self) -> Metrics | None:
@@ -122,10 +125,12 @@ class Evaluation:
 def evaluation_of(
     arms: Sequence[Arm], *, base: str | None = None, tree: EpistemicTree | None = None,
     prices: Mapping[str, Price] | None = None, cluster: str | None = None,
+    calibration: ConfidenceCalibration | None = None,
 ) -> Evaluation:  # fmt: skip
     """Everything a report says. The base is the first arm unless one is named; prices are by model.
 
-    The cluster is a field of problems; left out, the family where every solve has one, else the problem itself.
+    The cluster is a field of problems; left out, the family where every solve has one, else the problem itself. Arms
+    that recorded confidence and have no calibration of their own are recounted by the one given.
     """
     if not arms:
         raise UsageError("no run to report on", fix="kace report RUN [RUN ...]")
@@ -152,6 +157,7 @@ def evaluation_of(
         lifts=card_lifts(tree) if tree else (),
         setups=setups,
         warnings=tuple(warnings),
+        confidence=confidence_figures(arms, clusters, calibration),
     )
 
 
@@ -217,6 +223,8 @@ def markdown(found: Evaluation, pictures: Mapping[str, str] | None = None) -> st
         "percents": lambda interval: "–" if interval is None else f"{interval[0]:.1%} to {interval[1]:.1%}",
         "points": points,
         "whole": lambda value: f"{value:,.0f}",
+        "auc": lambda share: "–" if share is None else f"{share:.2f}",
+        "logprob": lambda value: f"{value:.3f}".replace("-", "−"),
         "usd": lambda value: "–" if value is None else f"{value:,.2f}",
         "chance": lambda p: Markup(p_text(p).removeprefix("p ").removeprefix("= ")),
     }

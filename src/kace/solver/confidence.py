@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kace.config import Config
 from kace.errors import UsageError
+from kace.models.confidence import Confidence
 from kace.solver.ladder import fallback
 from kace.solver.records import Attempt, Solution, last_solutions
 from kace.solver.tiers import ExitPath, Tier, TierName
@@ -73,13 +74,21 @@ class ConfidencePolicy:
         least = self.calibration.es_threshold
         if not self.es_exit or tier.name is not TierName.ES or least is None:
             return True
-        return (found := least_tail(attempts)) is None or found >= least
+        return (found := least_sure(attempts)) is None or found.tail >= least
 
 
-def least_tail(attempts: Sequence[Attempt]) -> float | None:
-    """The tail confidence of the least sure of some attempts; `None` where one has none."""
-    tails = [attempt.confidence.tail for attempt in attempts if attempt.confidence]
-    return min(tails) if tails and len(tails) == len(attempts) else None
+def least_sure(attempts: Sequence[Attempt]) -> Confidence | None:
+    """Each figure of the attempt that has it lowest; `None` where one has no confidence."""
+    told = [astuple(attempt.confidence) for attempt in attempts if attempt.confidence]
+    return Confidence(*map(min, zip(*told, strict=True))) if told and len(told) == len(attempts) else None
+
+
+def agreed_at_es(solution: Solution) -> tuple[Confidence, bool] | None:
+    """How sure the ES attempts were that agreed, and whether they are right; `None` where they did not, or untold."""
+    es = [attempt for attempt in solution.attempts if attempt.tier is TierName.ES]
+    together = any(set(range(len(es))) <= set(each.positions) for each in solution.classes)
+    found = least_sure(es)
+    return (found, es[0].correct) if together and found and es[0].correct is not None else None
 
 
 def elected(solution: Solution, policy: ConfidencePolicy | None = None) -> int | None:
@@ -101,21 +110,15 @@ def calibrate_confidence(solutions: Iterable[Solution]) -> ConfidenceCalibration
     told = [attempt.confidence.logprob for attempt in made if attempt.confidence]
     if len(set(told)) < 2:
         return None
-    agreed = list[tuple[float, bool]]()
-    for solution in solutions:
-        es = [attempt for attempt in solution.attempts if attempt.tier is TierName.ES]
-        together = any(set(range(len(es))) <= set(each.positions) for each in solution.classes)
-        tail = least_tail(es)
-        if together and tail is not None and es[0].correct is not None:
-            agreed.append((tail, es[0].correct))
+    exits = [agreed for solution in solutions if (agreed := agreed_at_es(solution))]
     found = ConfidenceCalibration(
         problems=len({solution.problem for solution in solutions}),
         attempts=len(told),
         mean=fmean(told),
         sd=pstdev(told),
         scale=1.0,
-        es_exits=len(agreed),
-        es_threshold=youden(agreed),
+        es_exits=len(exits),
+        es_threshold=youden([(told.tail, right) for told, right in exits]),
     )
 
     def right(scale: float) -> int:
