@@ -45,18 +45,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / f"{split}.jsonl").write_text("\n".join(problem_rows(problems)) + "\n")
     with ChatServer(solver) as server:
 
-        def evaluate(split: str, out: str, *settings: str) -> None:
+        def evaluate(split: str, out: str, *settings: str, reuse: str = "") -> None:
             model = ("--model", "openai/m", "--base-url", server.url, "--seeds", "1")
             sets = [part for setting in settings for part in ("--set", setting)]
-            data = ("--data", str(folder / f"{split}.jsonl"), "--out", str(folder / out))
+            data = ["--data", str(folder / f"{split}.jsonl"), "--out", str(folder / out)]
+            data += ["--reuse", str(folder / reuse)] if reuse else []
             done = CliRunner().invoke(app, ["eval", "--system", "tiered", *data, *model, *sets], catch_exceptions=False)
             assert done.exit_code == 0, done.output
 
         evaluate("train", "calibration", "logprobs=true")
         evaluate("test", "counted", "logprobs=true")
         trained = f"confidence_from={folder / 'calibration'}"
-        evaluate("test", "weighted", "vote=confidence", trained)
-        evaluate("test", "confident", "vote=confidence", "es_exit=confident", trained)
+        evaluate("test", "weighted", "vote=confidence", trained, reuse="counted")
+        evaluate("test", "confident", "vote=confidence", "es_exit=confident", trained, reuse="counted")
         evaluate("test", "without")
     yield folder
 
@@ -73,6 +74,7 @@ def test_the_figures_tell_right_from_wrong_and_what_the_weights_changed(runs: Pa
     change = counted.weighted
     assert change is not None and change.gained > change.broken
     right = [sum(bool(row.correct) for row in arm.rows) for arm in arms]
+    assert all(attempt.from_cache for each in last_solutions(runs / "weighted") for attempt in each.attempts)
     assert right[0] == change.by_counts
     assert right[1] == change.by_counts + change.gained - change.broken
 

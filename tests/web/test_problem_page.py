@@ -13,6 +13,7 @@ import pytest
 
 from kace.datasets.starter import load_split
 from kace.models.cache import CallRecord
+from kace.models.confidence import Confidence
 from kace.problem import Problem, problem_rows
 from kace.solver.records import ClassRecord, Outcome, Solution
 from kace.solver.tiers import ExitPath, TierName
@@ -373,3 +374,15 @@ def test_a_trace_with_no_attempts_is_still_a_page(tmp_path: Path):
 def test_static_pages_ask_nothing(tmp_path: Path):
     page = ask(shelf_of(tmp_path, a_solve("a/b?c" * 3), a_solve(), hard()), static="yes")
     assert all(not link.startswith("/") and "?" not in link for link in read(page).links)
+
+
+def test_a_weighted_vote_says_so_and_each_attempt_how_sure_it_was(tmp_path: Path):
+    solve = hard(policies=("vote=confidence",), answer="7")
+    sure = solve.attempts[5].model_copy(update={"confidence": Confidence(-0.25, 12.0, 13.0, 9.0)})
+    solve = solve.model_copy(update={"attempts": (*solve.attempts[:5], sure, *solve.attempts[6:])})
+    page = ask(shelf_of(tmp_path, solve))
+    read(page)
+    assert "vote=confidence" in page.body and "of the greatest weight" in page.body
+    assert "-0.250, token confidence 12.0 (last 128: 13.0, worst 128: 9.0)" in page.body
+    plain = ask(shelf_of(tmp_path / "plain", hard()))
+    assert "token confidence" not in plain.body and "given most often" in plain.body
