@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 
 from kace.models.base import Finish, ModelError, RateLimited, Reply, Request, Role, Transient, Usage
-from kace.models.confidence import TOP, confidence_of
+from kace.models.confidence import LOGPROBS, confidence_of
 from kace.models.remote import Remote
 from kace.redact import one_line
 
@@ -25,13 +25,13 @@ class OpenAIModel(Remote):
     KEY_FIX = f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
     URL_HINT = "which mostly ends in /v1"
     # The first has a newer name; the others are left out, the last two together.
-    OPTIONAL = ("max_tokens", "seed", "temperature", "logprobs", "top_logprobs")
+    OPTIONAL = ("max_tokens", "seed", "temperature", *LOGPROBS)
 
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
         sampling = request.sampling
         optional: dict[str, object] = {"seed": sampling.seed, "temperature": sampling.temperature}
-        if request.logprobs and left_out.isdisjoint(self.OPTIONAL[-2:]):
-            optional |= {"logprobs": True, "top_logprobs": TOP}
+        if request.logprobs and left_out.isdisjoint(LOGPROBS):
+            optional |= LOGPROBS
         return {
             "model": self._model,
             "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],

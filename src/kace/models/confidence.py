@@ -8,6 +8,7 @@ from itertools import accumulate
 from math import fsum
 
 TOP = 5  # tokens at each place whose log-probabilities are asked for
+LOGPROBS = {"logprobs": True, "top_logprobs": TOP}  # what a request for a chat completion says then
 WINDOW = 128  # tokens of the tail, and of the window in which confidence is lowest
 UNTOLD, FLOOR = -1000.0, -30.0
 """Servers write -9999 or less for a token too unlikely to be told; it counts as the floor."""

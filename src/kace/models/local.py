@@ -29,7 +29,7 @@ from kace.errors import KaceError, UsageError
 from kace.models.apis import read_usage
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Role, Transient
 from kace.models.catalog import weights_of
-from kace.models.confidence import TOP, confidence_of
+from kace.models.confidence import LOGPROBS, confidence_of
 from kace.redact import one_line
 
 CHILD = Path(__file__).with_name("engine_child.py")
@@ -291,7 +291,7 @@ def _body(request: Request) -> dict[str, object]:
         **SAMPLER,
         **{"cache_prompt": True, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True},
         **({"grammar": grammar_of(request.choices)} if request.choices else {}),
-        **({"logprobs": True, "top_logprobs": TOP} if request.logprobs else {}),
+        **(LOGPROBS if request.logprobs else {}),
     }
 
 
