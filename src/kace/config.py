@@ -147,6 +147,8 @@ class Config(BaseModel):
     retrieval: RetrievalConfig = RetrievalConfig()  # how the tree is read
     profile: str | None = Field(default=None, exclude=True)  # a name or a TOML file; left out, the tree's own
     problem_texts: bool = Field(default=True, exclude=True)  # keep problem texts in the run directory
+    # Beyond the paper: attempts that are programs. All of MS; or all of MS and every second one of HS.
+    programs: Literal["none", "ms", "ms+hs"] = Field(default="none", exclude=True)
     synthesis: bool = False  # where HS fails, the teacher gathers what its attempts agree on, to finish from
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None  # left out, it adapts to the provider
     timeout: Annotated[float, Field(gt=0)] = 600.0  # seconds for one call, all its retries included

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
+from kace.answers.program import Sandbox
 from kace.config import Config
 from kace.errors import KaceError
 from kace.models.apis import AnthropicModel, OpenAIModel
@@ -54,6 +55,8 @@ def _looks(config: Config) -> Iterator[tuple[str, Look]]:
     yield "settings", lambda: _settings(config)
     yield from model_looks(config)
     yield "equivalence", lambda: asyncio.run(_equivalence())
+    if config.programs != "none":
+        yield "programs", lambda: asyncio.run(_programs())
     fix = "to a directory you can write"
     yield "cache directory", lambda: _writable(config.cache_dir, f"set KACE_CACHE_DIR {fix}")
     yield "run directory", lambda: _writable(Path("runs"), f"change {fix}, or give --out")
@@ -79,6 +82,11 @@ def _model(config: Config) -> Iterator[tuple[str, Look]]:
         "exchange": {"exchange": lambda: _writable(folder, "name a folder you can write, as exchange/FOLDER")},
     }
     yield from looks.get(provider, {"model": lambda: open_model(config).name}).items()
+
+
+async def _programs() -> str:
+    async with Sandbox(workers=1):
+        return "the sandbox ran a program and was ended again"
 
 
 def _settings(config: Config) -> str:

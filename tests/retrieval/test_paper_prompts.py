@@ -66,8 +66,8 @@ def test_requests_of_other_profiles_are_what_they_were(settings: dict[str, objec
 def test_an_attempt_has_the_role_of_its_tier_and_the_lens_of_its_place():
     requests = asked(profile="paper")
     assert [request.attempt.tier for request in requests] == [*["ES"] * 2, "DOMAIN", *["MS"] * 3, *["HS"] * 5]
-    lenses = {lens: template(f"paper/lens_{lens.value}") for lens in Lens}
-    rotation = {"ES": [*Lens][:2], "MS": [*Lens], "HS": [None] * 5}
+    lenses = {lens: template(f"paper/lens_{lens.value}") for lens in [*Lens][:3]}
+    rotation = {"ES": [*Lens][:2], "MS": [*Lens][:3], "HS": [None] * 5}
     for tier, expected in rotation.items():
         of_tier = [request.messages for request in requests if request.attempt.tier == tier]
         held = [[lens for lens, text in lenses.items() if text in messages[-1].content] for messages in of_tier]

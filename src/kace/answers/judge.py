@@ -6,18 +6,14 @@ in both directions: `SAME` needs two yeses, which makes a verdict symmetric.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
 import math
 import re
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import OrderedDict
 from enum import StrEnum
-from pathlib import Path
 
 from kace.answers.calculator import apart
+from kace.answers.child import WORKER as _WORKER
+from kace.answers.child import Child, Children, Unavailable
 from kace.answers.exact import Number, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import depth
@@ -28,7 +24,6 @@ MAX_DIGITS = 256
 MAX_MEMORY = 10_000  # remembered verdicts
 START_SECONDS = 30.0
 """A worker imports a computer algebra system before its first answer; on a busy machine that takes a while."""
-_WORKER = Path(__file__).with_name("worker.py")
 _NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d[_ ]\W*\d|:.*:|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$")
 _UNSEEN = re.compile(r"'|\\pmod\{\w*\}|\\not|\\text\{[^{}]*\}")
 _NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
@@ -84,21 +79,15 @@ def too_large(latex: str) -> bool:
     return len(latex) > MAX_ANSWER_CHARS or depth(latex) > MAX_DEPTH or _COSTLY.search(latex) is not None
 
 
-class Judge:
+class Judge(Children):
     """Compares answers within one event loop. A call never raises and never hangs; workers start on first need."""
 
     def __init__(self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024) -> None:
-        self._workers = [_Worker(memory_mb, seconds) for _ in range(workers)]
-        self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # the one last used is the one that runs already
-        for worker in self._workers:
-            self._idle.put_nowait(worker)
+        limits = ("compare", str(memory_mb), str(math.ceil(seconds) + 2))
+        super().__init__(
+            [Child(_WORKER, *limits, seconds=seconds, start_seconds=START_SECONDS) for _ in range(workers)]
+        )
         self._verdicts: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
-
-    async def __aenter__(self) -> Judge:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def __call__(self, left: Answer, right: Answer) -> Verdict:
         """The verdict on two answers, the same in either order."""
@@ -112,11 +101,8 @@ class Judge:
             return self._verdicts[pair]
         if any(len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical) for side in (left, right)):
             return Verdict.REFUSED
-        worker = await self._idle.get()
-        try:
-            verdict = await worker.compare(first.canonical, second.canonical)
-        finally:
-            self._idle.put_nowait(worker)
+        async with self.one() as child:
+            verdict = await _compared(child, first.canonical, second.canonical)
         if verdict is None:
             return Verdict.REFUSED
         self._verdicts[pair] = verdict
@@ -124,89 +110,18 @@ class Judge:
             self._verdicts.popitem(last=False)
         return verdict
 
-    async def aclose(self) -> None:
-        """End every worker and wait until it is gone. Later calls settle what needs no worker. Safe to call twice."""
-        for worker in self._workers:
-            worker.closed = True
-            worker.kill()
-        for worker in [await self._idle.get() for _ in self._workers]:  # whoever is busy notices, and hands it back
-            self._idle.put_nowait(worker)
-            worker.end()
-            while worker.ending:
-                await asyncio.wait(worker.ending)
 
-
-class _Worker:
-    """One child process at a time, and the lines spoken with it. One that gave no verdict in time is replaced."""
-
-    def __init__(self, memory_mb: int, seconds: float) -> None:
-        self._seconds, self._limits = seconds, (str(memory_mb), str(math.ceil(seconds) + 2))
-        self._process: Process | None = None
-        self.closed = False
-        self.ending: set[asyncio.Task[object]] = set()
-
-    async def compare(self, left: str, right: str) -> Verdict | None:
-        """The child's verdict; None when there was no child to be had."""
-        same: object = None
-        verdict: Verdict | None = None
-        if self.closed:
-            return None
-        try:
-            self._process = process = self._process or await self._started()
-            verdict = Verdict.REFUSED
-            async with asyncio.timeout(self._seconds):
-                assert process.stdin is not None
-                process.stdin.write(json.dumps({"left": left, "right": right}).encode() + b"\n")
-                await process.stdin.drain()
-                same = (await _heard(process)).get("same")
-        except TimeoutError:
-            verdict = verdict and Verdict.TIMEOUT
-        except (OSError, ValueError):
-            pass
-        finally:
-            if not isinstance(same, bool):
-                self.end()
-        return verdict if not isinstance(same, bool) else Verdict.SAME if same else Verdict.DIFFERENT
-
-    async def _started(self) -> Process:
-        # -P: a file in the working directory must not pose as a library. Its own session: Ctrl-C is the parent's.
-        command = (sys.executable, "-P", "-W", "ignore", str(_WORKER), *self._limits)
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
-        )
-        self._process = process  # from here on it can be killed
-        async with asyncio.timeout(START_SECONDS):
-            if self.closed or "ready" not in await _heard(process):
-                raise ValueError("not ready")
-        return process
-
-    def kill(self) -> None:
-        """Kill the process, whatever it is doing."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-
-    def end(self) -> None:
-        """Kill now; collect what is left of it without keeping anyone waiting."""
-        self.kill()
-        if self._process is not None:
-            task: asyncio.Task[object] = asyncio.create_task(_collected(self._process))
-            self.ending.add(task)
-            task.add_done_callback(self.ending.discard)
-            self._process = None
-
-
-async def _heard(process: Process) -> dict[str, object]:
-    """One message; `ValueError` for anything else, the end of the process included."""
-    assert process.stdout is not None
-    message: object = None
-    with contextlib.suppress(RecursionError):
-        message = json.loads(await process.stdout.readline())
-    if not isinstance(message, dict):
-        raise ValueError("not a message")
-    return message
-
-
-async def _collected(process: Process) -> None:
-    with contextlib.suppress(OSError):
-        await process.communicate()
+async def _compared(child: Child, left: str, right: str) -> Verdict | None:
+    """The child's verdict; None when there was no child to be had."""
+    try:
+        same = (await child.ask({"left": left, "right": right})).get("same")
+    except Unavailable:
+        return None
+    except TimeoutError:
+        return Verdict.TIMEOUT
+    except (OSError, ValueError):
+        return Verdict.REFUSED
+    if not isinstance(same, bool):
+        child.end()
+        return Verdict.REFUSED
+    return Verdict.SAME if same else Verdict.DIFFERENT

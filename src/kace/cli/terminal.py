@@ -75,7 +75,10 @@ def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
         took = f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
         body = plain(text_of(attempt) or attempt.detail).strip().splitlines()
         lines += [f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"]
-        lines += [*(f"   {line}" for line in body), ""]
+        lines += [f"   {line}" for line in body]
+        for run in attempt.programs:
+            lines += [f"   program: {run.outcome.value}, {plain(run.error or run.output).strip()}"]
+        lines += [""]
     for recall in record.recalls:
         what = f"abstained from {counted(recall.eligible, 'card')}" if recall.abstained else "read no card"
         lines += [f"-- {recall.tier} {'read ' + ', '.join(recall.cards) if recall.cards else what}"]

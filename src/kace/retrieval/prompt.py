@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 from kace.models.base import Message, Role
-from kace.retrieval.fence import fenced, neutral
+from kace.retrieval.fence import fenced, neutral, quoted_line
 from kace.solver.tiers import Lens, TierName
 from kace.subject import MATHEMATICS, Subject
 
@@ -99,6 +99,8 @@ def solver_prompt(
 ) -> Prompt:
     """The prompt of one attempt, with what its tier reads. With a tier, it has the tier's role and the paper's lens."""
     context = context.beside(problem)
+    if lens is Lens.PROGRAM:
+        return _program_prompt(problem, context, subject)
     instructions, finish = context.instructions or template("solve", subject), template("finish", subject)
     turns, bare = context.demonstrations, context.empty_block and context.placement == "demonstrations"
     # A demonstration says how to work; after a lens a small model follows the lens instead.
@@ -121,6 +123,34 @@ def solver_prompt(
         messages=(Message(Role.SYSTEM, system), *_conversation(turns, finish), Message(Role.USER, user)),
         hash=_digest(instructions, knowledge, *filter(None, marks), steer, finish),
     )
+
+
+def _program_prompt(problem: str, context: PromptContext, subject: Subject) -> Prompt:
+    """The prompt of an attempt that is a program. Cards are text in it: a worked demonstration is no program."""
+    instructions, finish = template("program/solve", subject), template("program/finish", subject)
+    knowledge = template("knowledge") if context.cards or context.empty_block else ""
+    learned = template("notes") if context.notes else ""
+    parts = [instructions, *filter(None, [context.instructions])]
+    parts += [knowledge, card_block(context.cards)] if knowledge else []
+    parts += [learned, fenced("notes", context.notes)] if learned else []
+    shown = template("program/examples")
+    turns = []
+    for example in shown.split("\n---\n"):
+        asked, _, program = example.partition("\n```python")
+        turns += [Message(Role.USER, f"{asked.strip()}\n\n{finish}"), Message(Role.ASSISTANT, f"```python{program}")]
+    user = Message(Role.USER, f"{neutral(problem.strip())}\n\n{finish}")
+    marks = (knowledge, learned, context.instructions and "instructions")
+    return Prompt(
+        messages=(Message(Role.SYSTEM, "\n\n".join(parts)), *turns, user),
+        hash=_digest(instructions, shown, finish, *filter(None, marks)),
+    )
+
+
+def repair_prompt(prompt: Prompt, reply: str, error: str, subject: Subject = MATHEMATICS) -> Prompt:
+    """The question once more, after the program of a reply failed."""
+    asked = template("program/repair", subject)
+    said = Message(Role.ASSISTANT, neutral(reply)), Message(Role.USER, asked.replace("{error}", quoted_line(error)))
+    return Prompt(messages=(*prompt.messages, *said), hash=_digest(prompt.hash, asked))
 
 
 def _conversation(examples: Sequence[Example], finish: str) -> Iterator[Message]:

@@ -25,6 +25,7 @@ from kace.subject import MATHEMATICS, Subject
 if TYPE_CHECKING:
     from kace.retrieval.retriever import ContextSource, Retrieval
     from kace.solver.confidence import ConfidencePolicy
+    from kace.solver.programs import Programs
     from kace.solver.synthesis import Synthesis
 
 
@@ -84,6 +85,7 @@ class Kit:
     dropout: Dropout | None = None  # hides cards from single attempts at random, to measure what each is worth
     synthesis: Synthesis | None = None
     """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
+    programs: Programs | None = None  # which attempts write a program, and where it is run
     prompts: Prompts = "default"  # whose instructions attempts get
     tiers: Tiers = locked  # what a problem climbs. Anything but the locked ladder is beyond the paper, and says so
     observer: Observer | None = None
@@ -164,7 +166,7 @@ async def conclude(
         verdict=verdict,
         correct=correct,
         paper_calls=len(attempts),
-        real_calls=sum(a.outcome is not Outcome.CANCELLED for a in made),
+        real_calls=sum(a.calls for a in made),
         seconds=round(seconds, 4),
         failed=any(a.outcome is Outcome.PROVIDER_ERROR for a in made),
         recalls=tuple(each.record for each in read),
@@ -187,6 +189,7 @@ async def sample(
     problem: Problem, tier: Tier, context: PromptContext, before: Sequence[Attempt], kit: Kit
 ) -> list[Attempt]:
     """The tier's attempts in order, made side by side."""
+    tier = kit.programs.of(tier) if kit.programs else tier
     keys = [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
     done: dict[int, Attempt] = {}
     stopped: list[KaceError] = []
@@ -235,6 +238,8 @@ async def attempt(
     prompt = solver_prompt(problem.text, lens, replace(context, cards=seen), role, kit.subject)
     try:
         result = await drawn(key, lens, prompt, kit)
+        if kit.programs and lens is Lens.PROGRAM:
+            result = await kit.programs.computed(result, key, prompt, kit)
     except KaceError as error:
         return error
     result = result.model_copy(update={"hidden": hidden}) if hidden else result

@@ -59,7 +59,7 @@ PACE = frozenset({"timeout", "max_connections"})  # how fast a run goes, not wha
 
 
 SUBJECT = ("subject", "answers", "tolerance")  # named by a manifest only where they are not the default
-POLICIES = ("vote", "es_exit")  # so, too
+POLICIES = ("vote", "es_exit", "programs")  # so, too
 
 
 OLD_SETTINGS = {
@@ -127,7 +127,8 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
 
 def solver_prompts(config: Config) -> dict[str, str]:
     """The hashes of the templates that a solve may use."""
-    return template_hashes() | (template_hashes("paper") if config.retrieval.prompts == "paper" else {})
+    used = {"": True, "paper": config.retrieval.prompts == "paper", "program": config.programs != "none"}
+    return {name: digest for part in used if used[part] for name, digest in template_hashes(part).items()}
 
 
 def read_manifest(path: Path, most: int = MAX_BYTES) -> Mapping[str, object]:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kace.answers.extract import Answer, read_answer
 from kace.answers.judge import Verdict
+from kace.answers.program import ProgramRun
 from kace.errors import DataError
 from kace.io import Unreadable, whole_lines
 from kace.models.base import AttemptKey, Finish, ModelError, Reply, Usage, total
@@ -43,7 +44,7 @@ class _Record(BaseModel):
 
 
 class Attempt(_Record):
-    """One call to the solver. A failed one is data: counted, kept, and voting for nothing."""
+    """One call to the solver, or two. A failed one is data: counted, kept, and voting for nothing."""
 
     tier: TierName
     index: int
@@ -62,6 +63,10 @@ class Attempt(_Record):
     hidden: tuple[str, ...] = ()  # cards of the block that a dropout run hid from it
     confidence: Confidence | None = Field(default=None, exclude_if=lambda told: told is None)
     """How sure the model was, where that was asked for and it can tell."""
+    # Written only where there are any, since older traces have none: the program of the reply, that of its repair, and
+    # the key of the repair's call; empty where calls are not kept, `None` where nothing had to be repaired.
+    programs: tuple[ProgramRun, ...] = Field(default=(), exclude_if=lambda runs: not runs)
+    repair: str | None = Field(default=None, exclude_if=lambda call: call is None)
     text: str = Field(default="", exclude=True)  # what the model wrote, in memory only
 
     @classmethod
@@ -105,8 +110,13 @@ class Attempt(_Record):
         return hash((self.tier, self.index, self.call))
 
     @property
+    def calls(self) -> int:
+        """Calls that it made: none where it was cancelled, two where its program was repaired."""
+        return 0 if self.outcome is Outcome.CANCELLED else 1 + (self.repair is not None)
+
+    @property
     def usage(self) -> Usage:
-        """Tokens of the call; zero when no reply came."""
+        """Tokens of its calls; zero when no reply came."""
         return Usage(self.input, self.cached, self.output)
 
     @property
@@ -168,7 +178,7 @@ class Solution(_Record):
     verdict: Verdict | None  # against the expected answer; `None` when the problem has none
     correct: bool | None  # no answer, and a comparison without a verdict, count as wrong
     paper_calls: int  # every attempt of a tier that was reached, also one cancelled: 2, 5 or 10 on the locked ladder
-    real_calls: int  # attempts that really ran to an end, read from the cache or not
+    real_calls: int  # calls of attempts that really ran to an end, repairs too, read from the cache or not
     seconds: float  # wall time from the first attempt to the exit, waiting included
     failed: bool  # whether the provider failed some attempt for good: worth another try on the next run
     recalls: tuple[RetrievedContext, ...] = ()  # what MS and HS read; ES reads nothing, ever
@@ -203,7 +213,7 @@ class Solution(_Record):
     @property
     def cached_calls(self) -> int:
         """Calls that were read from disk and cost nothing."""
-        return sum(attempt.from_cache for attempt in self.made)
+        return sum(attempt.calls for attempt in self.made if attempt.from_cache)
 
     @property
     def usage(self) -> Usage:

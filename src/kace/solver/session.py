@@ -17,6 +17,7 @@ from kace.models.provider import open_model
 from kace.retrieval.retriever import EsPolicy, Retriever
 from kace.solver.confidence import open_policy
 from kace.solver.ladder import Kit, Observer, locked
+from kace.solver.tiers import PROGRAM_LENSES
 
 if TYPE_CHECKING:
     from kace.tree.tree import EpistemicTree
@@ -59,6 +60,12 @@ async def open_session(
             from kace.solver.synthesis import Synthesis
 
             synthesis = Synthesis(in_role("synthesis", teacher, ledger, calls), config.teacher_max_tokens)
+        programs = None
+        if config.programs != "none":
+            from kace.answers.program import Sandbox
+            from kace.solver.programs import Programs
+
+            programs = Programs(PROGRAM_LENSES[config.programs], await opened_here.enter_async_context(Sandbox()))
         retriever = None if tree is None else open_retriever(tree, role("classifier"), config)
         kit = Kit(
             model=role("solver"),
@@ -70,6 +77,7 @@ async def open_session(
             source=retriever,
             tiers=EsPolicy(retriever) if retriever else locked,
             synthesis=synthesis,
+            programs=programs,
             prompts=config.retrieval.prompts,
             observer=observer,
             logprobs=config.asks_logprobs,

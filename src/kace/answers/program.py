@@ -1,0 +1,156 @@
+"""Programs that a solver wrote: found in its reply, run in a sandbox, and their output read as an answer."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+from enum import StrEnum
+from fractions import Fraction
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from kace.answers.child import WORKER, Child, Children, Unavailable
+from kace.answers.extract import MAX_ANSWER_CHARS, last_boxed
+from kace.errors import UsageError
+
+MAX_SOURCE, MAX_OUTPUT, MAX_ERROR = 20_000, 2_000, 300
+"""Characters of a program that is run, and of what is kept of its output and of why it failed."""
+MEMORY_MB = 1024  # for the interpreter's process; a program's own values have a quarter of it
+START_SECONDS, GRACE = 30.0, 3.0
+PLACES = 10  # decimals from which a printed float is taken for a rounded exact value
+
+_BLOCK = re.compile(r"```[ \t]*(?:python3?|py)?[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.IGNORECASE)
+_BARE = re.compile(r"^[ \t]*print\(.*", re.MULTILINE)
+_LABEL = re.compile(r"^.*(?::|\bis\b|\bare\b|(?<![<>!=])=)\s+(?=\S)", re.IGNORECASE | re.DOTALL)
+_LIST = re.compile(r"\[([^\[\]()]*)\]")
+_COMPLEX = re.compile(r"\(?(-?[\d.e]*\d[+-])([\d.e]*\d)j\)?")
+_FLOAT = re.compile(rf"-?\d+\.\d{{{PLACES},}}(?:e-?\d+)?")
+_NOTATION = (
+    (re.compile(r"\bsqrt\(([^()]*)\)"), r"\\sqrt{\1}"),
+    (re.compile(r"\*\*\s*(\(?-?\w+\)?)"), r"^{\1}"),
+    (re.compile(r"(?<!\\)\bpi\b"), r"\\pi"),
+)
+
+
+class ProgramOutcome(StrEnum):
+    """How a program ended."""
+
+    RAN = "ran"
+    SILENT = "silent"  # it ran and printed no answer
+    ERROR = "error"
+    TIMEOUT = "timeout"
+
+
+class ProgramRun(BaseModel):
+    """A program, and what came of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    outcome: ProgramOutcome
+    output: str = ""
+    error: str = ""  # what went wrong, for the solver and for people
+
+    @property
+    def answer(self) -> str | None:
+        """The answer that it printed; none where it failed."""
+        return printed_answer(self.output) if self.outcome is ProgramOutcome.RAN else None
+
+
+def program_of(reply: str) -> str | None:
+    """The program of a reply: its last code block that prints, else its last, else a reply that is code alone."""
+    blocks: list[str] = [block for block in _BLOCK.findall(reply) if block.strip()]
+    printing = [block for block in blocks if "print" in block]
+    if blocks:
+        return (printing or blocks)[-1]
+    bare = _BARE.search(reply) and last_boxed(reply) is None and "```" not in reply
+    return reply.strip() if bare else None
+
+
+def printed_answer(output: str) -> str | None:
+    r"""The answer in what a program printed: a `\boxed{}`, else the last line, in the notation of answers.
+
+    A label before it is dropped, Python's spelling of powers, roots and lists is turned into that of mathematics, and a
+    float that is an exact value but for rounding becomes that value.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    text = last_boxed(output) or (lines[-1] if lines else "")
+    text = _LABEL.sub("", text).strip().rstrip(".") if len(text) <= MAX_ANSWER_CHARS else ""
+    if not text or text.lower() in ("none", "nan", "inf", "-inf"):
+        return None
+    if whole := _LIST.fullmatch(text):
+        text = whole[1] or text
+    if pair := _COMPLEX.fullmatch(text):
+        text = f"{pair[1]}{pair[2]}i"
+    for pattern, spelling in _NOTATION:
+        text = pattern.sub(spelling, text)
+    return _FLOAT.sub(lambda found: exact_value_of(found[0]) or found[0], text)
+
+
+def exact_value_of(decimal: str) -> str | None:
+    """The small fraction, root or multiple of pi that a float is, but for rounding; none where it is no such value."""
+    number = float(decimal)
+    for scale, most, form in ((1.0, 1000, "{}"), (math.pi, 100, r"{}\pi")):
+        if near := _near(number / scale, most):
+            return form.format(f"({near})" if scale != 1.0 and near.denominator > 1 else near)
+    if square := _near(number * number, 100):
+        return f"{'-' if number < 0 else ''}\\sqrt{{{square}}}"
+    return None
+
+
+def _near(number: float, most: int) -> Fraction | None:
+    """The fraction with a denominator of at most this that the number is, to eleven digits."""
+    if not 1e-6 < abs(number) < 1e9:
+        return None
+    found = Fraction(number).limit_denominator(most)
+    return found if abs(float(found) - number) <= 1e-11 * abs(number) else None
+
+
+class Sandbox(Children):
+    """Runs programs within one event loop. A call never raises and never hangs; see SECURITY.md for what it bounds."""
+
+    def __init__(self, *, seconds: float = 5.0, workers: int | None = None) -> None:
+        if importlib.util.find_spec("pydantic_monty") is None:
+            raise UsageError("attempts that are programs need pydantic-monty", fix="pip install 'kace[program]'")
+        limits, count = (str(MEMORY_MB), str(math.ceil(seconds + GRACE))), workers or min(8, os.cpu_count() or 2)
+        self._seconds = seconds
+        # No environment: what is in it, keys too, is none of a program's business.
+        super().__init__(
+            [
+                Child(WORKER, "run", *limits, seconds=seconds + 2 * GRACE, start_seconds=START_SECONDS, env={})
+                for _ in range(count)
+            ]
+        )
+
+    async def __aenter__(self) -> Self:
+        """Try the sandbox, so that one that cannot start is known before anything is paid."""
+        if (await self.run("print(6 * 7)")).output.strip() != "42":
+            await self.aclose()
+            said = "the sandbox for programs does not start"
+            raise UsageError(said, fix="pip install --force-reinstall 'kace[program]'")
+        return self
+
+    async def run(self, source: str) -> ProgramRun:
+        """Run a program and say what came of it."""
+        kept = source[:MAX_SOURCE]
+        if len(source) > MAX_SOURCE:
+            error = f"the program is longer than {MAX_SOURCE:,} characters"
+            return ProgramRun(source=kept, outcome=ProgramOutcome.ERROR, error=error)
+        output, error = "", "the interpreter broke"
+        try:
+            async with self.one() as child:
+                reply = await child.ask({"source": source, "seconds": self._seconds, "output": MAX_OUTPUT})
+            output, error = str(reply["printed"]), str(reply["error"])
+        except TimeoutError:
+            error = "TimeoutError"
+        except (Unavailable, OSError, ValueError, KeyError):
+            pass
+        outcome = ProgramOutcome.ERROR if error else ProgramOutcome.RAN
+        if error.startswith("TimeoutError"):
+            outcome, error = ProgramOutcome.TIMEOUT, f"it ran for more than {self._seconds:g} seconds"
+        elif not error and printed_answer(output) is None:
+            outcome, error = ProgramOutcome.SILENT, "it printed no answer"
+        return ProgramRun(source=kept, outcome=outcome, output=output, error=error[:MAX_ERROR])

@@ -1,0 +1,70 @@
+"""Attempts that compute: the solver writes a program, a sandbox runs it, and what it prints is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kace.answers.program import ProgramOutcome, ProgramRun, Sandbox, program_of
+from kace.models.base import AttemptKey, ModelError, Request, Sampling
+from kace.retrieval.prompt import Prompt, repair_prompt
+from kace.solver.ladder import Kit
+from kace.solver.records import Attempt, Outcome
+from kace.solver.tiers import Lens, Tier, TierName
+
+MAX_REPLY = 6_000  # characters of a reply that go back with the error
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Which attempts are programs, and the sandbox that runs them."""
+
+    lenses: Mapping[TierName, tuple[Lens | None, ...]]
+    sandbox: Sandbox
+
+    def of(self, tier: Tier) -> Tier:
+        """The tier with the lenses of the policy."""
+        return replace(tier, lenses=self.lenses.get(tier.name, tier.lenses))
+
+    async def computed(self, attempt: Attempt, key: AttemptKey, prompt: Prompt, kit: Kit) -> Attempt:
+        """The attempt with what its program printed. An error goes back to the solver once.
+
+        A reply without a program keeps what it boxed. A program that failed twice gives no answer.
+        """
+        attempt, run = await self._run(attempt)
+        if run is None or run.outcome is ProgramOutcome.RAN:
+            return attempt
+        again = repair_prompt(prompt, attempt.text[:MAX_REPLY], run.error, kit.subject)
+        draw, repair = kit.sampling[TierName(key.tier)], replace(key, tier=f"{key.tier}-REPAIR")
+        request = Request(again.messages, Sampling(draw.temperature, draw.max_tokens, repair.sampling_seed()), repair)
+        try:
+            reply = await kit.model.complete(request)
+        except ModelError as error:
+            failed = {"outcome": Outcome(error.failure.value), "detail": f"repair: {error.message}", "repair": ""}
+            return attempt.model_copy(update=failed)
+        second, _ = await self._run(Attempt.read(key, reply, attempt.lens, again.hash))
+        usage = attempt.usage + second.usage
+        return second.model_copy(
+            update={
+                "prompt": attempt.prompt,
+                "call": attempt.call,
+                "repair": second.call,
+                "input": usage.input,
+                "cached": usage.cached,
+                "output": usage.output,
+                "seconds": round(attempt.seconds + second.seconds, 4),
+                "from_cache": attempt.from_cache and second.from_cache,
+                "programs": (*attempt.programs, *second.programs),
+            }
+        )
+
+    async def _run(self, attempt: Attempt) -> tuple[Attempt, ProgramRun | None]:
+        """The attempt with its program run, where it has one."""
+        source = program_of(attempt.text)
+        if source is None:
+            return attempt, None
+        run = await self.sandbox.run(source)
+        answer = run.answer
+        ended = Outcome.TRUNCATED if attempt.outcome is Outcome.TRUNCATED else Outcome.NO_ANSWER
+        found = {"answer": answer, "outcome": ended if answer is None else Outcome.ANSWERED, "programs": (run,)}
+        return attempt.model_copy(update=found), run
