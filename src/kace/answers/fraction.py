@@ -14,14 +14,11 @@ class Fraction:
 
     def __init__(self, above: Any = 0, below: Any = 1) -> None:
         if isinstance(above, str):
-            parts = above.split("/")
-            above, scale = parts[0].strip(), 1
-            if "." in above:
-                scale = 10 ** len(above.split(".")[1])
-                above = above.replace(".", "")
-            above, below = int(above), scale * (int(parts[1]) if len(parts) > 1 else below)
-        for_above, for_below = _ratio(above), _ratio(below)
-        top, bottom = for_above[0] * for_below[1], for_above[1] * for_below[0]
+            parts = above.strip().split("/")
+            places = len(parts[0]) - parts[0].find(".") - 1 if "." in parts[0] else 0
+            above, below = int(parts[0].replace(".", "")), 10**places * int(parts[1] if len(parts) > 1 else 1)
+        (a, b), (c, d) = _ratio(above), _ratio(below)
+        top, bottom = a * d, b * c
         if bottom == 0:
             raise ZeroDivisionError("Fraction(" + str(top) + ", 0)")
         shared = math.gcd(top, bottom) * (1 if bottom > 0 else -1)
@@ -118,11 +115,12 @@ class Fraction:
         return self.numerator / self.denominator
 
     def __round__(self, digits: int = 0) -> Any:
-        scale = 10**digits
-        twice, whole = 2 * self.denominator, math.floor(self * scale)
-        over = 2 * (self.numerator * scale - whole * self.denominator) * 2 - twice
+        scale = Fraction(10) ** digits
+        scaled = self * scale
+        whole = scaled.numerator // scaled.denominator
+        over = 2 * (scaled.numerator - whole * scaled.denominator) - scaled.denominator
         whole += 1 if over > 0 or (over == 0 and whole % 2) else 0
-        return Fraction(whole, scale) if digits else whole
+        return whole / scale if digits else whole
 
     def __str__(self) -> str:
         return str(self.numerator) if self.denominator == 1 else str(self.numerator) + "/" + str(self.denominator)
@@ -151,12 +149,11 @@ def _ratio(x: Any) -> tuple[int, int]:
     if isinstance(x, int):
         return int(x), 1
     if isinstance(x, float):
-        n, d = 0, 1
+        below = 1
         while x != int(x):
-            x, d = x * 2, d * 2
-        n = int(x)
-        return n, d
-    return int(x), 1
+            x, below = x * 2, below * 2
+        return int(x), below
+    raise TypeError("a Fraction is made of integers, floats, Fractions or text")
 
 
 class _Module:

@@ -22,7 +22,7 @@ MEMORY_MB = 1024  # for the interpreter's process; a program's own values have a
 START_SECONDS, GRACE = 30.0, 3.0
 PLACES = 10  # decimals from which a printed float is taken for a rounded exact value
 
-_BLOCK = re.compile(r"```[ \t]*(?:python3?|py)?[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.IGNORECASE)
+_BLOCK = re.compile(r"(?ims)```[ \t]*(?:python3?|py)?[ \t]*\n(.*?)(?:^[ \t]*```|\Z)")
 _BARE = re.compile(r"^[ \t]*print\(.*", re.MULTILINE)
 _LABEL = re.compile(r"^.*(?::|\bis\b|\bare\b|(?<![<>!=])=)\s+(?=\S)", re.IGNORECASE | re.DOTALL)
 _LIST = re.compile(r"\[([^\[\]()]*)\]")
@@ -62,7 +62,7 @@ class ProgramRun(BaseModel):
 
 def program_of(reply: str) -> str | None:
     """The program of a reply: its last code block that prints, else its last, else a reply that is code alone."""
-    blocks: list[str] = [block for block in _BLOCK.findall(reply) if block.strip()]
+    blocks: list[str] = [block.rstrip() for block in _BLOCK.findall(reply) if block.strip()]
     printing = [block for block in blocks if "print" in block]
     if blocks:
         return (printing or blocks)[-1]
@@ -93,20 +93,21 @@ def printed_answer(output: str) -> str | None:
 def exact_value_of(decimal: str) -> str | None:
     """The small fraction, root or multiple of pi that a float is, but for rounding; none where it is no such value."""
     number = float(decimal)
-    for scale, most, form in ((1.0, 1000, "{}"), (math.pi, 100, r"{}\pi")):
-        if near := _near(number / scale, most):
-            return form.format(f"({near})" if scale != 1.0 and near.denominator > 1 else near)
-    if square := _near(number * number, 100):
-        return f"{'-' if number < 0 else ''}\\sqrt{{{square}}}"
+    if near := _near(number):
+        return str(near)
+    if near := _near(number / math.pi):
+        return rf"({near})\pi"
+    if near := _near(number * number):
+        return f"{'-' if number < 0 else ''}\\sqrt{{{near}}}"
     return None
 
 
-def _near(number: float, most: int) -> Fraction | None:
-    """The fraction with a denominator of at most this that the number is, to eleven digits."""
+def _near(number: float) -> Fraction | None:
+    """The fraction that the number is to twelve digits, with terms so small that chance finds one in 10^6 times."""
     if not 1e-6 < abs(number) < 1e9:
         return None
-    found = Fraction(number).limit_denominator(most)
-    return found if abs(float(found) - number) <= 1e-11 * abs(number) else None
+    found = Fraction(number).limit_denominator(max(1, int(1000 / math.sqrt(abs(number)))))
+    return found if abs(float(found) - number) <= 1e-12 * abs(number) else None
 
 
 class Sandbox(Children):

@@ -68,6 +68,8 @@ def serve(task: str, memory_mb: int, cpu_seconds: int) -> None:
 def _listen(requests: queue.SimpleQueue[str]) -> None:
     for line in sys.stdin:
         requests.put(line)
+    if os.getpgrp() == os.getpid():  # its own session: an interpreter that is busy ends with it
+        os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
