@@ -20,7 +20,7 @@ WORKER = Path(__file__).with_name("worker.py")
 LINE_LIMIT = 1 << 20  # bytes of one message
 
 
-class Unavailable(Exception):
+class NoWorker(Exception):
     """No child could be started, or it was closed."""
 
 
@@ -40,7 +40,7 @@ class Child:
     async def ask(self, message: Mapping[str, object]) -> dict[str, object]:
         """The child's reply. `TimeoutError` past the deadline; `OSError` or `ValueError` where the child broke."""
         if self.closed:
-            raise Unavailable
+            raise NoWorker
         reply: dict[str, object] | None = None
         try:
             process = await self._running()
@@ -68,7 +68,7 @@ class Child:
                 if self.closed or "ready" not in await _heard(process):
                     raise ValueError("not ready")
         except (OSError, ValueError) as error:  # `TimeoutError` is an `OSError`
-            raise Unavailable from error
+            raise NoWorker from error
         return process
 
     def kill(self) -> None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from kace.answers.calculator import apart
 from kace.answers.child import WORKER as _WORKER
-from kace.answers.child import Child, Children, Unavailable
+from kace.answers.child import Child, Children, NoWorker
 from kace.answers.exact import Number, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import depth
@@ -115,7 +115,7 @@ async def _compared(child: Child, left: str, right: str) -> Verdict | None:
     """The child's verdict; None when there was no child to be had."""
     try:
         same = (await child.ask({"left": left, "right": right})).get("same")
-    except Unavailable:
+    except NoWorker:
         return None
     except TimeoutError:
         return Verdict.TIMEOUT

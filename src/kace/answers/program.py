@@ -12,7 +12,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from kace.answers.child import WORKER, Child, Children, Unavailable
+from kace.answers.child import WORKER, Child, Children, NoWorker
 from kace.answers.extract import MAX_ANSWER_CHARS, last_boxed
 from kace.errors import UsageError
 
@@ -147,7 +147,7 @@ class Sandbox(Children):
             output, error = str(reply["printed"]), str(reply["error"])
         except TimeoutError:
             error = "TimeoutError"
-        except (Unavailable, OSError, ValueError, KeyError):
+        except (NoWorker, OSError, ValueError, KeyError):
             pass
         outcome = ProgramOutcome.ERROR if error else ProgramOutcome.RAN
         if error.startswith("TimeoutError"):
