@@ -114,7 +114,7 @@ def test_an_error_goes_back_once_and_both_calls_count():
     repair = next(request for request in solver.asked if request.attempt.tier == "MS-REPAIR")
     asked = next(request for request in solver.asked if request.attempt.tier == "MS")
     assert repair.messages[: len(asked.messages)] == asked.messages
-    assert repair.messages[-2].content == BROKEN
+    assert repair.messages[-2].content == "```python\nprint(six * 7)\n```"
     assert "name 'six' is not defined" in repair.messages[-1].content
     assert repair.sampling.seed != asked.sampling.seed
     assert first.usage.input > third.usage.input
@@ -130,11 +130,27 @@ def test_a_program_that_fails_twice_gives_no_answer(failing: str):
 
 def test_a_boxed_answer_without_a_program_counts_at_once_and_after_an_error():
     solution = solve(Solver(in_turn(["It is \\boxed{42}.", BROKEN, "no idea", "Then \\boxed{42}."])))
-    boxed, repaired, silent = ms(solution)
+    boxed, repaired, prose = ms(solution)
     assert (boxed.answer, boxed.programs, boxed.calls) == ("42", (), 1)
     assert (repaired.answer, len(repaired.programs), repaired.calls) == ("42", 1, 2)
-    assert (silent.answer, silent.outcome, silent.calls) == (None, Outcome.NO_ANSWER, 1)
+    assert (prose.answer, prose.programs, prose.calls) == ("42", (), 2)
     assert solution.exit is ExitPath.MS_MAJORITY
+
+
+def test_prose_is_asked_for_a_program_once_and_may_stay_without_an_answer():
+    solver = Solver(lambda request: "I cannot tell.")
+    solution = solve(solver)
+    assert {(a.outcome, a.calls, a.programs) for a in ms(solution)} == {(Outcome.NO_ANSWER, 2, ())}
+    repair = next(request for request in solver.asked if request.attempt.tier == "MS-REPAIR")
+    assert "there is no program" in repair.messages[-1].content
+    assert [message.content for message in repair.messages].count("I cannot tell.") == 1
+
+
+def test_a_long_program_goes_back_cut():
+    solver = Solver(lambda request: f"```python\nx = 1{'  # more' * 1000}\nprint(six)\n```")
+    solve(solver)
+    repair = next(request for request in solver.asked if request.attempt.tier == "MS-REPAIR")
+    assert len(repair.messages[-2].content) < 2_500
 
 
 def test_a_repair_that_fails_leaves_a_failed_attempt():

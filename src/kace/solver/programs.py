@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kace.answers.program import ProgramOutcome, ProgramRun, Sandbox, program_of
+from kace.answers.program import ProgramRun, Sandbox, program_of
 from kace.models.base import AttemptKey, ModelError, Request, Sampling
 from kace.retrieval.prompt import Prompt, repair_prompt
 from kace.solver.ladder import Kit
 from kace.solver.records import Attempt, Outcome
 from kace.solver.tiers import Lens, Tier, TierName
 
-MAX_REPLY = 6_000  # characters of a reply that go back with the error
+MAX_SHOWN = 2_400  # characters of a failed program, or of a reply without one, that go back with the error
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,10 @@ class Programs:
         A reply without a program keeps what it boxed. A program that failed twice gives no answer.
         """
         attempt, run = await self._run(attempt)
-        if run is None or run.outcome is ProgramOutcome.RAN:
+        if attempt.outcome not in (Outcome.NO_ANSWER, Outcome.TRUNCATED):
             return attempt
-        again = repair_prompt(prompt, attempt.text[:MAX_REPLY], run.error, kit.subject)
+        shown = f"```python\n{run.source[:MAX_SHOWN]}\n```" if run else attempt.text[:MAX_SHOWN]
+        again = repair_prompt(prompt, shown, run.error if run else "there is no program", kit.subject)
         draw, repair = kit.sampling[TierName(key.tier)], replace(key, tier=f"{key.tier}-REPAIR")
         request = Request(again.messages, Sampling(draw.temperature, draw.max_tokens, repair.sampling_seed()), repair)
         try:
