@@ -22,9 +22,9 @@ MEMORY_MB = 1024  # for the interpreter's process; a program's own values have a
 START_SECONDS, GRACE = 30.0, 3.0
 PLACES = 10  # decimals from which a printed float is taken for a rounded exact value
 
-_BLOCK = re.compile(r"(?ims)```[ \t]*(?:python3?|py)?[ \t]*\n(.*?)(?:^[ \t]*```|\Z)")
-_BARE = re.compile(r"^[ \t]*print\(.*", re.MULTILINE)
-_LABEL = re.compile(r"^.*(?::|\bis\b|\bare\b|(?<![<>!=])=)\s+(?=\S)", re.IGNORECASE | re.DOTALL)
+_BLOCK = re.compile(r"(?ims)```[ \t]*(?:(?:python3?|py)[ \t]*)?\n(.*?)(?:^[ \t]*```|\Z)")
+_BARE = re.compile(r"(?m)^print\(")
+_LABEL = re.compile(r"""(?is)^.*(?:[a-z)\]"']\s*:|\bis\b|\bare\b|(?<![<>!=])=)\s+(?=\S)""")
 _LIST = re.compile(r"\[([^\[\]()]*)\]")
 _COMPLEX = re.compile(r"\(?(-?[\d.e]*\d[+-])([\d.e]*\d)j\)?")
 _FLOAT = re.compile(rf"-?\d+\.\d{{{PLACES},}}(?:e-?\d+)?")
