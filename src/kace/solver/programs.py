@@ -37,7 +37,8 @@ class Programs:
         shown = f"```python\n{run.source[:MAX_SHOWN]}\n```" if run else attempt.text[:MAX_SHOWN]
         again = repair_prompt(prompt, shown, run.error if run else "there is no program", kit.subject)
         draw, repair = kit.sampling[TierName(key.tier)], replace(key, tier=f"{key.tier}-REPAIR")
-        request = Request(again.messages, Sampling(draw.temperature, draw.max_tokens, repair.sampling_seed()), repair)
+        sampling = Sampling(draw.temperature, draw.max_tokens, repair.sampling_seed())
+        request = Request(again.messages, sampling, repair, logprobs=kit.logprobs)
         try:
             reply = await kit.model.complete(request)
         except ModelError as error:
