@@ -49,7 +49,7 @@ async def main() -> None:
     await per_token(model, problems[:SLOTS], 4, logprobs=False)  # loads the weights
     ratios = []
     for number in range(options.rounds):
-        chosen = problems[SLOTS * (number + 1) : SLOTS * (number + 2)]
+        chosen = [problems[(SLOTS * number + place) % len(problems)] for place in range(SLOTS)]
         await per_token(model, chosen, 1, logprobs=True)  # reads the prompts, which both then have cached
         took = {}
         for logprobs in (True, False) if number % 2 else (False, True):
