@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
 from kace.models.budget import Caps, Ledger, Metered, Price
 from kace.models.cache import Cached, CallStore
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen, completion, error, says
 
 PRICE = Price(input=1.0, output=10.0, cached=0.1)
@@ -179,3 +182,50 @@ def test_a_key_inside_a_200_is_kept_nowhere(echo: str, field: str, tmp_path: Pat
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir()).decode()
     assert text.endswith(r"\boxed{4}") and "[redacted]" in text and "[redacted]" in kept
     assert not any(secret in text + kept for secret in ECHOES.values())
+
+
+PROBLEMS = "".join(f'{{"problem": "What is {n} + {n}?", "answer": "{2 * n}"}}\n' for n in range(12))
+PRICED = '[prices."openai/m"]\ninput = 1.0\noutput = 10.0\ncached = 0.1\n'
+
+
+def solving(folder: Path, server: ChatServer, *options: str) -> tuple[int, str]:
+    """The exit status of `kace solve` on twelve problems, and all that it showed."""
+    (folder / "p.jsonl").write_text(PROBLEMS)
+    (folder / "kace.toml").write_text(PRICED)
+    shared = ("--model", "openai/m", "--base-url", server.url, "--set", "max_connections=4")
+    done = run_kace(folder, "solve", "--file", "p.jsonl", *shared, *options, OPENAI_API_KEY=KEY)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_run_sends_no_more_requests_than_its_cap(tmp_path: Path) -> None:
+    with ChatServer([Answer(b"")]) as server:
+        status, shown = solving(tmp_path, server, "--max-calls", "10")
+        assert len(server.requests) == 10
+    assert status == 1 and "the cap of 10 calls is reached" in shown
+
+
+def test_a_run_spends_no_more_than_its_cap_whatever_the_bill_says(tmp_path: Path) -> None:
+    with ChatServer([billing({**GOOD, "prompt_tokens_details": {"cached_tokens": HUGE}})]) as server:
+        status, shown = solving(tmp_path, server, "--max-usd", "0.1", "--set", "max_tokens=1000")
+        assert 0 < len(server.requests) < 10, "each may cost a cent and more"
+    assert status == 1 and "might pass the cap of 0.10 USD" in shown
+    assert shown.count("reports no usable token counts") == 1
+
+
+def test_a_run_says_how_many_requests_had_no_reply(tmp_path: Path) -> None:
+    answers = itertools.cycle([error(500), says(r"\boxed{4}")])
+    with ChatServer(lambda seen: next(answers)) as server:
+        status, shown = solving(tmp_path, server)
+        sent = len(server.requests)
+    assert status == 0
+    assert re.search(rf"requests     {sent} sent, \d+ of them without a reply", shown)
+
+
+def test_no_byte_of_a_run_holds_a_key_that_the_provider_returned(tmp_path: Path) -> None:
+    echoed = " ".join(ECHOES.values())
+    with ChatServer([says(rf"{echoed} \boxed{{{KEY}}}")]) as server:
+        status, shown = solving(tmp_path, server, "--json", "--explain")
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()).decode("utf-8", "replace")
+    assert status == 0 and "[redacted]" in shown and "[redacted]" in written
+    assert not any(secret in shown + written for secret in ECHOES.values())

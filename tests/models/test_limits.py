@@ -255,6 +255,18 @@ def test_a_limit_by_the_minute_stops_nothing_however_many_calls_it_refuses():
     assert sum(at % 60 >= 2 for at in server.calls) > 500
 
 
+def test_a_provider_that_answers_again_is_heard_again():
+    server = Server(*[REFUSAL] * 5, REPLY)
+
+    async def work():
+        model = limited(server, refusals=5, patience=0.0)
+        with pytest.raises(KaceError, match="is rate limited: 5 calls refused in a row"):
+            await model.complete(REQUEST)
+        return await model.complete(REQUEST)
+
+    assert run(work()) == REPLY
+
+
 def test_a_reply_ends_the_row_of_refusals():
     server = Server(*[*[REFUSAL] * 9, REPLY] * 40)
 

@@ -19,6 +19,7 @@ from kace.cli.terminal import RunProgress, audit_line, explanation, summary_line
 from kace.config import Config
 from kace.errors import KaceError, UsageError
 from kace.models.base import ChatModel
+from kace.models.budget import Ledger
 from kace.problem import Problem, check_problem_text, load_problems
 from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Attempt, Solution
@@ -117,14 +118,17 @@ def solve_problems(
         kept(record)
         progress.solved(record)
 
-    async def work() -> None:
+    async def work() -> Ledger:
         calls = None if model else run.calls
         async with open_session(config, calls=calls, tree=tree, model=model, observer=progress) as session:
             await run.solve(problems, session.kit, session.window, kept=kept, known=known)
+            return session.ledger
 
     with RunProgress(len(problems)) as progress:
-        run_async(work(), resumable=model is None)
+        ledger = run_async(work(), resumable=model is None)
     yield from summary_lines(summary, time.monotonic() - began)
+    if failed := sum(role.failed for role in ledger.roles.values()):
+        yield f"requests     {ledger.calls} sent, {failed} of them without a reply"
     yield f"run          {run.folder}"
 
 

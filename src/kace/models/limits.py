@@ -214,15 +214,15 @@ class Limited(Wrapper):
             self._refused_since = now
         self._refused += 1
         asked, lasting = error.retry_after, now - self._refused_since
-        why = None
+        fix = "run the same command again later: finished calls are kept"
         if asked is not None and asked > self._policy.deadline:
-            why = f"asks to wait {asked:.0f} s, longer than a call may take"
-        elif self._refused >= self._policy.refusals and lasting >= self._policy.patience:
-            why = f"is rate limited: {self._refused} calls refused in a row, for {lasting:.0f} s"
-        if why is not None:
-            fix = "run the same command again later: finished calls are kept"
-            self._broken = KaceError(f"{self.name} {why}: {error.message}", fix=fix)
+            too_long = f"{self.name} asks to wait {asked:.0f} s, longer than a call may take: {error.message}"
+            self._broken = KaceError(too_long, fix=fix)
             raise self._broken from error
+        if self._refused >= self._policy.refusals and lasting >= self._policy.patience:
+            # Not broken for good: a server goes on asking, and hears of every refusal at once until a reply comes.
+            row = f"{self._refused} calls refused in a row, for {lasting:.0f} s"
+            raise KaceError(f"{self.name} is rate limited: {row}: {error.message}", fix=fix) from error
         if self._refused >= TOLD_AFTER and not self._told:
             self._told = True
             log.warning("%s is rate limited: calls are sent more slowly (%s)", self.name, error.message)
