@@ -36,7 +36,7 @@ def keep_secret(value: str | None) -> None:
     if not value or len(value) < MIN_SECRET:
         return
     encoded = base64.b64encode(value.encode()).decode().rstrip("=")
-    for form in (value, quote(value, safe=""), unquote(value), encoded):
+    for form in (value, quote(value, safe=""), unquote(value), encoded, value.replace("/", r"\/")):
         _known[form] = None
 
 

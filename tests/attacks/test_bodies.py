@@ -101,15 +101,15 @@ def test_replies_packed_once_are_read_and_passed_on() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_key_that_the_provider_returns_is_not_passed_on(stream: bool) -> None:
-    key = "provider-key-0123"
+    key = "provider/key-0123"
     said = json.dumps({**completion({"content": f"é {key}"}), "choices": [{"index": 0, "delta": {"content": key}}]})
-    plain = Answer(json.dumps(completion({"content": f"é {key}"})).encode())
+    plain = Answer(json.dumps(completion({"content": f"é {key}"})).replace("/", r"\/").encode())
     events = Answer(f"data: {said}\n\n".encode() * 3, headers=EVENTS, drip=0.0001)
     with ChatServer([events if stream else plain]) as upstream:
         with Running(passthrough=True, model="openai/m", base_url=upstream.url, api_key=key) as server:
             asked = {"model": "passthrough/m", "messages": CHAT, "stream": stream}
             reply = httpx2.post(f"{server.base_url}/chat/completions", json=asked, timeout=60.0)
-    assert key not in reply.text
+    assert "key-0123" not in reply.text
     assert reply.text.count("[redacted]") == (3 if stream else 1)
 
 
