@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREFIX, ROLE = "passthrough/", "passthrough"
-MAX_ERROR, MAX_STREAM = 65_536, 64_000_000  # bytes; a token streamed takes some 250
+MAX_ERROR = 65_536
+MAX_STREAM = 4 * MAX_BODY  # bytes; a token streamed takes some 250
 MAX_TOKENS = 2_048  # of a reply, where a client asks for no other number
 _FINISH = {Finish.STOP: "stop", Finish.LENGTH: "length", Finish.FILTERED: "content_filter"}
 
