@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := $(if $(REPLAY),--replay,)
 
-.PHONY: demo test test-slow check browser bench experiments lock clean
+.PHONY: demo test test-slow fuzz audit check browser bench experiments lock clean
 
 demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
@@ -14,6 +14,20 @@ test: .venv/installed check browser
 # Long runs: of the real embedded model, and of the paper's whole table against a fake endpoint.
 test-slow: .venv/installed
 	@$(BIN)/python -m pytest -m "model and slow or long"
+
+# Readers of traces, calls, cards, trees, request bodies, blocks and answers against 10,000 odd inputs each.
+fuzz: .venv/installed
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/attacks/test_fuzz.py --hypothesis-profile fuzz
+
+# Known vulnerabilities of what is installed; fails where there are some, and where nobody can be asked.
+audit: .venv/installed
+	@test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && .venv/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; } \
+	  || { echo "PIP-AUDIT CANNOT BE INSTALLED HERE: nothing was audited"; exit 1; }
+	@.venv/audit/bin/pip-audit --disable-pip --require-hashes --progress-spinner off -r requirements.lock >.venv/audit.txt 2>&1; status=$$?; \
+	  missed=$$(grep -c "could not be audited" .venv/audit.txt); \
+	  if [ $$missed != 0 ] || ! grep -q "known vulnerabilit" .venv/audit.txt; then \
+	    echo "NO DATABASE OF VULNERABILITIES CAN BE HAD HERE: packages not audited: $$missed (.venv/audit.txt)"; exit 1; fi; \
+	  cat .venv/audit.txt; exit $$status
 
 # The viewer is tested in a real browser. Where it cannot be had, those tests are skipped and say so.
 browser:
