@@ -71,11 +71,12 @@ def read_plain(path: Path, most: int = MAX_BYTES) -> bytes:
     return data
 
 
-def inside(folder: Path, name: str) -> Path:
-    """A folder in a folder, which may be missing but no link."""
-    if (path := folder / name).is_symlink():
-        raise Unreadable.at(path, _LINK, "put the folder itself there, or remove it")
-    return path
+def inside(folder: Path, *names: str) -> Path:
+    """A folder in a folder, of which any may be missing but none a link, save the first."""
+    for name in names:
+        if (folder := folder / name).is_symlink():
+            raise Unreadable.at(folder, _LINK, "put the folder itself there, or remove it")
+    return folder
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:

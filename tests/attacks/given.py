@@ -17,6 +17,7 @@ from kace.models.cache import CallRecord, CallStore, Replay
 from kace.solver.run import Run, kept_field, read_problems
 from kace.tree.store import TreeStore, frozen_hash_of, open_tree
 from kace.tree.tree import Add
+from kace.web.export import export
 from kace.web.replies import Inbox
 from kace.web.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
@@ -84,6 +85,15 @@ def stepped(folder: Path) -> None:
         CallStore(folder / "learn" / "calls").close()
 
 
+def exports(folder: Path) -> None:
+    runs(folder.with_name("run"))
+    exported(folder)
+
+
+def exported(folder: Path) -> None:
+    export(Workspace([folder.with_name("run")]), folder)
+
+
 TREE = ("cards.jsonl", "journal.jsonl")
 Attack = tuple[Callable[[Path], None], Callable[[Path], object], tuple[str, ...]]
 ACTIONS: dict[str, Attack] = {
@@ -122,6 +132,7 @@ ACTIONS: dict[str, Attack] = {
     ),
     "learn select": (learners, read_learned, ("learn/learn.json", "learn/")),
     "learn costs": (learners, lambda at: read_costs(at / "learn"), ("learn/bill.json",)),
+    "export": (exports, exported, ("kace-view.json", ".index.html.tmp", "assets/", "assets/katex/")),
     "inbox read": (an_inbox, lambda at: Inbox(at).request("propose-1"), ("propose-1.request.md",)),
     "inbox write": (
         an_inbox,

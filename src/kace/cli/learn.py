@@ -173,7 +173,7 @@ def select(
         if found and all(found != epoch.tree for epoch in epochs):  # it would be refused in the end, when all is paid
             raise UsageError(f"{out} already holds another tree", fix="choose another --out")
     ensure_weights(config)
-    asked = selecting.Validation(tree / "learn" / "select", problems, config, seeds)
+    asked = selecting.Validation(inside(tree, "learn", "select"), problems, config, seeds)
     if frozen_hash_of(tree) is None:
         note(f"kace: {tree} is not frozen, so the learner has not finished; the epochs there are so far are tried")
     note(

@@ -64,7 +64,7 @@ class Validation:
 
     def run_folder(self, epoch: EpochTree) -> Path:
         """Where an epoch's run is kept: the same for the same first seed, however many seeds are asked for."""
-        return self.folder / (f"epoch-{epoch.epoch}" + (f"-seed-{self.config.seed}" if self.config.seed else ""))
+        return inside(self.folder, f"epoch-{epoch.epoch}" + (f"-seed-{self.config.seed}" if self.config.seed else ""))
 
 
 class SelectObserver(Observer, Protocol):

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.routing import Match
 
 from kace.errors import KaceError, UsageError
-from kace.io import cannot_write
+from kace.io import cannot_write, inside, read_plain
 from kace.web.app import create_app, document, missing
 from kace.web.page import LEFT_OUT, Links, NotHere, Page, assets, file_name
 from kace.web.workspace import Workspace
@@ -97,7 +97,7 @@ def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = l
         write_list(written | before)
         raise
     for name in before - written:
-        (folder / name).unlink(missing_ok=True)
+        _place(folder, name).unlink(missing_ok=True)
     write_list(written)
     return done
 
@@ -122,20 +122,28 @@ def _earlier(folder: Path) -> set[str]:
     """What an earlier export wrote here; `UsageError` for a folder that holds anything else."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return set()
-    with contextlib.suppress(OSError, ValueError):
-        if isinstance(names := json.loads((folder / LIST).read_bytes()), list):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        if isinstance(names := json.loads(read_plain(folder / LIST)), list):
             # Only names as we write them, so that nothing else is ever taken away.
             return {name for name in names if isinstance(name, str) and _OURS.fullmatch(name)}
     raise UsageError(f"{folder} is not empty, and no export of ours", fix="choose another folder")
 
 
+def _place(folder: Path, name: str) -> Path:
+    """Where a file of an export lies, which is in the folder."""
+    *above, last = name.split("/")
+    return inside(folder, *above) / last
+
+
 def _write(folder: Path, name: str, content: bytes) -> None:
     """Put a file in place whole. It is not synced: an export can be made again, and thousands of syncs take minutes."""
-    path = folder / name
+    path = _place(folder, name)
     temp = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temp.write_bytes(content)
+        temp.unlink(missing_ok=True)
+        with temp.open("xb") as file:
+            file.write(content)
         temp.replace(path)
     except BaseException as error:  # Ctrl-C too: no litter, and the old file untouched
         with contextlib.suppress(OSError):
