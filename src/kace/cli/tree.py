@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -12,19 +11,8 @@ from pathlib import Path
 import typer
 
 from kace.cli.options import command, new_app
-from kace.cli.streams import (
-    author,
-    choice,
-    decoded,
-    escaped,
-    note,
-    plain,
-    print_lines,
-    read_input,
-    source,
-    write_output,
-)
-from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, print_diff
+from kace.cli.streams import author, choice, decoded, note, plain, print_lines, read_input, source, write_output
+from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, json_of, print_diff
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
 from kace.tree import diff as diffs
@@ -74,12 +62,12 @@ def show(
     found, store = opened(tree)
     if what and (what[0] in found or what[0].isupper()):
         card = found.card(what[0])
-        print_lines([escaped(card_line(card))] if as_json else card_lines(card, store))
+        print_lines([json_of(card_line(card))] if as_json else card_lines(card, store))
     elif what or search is not None:
         print_lines(cards_of(found, what or [], search or "", as_json))
     else:
         figures = figures_of(tree, found, store)
-        print_lines([escaped(json.dumps(figures, ensure_ascii=False))] if as_json else drawing(figures))
+        print_lines([json_of(figures)] if as_json else drawing(figures))
 
 
 @command(app)
@@ -216,7 +204,7 @@ def log(
 ) -> None:
     """List the changes of a tree, newest first; as JSON, each with before and after."""
     entries = list(reversed(changes_of(store_at(tree), card)))
-    print_lines(escaped(entry.model_dump_json()) if as_json else entry_row(entry) for entry in entries[:limit])
+    print_lines(json_of(entry.model_dump_json()) if as_json else entry_row(entry) for entry in entries[:limit])
     if card is not None and not entries:
         raise UsageError(f"no change of a card '{card[:64]}'", fix="list the ids with: kace tree show TREE cards")
 
@@ -238,8 +226,7 @@ def diff(
     ids: dict[str, object] = {}
     for kind in ("added", "edited", "relocated", "deprecated", "removed"):
         ids[kind] = [getattr(each, "after", each).card_id for each in getattr(changes, kind)]
-    ids["domains_changed"] = changes.domains_before != changes.domains_after
-    print(escaped(json.dumps(ids, ensure_ascii=False)))
+    print(json_of(ids | {"domains_changed": changes.domains_before != changes.domains_after}))
 
 
 @command(app)
@@ -316,7 +303,7 @@ def verify(as_json: bool, tree: Path = TREE) -> None:
             open_tree(tree)
         except KaceError as error:
             problems = [str(error)]
-    print_lines([escaped(json.dumps(problems, ensure_ascii=False))] if as_json else map(plain, problems))
+    print_lines([json_of(problems)] if as_json else map(plain, problems))
     if problems:
         note(f"kace: {counted(len(problems), 'problem')} in {tree}")
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -111,8 +112,13 @@ def cards_of(tree: EpistemicTree, filters: Sequence[str], search: str, as_json: 
             head = f"{card.card_id}  {card.difficulty_tag.value}/{'+'.join(card.domain_tags)}  {card.status.value}"
             row = f"{head}  {'; '.join(plain(trigger, 200) for trigger in card.triggers)}"
             cut = max(columns(), len(card.card_id) + 1) if on_terminal() else len(row)
-            yield escaped(card_line(card)) if as_json else row if len(row) <= cut else row[: cut - 1] + "…"
+            yield json_of(card_line(card)) if as_json else row if len(row) <= cut else row[: cut - 1] + "…"
     note(f"{count} of {len(tree)} cards")
+
+
+def json_of(value: object) -> str:
+    """A value, or what is JSON already, as a line that is safe to print."""
+    return escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def card_lines(card: Card, store: TreeStore | None) -> list[str]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from kace.errors import DataError
 from kace.evaluation.stats import Interval, wilson
-from kace.io import inside, read_plain
+from kace.io import inside
 from kace.learner.admit import Demonstrations, Rulings
 from kace.learner.blocks import CardRefusal
 from kace.learner.commit import InterimAnalysis, Merge, Merges
@@ -216,10 +216,7 @@ def report_of(tree_folder: Path) -> Report:
     folder, store = inside(tree_folder, "learn"), TreeStore(tree_folder)
     if not (folder / "learn.json").is_file():
         raise DataError(f"{tree_folder} holds no learning run", fix="name the --out folder of a `kace learn` command")
-    try:
-        manifest = LearnManifest.model_validate_json(read_plain(folder / "learn.json"))
-    except (OSError, ValidationError):
-        manifest = LearnManifest()
+    manifest = LearnManifest.kept_in(folder)
     steps = DoneSteps(folder, read_steps(folder / "steps.jsonl"))
     tree = store.load() if (planted := store.cards_path.exists()) else EMPTY
     epochs = tuple(_epoch(number, steps, tree_folder) for number in steps.epochs)

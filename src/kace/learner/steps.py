@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from kace.errors import DataError, KaceError
-from kace.io import LineLog, lock_folder, whole_lines
+from kace.io import LineLog, lock_folder, read_plain, whole_lines
 from kace.problem import Problem, problems_hash
 from kace.solver.manifest import hold_to
 from kace.tree.card import Status
@@ -91,6 +91,14 @@ class LearnManifest(BaseModel):
     teacher: str | None = None
     train: ProblemSet = ProblemSet()
     settings: dict[str, JsonValue] = {}
+
+    @classmethod
+    def kept_in(cls, folder: Path) -> LearnManifest:
+        """What the one in a learner's folder says; nothing where it cannot be read."""
+        try:
+            return cls.model_validate_json(read_plain(folder / "learn.json"))
+        except (OSError, ValidationError):
+            return cls()
 
 
 class StepLog:
