@@ -46,7 +46,7 @@ def reply(request: Request) -> str:
     """Disagree at ES; then what was asked for, right twice of three times."""
     number = request.attempt.index if request.attempt.tier == "ES" else min(request.attempt.index, 1) + 40
     asked = request.messages[-1].content
-    return f"```python\nprint({number})\n```" if "Python program" in asked else f"So \\boxed{{{number}}}"
+    return f"```python\nprint({number})\n```" if "```python" in asked else f"So \\boxed{{{number}}}"
 
 
 async def sandboxed(runs: int) -> None:
