@@ -5,6 +5,7 @@ from __future__ import annotations
 from openai import OpenAI
 
 from kace.models.base import Request
+from kace.solver.programs import REPAIR
 from tests.serve.running import Running, Watched
 
 
@@ -12,7 +13,7 @@ def script(request: Request) -> str:
     """Disagrees with itself at ES; then writes a program that fails, and repairs it."""
     if request.attempt.tier == "ES":
         return f"\\boxed{{{request.attempt.index}}}"
-    return f"```python\nprint({'6' if 'REPAIR' in request.attempt.tier else 'six'} * 7)\n```"
+    return f"```python\nprint({'6' if request.attempt.index >= REPAIR else 'six'} * 7)\n```"
 
 
 def test_the_answer_is_what_programs_print_and_repairs_are_paid():

@@ -23,7 +23,7 @@ from kace.retrieval.prompt import PromptContext, solver_prompt
 from kace.retrieval.retriever import Retriever
 from kace.solver.ladder import Kit, climb
 from kace.solver.manifest import hold_to, manifest_of
-from kace.solver.programs import Programs
+from kace.solver.programs import REPAIR, Programs
 from kace.solver.records import Attempt, Outcome, Solution
 from kace.solver.session import open_session
 from kace.solver.tiers import PROGRAM_LENSES, ExitPath, Lens
@@ -72,9 +72,13 @@ class Solver(Scripted):
         super().__init__(said)
 
 
+def repairs(request: Request) -> bool:
+    return request.attempt.index >= REPAIR
+
+
 def in_turn(replies: Sequence[str]) -> Callable[[Request], str]:
     """The reply for each attempt by its index; a repair gets the last one."""
-    return lambda request: replies[-1 if "REPAIR" in request.attempt.tier else request.attempt.index]
+    return lambda request: replies[-1 if repairs(request) else request.attempt.index]
 
 
 def solve(solver: Scripted, policy: str = "ms", tree: EpistemicTree | None = None, **more: object) -> Solution:
@@ -111,7 +115,7 @@ def test_an_error_goes_back_once_and_both_calls_count():
     assert [run.outcome for run in first.programs] == [ProgramOutcome.ERROR, ProgramOutcome.RAN]
     assert "six" in first.programs[0].error
     assert (first.calls, third.calls) == (2, 1)
-    repair = next(request for request in solver.asked if request.attempt.tier == "MS-REPAIR")
+    repair = next(request for request in solver.asked if repairs(request))
     asked = next(request for request in solver.asked if request.attempt.tier == "MS")
     assert repair.messages[: len(asked.messages)] == asked.messages
     assert repair.messages[-2].content == "```python\nprint(six * 7)\n```"
@@ -141,28 +145,40 @@ def test_prose_is_asked_for_a_program_once_and_may_stay_without_an_answer():
     solver = Solver(lambda request: "I cannot tell.")
     solution = solve(solver)
     assert {(a.outcome, a.calls, a.programs) for a in ms(solution)} == {(Outcome.NO_ANSWER, 2, ())}
-    repair = next(request for request in solver.asked if request.attempt.tier == "MS-REPAIR")
+    repair = next(request for request in solver.asked if repairs(request))
     assert "there is no program" in repair.messages[-1].content
     assert [message.content for message in repair.messages].count("I cannot tell.") == 1
+
+
+def test_a_repair_is_asked_how_sure_it_is_as_the_attempt_was():
+    solver = Solver(lambda request: BROKEN)
+    solve(solver, logprobs=True)
+    assert {request.logprobs for request in solver.asked if repairs(request)} == {True}
+
+
+def test_an_empty_reply_is_not_asked_again():
+    solution = solve(Solver(lambda request: " "))
+    assert {(attempt.outcome, attempt.calls) for attempt in ms(solution)} == {(Outcome.NO_ANSWER, 1)}
 
 
 def test_a_long_program_goes_back_cut():
     solver = Solver(lambda request: f"```python\nx = 1{'  # more' * 1000}\nprint(six)\n```")
     solve(solver)
-    repair = next(request for request in solver.asked if request.attempt.tier == "MS-REPAIR")
+    repair = next(request for request in solver.asked if repairs(request))
     assert len(repair.messages[-2].content) < 2_500
 
 
 def test_a_repair_that_fails_leaves_a_failed_attempt():
     class Failing(Solver):
         async def complete(self, request: Request) -> Reply:
-            if "REPAIR" in request.attempt.tier:
+            if repairs(request):
                 raise ModelError(Failure.PROVIDER_ERROR, "gone")
             return await super().complete(request)
 
     solution = solve(Failing(lambda request: BROKEN))
     assert {attempt.outcome for attempt in ms(solution)} == {Outcome.PROVIDER_ERROR}
-    assert ms(solution)[0].detail == "repair: gone"
+    assert (ms(solution)[0].detail, ms(solution)[0].index, ms(solution)[0].calls) == ("gone", 0, 2)
+    assert len(ms(solution)[0].programs) == 1
     assert solution.failed
 
 

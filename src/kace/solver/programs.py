@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kace.answers.program import ProgramRun, Sandbox, program_of
-from kace.models.base import AttemptKey, ModelError, Request, Sampling
+from kace.models.base import AttemptKey
 from kace.retrieval.prompt import Prompt, repair_prompt
-from kace.solver.ladder import Kit
+from kace.solver.ladder import Kit, drawn
 from kace.solver.records import Attempt, Outcome
 from kace.solver.tiers import Lens, Tier, TierName
 
+REPAIR = 100  # added to an attempt's index: where its second call stands among the problem's
 MAX_SHOWN = 2_400  # characters of a failed program, or of a reply without one, that go back with the error
 
 
@@ -32,22 +33,16 @@ class Programs:
         A reply without a program keeps what it boxed. A program that failed twice gives no answer.
         """
         attempt, run = await self._run(attempt)
-        if attempt.outcome not in (Outcome.NO_ANSWER, Outcome.TRUNCATED):
+        if attempt.outcome not in (Outcome.NO_ANSWER, Outcome.TRUNCATED) or not attempt.text.strip():
             return attempt
         shown = f"```python\n{run.source[:MAX_SHOWN]}\n```" if run else attempt.text[:MAX_SHOWN]
         again = repair_prompt(prompt, shown, run.error if run else "there is no program", kit.subject)
-        draw, repair = kit.sampling[TierName(key.tier)], replace(key, tier=f"{key.tier}-REPAIR")
-        sampling = Sampling(draw.temperature, draw.max_tokens, repair.sampling_seed())
-        request = Request(again.messages, sampling, repair, logprobs=kit.logprobs)
-        try:
-            reply = await kit.model.complete(request)
-        except ModelError as error:
-            failed = {"outcome": Outcome(error.failure.value), "detail": f"repair: {error.message}", "repair": ""}
-            return attempt.model_copy(update=failed)
-        second, _ = await self._run(Attempt.read(key, reply, attempt.lens, again.hash))
+        beside = replace(key, index=REPAIR + key.index)
+        second, _ = await self._run(await drawn(beside, Lens.PROGRAM, again, kit))
         usage = attempt.usage + second.usage
         return second.model_copy(
             update={
+                "index": key.index,
                 "prompt": attempt.prompt,
                 "call": attempt.call,
                 "repair": second.call,
