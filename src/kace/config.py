@@ -8,13 +8,14 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
 
 from kace.answers.kinds import AnswerKind
 from kace.errors import UsageError
@@ -42,6 +43,8 @@ Source = Literal["default", "preset", "profile", "file", "env", "flag"]
 Positive = Annotated[int, Field(ge=1)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
+Urls = Annotated[str, BeforeValidator(lambda given: ",".join(map(str, given)) if isinstance(given, list) else given)]
+"""An address, or those of several servers of one model: a list, or separated by commas."""
 
 
 class RetrievalConfig(BaseModel):
@@ -127,13 +130,13 @@ class Config(BaseModel):
 
     model: str
     preset: str
-    base_url: str | None = None  # for openai/ models
+    base_url: Urls | None = None  # for openai/ models
     api_key: SecretStr | None = Field(default=None, exclude=True)
-    anthropic_base_url: Annotated[str, PlainSerializer(public_url)] | None = None
+    anthropic_base_url: Annotated[Urls, PlainSerializer(lambda urls: first_url(urls))] | None = None
     anthropic_api_key: SecretStr | None = Field(default=None, exclude=True)
     # Writes and judges cards, and gathers facts for synthesis. Manifests name it only where a solve depends on it.
     teacher: str | None = Field(default=None, exclude=True)
-    teacher_base_url: str | None = Field(default=None, exclude=True)
+    teacher_base_url: Urls | None = Field(default=None, exclude=True)
     teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
     teacher_max_tokens: Tokens = Field(default=16_000, exclude=True)  # must leave room in the context of its server
     serve_key: SecretStr | None = Field(default=None, exclude=True)  # what clients of `kace serve` must show
@@ -217,6 +220,16 @@ class Config(BaseModel):
             update |= {"api_key": self.teacher_api_key, "anthropic_api_key": self.teacher_api_key}
             update["sources"] = {**self.sources, "api_key": self.source("teacher_api_key")}
         return self.model_copy(update=update)
+
+
+def base_urls(urls: str | None) -> tuple[str, ...]:
+    """The addresses that a setting lists. A password may hold a comma."""
+    return tuple(url.strip() for url in re.split(r",(?=\s*https?://)", urls or "") if url.strip())
+
+
+def first_url(urls: str) -> str:
+    """The address that names the server in manifests, without credentials: the first."""
+    return public_url(next(iter(base_urls(urls)), urls))
 
 
 def load_config(

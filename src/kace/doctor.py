@@ -11,13 +11,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
 from kace.answers.program import Sandbox
-from kace.config import Config
+from kace.config import Config, base_urls
 from kace.errors import KaceError
 from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.cache import Replay
@@ -77,7 +78,7 @@ def _model(config: Config) -> Iterator[tuple[str, Look]]:
     folder = Path(name).expanduser()
     looks: dict[str, dict[str, Look]] = {
         "local": {"engine": lambda: _installed("xllamacpp", "local"), "weights": lambda: _weights(config)},
-        "openai": {"key": lambda: _key(config, ""), "endpoint": lambda: _endpoint(config)},
+        "openai": {"key": lambda: _key(config, ""), **_endpoints(config)},
         "anthropic": {"sdk": lambda: _installed("anthropic", "anthropic"), "key": lambda: _key(config, "anthropic_")},
         "exchange": {"exchange": lambda: _writable(folder, "name a folder you can write, as exchange/FOLDER")},
     }
@@ -110,8 +111,15 @@ def _key(config: Config, prefix: str) -> str:
     return f"given by {config.source(f'{prefix}api_key')}" if key else "none; your own server may not need one"
 
 
-def _endpoint(config: Config) -> str:
-    base = public_url(config.base_url or OpenAIModel.URL)
+def _endpoints(config: Config) -> dict[str, Look]:
+    urls = base_urls(config.base_url) or (OpenAIModel.URL,)
+    return {
+        f"endpoint {place}" if len(urls) > 1 else "endpoint": partial(_endpoint, config, public_url(url))
+        for place, url in enumerate(urls, 1)
+    }
+
+
+def _endpoint(config: Config, base: str) -> str:
     headers = {"Authorization": f"Bearer {config.api_key.get_secret_value()}"} if config.api_key else {}
     name = config.model.partition("/")[2]
     try:

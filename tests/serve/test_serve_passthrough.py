@@ -123,6 +123,16 @@ def test_a_provider_that_is_not_there_is_a_502():
     assert time.monotonic() - began < 5
 
 
+def test_a_chat_goes_on_to_the_next_server_where_one_is_not_there(upstream: ChatServer):
+    urls = ["http://127.0.0.1:9/v1", upstream.url]
+    with Running(passthrough=True, model="openai/m", base_url=urls) as server:
+        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
+            for number in range(8):
+                chat = [{"role": "user", "content": f"Haiku {number}."}]
+                reply = client.chat.completions.create(model="passthrough/other", messages=chat)
+                assert reply.choices[0].message.content == "old pond"
+
+
 def test_a_client_that_leaves_hangs_up_on_the_provider():
     slow = Answer(b"data: {}\n\n", headers={"content-type": "text/event-stream"}, endless=True, drip=0.01)
     with ChatServer([slow]) as upstream:

@@ -39,7 +39,8 @@ def option(group: str, default: object, *flags: str, help: str, **more: Any) -> 
 SHARED: Mapping[str, tuple[Any, Any]] = {
     "model": (str, option(MODEL, None, "--model", "-m",
         help="local/NAME or PATH.gguf, openai/NAME, anthropic/NAME, replay/RUN.")),
-    "base_url": (str, option(MODEL, None, help="An OpenAI-compatible server for openai/NAME.")),
+    "base_url": (list[str], option(MODEL, None, metavar="<str>",
+        help="An OpenAI-compatible server for openai/NAME; repeat it for several.")),
     "preset": (str, option(MODEL, None, help="Temperatures and token caps: aime25, math-hard, olymmath or starter.")),
     "seed": (int, option(MODEL, None, help="Draws other samples; the same seed repeats them.")),
     "teacher": (str, option(MODEL, None,

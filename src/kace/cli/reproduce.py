@@ -54,7 +54,8 @@ def reproduce(
     config = typed.config(model=model, preset=known.name, profile=PROFILE[1])
     place = out or Path("runs") / f"reproduce-{benchmark}"
     chosen = tuple(name.strip() for name in arms.split(",")) if arms else default_arms(known)
-    solver = _options({"--model": model, "--base-url": typed.base_url, "--preset": known.name})
+    urls = ",".join(typed.base_url) if typed.base_url else None
+    solver = _options({"--model": model, "--base-url": urls, "--preset": known.name})
     teacher = _options({"--teacher": typed.teacher})
     settings = _options({"--config": typed.config_file}) + tuple(p for pair in typed.set_ for p in ("--set", pair))
     splits: dict[str, tuple[Problem, ...]] = {}

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import JsonValue, ValidationError
 
-from kace.config import Config
+from kace.config import Config, first_url
 from kace.datasets.loader import ALL, Dataset
 from kace.errors import DataError, UsageError
 from kace.evaluation.arm import Arm, row_of
@@ -26,7 +26,6 @@ from kace.learner.steps import Kept, LearnManifest, ProblemSet
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problem import Problem, problems_hash
-from kace.redact import public_url
 from kace.solver.ladder import Observer
 from kace.solver.manifest import manifest_of, modern_config
 from kace.solver.records import Solution
@@ -164,7 +163,7 @@ def solver_settings(learned: LearnManifest, given: Mapping[str, object], ambient
     for name in URLS:
         # A manifest has no credentials: the same address where they are at hand is the better one.
         here = getattr(ambient, name)
-        if here is not None and public_url(here) == kept.get(name):
+        if here is not None and first_url(here) == kept.get(name):
             del kept[name]
     wanted = {name: value for name, value in given.items() if value is not None}
     if wanted.get("model", kept.get("model")) != kept.get("model"):

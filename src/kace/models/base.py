@@ -153,6 +153,8 @@ class RateLimited(ModelError):
 class Transient(ModelError):
     """A fault that another try may not meet: a dropped connection, a 5xx, an unreadable body."""
 
+    sent = True  # whether the request left; not where there was no connection to send it on
+
     def __init__(self, message: str) -> None:
         super().__init__(Failure.PROVIDER_ERROR, message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kace.config import Config
+from kace.config import Config, base_urls
 from kace.errors import UsageError
 from kace.models.base import ChatModel
 
@@ -17,14 +17,19 @@ def open_model(config: Config) -> ChatModel:
     match provider if name else "":
         case "openai" | "anthropic":
             from kace.models.apis import AnthropicModel, OpenAIModel
+            from kace.models.pool import Pool
 
-            kind, url, key = {
+            kind, urls, key = {
                 "openai": (OpenAIModel, config.base_url, config.api_key),
                 "anthropic": (AnthropicModel, config.anthropic_base_url, config.anthropic_api_key),
             }[provider]
             secret = key.get_secret_value() if key else None
-            remote = kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
-            return _limited(remote, config, config.max_connections)
+            remotes = [
+                kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
+                for url in base_urls(urls) or (None,)
+            ]
+            # One limit on all calls: a call chooses its server when its turn has come, not when it queues.
+            return _limited(Pool(remotes) if len(remotes) > 1 else remotes[0], config, config.max_connections)
         case "local":
             from kace.models.local import SLOTS, EngineSettings, open_local
 

@@ -138,13 +138,13 @@ class Remote(ABC):
         if find_spec(self.SDK) is None:
             raise UsageError(f"{self.SDK}/ models need the provider's SDK", fix=f"pip install 'kace[{self.SDK}]'")
         url, self._auth = address(base_url or self.URL)
-        self._url = url.removesuffix("/v1") if self.PATH.startswith("/v1") else url  # many gateways write it
+        self.url = url.removesuffix("/v1") if self.PATH.startswith("/v1") else url  # many gateways write it
         if not (api_key or "").strip() and urlsplit(url).hostname == urlsplit(self.URL).hostname:
             raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
         self._key = usable_key(api_key, variable=self.KEY)
         self._model, self._timeout, self.name = model, timeout, name
-        self.identity = f"{self.SDK} {self._url} {model}"
-        self._reached = False  # once a response has come, a failed connection is the network's fault, not the user's
+        self.identity = f"{self.SDK} {self.url} {model}"
+        self.reached = False  # once a response has come, a failed connection is the network's fault, not the user's
         self._answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
         self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
@@ -185,7 +185,7 @@ class Remote(ABC):
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30.0)
         return getattr(import_module(self.SDK), self.CLIENT)(
             api_key=self._key,  # always given: without one, an SDK goes looking for credentials of its own
-            base_url=self._url,
+            base_url=self.url,
             timeout=httpx2.Timeout(None, connect=10.0),  # the call as a whole is bounded by `complete`
             max_retries=0,  # `kace.models.limits` holds the only retry policy
             http_client=BoundedClient(auth=self._auth, limits=limits),
@@ -199,7 +199,7 @@ class Remote(ABC):
                 body = self._body(request, left_out)
                 content: bytes = (await client.post(self.PATH, body=body, cast_to=httpx2.Response)).content
             except sdk.APIStatusError as error:
-                self._reached = True
+                self.reached = True
                 report = ErrorReport(error)
                 refusal = self._refusal(report)
                 if isinstance(refusal, ModelError):
@@ -211,15 +211,15 @@ class Remote(ABC):
             except sdk.APIConnectionError as error:
                 raise self._unreachable(error) from None
             else:
-                self._reached = True
+                self.reached = True
                 for name in sorted(left_out - self.left_out):
-                    log.warning("%s does not take '%s' for %s: left out from now on", self._url, name, self._model)
+                    log.warning("%s does not take '%s' for %s: left out from now on", self.url, name, self._model)
                 self.left_out |= left_out
                 return content
 
     def _refusal(self, report: ErrorReport) -> ModelError | KaceError:
         """What an error status means."""
-        line = one_line(f"{report.status} from {self._url}: {report.words}")
+        line = one_line(f"{report.status} from {self.url}: {report.words}")
         if report.says(_NO_CREDIT):
             return KaceError(line, fix="add credit to the account, or use another key or model")
         if report.status == 429 or (report.status in (503, 529) and report.wait is not None):
@@ -232,7 +232,7 @@ class Remote(ABC):
             fix = f"set {self.KEY}, or KACE_TEACHER_API_KEY for a teacher, to a key that may use this model"
             return KaceError(line, fix=fix)
         if report.status == 404:
-            line = one_line(f"no model '{self._model}' at {self._url} (404: {report.words})")
+            line = one_line(f"no model '{self._model}' at {self.url} (404: {report.words})")
         return KaceError(line, fix=f"check the model's name and the base URL, {self.URL_HINT}")
 
     def _bad_request(self, report: ErrorReport, line: str) -> ModelError | KaceError:
@@ -251,14 +251,14 @@ class Remote(ABC):
             causes.append(inner)
         if ours := next((cause for cause in causes if isinstance(cause, ModelError)), None):
             return ours
-        why = one_line(f"{self._url}: {str(causes[-1]) or type(causes[-1]).__name__}")
+        why = one_line(f"{self.url}: {str(causes[-1]) or type(causes[-1]).__name__}")
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
             return KaceError(f"cannot trust {why}", fix="install its certificate, or name it in SSL_CERT_FILE")
         no_connection = (httpx2.ConnectError, httpx2.ConnectTimeout, ssl.SSLError)
-        if not self._reached and any(isinstance(cause, no_connection) for cause in causes):
+        if not self.reached and any(isinstance(cause, no_connection) for cause in causes):
             return KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?")
         lost = Transient(f"lost the connection to {why}")
-        lost.billed = not any(isinstance(cause, no_connection) for cause in causes)
+        lost.sent = lost.billed = not any(isinstance(cause, no_connection) for cause in causes)
         return lost
 
 
@@ -267,7 +267,8 @@ def address(url: str) -> tuple[str, tuple[str, str] | None]:
     valid = False
     with suppress(ValueError):
         parts = urlsplit(url.strip())
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.query
+        plain = not parts.query and "," not in parts.path  # a comma there is a list whose next part is no URL
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and plain
     if not valid:
         raise UsageError(f"'{one_line(url)}' is no base URL", fix="give one like http://localhost:8000/v1")
     if parts.username is None:

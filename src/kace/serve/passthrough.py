@@ -11,15 +11,16 @@ import hashlib
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kace.config import Config
+from kace.config import Config, base_urls
 from kace.errors import KaceError
 from kace.models.apis import OpenAIModel, read_completion
 from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling
 from kace.models.budget import Ledger, Spent
+from kace.models.pool import Balancer, Endpoint
 from kace.models.remote import CODING, MAX_BODY, address, bounded, usable_key
 from kace.redact import one_line, redact, without_secrets
 from kace.serve.chat import EVENTS, JSON, ApiError, Completion, HttpReply, SseWriter, read_chat
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 PREFIX, ROLE = "passthrough/", "passthrough"
 MAX_ERROR = 65_536
 MAX_STREAM = 4 * MAX_BODY  # bytes; a token streamed takes some 250
+PREFIX_CHARS = 1_000  # of the messages: chats that begin alike go to the same of several servers
 MAX_TOKENS = 2_048  # of a reply, where a client asks for no other number
 _FINISH = {Finish.STOP: "stop", Finish.LENGTH: "length", Finish.FILTERED: "content_filter"}
 
@@ -46,35 +48,55 @@ async def open_passthrough(config: Config, model: ChatModel, ledger: Ledger) -> 
         return
     import httpx2
 
-    url, auth = address(config.base_url or OpenAIModel.URL)
     key = usable_key(config.api_key.get_secret_value() if config.api_key else None, variable=OpenAIModel.KEY)
-    # Credentials in the URL take the place of the key, as they do for every other call.
-    headers = {**({} if auth else {"authorization": f"Bearer {key}"}), "content-type": JSON, "accept-encoding": CODING}
     limits, timeout = httpx2.Limits(max_keepalive_connections=64), httpx2.Timeout(None, connect=10.0)
-    async with httpx2.AsyncClient(base_url=url, auth=auth, headers=headers, timeout=timeout, limits=limits) as client:
-        yield partial(_relay, client, config.timeout, ledger)
+    async with AsyncExitStack() as stack:
+        endpoints = []
+        for base_url in base_urls(config.base_url) or (OpenAIModel.URL,):
+            url, auth = address(base_url)
+            # Credentials in the URL take the place of the key, as they do for every other call.
+            known = {} if auth else {"authorization": f"Bearer {key}"}
+            headers = {**known, "content-type": JSON, "accept-encoding": CODING}
+            client = httpx2.AsyncClient(base_url=url, auth=auth, headers=headers, timeout=timeout, limits=limits)
+            endpoints.append(Endpoint(url, await stack.enter_async_context(client)))
+        yield partial(_relay, Balancer(endpoints), config.timeout, ledger)
 
 
 async def _relay(
-    client: httpx2.AsyncClient, seconds: float, ledger: Ledger, raw: Mapping[str, object], name: str, reply: HttpReply
+    balancer: Balancer[httpx2.AsyncClient],
+    seconds: float,
+    ledger: Ledger,
+    raw: Mapping[str, object],
+    name: str,
+    reply: HttpReply,
 ) -> None:
     """Send the body on under the other model's name, and its reply back as it comes."""
     import httpx2
 
-    spent = ledger.roles.setdefault(ROLE, Spent())
-    spent.calls += 1
-    body = json.dumps({**raw, "model": name}).encode()
-    try:
-        async with asyncio.timeout(seconds):
-            async with client.stream("POST", "/chat/completions", content=body) as response:
-                await (_pass_error if response.status_code >= 400 else _pass_reply)(response, reply, spent)
-    except (httpx2.HTTPError, TimeoutError, ModelError) as error:
-        spent.failed += 1
-        why = "no whole reply in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        log.warning("%s", one_line(f"lost {client.base_url}chat/completions: {why}"))
-        # A reply that has begun is not ended: its client's connection is cut off as ours was.
-        if not reply.status:
-            raise ApiError(f"lost the provider: {why}", status=502, code="upstream_failed") from None
+    spent, tried, why = ledger.roles.setdefault(ROLE, Spent()), list[Endpoint[httpx2.AsyncClient]](), ""
+    body, prefix = json.dumps({**raw, "model": name}).encode(), str(raw.get("messages"))[:PREFIX_CHARS]
+    while (endpoint := balancer.choose(prefix, tried)) is not None:
+        tried.append(endpoint)
+        spent.calls += 1
+        try:
+            with endpoint.call():
+                async with asyncio.timeout(seconds):
+                    async with endpoint.client.stream("POST", "/chat/completions", content=body) as response:
+                        await (_pass_error if response.status_code >= 400 else _pass_reply)(response, reply, spent)
+            return
+        except (httpx2.HTTPError, TimeoutError, ModelError) as error:
+            spent.failed += 1
+            why = "no whole reply in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+            log.warning("%s", one_line(f"lost {endpoint.url}/chat/completions: {why}"))
+            gone = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+            if len(balancer.endpoints) > 1:
+                endpoint.failed(one_line(why), gone=gone)
+            # A reply that has begun is not ended: its client's connection is cut off as ours was.
+            if reply.status:
+                return
+            if not gone:
+                break
+    raise ApiError(f"lost the provider: {why}", status=502, code="upstream_failed") from None
 
 
 async def _pass_reply(response: httpx2.Response, reply: HttpReply, spent: Spent) -> None:

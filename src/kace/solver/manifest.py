@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kace.config import Config, RetrievalConfig
+from kace.config import Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError
 from kace.io import MAX_BYTES, Unreadable, read_plain, write_atomic
 from kace.redact import public_url
@@ -99,7 +99,8 @@ def _default(name: str) -> object:
 
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
     """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
-    url = {"base_url": public_url(config.base_url)} if config.base_url else {}
+    url = {"base_url": first_url(config.base_url)} if config.base_url else {}
+    endpoints = [public_url(url) for url in base_urls(config.base_url)]
     subject = {name: value for name in SUBJECT if (value := getattr(config, name)) != _default(name)}
     policies = {name: value for name in POLICIES if (value := getattr(config, name)) != _default(name)}
     if config.asks_logprobs:
@@ -121,6 +122,7 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
         "sources": dict(config.sources),
+        **({"endpoints": endpoints} if len(endpoints) > 1 else {}),  # how fast a run goes, not what it finds
         "prompts": solver_prompts(config) | (template_hashes("subject") if subject else {}),
     }
 
@@ -171,7 +173,7 @@ def default_folder(name: str, manifest: dict[str, object], source: bytes) -> Pat
 
 def _teacher(config: Config) -> dict[str, object]:
     """The teacher's settings, which a solve depends on only where the teacher takes part in it."""
-    url = {"teacher_base_url": public_url(config.teacher_base_url)} if config.teacher_base_url else {}
+    url = {"teacher_base_url": first_url(config.teacher_base_url)} if config.teacher_base_url else {}
     return {"teacher": config.teacher, **url, "teacher_max_tokens": config.teacher_max_tokens}
 
 
