@@ -24,6 +24,7 @@ from kace.models.budget import Caps, Price
 from kace.redact import public_url
 from kace.solver.tiers import PRESETS, TierName, TierSampling, default_preset
 from kace.subject import MATHEMATICS, Subject
+from kace.tree.store import tree_path
 
 CONFIG_FILE, ENV_PREFIX = "kace.toml", "KACE_"
 SHARED_ENV = {
@@ -146,7 +147,8 @@ class Config(BaseModel):
     max_tokens: Tokens | None = None  # overrides the token cap of every tier
     sampling: dict[TierName, Draw] = Field(default_factory=dict)
     early_stop: bool = False
-    tree: Path | None = None  # what MS and HS read from; without one, the ladder climbs on the problem alone
+    # What MS and HS read from, a path or `starter`; without one, the ladder climbs on the problem alone.
+    tree: Path | None = None
     retrieval: RetrievalConfig = RetrievalConfig()  # how the tree is read
     profile: str | None = Field(default=None, exclude=True)  # a name or a TOML file; left out, the tree's own
     problem_texts: bool = Field(default=True, exclude=True)  # keep problem texts in the run directory
@@ -258,6 +260,8 @@ def load_config(
                 unknown = f"unknown setting '{name}' from {source}"
                 near = _nearest(name, (*Config.model_fields, *RetrievalConfig.model_fields))
                 raise UsageError(unknown + near, fix="see docs/quickstart.md for the settings")
+    if values.get("tree"):
+        values["tree"] = tree_path(str(values["tree"]))
     chosen = profile_of(values.get("profile"), values.get("tree")).get("retrieval", {})
     sources = {**{f"retrieval.{key}": "profile" for key in chosen}, **sources}
     values["retrieval"] = {**chosen, **retrieval}

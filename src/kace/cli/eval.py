@@ -20,7 +20,7 @@ from kace.evaluation.compare import Comparison, compare
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.trial import Trial, run_trial, transfer_rows, transfer_runs
 from kace.systems.registry import SYSTEMS, spec_of
-from kace.tree.store import open_tree
+from kace.tree.store import open_tree, tree_path
 from kace.words import counted
 
 BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "olymmath", "gsm8k": "math-hard"}
@@ -36,7 +36,9 @@ def evaluate(
     split: str = option(DATA, "test", help="train, validation or test."),
     model: list[str] = option(MODEL, [], "--model", "-m", help="local/NAME, openai/NAME, anthropic/NAME, replay/RUN."),
     seeds: int = option(MODEL, 3, min=1, max=100, help="Repetitions, each on other samples."),
-    tree: list[Path] = option(TREE, [], help="The epistemic tree, for systems that read one."),
+    tree: list[Path] = option(
+        TREE, [], help="The epistemic tree, for systems that read one; or starter.", parser=tree_path, metavar="PATH"
+    ),
     artefact: Path = option(TREE, None, help="What kace learn --method wrote; for oracle-card, the training file."),
     k: int = option(TREE, None, min=1, help="Cards (8) or demonstrations (2) read by systems that pick single ones."),
     reuse: list[Path] = option(OUTPUT, [], help="A run whose calls are not paid again where the same is asked."),

@@ -249,7 +249,7 @@ def _train(
     if bare := next((problem for problem in chosen if problem.answer is None), None):
         raise DataError(f"validation problem {bare.name!r} has no answer", fix="every problem needs its answer here")
     problems, settings = _training_data(train, held, config, typed.limit)[0], typed.learning(kind, {}, epochs=epochs)
-    domains = open_tree(typed.tree).domains if typed.tree else ()
+    domains = open_tree(config.tree).domains if config.tree else ()
     plan = TrainPlan(method, problems, config, settings, out, domains, chosen)
     if method == "knn-fewshot":
         return print_lines([*_pool_lines(train_knn(plan), out), "calls        none: no model is asked"])

@@ -45,7 +45,7 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
     "seed": (int, option(MODEL, None, help="Draws other samples; the same seed repeats them.")),
     "teacher": (str, option(MODEL, None,
         help="anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (answered by files), replay/RUN; or solutions.")),
-    "tree": (Path, option(TREE, None, help="The epistemic tree that MS and HS read from.")),
+    "tree": (Path, option(TREE, None, help="The epistemic tree that MS and HS read from; starter ships with kace.")),
     "profile": (str, option(TREE, None,
         help="How trees are learned and read: default, paper or a TOML file; else the tree's own.")),
     "limit": (int, option(DATA, None, help="Only the first N problems.", min=1)),

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from kace.cli.streams import plain
+from kace.cli.streams import on_terminal, plain
 from kace.problem import Problem
 from kace.solver.records import Attempt, Outcome, Solution
 from kace.solver.summary import Summary
-from kace.solver.tiers import LOCKED, ExitPath
+from kace.solver.tiers import ExitPath
 from kace.words import counted
-
-
-def path_of(record: Solution) -> str:
-    """The tiers climbed, such as `ES>MS`."""
-    tiers = [tier.name.value for tier in LOCKED if any(a.tier is tier.name for a in record.attempts)]
-    return ">".join(tiers) + ("!" if record.exit_name.startswith("fallback") else "")
 
 
 def votes_of(record: Solution, limit: int = 4) -> str:
@@ -37,7 +30,8 @@ def votes_of(record: Solution, limit: int = 4) -> str:
     return ", ".join(parts)
 
 
-def _verdict(record: Solution) -> str:
+def verdict_of(record: Solution) -> str:
+    """Whether the answer is right, where one is expected."""
     return "" if record.correct is None else "right" if record.correct else "wrong"
 
 
@@ -61,7 +55,7 @@ def audit_line(record: Solution) -> str:
         read.append(f"{recall.tier}:{'+'.join(recall.domains) or 'universal'} {what}{size}")
     name, answer = plain(record.label or record.problem[:8]), plain(record.answer or "no answer", 40)
     tokens = f"{sum(a.input + a.output for a in record.made):,} tokens"
-    parts = (name, answer, _verdict(record), record.exit_name, votes_of(record), calls, ", ".join(read),
+    parts = (name, answer, verdict_of(record), record.exit_name, votes_of(record), calls, ", ".join(read),
              _synthesis(record), *record.policies, tokens, f"{record.seconds:.1f} s")  # fmt: skip
     return "  ".join(part for part in parts if part)
 
@@ -120,7 +114,8 @@ class RunProgress:
         self.total = total
         self.attempts = self.done = self.right = self.labelled = 0
         self.began = time.monotonic()
-        self._live = Live(console=Console(stderr=True), get_renderable=self._render, transient=True)
+        console, own = Console(stderr=True), on_terminal()  # results that go into a file or a pipe are left alone
+        self._live = Live(console=console, get_renderable=self._render, transient=True, redirect_stdout=own)
 
     def started(self, problem: Problem) -> None:
         """A problem steps onto the ladder."""
@@ -150,20 +145,6 @@ class RunProgress:
 
     def _render(self) -> RenderableType:
         return Text(f"{self.status()}, {time.monotonic() - self.began:.0f} s")
-
-
-def solve_table(records: Iterable[Solution]) -> RenderableType:
-    """Solved problems as a table."""
-    colours = {"right": "green", "wrong": "red"}
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("problem", "tiers", "votes", "answer", "verdict"):
-        table.add_column(name, overflow="ellipsis", no_wrap=name != "votes")
-    for record in records:
-        verdict = _verdict(record)
-        name, answer = plain(record.label or record.problem[:8], 28), plain(record.answer or "none", 20)
-        cells = map(Text, (name, path_of(record), votes_of(record), answer))
-        table.add_row(*cells, Text(verdict, style=colours.get(verdict, "")))
-    return table
 
 
 def terminal() -> bool:

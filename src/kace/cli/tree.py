@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,21 +9,19 @@ import typer
 
 from kace.cli.options import command, new_app
 from kace.cli.streams import author, choice, decoded, note, plain, print_lines, read_input, source, write_output
+from kace.cli.tree_card import MAX_BYTES, STORE, TREE, edited, given_card, new_card, store_at, try_card
 from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, json_of, print_diff
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
 from kace.tree import diff as diffs
 from kace.tree import formats
-from kace.tree.card import Card, Difficulty, card_line, read_card
+from kace.tree.card import Card, Difficulty, card_line
 from kace.tree.journal import ChangeKind
-from kace.tree.store import TreeStore, open_tree
-from kace.tree.tree import Add, Batch, Change, Deprecate, Edit, EpistemicTree, Relocate, SetDomains, TreeError
+from kace.tree.store import TreeStore, open_tree, tree_path
+from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains, TreeError
 from kace.words import counted
 
 app = new_app(help="Look at a tree of cards, change it, compare it, go back.", no_args_is_help=True)
-MAX_BYTES = 256 << 20
-TREE = typer.Argument(metavar="TREE", help="A tree's directory, or a JSON file of cards (read only).")
-STORE = typer.Argument(metavar="TREE", help="A tree's directory.", show_default=False)
 ID = typer.Argument(metavar="ID", help="The card's id.", show_default=False)
 NOTE = typer.Option("", "--note", help="Why, for the log.")
 
@@ -35,15 +30,23 @@ NOTE = typer.Option("", "--note", help="Why, for the log.")
 def init(
     folder: Path = typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False),
     domains: str = typer.Argument(
-        metavar="DOMAINS", help="JSON list of {name, description, share, signals}; '-' is standard input; or: starter."
+        None,
+        metavar="[DOMAINS]",
+        help="JSON list of {name, description, share, signals}; '-' is standard input; or: starter.",
     ),
 ) -> None:
-    """Begin an empty tree with its domains: those of a file, or the five of the starter set."""
-    given = starter_domains()
-    if domains != "starter":  # an exported tree names its domains too, hence the room
+    """Begin an empty tree. A small one needs no domains: every problem then sees every card that fits it."""
+    given: tuple[Domain, ...] = ()
+    if domains == "starter":
+        given = starter_domains()
+    elif domains is not None:  # an exported tree names its domains too, hence the room
         given = read_input(domains, MAX_BYTES, lambda data: formats.read_domains(decoded(data)))
     TreeStore.create(folder, given, author=author())
-    note(f"{folder}: an empty tree; add cards with: kace tree add {folder} FILE.json")
+    note(f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}")
+
+
+command(app, name="new-card")(new_card)
+command(app, "model", "base_url", "seed", name="try")(try_card)
 
 
 @command(app)
@@ -160,39 +163,10 @@ def edit(
         names = [name.strip() for name in (domains or "").split(",") if name.strip()]
         change = Relocate(card_id, kind, card.domain_tags if domains is None else tuple(names))
     elif not deprecate:
-        change = Edit(_edited(card) if file is None else read_input(file, MAX_BYTES, lambda data: _given(card, data)))
+        change = Edit(
+            edited(card) if file is None else read_input(file, MAX_BYTES, lambda data: given_card(card, data))
+        )
     print_diff(diffs.diff(before, store.apply(change, author=author(), note=_flat(why))))
-
-
-def _given(card: Card, data: bytes) -> Card:
-    """The card that a file holds, or the card with the text that it holds."""
-    if not data.lstrip().startswith(b"{"):
-        return card.with_payload(decoded(data).rstrip("\n"))
-    after = read_card(data)
-    if after.card_id != card.card_id:
-        fix = "edit keeps the id; add makes a new card"
-        raise UsageError(f"the file holds {after.card_id}, not {card.card_id}", fix=fix)
-    return after
-
-
-def _edited(card: Card) -> Card:
-    """The card after a person edited its text. A text that breaks a rule is kept, and the error says where."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("nothing to edit with", fix="name a FILE with the card or its text, or run it in a terminal")
-    with tempfile.NamedTemporaryFile("w", suffix=f".{card.card_id}.txt", encoding="utf-8", delete=False) as draft:
-        draft.write(card.payload + "\n")
-    done = subprocess.run(["sh", "-c", '${VISUAL:-${EDITOR:-vi}} "$1"', "sh", draft.name], check=False)
-    if done.returncode:
-        said = f"the editor ended with {done.returncode}; nothing changed"
-        raise KaceError(said, fix=f"set EDITOR, or name a FILE; your text is in {draft.name}")
-    try:
-        text = read_input(draft.name, MAX_BYTES, decoded).rstrip("\n")
-        after = card.with_payload(card.payload if text == card.payload.rstrip("\n") else text)
-    except KaceError as error:
-        fix = f"{error.fix}; your text is kept: kace tree edit TREE {card.card_id} {draft.name}"
-        raise UsageError(f"{error.message}; nothing changed", fix=fix) from None
-    Path(draft.name).unlink()
-    return after
 
 
 @command(app)
@@ -220,7 +194,7 @@ def diff(
         store = store_at(tree)
         changes = diffs.diff(store.at(int(other)), store.load())
     else:
-        changes = diffs.diff(opened(tree)[0], opened(Path(other))[0])
+        changes = diffs.diff(opened(tree)[0], opened(tree_path(other))[0])
     if not as_json:
         return print_diff(changes)
     ids: dict[str, object] = {}
@@ -320,7 +294,7 @@ def export(
     """Write the tree for another tool."""
     form = choice(to, formats.TreeFormat, "--to") or formats.TreeFormat.JSON
     found, _ = opened(tree)
-    write_output(formats.export(found, form, name or tree.resolve().name.removesuffix(".json")), out)
+    write_output(formats.export(found, form, name or tree.resolve().name.partition(".json")[0]), out)
     if out is not None:
         note(f"{len(found)} cards written to {out}")
 
@@ -329,13 +303,6 @@ def opened(path: Path) -> tuple[EpistemicTree, TreeStore | None]:
     """The tree at a path; with its store where the path is a directory."""
     store = TreeStore.open(path) if path.is_dir() else None
     return (store.load() if store else open_tree(path)), store
-
-
-def store_at(path: Path) -> TreeStore:
-    """The store in a directory; a JSON file is refused, since it can only be read."""
-    if path.is_file():
-        raise UsageError(f"{path} is a file, which can only be read", fix="kace tree init DIR FILE, then kace tree add")
-    return TreeStore.open(path)
 
 
 def _flat(text: str) -> str:

@@ -42,7 +42,7 @@ def figures_of(path: Path, tree: EpistemicTree, store: TreeStore | None) -> dict
 
         gate = thresholds_of(path)
     history = {"generation": generation, "frozen": frozen, "hash": tree.content_hash(), "gate": gate}
-    name = path.resolve().name.removesuffix(".json")
+    name = path.resolve().name.partition(".json")[0]
     return {"name": name, **_counts(tree), "tokens_estimated": True, **history, "domains": domains}
 
 

@@ -16,6 +16,7 @@ import typer
 from kace.cli.options import OUTPUT, SERVER, command, new_app, option
 from kace.cli.streams import note
 from kace.errors import UsageError
+from kace.tree.store import tree_path
 from kace.web.workspace import Workspace
 
 app = new_app()
@@ -24,7 +25,10 @@ app = new_app()
 @command(app)
 def view(
     paths: list[Path] = typer.Argument(
-        None, metavar="PATH", help="Trees, runs, exchange folders, or folders of these (default: runs, or here)."
+        None,
+        metavar="PATH",
+        parser=tree_path,
+        help="Trees, runs, exchange folders, or folders of these (default: runs, or here).",
     ),
     port: int = option(SERVER, 8420, min=0, max=65_535, help="The port; 0 is any free one."),
     host: str = option(SERVER, "127.0.0.1", help="The address; one that other machines reach needs --token."),

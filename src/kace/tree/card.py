@@ -25,7 +25,7 @@ LEGACY = ("scope", "tier_eligibility", "tag")
 TRUSTED = {"trusted": True}  # validation context for text whose hash says that it passed every rule already
 
 SNAKE = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
-_ID = r"^[A-Z0-9]+(_[A-Z0-9]+){2,5}$"
+ID = r"^[A-Z0-9]+(_[A-Z0-9]+){2,5}$"
 _FIXES = {
     "missing": "add the field",
     "extra_forbidden": "remove the field",
@@ -101,7 +101,7 @@ class Provenance(StrictRecord):
 class Card(StrictRecord):
     """One card. Build it in Python with the constructor, from outside with `read_card`."""
 
-    card_id: Annotated[str, StringConstraints(pattern=_ID, max_length=64)]
+    card_id: Annotated[str, StringConstraints(pattern=ID, max_length=64)]
     payload: Annotated[str, StringConstraints(pattern=TEXT, max_length=MAX_PAYLOAD)]
     routing_conditions: Annotated[tuple[Line, ...], Field(max_length=12)]
     difficulty_tag: Difficulty

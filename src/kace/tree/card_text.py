@@ -104,20 +104,29 @@ def with_examples(payload: str, examples: tuple[Example, ...]) -> str:
 
 def read_payload(payload: str) -> CardText:
     """Take a payload apart, or raise `TextError` for the first rule it breaks."""
+    text, faults = examined(payload)
+    for fault in faults:
+        raise fault
+    return text
+
+
+def examined(payload: str) -> tuple[CardText, list[TextError]]:
+    """A payload taken apart as far as it goes, and every rule that it breaks."""
     header, body = split_payload(payload)
     sections: list[list[str]] = []
+    faults = []
     for line in header.split("\n"):
         if len(sections) < 2 and line.strip() == (USEFUL, AVOID)[len(sections)]:
             sections.append([])
         elif sections and line.startswith(BULLET) and line[len(BULLET) :].strip():
             sections[-1].append(line[len(BULLET) :].strip())
         else:
-            raise TextError(f"does not begin with a trigger header ({_cut(line)} is no part of one)", _SHAPE)
-    text = CardText(tuple(sections[0]), tuple(*sections[1:]), body, split_examples(payload)[1])
-    for broken, what, fix in _rules(text, avoid=len(sections) > 1):
-        if broken:
-            raise TextError(what, fix)
-    return text
+            faults.append(TextError(f"does not begin with a trigger header ({_cut(line)} is no part of one)", _SHAPE))
+            break
+    useful, *avoid = sections or [[]]
+    text = CardText(tuple(useful), tuple(*avoid), body, split_examples(payload)[1])
+    faults += [TextError(what, fix) for broken, what, fix in _rules(text, avoid=bool(avoid)) if broken]
+    return text, faults
 
 
 _SHAPE = f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally '{AVOID}' and bullets, then a blank line"

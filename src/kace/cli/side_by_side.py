@@ -1,0 +1,69 @@
+"""A problem solved without cards and with them, side by side, as `kace demo` and `kace tree try` show it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from kace.cli.streams import aligned, columns, plain
+from kace.cli.terminal import verdict_of
+from kace.config import RetrievalConfig
+from kace.problem import Problem
+from kace.retrieval.gate import RelevanceGate
+from kace.solver.records import Solution
+from kace.solver.tiers import TierName
+from kace.tree.tree import EpistemicTree
+from kace.words import counted
+
+COLOURS = {"right": "green", "wrong": "red"}
+SKIP_ES = "--set es_policy=skip"
+
+
+class SideBySide:
+    """Tells what the cards of a tree changed, problem by problem."""
+
+    def __init__(self, tree: EpistemicTree, reading: RetrievalConfig) -> None:
+        self.tree = tree
+        self.gate = RelevanceGate(tree, reading)
+
+    def lines(self, problem: Problem, without: Solution, using: Solution) -> Iterator[str]:
+        """The problem, both answers, and each card that was read by its name and first line, or why none was."""
+        width = max(columns(), 60)
+        expected = "" if problem.answer is None else f"  Expected: {problem.answer}"
+        yield from textwrap.wrap(plain(problem.text + expected), width)
+        read = tuple(dict.fromkeys(name for recall in using.recalls for name in recall.cards))
+        told = f"with {counted(len(read), 'card')}" if read else "with the tree"
+        rows = [(f"  {name}", *_outcome(solution)) for name, solution in (("without cards", without), (told, using))]
+        yield from aligned(rows, left=4)
+        for name in read:
+            first = self.tree.card(name).body.partition("\n")[0]
+            yield f"    {plain(f'{name}: {first}', width - 4)}"
+        if not read:
+            why = self._why_none(problem, using)
+            yield from textwrap.wrap(why, width, initial_indent="    ", subsequent_indent="    ")
+
+    def _why_none(self, problem: Problem, solution: Solution) -> str:
+        scores = self.gate.scores(problem.text)
+        best = max(scores, key=lambda name: scores[name], default="")
+        fits = bool(best) and scores[best] >= self.gate.threshold
+        if not solution.recalls:
+            also = f"; {best} fits, and {SKIP_ES} would read it" if fits else ""
+            return f"both {TierName.ES} attempts agree, so no card is read{also}"
+        near = f" (nearest: {best} at {scores[best]:.2f}, shown from {self.gate.threshold:.2f})" if best else ""
+        return f"no card fits, so nothing changes{near}"
+
+
+def colour_of(line: str) -> str:
+    """The colour of a line: that of its verdict."""
+    return next((colour for verdict, colour in COLOURS.items() if f"  {verdict}  " in f"{line}  "), "")
+
+
+def _outcome(solution: Solution) -> tuple[str, str, str]:
+    """The answer, the verdict on it, and how many attempts of the tier that decided gave it."""
+    answer = plain(solution.answer, 24) if solution.answer else "no answer"
+    last = solution.tiers[-1]
+    votes, of = (last.vote.leader.votes if last.vote.leader else 0), len(last.attempts)
+    agreed = f"{votes} of {of} attempts agree at {last.tier.name}"
+    if solution.exit is not last.tier.exit:
+        agreed = f"no agreement in {len(solution.attempts)} attempts"
+    return answer, verdict_of(solution), agreed
