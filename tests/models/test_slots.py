@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kace.models.base import AttemptKey, Request, Sampling, chat
+from kace.models.base import AttemptKey, Message, Request, Role, Sampling, chat
 from kace.models.local import LONG_PREFIX, Slots
 
 CARDS = "x" * LONG_PREFIX
@@ -39,6 +39,17 @@ def places(slots: Slots, requests: list[Request]) -> tuple[list[int], int]:
 
 def test_attempts_of_a_problem_with_cards_share_one_slot():
     slots, peak = places(Slots(4), [request("p", index) for index in range(5)])
+    assert len(set(slots)) == 1
+    assert peak == 1
+
+
+def test_attempts_after_the_same_demonstrations_share_one_slot():
+    told = (Message(Role.SYSTEM, "Solve."), Message(Role.USER, "6 times 7?"), Message(Role.ASSISTANT, "42"))
+    asked = [
+        Request((*told, Message(Role.USER, "?")), Sampling(0.0, 1, 0), AttemptKey("p", 0, "MS", index))
+        for index in range(3)
+    ]
+    slots, peak = places(Slots(4), asked)
     assert len(set(slots)) == 1
     assert peak == 1
 

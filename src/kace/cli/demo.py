@@ -59,7 +59,7 @@ def demo(
     config = typed.config(preset="starter", tree="starter")
     if not replay:
         try:
-            ensure_weights(config)
+            ensure_weights(config, ask=False)
         except KaceError as error:
             if typed.model is not None:
                 raise

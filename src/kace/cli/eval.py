@@ -19,7 +19,7 @@ from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.trial import Trial, run_trial, transfer_rows, transfer_runs
-from kace.systems.registry import SYSTEMS, spec_of
+from kace.systems.registry import SYSTEMS, require, spec_of
 from kace.tree.store import open_tree, tree_path
 from kace.words import counted
 
@@ -81,6 +81,7 @@ def benchmark_preset(data: str, model: str | None) -> str | None:
 
 def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:
     """Finish a trial's run, in a terminal with a line that says how it goes."""
+    require(trial.system, trial.tree, trial.artefact, trial.k)  # before there is a folder
     ensure_weights(trial.config)
     if strange := next((each for each in reuse if not (each / "calls").is_dir()), None):
         fix = "name the folder of a run that kace eval made"

@@ -14,6 +14,7 @@ from kace.cli.learn_show import (
     LearnProgress,
     SelectProgress,
     calibration_lines,
+    forecast_line,
     forecast_lines,
     outcome,
     report_lines,
@@ -49,6 +50,8 @@ from kace.web.learner import page
 from kace.words import counted
 
 METHODS = ("kace", "ace", "domain-ace", "gepa", "reflections", "knn-fewshot", "bootstrap-fewshot")
+QUICK = {"epochs": 1, "add_runs": 1, "refine": 0, "impact_runs": 1, "keep": "all", "calibration_runs": 0}
+"""What `--quick` sets: few problems prove and calibrate nothing, so every card that passes the gate is kept."""
 app = new_app()
 
 
@@ -63,6 +66,7 @@ def learn(
     held_out: list[Path] = option(DATA, [], help="An evaluation split: refuse training problems that appear in it."),
     method: str = option(LEARNING, "kace", help=f"What to learn with: {', '.join(METHODS)}."),
     epochs: int = option(LEARNING, None, min=1, help="Rounds of adding and refining, or passes over the problems."),
+    quick: bool = option(LEARNING, False, "--quick", help="One short round that keeps every card: a first tree."),
     with_demo: bool = option(DATA, False, "--demo", help="A small slice of the starter set: all steps, in minutes."),
     dry_run: bool = option(LIMITS, False, "--dry-run", help="Say what it would take, and spend nothing."),
     out: Path = option(OUTPUT, None, help="The tree to make, or another method's folder; the same command resumes it."),
@@ -87,18 +91,23 @@ def learn(
     if method not in METHODS:
         raise UsageError(f"unknown method '{method[:40]}'", fix=f"choose one of {', '.join(METHODS)}")
     if method != "kace":
-        if dry_run:
-            raise UsageError(f"--dry-run does not know {method}", fix="cap it with --max-calls or --max-usd")
+        if dry_run or quick:
+            raise UsageError(
+                f"--{'dry-run' if dry_run else 'quick'} does not know {method}",
+                fix="cap it with --max-calls or --max-usd",
+            )
         return _train(method, typed, train, out, validation, held_out, epochs)
     config = typed.config(*Settings.model_fields)
-    settings = typed.learning(Settings, profile_of(config.profile).get("learning", {}), epochs=epochs)
+    base = profile_of(config.profile).get("learning", {})
+    settings = typed.learning(Settings, {**base, **(QUICK if quick else {})}, epochs=epochs)
     if config.teacher == SOURCE:
         note(f"kace: {NO_CALLS}; nobody rewrites them, so refine is 0")
         settings = untaught(config, settings)
     problems, kept_out = _training_data(train, held_out, config, typed.limit)
+    rows = forecast(problems, config, settings)
     if dry_run:
-        rows = forecast(problems, config, settings)
         return print_lines([json.dumps([asdict(row) for row in rows])] if as_json else forecast_lines(rows))
+    note(f"kace: {forecast_line(rows)}")
     _wall_in(config, train, out)
     _learn(LearnPlan(problems, config, settings, out, ContaminationHashes.of(kept_out)))
     _show_report(out, None, as_json)
@@ -118,8 +127,7 @@ def _learn(plan: LearnPlan) -> None:
 def _demo(typed: Typed, out: Path, epochs: int | None) -> None:
     """Learn from a slice of the starter set, and compare the ladder with and without what was learned."""
     config = typed.config(*Settings.model_fields, teacher=SOURCE, preset="starter", es_policy="skip")
-    few = {"impact_runs": 1, "keep": "all", "calibration_runs": 0}  # so few problems prove and calibrate nothing
-    settings = typed.learning(Settings, {**PROFILES["default"]["learning"], **few}, epochs=epochs)
+    settings = typed.learning(Settings, {**PROFILES["default"]["learning"], **QUICK}, epochs=epochs)
     settings = untaught(config, settings) if config.teacher == SOURCE else settings
     train, held_out = demo.slices(config)
     print_lines(demo.intro(train, held_out, config))
@@ -136,7 +144,8 @@ def report(
     html: Path = option(OUTPUT, None, help="Write the page here instead of into the tree's folder."),
 ) -> None:
     """Show what was learned: what each card earned, what was refused and why, and the cost."""
-    _show_report(tree, html, as_json)
+    inner = tree / "tree"  # where `kace learn --demo` puts it, beside its runs
+    _show_report(inner if (inner / "learn").is_dir() else tree, html, as_json)
 
 
 def _show_report(tree: Path, html: Path | None, as_json: bool) -> None:

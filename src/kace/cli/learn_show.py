@@ -15,9 +15,10 @@ from kace.learner.admit import Rulings
 from kace.learner.calibrate import Calibration
 from kace.learner.costs import RoleForecast
 from kace.learner.propose import Proposals
-from kace.learner.report import CardStory, Report, progress, summary
+from kace.learner.report import CardStory, Report
 from kace.learner.solutions import NO_CALLS, SOURCE
 from kace.learner.steps import Kept, StepName, TreeVersion
+from kace.learner.summary import progress, summary
 from kace.models.budget import Ledger
 from kace.solver.records import Solution
 from kace.tree.card import Status
@@ -205,6 +206,17 @@ def _costs(report: Report) -> Iterator[str]:
     if report.costs:
         total = "not known" if report.usd is None else f"{report.usd:,.2f}"
         yield from aligned([*rows, ("together", "", "", "", "", "", total)])
+
+
+def forecast_line(rows: Sequence[RoleForecast]) -> str:
+    """What a run is expected to take, in a line."""
+    calls = " and ".join(f"{row.expected.calls:,.0f} {row.role} calls" for row in rows if row.expected.calls)
+    minutes = sum(row.seconds for row in rows) / 60
+    time = f"about {minutes:,.0f} min" if minutes < 120 else f"about {minutes / 60:,.0f} hours"
+    unpriced = [row.model for row in rows if row.usd is None]
+    money = f"money unknown, no price for {unpriced[0]}" if unpriced else f"{sum(row.usd or 0 for row in rows):.2f} USD"
+    waiting = " and the teacher's" if any(row.model.startswith("exchange/") for row in rows) else ""
+    return f"expected: {calls}; {time}{waiting}; {money}. --dry-run says more, --max-usd and --max-calls bound it"
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import typer
 
 from kace.cli.options import Typed, command, new_app
+from kace.cli.terminal import terminal
 from kace.config import Config
-from kace.errors import KaceError
-from kace.models.catalog import CATALOG, SUFFIX, PullProgress, find, is_present, path_of
+from kace.errors import KaceError, UsageError
+from kace.models.catalog import CATALOG, SUFFIX, PullProgress, Weights, find, is_present, path_of
 from kace.models.catalog import pull as fetch
 from kace.models.provider import weights_folder
 
@@ -35,7 +37,7 @@ def pull(typed: Typed, name: str = NAME) -> None:
     """Fetch a model from the hub or its mirror; accepted by SHA-256 only, resumed where it stopped."""
     name = name.removeprefix("local/")
     config = typed.config(model=f"local/{name}")
-    ensure_weights(config)
+    ensure_weights(config, ask=False)
     print(path_of(name, weights_folder(config)))
 
 
@@ -48,13 +50,19 @@ def where(typed: Typed, name: str = NAME) -> None:
     print(path_of(weights, cache))
 
 
-def ensure_weights(config: Config) -> None:
-    """Pull the embedded models a configuration names, if any is not here yet; the bar is on stderr."""
+def ensure_weights(config: Config, *, ask: bool = True) -> None:
+    """Pull the embedded models a configuration names, if any is not here yet; the bar is on stderr.
+
+    A person at a terminal is asked first, unless told not to. Elsewhere only the default model is fetched unasked.
+    """
     if config.synthesis:
-        ensure_weights(config.for_teacher().model_copy(update={"synthesis": False}))
+        ensure_weights(config.for_teacher().model_copy(update={"synthesis": False}), ask=ask)
     provider, _, name = config.model.partition("/")
-    if provider != "local" or name.endswith(SUFFIX) or is_present(find(name), weights_folder(config)):
+    if provider != "local" or name.endswith(SUFFIX) or is_present(weights := find(name), weights_folder(config)):
         return
+    if ask and not _agreed(weights):
+        said = f"local/{name} is not here, and fetching it takes {weights.bytes / 1e6:,.0f} MB"
+        raise UsageError(said, fix=f"kace models pull {name}")
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -66,3 +74,10 @@ def ensure_weights(config: Config) -> None:
             bar.update(task, description=f"{name}: {progress.source}", completed=progress.done, total=progress.total)
 
         fetch(name, cache=weights_folder(config), hub=config.hub, progress=watch)
+
+
+def _agreed(weights: Weights) -> bool:
+    """Whether weights may be fetched: what the person at the terminal says, or whether they are the default."""
+    if not (sys.stdin is not None and sys.stdin.isatty() and terminal()):
+        return weights is CATALOG[0]
+    return typer.confirm(f"Fetch local/{weights.name}, {weights.bytes / 1e6:,.0f} MB?", default=True, err=True)

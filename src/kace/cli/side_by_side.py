@@ -49,7 +49,8 @@ class SideBySide:
         if not solution.recalls:
             also = f"; {best} fits, and {SKIP_ES} would read it" if fits else ""
             return f"both {TierName.ES} attempts agree, so no card is read{also}"
-        near = f" (nearest: {best} at {scores[best]:.2f}, shown from {self.gate.threshold:.2f})" if best else ""
+        close = bool(best) and scores[best] >= self.gate.threshold / 2
+        near = f" (nearest: {best} at {scores[best]:.2f}, shown from {self.gate.threshold:.2f})" if close else ""
         return f"no card fits, so nothing changes{near}"
 
 

@@ -170,6 +170,10 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
 
     try:
         return asyncio.run(terminable())
+    except BaseExceptionGroup as several:
+        if several.split(BrokenPipeError)[1] is not None:
+            raise
+        raise BrokenPipeError from None  # whoever read the results has gone (`| head`): no more than that
     except (KeyboardInterrupt, asyncio.CancelledError):
         with contextlib.suppress(ValueError):  # not the main thread
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt

@@ -124,6 +124,12 @@ def read_blocks(reply: str, grammar: Grammar) -> tuple[tuple[Block, ...], tuple[
     return tuple(blocks), tuple(bad)
 
 
+def declines(reply: str, grammar: Grammar) -> bool:
+    """Whether a line of a reply says that there is nothing to write, such as `no card`."""
+    line = rf"^\W*no {grammar.tag}s?(?: (?:is|are) needed)?\W*$"
+    return re.search(line, _spoken(reply[:MAX_REPLY_CHARS]), re.IGNORECASE | re.MULTILINE) is not None
+
+
 def read_numbers(value: str, last: int) -> tuple[int, ...]:
     """The numbers of a list such as `1, 3, 7-9`, each once; raises `ValueError` with a reason for anything else."""
     found: dict[int, None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from kace.learner.solutions import SOURCE
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, read_calls
+from kace.models.catalog import CATALOG, SUFFIX
 from kace.problem import Problem
 from kace.retrieval.prompt import template
 from kace.retrieval.router import FIRST, REFINED
@@ -34,6 +36,8 @@ DOMAINS, MOST_DOMAINS = 5, 7
 LADDER_SHARE = 0.43  # of the eight attempts past ES, the part that the published runs made: 5.4 calls a problem in all
 FAILED_SHARE = 0.5  # of the problems, the part that a tier is expected not to deliver
 CARD_TOKENS = 250  # of a card, and of an example: in the published trees one is about as long as the other
+EMBEDDED_BYTES = 40e9  # of weights that two cores read in a second for all slots together: 80 tokens of the 0.5B model
+REMOTE_SPEED, REMOTE_CALLS = 60, 20  # tokens a second of one call, and calls at once where nothing is set
 TYPICAL_OUTPUT = 800  # tokens of a typical attempt, or the tier's cap where that is lower
 
 
@@ -118,6 +122,7 @@ class RoleForecast:
     most: Load
     usd: float | None  # expected, without any prefix cache; `None` where the user gave no price
     most_usd: float | None
+    seconds: float  # expected
 
 
 def forecast(train: Sequence[Problem], config: Config, settings: Settings) -> tuple[RoleForecast, ...]:
@@ -127,17 +132,30 @@ def forecast(train: Sequence[Problem], config: Config, settings: Settings) -> tu
     def role(name: str, model: str, expected: Load, most: Load) -> RoleForecast:
         price = prices.price(model)
         used = (Usage(input=round(load.input), output=round(load.output)) for load in (expected, most))
-        return RoleForecast(name, model, expected, most, *(price.cost(usage) if price else None for usage in used))
+        usd, most_usd = (price.cost(usage) if price else None for usage in used)
+        return RoleForecast(name, model, expected, most, usd, most_usd, expected.output / _speed(model, config))
 
     asked = [_teacher(train, settings, most=most) for most in (False, True)]
     if config.teacher == SOURCE:
         asked = [Load(0, 0, 0)] * 2
-    placed = [len(train) * share for share in (LADDER_SHARE, 2.0)]  # a placement is asked for once and then kept
+    asks = config.retrieval.router == "model"  # a placement is asked for once and then kept
+    placed = [asks * len(train) * share for share in (LADDER_SHARE, 2.0)]
     return (
         role("solver", config.model, *(_solver(train, config, settings, most=most) for most in (False, True))),
         role("classifier", config.model, *(Load(calls, calls * 1_000, calls * 10) for calls in placed)),
         role("teacher", config.teacher or "", *asked),
     )
+
+
+def _speed(model: str, config: Config) -> float:
+    """Output tokens a second, roughly; without end where no model runs."""
+    provider, _, name = model.partition("/")
+    if provider == "local":
+        path = Path(name)
+        size = path.stat().st_size if path.suffix == SUFFIX and path.is_file() else 0
+        return EMBEDDED_BYTES / (size or next((known.bytes for known in CATALOG if known.name == name), 1e9))
+    asks = provider in ("openai", "anthropic")
+    return REMOTE_SPEED * (config.max_connections or REMOTE_CALLS) if asks else math.inf
 
 
 def _solver(train: Sequence[Problem], config: Config, settings: Settings, *, most: bool) -> Load:

@@ -20,7 +20,6 @@ from kace.learner.costs import RoleBill, read_costs
 from kace.learner.effects import Fire, Impact, Lift
 from kace.learner.propose import Proposals, wrong_at_es
 from kace.learner.revise import Revisions
-from kace.learner.solutions import SOURCE
 from kace.learner.steps import DoneSteps, LearnManifest, StepName, read_steps
 from kace.learner.study import RunTotals
 from kace.retrieval.selector import estimate
@@ -28,7 +27,6 @@ from kace.solver.records import Solution, read_trace
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
 from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import EpistemicTree
-from kace.words import counted
 
 EMPTY = EpistemicTree.of((), ())
 TITLES = {
@@ -239,27 +237,6 @@ def report_of(tree_folder: Path) -> Report:
         costs=read_costs(folder),
         unread=tuple(steps.unread),
     )
-
-
-def summary(report: Report) -> str:
-    """What came of the run, in a few sentences."""
-    found, author = report.funnel, "worked solutions" if report.teacher == SOURCE else "the teacher"
-    if not found.proposed:
-        return f"{author.capitalize()} gave no card." if report.finished else "No card has been proposed yet."
-    return (
-        f"From {counted(report.train, 'training problem')} {author} gave {counted(found.proposed, 'card')}. "
-        f"{found.admitted} passed the gate; {found.kept} {'is' if found.kept == 1 else 'are'} in the tree, "
-        f"{found.validated or 'none'} of them with a lift beyond chance."
-    )
-
-
-def progress(report: Report) -> str:
-    """How far an unfinished run came."""
-    planned = f" of {report.planned}" if report.planned else ""
-    epoch = f", in epoch {report.epochs[-1].number}{planned}" if report.epochs else ""
-    reached = f"The last step done: {report.last}." if report.last else "No step is done yet."
-    running = [f"Under way: {score.step}, {counted(score.problems, 'problem')} done." for score in report.under_way]
-    return " ".join((f"Not finished{epoch}.", reached, *running, "The same command resumes it."))
 
 
 def report_json(report: Report) -> str:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 from kace.errors import KaceError, Outstanding
-from kace.learner.blocks import EXCERPT_CHARS, BadBlock, Block, CardRefusal, Grammar, read_blocks
+from kace.learner.blocks import EXCERPT_CHARS, BadBlock, Block, CardRefusal, Grammar, declines, read_blocks
 from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request, Role, Sampling, chat, lacks_room
 from kace.redact import one_line
 from kace.retrieval.fence import BARRED, neutral
@@ -34,6 +34,7 @@ class Reading(Generic[T]):
 
     found: Mapping[str, T]
     bad: tuple[BadBlock, ...] = ()
+    declined: bool = False  # it holds nothing, and says so: "no card"
 
     def expecting(self, names: Iterable[str], tag: str, reason: str) -> Reading[T]:
         """The reading, with what it neither holds nor lists added to what could not be used: it is asked for again."""
@@ -63,7 +64,7 @@ class Teacher:
         messages = chat(self.subject.named(system), user)
         reply = await self._complete(AttemptKey(name, self.seed, TIER, 0), messages)
         first = _filled(read(reply), reply)
-        if first.found and not any(bad.mendable for bad in first.bad):
+        if (first.found or first.declined) and not any(bad.mendable for bad in first.bad):
             return first
         again = await self._complete(AttemptKey(name, self.seed, TIER, 1), _repair(messages, reply, first))
         return merged(first, _filled(read(again), again))
@@ -101,7 +102,7 @@ def read_each(reply: str, grammar: Grammar, make: Callable[[Block], T | CardRefu
                 wrong.append(BadBlock.of(block, name, made.reason, made.rule))
             else:
                 found[name] = made
-    return Reading(found, tuple(wrong))
+    return Reading(found, tuple(wrong), declined=not blocks and not bad and declines(reply, grammar))
 
 
 def unanswered(key: AttemptKey, error: ModelError) -> KaceError:
@@ -154,7 +155,7 @@ async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
 
 def _filled(reading: Reading[T], reply: str) -> Reading[T]:
     """The reading; one that holds nothing at all says so, with the words that came instead."""
-    if reading.found or reading.bad:
+    if reading.found or reading.bad or reading.declined:
         return reading
     return replace(reading, bad=(BadBlock("", 0, "", _NO_BLOCK, one_line(reply, EXCERPT_CHARS)),))
 

@@ -27,7 +27,7 @@ from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from kace.errors import KaceError, UsageError
 from kace.models.apis import read_usage
-from kace.models.base import Failure, Finish, ModelError, Reply, Request, Role, Transient
+from kace.models.base import Failure, Finish, ModelError, Reply, Request, Transient
 from kace.models.catalog import weights_of
 from kace.models.confidence import LOGPROBS, confidence_of
 from kace.redact import one_line
@@ -165,8 +165,9 @@ class Slots:
     @asynccontextmanager
     async def lease(self, request: Request) -> AsyncIterator[int]:
         """A slot for as long as the request is under way."""
-        first, attempt = request.messages[0], request.attempt
-        prefix = first.content if first.role is Role.SYSTEM and len(first.content) >= LONG_PREFIX else ""
+        attempt, told = request.attempt, "\n".join(message.content for message in request.messages[:-1])
+        # After demonstrations, attempts of a tier have one and the same prompt, and reply in few words.
+        prefix = told if len(told) >= LONG_PREFIX or len(request.messages) > 2 else ""
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting[turn] = ((attempt.problem, attempt.seed, attempt.tier), prefix)
         self._place(turn)

@@ -190,21 +190,27 @@ def spec_of(name: str) -> Spec:
     raise UsageError(f"unknown system '{name}'{hint}", fix=f"choose one of {', '.join(SYSTEMS)}")
 
 
-def open_system(name: str, bench: Bench) -> System:
-    """The system of that name, ready to solve; raises `UsageError` with the fix where something is missing."""
+def require(name: str, tree: EpistemicTree | None, artefact: Path | None, k: int | None = None) -> Spec:
+    """The row of a system that has all it reads; raises `UsageError` with the fix where something is missing."""
     spec = spec_of(name)
     method = f"kace learn --method {spec.trainer}" if spec.trainer else "kace learn"
-    if Need.TREE in spec.needs and bench.tree is None:
+    if Need.TREE in spec.needs and tree is None:
         fix = f"name one that {method} made: --tree DIR"
         raise UsageError(f"system '{name}' reads a tree, and none is given", fix=fix)
-    if Need.ARTEFACT in spec.needs and bench.artefact is None:
+    if Need.ARTEFACT in spec.needs and artefact is None:
         fix = f"make it with {method} --out PATH, then name it: --artefact PATH"
         raise UsageError(f"system '{name}' reads what training made, and none is given", fix=fix)
-    if Need.TRAINING_FILE in spec.needs and bench.artefact is None:
+    if Need.TRAINING_FILE in spec.needs and artefact is None:
         said = f"system '{name}' reads the families of the training problems, and no file of them is given"
         raise UsageError(said, fix="name the file that the tree was learned from: --artefact train.jsonl")
-    if bench.k < 1:
-        raise UsageError(f"k is {bench.k}, and a system that picks cards picks at least one", fix="choose k from 1 up")
+    if k is not None and k < 1:
+        raise UsageError(f"k is {k}, and a system that picks cards picks at least one", fix="choose k from 1 up")
+    return spec
+
+
+def open_system(name: str, bench: Bench) -> System:
+    """The system of that name, ready to solve; raises `UsageError` with the fix where something is missing."""
+    spec = require(name, bench.tree, bench.artefact, bench.k)
     from kace.systems.parts import compose
 
     return compose(spec, bench)

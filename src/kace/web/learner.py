@@ -15,8 +15,9 @@ from kace.learner.blocks import CardRefusal
 from kace.learner.commit import Merge, Merges
 from kace.learner.costs import ROLES, RoleBill
 from kace.learner.propose import Proposals
-from kace.learner.report import EMPTY, CardStory, Report, progress, report_of, summary
+from kace.learner.report import EMPTY, CardStory, Report, report_of
 from kace.learner.steps import DoneSteps, StepLine, read_steps
+from kace.learner.summary import progress, summary
 from kace.models.budget import free_price
 from kace.tree.card import Card, Status
 from kace.tree.store import TreeStore

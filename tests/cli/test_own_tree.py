@@ -1,0 +1,125 @@
+"""A tree of one's own: begun without domains, a card written by hand, tried on a problem; and the tree that ships."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kace.tree.store import open_tree, tree_path
+from tests.command import run_kace
+
+ROOT = Path(__file__).parents[2]
+CARD = ROOT / "docs" / "examples" / "average-speed.md"
+NAME = "RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"
+VAN = "A van drives to a market at 20 km/h and back at 60 km/h. What is its average speed for the round trip, in km/h?"
+
+
+@pytest.fixture
+def kace(tmp_path: Path):
+    def run(*arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        return run_kace(tmp_path, *arguments, stdin=stdin, **env)
+
+    return run
+
+
+@pytest.fixture
+def mine(kace, tmp_path: Path) -> Path:
+    """An empty tree without domains."""
+    assert kace("tree", "init", "mine").returncode == 0
+    return tmp_path / "mine"
+
+
+def test_a_small_tree_needs_no_domains_and_its_card_is_read_by_every_problem_it_fits(kace, mine: Path):
+    done = kace("tree", "new-card", "mine", "--file", str(CARD))
+    assert (done.returncode, done.stdout) == (0, f"{NAME}\n"), done.stderr
+    assert open_tree(mine).domains == ()
+    solved = kace("solve", VAN, "--tree", "mine", "--model", "scripted/dice?sides=40", "--json")
+    recalls = json.loads(solved.stdout)["recalls"]
+    assert [(each["tier"], each["cards"]) for each in recalls] == [("MS", [NAME]), ("HS", [])]
+
+
+def test_a_card_comes_from_a_pipe_too_and_every_fault_is_told(kace, mine: Path):
+    broken = CARD.read_text(encoding="utf-8").replace("# Average speed there and back", "# Speed")
+    done = kace("tree", "new-card", "mine", stdin=broken.replace(r"\boxed{12}", "12"))
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if line.startswith("- the card ")] == [
+        "- the card has no name of 2 to 5 words. Fix: write it in the first line: # average speed there and back",
+        r"- the card has no answer in example 2. Fix: end its solution with: The answer is \boxed{42}.",
+    ]
+    assert done.stderr.splitlines()[-1].startswith("kace: 2 faults; nothing was added. Fix: ")
+    assert len(open_tree(mine)) == 0
+    assert kace("tree", "new-card", "mine", stdin=CARD.read_text(encoding="utf-8")).returncode == 0
+    again = kace("tree", "new-card", "mine", "--file", str(CARD))
+    assert again.returncode == 1
+    assert "has the name of a card that is there" in again.stderr
+
+
+def test_the_template_opens_in_the_editor_and_again_after_a_fault(mine: Path, tmp_path: Path):
+    script = tmp_path / "edit.sh"
+    script.write_text(
+        '#!/bin/sh\nif grep -q "still here" "$1"; then cp "$CARD" "$1"; else grep -q "<the rule" "$1" || exit 3\n'
+        'echo "still here" > "$1"; fi\n'
+    )
+    script.chmod(0o755)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kace", "tree", "new-card", "mine"]
+    env = {**os.environ, "EDITOR": str(script), "CARD": str(CARD), "TMPDIR": str(tmp_path)}  # noqa: TID251
+    env.pop("VISUAL", None)
+    os.write(ours, b"y\n")
+    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=120)
+    os.close(ours), os.close(theirs)
+    assert done.returncode == 0, done.stderr
+    assert "- the card does not begin with a trigger header ('still here'" in done.stderr
+    assert done.stdout.strip() == NAME
+    assert NAME in open_tree(mine)
+    assert not list(tmp_path.glob("*.card.md")), "a draft that became a card is not left behind"
+
+
+def test_a_card_is_tried_without_and_with_the_tree_side_by_side(kace, mine: Path):
+    kace("tree", "new-card", "mine", "--file", str(CARD))
+    dice = ("--model", "scripted/dice?sides=40")
+    lines = kace("tree", "try", "mine", VAN, "--answer", "38", *dice).stdout.splitlines()
+    assert " ".join(lines[:2]) == f"{VAN}  Expected: 38"
+    assert lines[2:4] == [
+        "  without cards  38  right  no agreement in 10 attempts",
+        "  with 1 card    38  right  no agreement in 10 attempts",
+    ]
+    assert lines[4].startswith(f"    {NAME}: Average speed = whole way")
+    apples = kace("tree", "try", "mine", "How many apples are 5 apples?", *dice).stdout
+    assert "no card fits, so nothing changes" in apples
+    assert "right" not in apples and "wrong" not in apples, "nothing is expected"
+    agreed = kace("tree", "try", "mine", VAN, "--model", "scripted/steady").stdout
+    assert f"{NAME} fits, and --set es_policy=skip would read it" in " ".join(agreed.split())
+    skipped = kace("tree", "try", "mine", VAN, "--model", "scripted/steady", "--set", "es_policy=skip").stdout
+    assert "with 1 card    42" in skipped
+
+
+def test_the_tree_that_ships_is_the_published_one_and_works_by_its_name(kace, tmp_path: Path):
+    published = open_tree(ROOT / "experiments" / "starter" / "test-0.5b" / "tree")
+    assert open_tree(tree_path("starter")) == published
+    assert kace("tree", "verify", "starter").returncode == 0
+    figures = json.loads(kace("tree", "show", "starter", "--json").stdout)
+    assert (figures["name"], figures["cards"], figures["frozen"]) == ("starter", 44, published.content_hash())
+    refused = kace("tree", "new-card", "starter", "--file", str(CARD))
+    assert refused.returncode == 2
+    assert "can only be read" in refused.stderr
+    dice = ("--model", "scripted/dice?sides=40")
+    solved = kace("solve", VAN, "--tree", "starter", *dice)
+    assert "EXACT_AVERAGE_SPEED_ROUND_TRIP" in kace("solve", VAN, "--tree", "starter", *dice, "--explain").stdout
+    assert solved.returncode == 0
+    run = kace("eval", "--system", "kace", "--tree", "starter", "--limit", "2", "--seeds", "1", "--out", "run", *dice)
+    assert run.returncode == 0, run.stderr
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert manifest["tree"]["hash"] == published.content_hash()
+    assert manifest["config"]["retrieval"]["relevance"] == "background", "read by the default profile"
+
+
+def test_a_folder_of_ones_own_called_starter_comes_first(kace, tmp_path: Path):
+    assert kace("tree", "init", "starter").returncode == 0
+    assert json.loads(kace("tree", "show", "starter", "--json").stdout)["cards"] == 0
