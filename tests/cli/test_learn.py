@@ -205,3 +205,33 @@ def test_an_unlabelled_training_problem_is_named(kace: Kace, tmp_path: Path):
         file.write('{"problem": "Why?", "id": "why"}\n')
     done = kace(*BY_FILES)
     assert done.returncode == 2 and "'why' has no answer" in done.stderr
+
+
+def test_a_quick_run_says_what_it_takes_keeps_every_card_and_its_report_is_found_from_outside(
+    kace: Kace, tmp_path: Path
+):
+    with_solutions(tmp_path)
+    quick = [*SOLUTIONS, "--quick"]
+    quick[quick.index("tree")] = "made/tree"
+    done = kace(*quick)
+    assert done.returncode == 0, done.stderr
+    expected = re.search(r"kace: expected: [\d,]+ solver calls; about 0 min; 0.00 USD", done.stderr)
+    assert expected and expected.start() < done.stderr.index("kace: plan"), "before the first step"
+    manifest = json.loads((tmp_path / "made" / "tree" / "learn" / "learn.json").read_text())
+    assert (manifest["settings"]["keep"], manifest["settings"]["calibration_runs"]) == ("all", 0)
+    outside = kace("learn", "report", "made")
+    assert outside.returncode == 0 and outside.stdout == kace("learn", "report", "made/tree").stdout
+    assert not (tmp_path / "made" / "learn").exists()
+
+
+def test_a_teacher_may_have_no_card_and_the_result_says_why_it_is_empty(kace: Kace, tmp_path: Path):
+    for _ in range(40):
+        done = kace(*BY_FILES)
+        assert done.returncode == 0, done.stderr
+        for request in (tmp_path / "desk").glob("*propose*.request.md"):
+            request.with_name(request.name.replace(".request.", ".reply.")).write_text("1: a slip.\n\nNo card.\n")
+        if not answer_all(tmp_path / "desk") and "desk" not in done.stderr:
+            break
+    assert not list((tmp_path / "desk").glob("*propose-1-*")), "nothing is asked again"
+    assert len(TreeStore.open(tmp_path / "tree").load()) == 0
+    assert re.search(r"No card: the teacher saw what went wrong \(\d+ problems\) and wrote no card.", done.stdout)

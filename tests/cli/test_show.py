@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from kace.answers.judge import Judge
 from kace.cli.streams import plain
-from kace.cli.terminal import audit_line, explanation, path_of, solve_table, summary_lines, votes_of
+from kace.cli.terminal import audit_line, explanation, summary_lines, votes_of
 from kace.config import load_config
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
@@ -79,22 +77,14 @@ def test_the_audit_line_says_exit_votes_calls_tokens_and_seconds():
 def test_missing_answers_are_in_the_votes():
     silent = record(lambda _: "none", label="")
     assert votes_of(silent) == "none x10"
-    assert path_of(silent) == "ES>MS>HS!"
     assert "no answer" in audit_line(silent)
     assert "wrong" in audit_line(silent)
 
 
 def test_a_climb_that_began_above_es_is_told_as_it_went():
     above = record(lambda _: "none", tiers=LOCKED[1:])
-    assert path_of(above) == "MS>HS!"
     assert votes_of(above) == "none x8"
     assert "8 calls" in audit_line(above) and "paper" not in audit_line(above)
-
-
-def test_the_table_of_solves_has_a_row_each():
-    console = Console(file=StringIO(), width=80)
-    console.print(solve_table([record(lambda _: "\\boxed{1}")]))
-    assert console.file.getvalue().splitlines()[1].split() == ["p1", "ES", "1", "x2", "1", "right"]
 
 
 def test_many_classes_are_cut_short():

@@ -20,10 +20,11 @@ from kace.learner.commit import InterimAnalysis, consolidate
 from kace.learner.effects import Fire, Impact, Lift
 from kace.learner.partition import Partition
 from kace.learner.propose import Proposals
-from kace.learner.report import Report, report_json, report_of
+from kace.learner.report import CardTotals, Report, report_json, report_of
 from kace.learner.revise import Action, Revision, Revisions
 from kace.learner.steps import Kept, StepLog, StepName, TreeWriter
 from kace.learner.study import RunTotals
+from kace.learner.summary import summary
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath, TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
@@ -333,6 +334,25 @@ def test_the_report_is_json_with_whole_cards(report: Report):
     told = json.loads(report_json(report))
     assert told["cards"][0]["card"]["card_id"] == HELPS
     assert told["epochs"][0]["looks"][0]["accepted"] is False
+
+
+def test_a_run_that_ends_without_a_card_says_why(report: Report):
+    bare = replace(report.epochs[0], proposed=0, admitted=0, waiting=0, refused=(), revised=(), beyond=())
+    none = replace(report, finished=True, size=CardTotals(0, 0, 0, 0), epochs=(bare,))
+    first = report.epochs[0].scores[0]
+    wrong = first.problems - first.correct
+    assert wrong > 0
+    assert f"({wrong} problem" in summary(none) and "wrote no card" in summary(none)
+    agreed = replace(none, epochs=(replace(bare, beyond=(("p", "1", "2"),) * wrong),))
+    assert "both ES attempts agreed" in summary(agreed)
+    solved = first.model_copy(update={"correct": first.problems})
+    easy = replace(none, epochs=(replace(bare, scores=(solved, *bare.scores[1:])),))
+    assert "got all" in summary(easy) and "right" in summary(easy)
+    refused = replace(none, epochs=(replace(bare, proposed=2, refused=report.epochs[0].refused),))
+    assert "every proposal was refused (" in summary(refused)
+    unproven = replace(none, size=CardTotals(0, 0, 3, 0), epochs=(replace(bare, proposed=3, admitted=3),))
+    assert "3 that passed the gate could not be shown to help" in summary(unproven)
+    assert "The tree is empty" not in summary(report), "a tree with cards needs no excuse"
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path):

@@ -14,10 +14,11 @@ from kace.learner.costs import forecast
 from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn
 from kace.learner.propose import TreeCell
-from kace.learner.report import report_of, summary
+from kace.learner.report import report_of
 from kace.learner.settings import Settings
 from kace.learner.solutions import WHOLE, cards_of, domains_of, untaught
 from kace.learner.study import LearnPlan, open_study
+from kace.learner.summary import summary
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem

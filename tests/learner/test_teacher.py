@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from kace.errors import BudgetExceeded, KaceError, Outstanding
-from kace.learner.blocks import MAX_BLOCKS, BadBlock, Grammar, read_blocks
-from kace.learner.teacher import MAX_LISTED, MAX_REPEATED_CHARS, Reading, Teacher, merged, side_by_side
+from kace.learner.blocks import MAX_BLOCKS, BadBlock, Grammar
+from kace.learner.teacher import MAX_LISTED, MAX_REPEATED_CHARS, Reading, Teacher, merged, read_each, side_by_side
 from kace.models.base import Failure, ModelError, Role
 from kace.retrieval.prompt import template
 from tests.learner.said import Said
@@ -21,8 +21,7 @@ def note(name: str, text: str = "said") -> str:
 
 
 def read(reply: str) -> Reading[str]:
-    blocks, bad = read_blocks(reply, NOTE)
-    return Reading({block.fields["id"]: block.text for block in blocks}, bad)
+    return read_each(reply, NOTE, lambda block: block.text)
 
 
 def ask(model: Said) -> Reading[str]:
@@ -95,6 +94,20 @@ def test_a_reply_that_holds_nothing_is_asked_for_again_then_listed(reply: str):
     assert "no block" in reading.bad[0].reason
     assert reading.bad[0].excerpt == reply.strip()
     assert "no block" in model.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize("reply", ["no card", "1: a slip.\n\n**No cards.**\n", "<think>\nhm\n</think>\nNO CARD NEEDED"])
+def test_a_teacher_may_say_that_there_is_nothing_to_write(reply: str):
+    model = Said(reply)
+    assert ask(model) == Reading({}, (), declined=True)
+    assert model.calls == 1
+
+
+def test_no_card_beside_a_block_or_in_a_sentence_declines_nothing():
+    both = Said(f"{note('A')}\nno card\n<card>\nid: B\n</card>", note("B"))
+    assert ask(both).found == {"A": "said", "B": "said"}
+    sentence = Said("For problem 1 no card is worth it.", note("A"))
+    assert ask(sentence).found == {"A": "said"}
 
 
 def test_an_empty_reply_is_not_repeated_as_a_turn():

@@ -18,13 +18,13 @@ from kace.redact import redact
 
 VERBS = {
     "Solve": {
-        "demo": "Solve a dozen starter problems and show how each answer came about.",
+        "demo": "Solve a few starter problems without cards and with them, side by side.",
         "solve": "Solve a problem, or every problem of a file.",
         "serve": "Answer OpenAI's chat completions with the ladder: any client, pointed here, gets the voted answer.",
     },
     "Learn": {
         "learn": "Learn a tree from labelled problems: kace learn --train FILE --teacher MODEL --out TREE.",
-        "tree": "Look at a tree of cards, change it, compare it, go back.",
+        "tree": "Begin a tree of cards, write one, try it; look at a tree, change it, compare it, go back.",
     },
     "Measure": {
         "eval": "Evaluate a system on a data set and write a run.",

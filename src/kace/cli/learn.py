@@ -104,20 +104,20 @@ def learn(
         note(f"kace: {NO_CALLS}; nobody rewrites them, so refine is 0")
         settings = untaught(config, settings)
     problems, kept_out = _training_data(train, held_out, config, typed.limit)
-    rows = forecast(problems, config, settings)
     if dry_run:
+        rows = forecast(problems, config, settings)
         return print_lines([json.dumps([asdict(row) for row in rows])] if as_json else forecast_lines(rows))
-    note(f"kace: {forecast_line(rows)}")
     _wall_in(config, train, out)
     _learn(LearnPlan(problems, config, settings, out, ContaminationHashes.of(kept_out)))
     _show_report(out, None, as_json)
 
 
 def _learn(plan: LearnPlan) -> None:
-    """Finish a tree, with a line for every step."""
+    """Finish a tree: what it is expected to take, then a line for every step."""
 
     async def work() -> None:
         async with open_study(plan, observer=progress) as (study, progress.ledger):
+            note(f"kace: {forecast_line(forecast(plan.train, plan.config, plan.settings))}")
             await learn_tree(study)
 
     with LearnProgress(plan.settings.epochs) as progress:

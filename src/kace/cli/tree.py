@@ -21,7 +21,10 @@ from kace.tree.store import TreeStore, open_tree, tree_path
 from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains, TreeError
 from kace.words import counted
 
-app = new_app(help="Look at a tree of cards, change it, compare it, go back.", no_args_is_help=True)
+app = new_app(
+    help="Begin a tree of cards, write one, try it; look at a tree, change it, compare it, go back.",
+    no_args_is_help=True,
+)
 ID = typer.Argument(metavar="ID", help="The card's id.", show_default=False)
 NOTE = typer.Option("", "--note", help="Why, for the log.")
 
@@ -31,7 +34,7 @@ def init(
     folder: Path = typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False),
     domains: str = typer.Argument(
         None,
-        metavar="[DOMAINS]",
+        metavar="DOMAINS",
         help="JSON list of {name, description, share, signals}; '-' is standard input; or: starter.",
     ),
 ) -> None:
@@ -46,7 +49,7 @@ def init(
 
 
 command(app, name="new-card")(new_card)
-command(app, "model", "base_url", "seed", name="try")(try_card)
+command(app, "model", "base_url", name="try")(try_card)
 
 
 @command(app)

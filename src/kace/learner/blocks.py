@@ -126,7 +126,7 @@ def read_blocks(reply: str, grammar: Grammar) -> tuple[tuple[Block, ...], tuple[
 
 def declines(reply: str, grammar: Grammar) -> bool:
     """Whether a line of a reply says that there is nothing to write, such as `no card`."""
-    line = rf"^\W*no {grammar.tag}s?(?: (?:is|are) needed)?\W*$"
+    line = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
     return re.search(line, _spoken(reply[:MAX_REPLY_CHARS]), re.IGNORECASE | re.MULTILINE) is not None
 
 
