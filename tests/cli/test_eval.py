@@ -136,11 +136,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG.keys())
-def test_bad_input_is_one_clear_line(kace: Kace, arguments: tuple[str, ...], said: str):
+def test_bad_input_is_one_clear_line_and_leaves_no_run(
+    kace: Kace, tmp_path: Path, arguments: tuple[str, ...], said: str
+):
     data = () if "--data" in arguments else ("--data", "p.jsonl")
     done = kace("eval", *data, *DICE, "--limit", "2", "--out", "run", *arguments)
     assert done.returncode in (1, 2) and said in done.stderr
     assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):

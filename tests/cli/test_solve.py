@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -52,6 +53,32 @@ def test_standard_output_is_the_answer_alone(kace):
     assert done.stdout == "42\n"
     assert "es_unanimous" in done.stderr
     assert "2 calls" in done.stderr
+
+
+def test_a_reader_that_leaves_early_ends_a_run_quietly(tmp_path: Path):
+    command = f"{sys.executable} -m kace solve --file {write(tmp_path, 40)} --model scripted/dice --json | head -1"
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=120
+    )
+    assert json.loads(done.stdout)["v"] == 1
+    assert done.stderr == ""
+
+
+def test_results_in_a_pipe_stay_there_while_a_terminal_shows_how_it_goes(tmp_path: Path):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kace", "solve", "--file", str(write(tmp_path)), "--model", "scripted/dice"]
+    env = {**environment(tmp_path), "TERM": "xterm-256color"}
+    done = subprocess.run(
+        [*command, "--json"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=120
+    )
+    os.close(ours), os.close(theirs)
+    assert len([json.loads(line) for line in done.stdout.splitlines()]) == 12
+
+
+def test_weights_that_are_not_here_are_fetched_only_on_request(kace):
+    done = kace("solve", "1+1?", "--model", "local/qwen2.5-coder-1.5b", env={"HF_ENDPOINT": "http://127.0.0.1:9"})
+    assert done.returncode == 2
+    assert "fetching it takes 1,117 MB. Fix: kace models pull qwen2.5-coder-1.5b" in done.stderr
 
 
 def test_a_problem_can_be_piped(kace):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from importlib import import_module
 from pathlib import Path
@@ -11,10 +12,14 @@ import pytest
 import typer
 
 from kace.cli import VERBS
-from kace.cli.demo import RECORDING, demo_problems
+from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
+from kace.config import PROFILES
+from kace.models.cache import read_calls
 from kace.problem import load_problems
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, error
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -25,25 +30,76 @@ def kace(tmp_path: Path):
     return run
 
 
-def test_the_replay_shows_a_recorded_run_of_the_real_model_and_says_so(kace, tmp_path: Path):
-    done = kace("demo", "--replay")
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What `kace demo --replay` prints, and the folder it ran in."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = run_kace(folder, "demo", "--replay")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("This is a REPLAY of a recorded run of the real model")
-    assert sum(line.startswith("starter-test-") for line in done.stdout.splitlines()) == 12
-    for figure in ("accuracy", "95 % interval", "exits", "by the paper's count", "tokens"):
-        assert figure in done.stdout
-    (run,) = (tmp_path / "runs").iterdir()
-    assert json.loads((run / "run.json").read_text())["replay_of"].startswith("replay/")
+    return done.stdout, folder
 
 
-def test_the_recording_is_of_the_default_model_and_of_every_demo_problem():
-    recorded = [json.loads(line) for line in RECORDING.read_text(encoding="utf-8").splitlines()]
-    assert {row["problem"] for row in recorded} == {problem.id for problem in demo_problems()}
-    assert all("1d9614638d18024d" in row["model"] for row in recorded)
+def test_the_demo_shows_what_cards_change_what_they_do_not_and_what_was_measured(replayed: tuple[str, Path]):
+    out = replayed[0]
+    assert out.startswith("This is a REPLAY of recorded runs of the real model; no model is running now.")
+    assert all(" ".join(problem.text.split()) in " ".join(out.split()) for problem in demo_problems())
+    assert out.count("  without cards  ") == len(demo_problems()) == 7
+    assert len(re.findall(r"without cards .* wrong .*\n  with \d cards? .* right ", out)) >= 4, "repaired"
+    assert re.search(r"with \d cards? .* wrong ", out), "read, and not saved"
+    assert "no card fits, so nothing changes" in out
+    assert "both ES attempts agree, so no card is read" in out
+    assert "EXACT_LARGEST_AMOUNT_NOT_MADE: The two values are a and b." in out
+    assert "Chosen to show cards." in out and out.count("\n  kace ") == 2 and "docs/first-card.md" in out
 
 
-def test_the_demo_takes_from_every_domain():
-    assert len({problem.domain for problem in demo_problems()}) == 5
+def test_the_demo_writes_two_runs_over_the_same_problems(replayed: tuple[str, Path]):
+    (demo,) = (replayed[1] / "runs").iterdir()
+    manifests = [json.loads((demo / name / "run.json").read_text()) for name in (WITHOUT, WITH)]
+    assert [each["system"]["name"] for each in manifests] == ["tiered", "kace"]
+    assert manifests[0]["data"] == manifests[1]["data"]
+    settings = manifests[1]["config"]["retrieval"]
+    assert {name: settings[name] for name in PROFILES["default"]["retrieval"]} == PROFILES["default"]["retrieval"]
+    assert manifests[1]["config"]["model"].startswith("replay/")
+    done = run_kace(demo, "report", WITHOUT, WITH, "--format", "text")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_shows_the_demo_as_it_is_printed(replayed: tuple[str, Path]):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```\n\$ kace demo --replay\n(.*?)```", page, re.DOTALL)
+    end = 0
+    for part in re.split(r"^\.\.\.\n", block, flags=re.MULTILINE):
+        assert part in replayed[0][end:], part
+        end = replayed[0].index(part, end) + len(part)
+
+
+def test_the_figures_of_the_demo_are_the_published_ones():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| KACE, the paper's ladder"))
+    head = next(line for line in page.splitlines() if "0.5B solver (" in line)
+    right, alone = re.findall(r"0\.5B solver \(([\d.]+) %, ([\d.]+) calls\)", head)[0]
+    gain, low, high, calls = re.findall(r"\+([\d.]+) \[\+([\d.]+), \+([\d.]+)\]\*\*, ([\d.]+) calls", row)[1]
+    told = " ".join(MEASURED.split())
+    assert f"{right} % right without cards, {float(right) + float(gain):.1f} % with this tree: +{gain} points" in told
+    assert f"at {calls} calls a problem instead of {alone}" in told
+    assert f"95 % interval is +{low} to +{high}" in told
+    assert "-6.5 [-13.0, 0.0]" in page and "lost 6.5 (-13.0 to 0.0)" in told
+
+
+def test_the_recordings_are_of_the_default_model_and_only_those_with_cards_differ():
+    recorded = [read_calls(RECORDED / name / "calls" / "recorded.jsonl") for name in (WITHOUT, WITH)]
+    assert {row.problem for row in recorded[0]} == {problem.id for problem in demo_problems()}
+    assert all("1d9614638d18024d" in row.model for rows in recorded for row in rows)
+    assert "ES" not in {row.tier for row in recorded[1]}, "ES reads no card: its attempts are shared"
+
+
+def test_a_demo_with_another_model_makes_every_attempt_itself(kace, tmp_path: Path):
+    done = kace("demo", "--model", "scripted/steady", "--out", "both")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("2 of 2 attempts agree at ES") == 2 * len(demo_problems())
+    assert "REPLAY" not in done.stdout and "Every attempt is made now." in done.stdout
+    rows = [json.loads(line) for line in (tmp_path / "both" / WITHOUT / "traces.jsonl").read_text().splitlines()]
+    assert not any(attempt["from_cache"] for row in rows for attempt in row["attempts"])
 
 
 def test_without_weights_and_without_any_source_the_demo_replays(kace):
