@@ -27,7 +27,7 @@ class SideBySide:
         self.gate = RelevanceGate(tree, reading)
 
     def lines(self, problem: Problem, without: Solution, using: Solution) -> Iterator[str]:
-        """The problem, both answers, and each card that was read by its name and first line, or why none was."""
+        """The problem, both answers, and each card that was read by its name and how it begins, or why none was."""
         width = max(columns(), 60)
         expected = "" if problem.answer is None else f"  Expected: {problem.answer}"
         yield from textwrap.wrap(plain(problem.text + expected), width)
@@ -36,8 +36,7 @@ class SideBySide:
         rows = [(f"  {name}", *_outcome(solution)) for name, solution in (("without cards", without), (told, using))]
         yield from aligned(rows, left=4)
         for name in read:
-            first = self.tree.card(name).body.partition("\n")[0]
-            yield f"    {plain(f'{name}: {first}', width - 4)}"
+            yield f"    {plain(f'{name}: {self.tree.card(name).body}', width - 4)}"
         if not read:
             why = self._why_none(problem, using)
             yield from textwrap.wrap(why, width, initial_indent="    ", subsequent_indent="    ")
@@ -49,7 +48,7 @@ class SideBySide:
         if not solution.recalls:
             also = f"; {best} fits, and {SKIP_ES} would read it" if fits else ""
             return f"both {TierName.ES} attempts agree, so no card is read{also}"
-        close = bool(best) and scores[best] >= self.gate.threshold / 2
+        close = bool(best) and scores[best] >= 2 / 3 * self.gate.threshold
         near = f" (nearest: {best} at {scores[best]:.2f}, shown from {self.gate.threshold:.2f})" if close else ""
         return f"no card fits, so nothing changes{near}"
 
