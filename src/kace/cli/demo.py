@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from pathlib import Path
 from kace.cli.models import ensure_weights
 from kace.cli.options import MODEL, OUTPUT, Typed, command, new_app, option
 from kace.cli.side_by_side import SideBySide, colour_of
-from kace.cli.streams import note, print_lines, run_async
+from kace.cli.streams import columns, note, print_lines, run_async
 from kace.cli.terminal import RunProgress
 from kace.datasets.loader import Dataset, set_hash
 from kace.datasets.starter import SPLITS, load_split
@@ -33,6 +34,13 @@ CHOSEN = (
     "starter-test-0172",
 )
 """Four problems that cards repair, one that its card does not save, one that no card fits, one that leaves at ES."""
+INTRO = """\
+{problems} problems, without cards and with the tree `starter`: {cards} cards, learned from what the embedded 0.5B model
+got wrong on other problems. Two attempts read no card (ES). Where they disagree, three more read the cards that fit
+(MS), then five (HS)."""
+MADE_NOW = """\
+Attempts that read a card are made now, a minute or two on two cores; those without cards are a recording of the same
+model."""
 MEASURED = """\
 Chosen to show cards. Measured on 1,000 test problems, three times each, nothing chosen:
 52.8 % right without cards, 64.4 % with this tree: +11.6 points, at 4.43 calls a problem
@@ -41,15 +49,8 @@ instead of 5.27. The problems vary 58 techniques; resampling these, the 95 % int
 them +6.1 (-1.2 to +14.3). Techniques that training never saw lost 6.5 (-13.0 to 0.0); the
 gate that is used now is stricter than the one measured. Every vote: docs/results.md."""
 """The published study of this model and tree; tests hold the figures to the README."""
-RECORDED_TOO = """\
-Attempts that read a card are made now, a
-minute or two on two cores; those without cards are a recording of the same model."""
-LADDER = """\
-the embedded 0.5B model got wrong on other problems. Two attempts read no card (ES). Where
-they disagree, three more read the cards that fit (MS), then five (HS)."""
-ALL_LIVE = "Every attempt is made now."
 NEXT = """\
-Next, try a problem of your own, look at these attempts in the browser, or write a card in five minutes:
+Next: a problem of your own, these attempts in the browser, a card of your own.
   kace solve "YOUR PROBLEM" --tree starter --explain
   kace view {folder}
   docs/first-card.md"""
@@ -79,13 +80,14 @@ def demo(
     problems, tree = demo_problems(), open_tree(tree_path("starter"))
     if replay:
         print("This is a REPLAY of recorded runs of the real model; no model is running now.\n")
-    told = f"{len(problems)} problems, without cards and with the tree `starter`: {len(tree)} cards, learned from what"
-    print(told, LADDER, sep="\n", flush=True)
+    print(_paragraph(INTRO.format(problems=len(problems), cards=len(tree))), flush=True)
     few = Dataset("starter-demo", "chosen", problems, set_hash(problems), "the starter set")
     before = _solved(Trial("tiered", few, config, 1), folder / WITHOUT, lambda problem, solution: None)
     if not replay:
         recorded = all(attempt.from_cache for solution in before.values() for attempt in solution.made)
-        print(f"The model: {config.model}, frozen. {RECORDED_TOO if recorded else ALL_LIVE}", flush=True)
+        print(
+            _paragraph(f"{config.model}, frozen. {MADE_NOW if recorded else 'Every attempt is made now.'}"), flush=True
+        )
     print(flush=True)
     shown = SideBySide(tree, config.retrieval)
 
@@ -95,9 +97,13 @@ def demo(
     after = _solved(Trial("kace", few, config, 1, tree), folder / WITH, tell)
     without, using = (sum(bool(each.correct) for each in found.values()) for found in (before, after))
     said = f"Right: {without} of {len(problems)} without cards, {using} of {len(problems)} with the tree."
-    print(said, MEASURED, "", NEXT.format(folder=folder), sep="\n")
+    print(said, _paragraph(MEASURED), "", NEXT.format(folder=folder), sep="\n")
     if replay:
         print("\nThis was a REPLAY. Run `make demo` for the real model.")
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, min(columns(), 100))
 
 
 def demo_problems() -> tuple[Problem, ...]:
@@ -120,7 +126,8 @@ class _InOrder(RunProgress):
         self.solutions[solution.problem] = solution
         while self._waiting and self._waiting[0].id in self.solutions:
             problem = self._waiting.popleft()
-            self._tell(problem, self.solutions[problem.id])
+            with self.paused():
+                self._tell(problem, self.solutions[problem.id])
 
 
 def _solved(trial: Trial, folder: Path, tell: Callable[[Problem, Solution], None]) -> dict[str, Solution]:

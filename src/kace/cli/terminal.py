@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console, RenderableType
@@ -137,6 +138,15 @@ class RunProgress:
 
     def __exit__(self, *error: object) -> None:
         self._live.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the line away while results are printed."""
+        drawn = self._live.is_started
+        self._live.stop()
+        yield
+        if drawn:
+            self._live.start()
 
     def status(self) -> str:
         """How far it is."""
