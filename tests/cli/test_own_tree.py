@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from kace.config import load_config
 from kace.tree.store import open_tree, tree_path
 from tests.command import run_kace
 
 ROOT = Path(__file__).parents[2]
 CARD = ROOT / "docs" / "examples" / "average-speed.md"
+NAME_OF_SHIPPED = "EXACT_AVERAGE_SPEED_ROUND_TRIP"
 NAME = "RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"
 VAN = "A van drives to a market at 20 km/h and back at 60 km/h. What is its average speed for the round trip, in km/h?"
 
@@ -118,6 +120,15 @@ def test_the_tree_that_ships_is_the_published_one_and_works_by_its_name(kace, tm
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["tree"]["hash"] == published.content_hash()
     assert manifest["config"]["retrieval"]["relevance"] == "background", "read by the default profile"
+
+
+def test_the_tree_that_ships_is_viewed_by_its_name_and_nothing_is_written_beside_it(kace, tmp_path: Path):
+    before = sorted(tree_path("starter").parent.iterdir())
+    done = kace("view", "starter", "--export", "pages")
+    assert done.returncode == 0, done.stderr
+    assert NAME_OF_SHIPPED in "".join(path.read_text() for path in (tmp_path / "pages").rglob("*.html"))
+    assert sorted(tree_path("starter").parent.iterdir()) == before
+    assert load_config({"tree": "starter"}).tree == tree_path("starter"), "in Python and in files, too"
 
 
 def test_a_folder_of_ones_own_called_starter_comes_first(kace, tmp_path: Path):

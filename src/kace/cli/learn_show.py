@@ -211,12 +211,12 @@ def _costs(report: Report) -> Iterator[str]:
 def forecast_line(rows: Sequence[RoleForecast]) -> str:
     """What a run is expected to take, in a line."""
     calls = " and ".join(f"{row.expected.calls:,.0f} {row.role} calls" for row in rows if row.expected.calls)
-    minutes = sum(row.seconds for row in rows) / 60
-    time = f"about {minutes:,.0f} min" if minutes < 120 else f"about {minutes / 60:,.0f} hours"
     unpriced = [row.model for row in rows if row.usd is None]
     money = f"money unknown, no price for {unpriced[0]}" if unpriced else f"{sum(row.usd or 0 for row in rows):.2f} USD"
     waiting = " and the teacher's" if any(row.model.startswith("exchange/") for row in rows) else ""
-    return f"expected: {calls}; {time}{waiting}; {money}. --dry-run says more, --max-usd and --max-calls bound it"
+    return (
+        f"expected: {calls}; {_time(rows)}{waiting}; {money}. --dry-run says more, --max-usd and --max-calls bound it"
+    )
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
@@ -231,9 +231,14 @@ def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
         total = f"{sum(row.usd or 0 for row in rows):.2f} to {sum(row.most_usd or 0 for row in rows):.2f}"
         table.append(("in all", "", "", "", total))
     missing = f'no price for {", ".join(unpriced)}: add [prices."NAME"] with input and output to kace.toml'
-    last = "expected to at most, without prefix caches; nothing was spent"
+    last = f"expected to at most, without prefix caches; expected time {_time(rows)}; nothing was spent"
     untaught = [NO_CALLS] if any(row.model == SOURCE for row in rows) else []
     return [*aligned(table), *([missing] if unpriced else []), *untaught, last]
+
+
+def _time(rows: Sequence[RoleForecast]) -> str:
+    minutes = sum(row.seconds for row in rows) / 60
+    return f"about {minutes:,.0f} min" if minutes < 120 else f"about {minutes / 60:,.0f} hours"
 
 
 def _short(number: float) -> str:
