@@ -39,7 +39,7 @@ BOTTOMLESS = {
     "a gigabyte in one megabyte": Answer(ZEROS, headers={**JSON, **GZIP}),
     "packed twice": Answer(gzip.compress(ZEROS), headers={**JSON, "content-encoding": "gzip, gzip"}),
     "packed, and never ended": Answer(unended_gzip(), headers={**JSON, **GZIP}),
-    "another packing": Answer(ZEROS, headers={**JSON, "content-encoding": "deflate"}),
+    "another packing": Answer(zlib.compress(bytes(200_000_000)), headers={**JSON, "content-encoding": "deflate"}),
 }
 STREAMED = {name: Answer(answer.body, headers={**answer.headers, **EVENTS}, endless=answer.endless)
             for name, answer in BOTTOMLESS.items()}  # fmt: skip
@@ -58,7 +58,7 @@ def test_a_solver_reads_no_more_than_it_can_hold(body: str) -> None:
     with ChatServer([BOTTOMLESS[body]]) as server:
         tracemalloc.start()
         try:
-            with pytest.raises(ModelError, match=r"larger than \d+ MB|packed as|ends before"):
+            with pytest.raises(ModelError, match=r"larger than \d+ MB"):
                 asyncio.run(work(server.url))
             assert tracemalloc.get_traced_memory()[1] < MEMORY
         finally:
@@ -98,7 +98,6 @@ def test_replies_packed_once_are_read_and_passed_on() -> None:
             with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
                 reply = client.chat.completions.create(model="passthrough/m", messages=CHAT)
     assert reply.choices[0].message.content == "old pond"
-    assert upstream.requests[0].headers["accept-encoding"] == "gzip"
 
 
 @pytest.mark.parametrize("stream", [False, True])

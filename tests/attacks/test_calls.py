@@ -111,7 +111,7 @@ UNREADABLE = {
     "half": Answer(says("4").body[:40]),
     "HTML": Answer(b"<html>please log in</html>"),
     "no choices": Answer(b'{"usage": {"prompt_tokens": 0, "completion_tokens": 0}}'),
-    "packed as nothing known": Answer(says("4").body, headers={"content-encoding": "br"}),
+    "not packed as it says": Answer(says("4").body, headers={"content-encoding": "gzip"}),
     "cut off": Answer(says("4").body, reset=True),
 }
 

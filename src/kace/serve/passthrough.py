@@ -21,7 +21,7 @@ from kace.models.apis import OpenAIModel, read_completion
 from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling
 from kace.models.budget import Ledger, Spent
 from kace.models.pool import Balancer, Endpoint
-from kace.models.remote import CODING, MAX_BODY, address, bounded, usable_key
+from kace.models.remote import MAX_BODY, address, bounded, usable_key
 from kace.redact import one_line, redact, without_secrets
 from kace.serve.chat import EVENTS, JSON, ApiError, Completion, HttpReply, SseWriter, read_chat
 
@@ -56,7 +56,7 @@ async def open_passthrough(config: Config, model: ChatModel, ledger: Ledger) -> 
             url, auth = address(base_url)
             # Credentials in the URL take the place of the key, as they do for every other call.
             known = {} if auth else {"authorization": f"Bearer {key}"}
-            headers = {**known, "content-type": JSON, "accept-encoding": CODING}
+            headers = {**known, "content-type": JSON}
             client = httpx2.AsyncClient(base_url=url, auth=auth, headers=headers, timeout=timeout, limits=limits)
             endpoints.append(Endpoint(url, await stack.enter_async_context(client)))
         yield partial(_relay, Balancer(endpoints), config.timeout, ledger)
