@@ -1,4 +1,4 @@
-"""Runs `kace` commands over one or more servers, a few side by side. A command that has finished is not run again."""
+"""Runs `kace` commands, a few side by side, over one or more servers. A command that has finished is not run again."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import cycle
+from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Commands:
-    """Where commands run: the servers they ask in turn, and what every command is given."""
+    """Where commands run: the servers that share their calls, and what every command is given."""
 
     servers: Sequence[str]
     given: tuple[str, ...] = ()
     side_by_side: int = 3
     seconds: float = 600.0  # for one command; the same command resumes it
-    _turn: cycle[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_turn", cycle(self.servers))
 
     def all(self, commands: Iterable[Sequence[object]]) -> None:
         """Run them, the last argument of each being the folder it makes."""
@@ -37,7 +32,8 @@ class Commands:
         if done.exists():
             return True
         folder.parent.mkdir(parents=True, exist_ok=True)
-        words = [*map(str, command), "--model", "openai/solver", "--base-url", next(self._turn), *self.given]
+        servers = [word for server in self.servers for word in ("--base-url", server)]
+        words = [*map(str, command), "--model", "openai/solver", *servers, *self.given]
         began, printed = time.time(), folder.with_name(folder.name + ".txt")
         with printed.open("a", encoding="utf-8") as out:
             try:
