@@ -79,7 +79,7 @@ def _model(config: Config) -> Iterator[tuple[str, Look]]:
     looks: dict[str, dict[str, Look]] = {
         "local": {"engine": lambda: _installed("xllamacpp", "local"), "weights": lambda: _weights(config)},
         "openai": {"key": lambda: _key(config, ""), **_endpoints(config)},
-        "anthropic": {"sdk": lambda: _installed("anthropic", "anthropic"), "key": lambda: _key(config, "anthropic_")},
+        "anthropic": {"key": lambda: _key(config, "anthropic_")},
         "exchange": {"exchange": lambda: _writable(folder, "name a folder you can write, as exchange/FOLDER")},
     }
     yield from looks.get(provider, {"model": lambda: open_model(config).name}).items()
@@ -105,8 +105,6 @@ def _key(config: Config, prefix: str) -> str:
     key, kind = getattr(config, f"{prefix}api_key"), AnthropicModel if prefix else OpenAIModel
     if not key and not getattr(config, f"{prefix}base_url"):
         raise KaceError(f"{kind.KEY} is not set", fix=kind.KEY_FIX)
-    if prefix:
-        _installed("anthropic", "anthropic")
     open_model(config)  # refuses a key or an address that cannot be one
     return f"given by {config.source(f'{prefix}api_key')}" if key else "none; your own server may not need one"
 

@@ -16,7 +16,7 @@ from openai import OpenAI
 
 from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
-from kace.models.remote import MAX_BODY
+from kace.models.wire import MAX_BODY
 from kace.serve.passthrough import MAX_STREAM
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, says
 from tests.serve.running import Running

@@ -14,6 +14,7 @@ from kace.errors import KaceError
 from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Usage, chat
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from kace.models.wire import MAX_BODY
 from kace.solver.records import Attempt, Outcome
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
@@ -160,10 +161,10 @@ def test_a_refusal_is_an_outcome_and_is_not_asked_for_again():
 
 
 BOTTOMLESS = {
-    "10 MB reply": says("x" * 10_000_000),
-    "10 MB error": Answer(b"x" * 10_000_000, status=500),
+    "huge reply": says("x" * MAX_BODY),
+    "huge error": Answer(b"x" * (MAX_BODY + 1), status=500),
     "never-ending stream": Answer(b" " * 100_000, endless=True),
-    "compression bomb": Answer(gzip.compress(bytes(30_000_000)), headers={**JSON, "content-encoding": "gzip"}),
+    "compression bomb": Answer(gzip.compress(bytes(MAX_BODY + 1)), headers={**JSON, "content-encoding": "gzip"}),
 }
 
 
@@ -171,7 +172,7 @@ BOTTOMLESS = {
 def test_a_bottomless_body_is_cut_off_and_not_asked_for_again(fault):
     result, requests = always(BOTTOMLESS[fault])
     assert (result.outcome, requests) == (Outcome.PROVIDER_ERROR, 1)
-    assert "larger than 8 MB" in result.detail
+    assert "the reply is larger than 32 MB" in result.detail
 
 
 STALLED = {

@@ -1,10 +1,7 @@
 """The Messages API against a real server on a socket: what is sent, what is read, what each answer means."""
 
 import asyncio
-import importlib.util
 import logging
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -310,23 +307,6 @@ def test_it_is_opened_by_name_with_its_own_key_and_never_with_another_providers_
     env = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": "http://localhost:1/v1"}
     model = open_model(load_config({"model": "anthropic/claude-m"}, env=env))
     assert model.identity == "anthropic https://api.anthropic.com claude-m"
-
-
-def test_without_the_extra_the_install_line_is_named(monkeypatch):
-    monkeypatch.setattr("kace.models.remote.find_spec", lambda name: None)
-    with pytest.raises(UsageError) as caught:
-        AnthropicModel("m", base_url=None, api_key=KEY, timeout=1.0, name="anthropic/m")
-    assert "pip install 'kace[anthropic]'" in caught.value.fix
-
-
-def test_the_sdk_is_loaded_by_the_first_call_and_not_before():
-    assert importlib.util.find_spec("anthropic") is not None
-    code = (
-        "import sys; from kace.models.apis import AnthropicModel;"
-        "AnthropicModel('m', base_url='http://localhost', api_key=None, timeout=1.0, name='anthropic/m');"
-        "sys.exit('anthropic' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_connections_are_used_again_and_by_many_event_loops():

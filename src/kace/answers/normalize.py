@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 MAX_CHARS = 2_000  # longer texts are known by their hash only
 ROUNDS = 8
@@ -91,6 +92,11 @@ def normal_form(text: str) -> str:
     if len(start) > MAX_CHARS:
         digest = hashlib.sha256(start.encode("utf-8", "surrogatepass")).hexdigest()
         return rf"\longtext{{{digest.translate(_LETTERS)}}}"
+    return _settled(start)
+
+
+@lru_cache(1024)  # attempts at a problem mostly say the same
+def _settled(start: str) -> str:
     form = " ".join(start.split())
     for _ in range(ROUNDS):
         previous, form = form, _rewrite(_characters(form))

@@ -87,7 +87,7 @@ def looks(recipe: Recipe, config: Config) -> Iterator[Callable[[], object]]:
     asked = config if recipe.taught or config.synthesis else config.model_copy(update={"teacher": None})
     if recipe.taught:
         yield config.for_teacher
-    parts = ("engine", "sdk", "key", "model")
+    parts = ("engine", "key", "model")
     yield from (look for name, look in model_looks(asked) if name.split()[-1] in parts)
     ledger = Ledger(config.caps(), config.prices)
     yield from (partial(ledger.require_price, name) for name in (config.model, asked.teacher) if name)

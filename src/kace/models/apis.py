@@ -20,7 +20,7 @@ NOTHING = "(empty)"  # stands for a turn without text, which Anthropic refuses
 class OpenAIModel(Remote):
     """A model behind an OpenAI-compatible server."""
 
-    SDK, CLIENT, PATH = "openai", "AsyncOpenAI", "/chat/completions"
+    PROVIDER, PATH = "openai", "/chat/completions"
     URL, KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
     KEY_FIX = f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
     URL_HINT = "which mostly ends in /v1"
@@ -46,8 +46,8 @@ class OpenAIModel(Remote):
 class AnthropicModel(Remote):
     """A Claude model. It draws without a seed, newer ones without a temperature too; the system prompt is cached."""
 
-    SDK, CLIENT, PATH = "anthropic", "AsyncAnthropic", "/v1/messages"
-    CLIENT_OPTIONS = {"open_telemetry": False}  # noqa: RUF012 - never changed
+    PROVIDER, PATH = "anthropic", "/v1/messages"
+    HEADERS = {"anthropic-version": "2026-10-21"}  # noqa: RUF012 - never changed
     URL, KEY = "https://api.anthropic.com", "ANTHROPIC_API_KEY"
     KEY_FIX = f"export {KEY}=..., or name another model, such as exchange/FOLDER"
     URL_HINT = "which ends before /v1"

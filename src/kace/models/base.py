@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -77,7 +77,9 @@ class Request:
     def digest(self, identity: str) -> str:
         """The cache key: what was asked, of which model, as which attempt."""
         messages = [[m.role.value, m.content] for m in self.messages]
-        content: list[object] = [identity, messages, asdict(self.sampling), asdict(self.attempt)]
+        # Not `asdict`, which copies deeply and takes longer than the hash.
+        parts = [{name: getattr(part, name) for name in part.__slots__} for part in (self.sampling, self.attempt)]
+        content: list[object] = [identity, messages, *parts]
         if self.choices:  # only then: calls recorded without choices keep their keys
             content.append(list(self.choices))
         if self.logprobs:

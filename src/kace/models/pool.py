@@ -109,7 +109,8 @@ class Pool:
 
     def _passes(self, endpoint: Endpoint[Remote], error: ModelError | KaceError) -> bool:
         """Take note of a failure; whether the call may go on to another server."""
-        gone = not endpoint.client.reached or (isinstance(error, Transient) and not error.sent)
+        never = isinstance(error, KaceError) and not endpoint.client.reached
+        gone = never or (isinstance(error, Transient) and not error.sent)
         if isinstance(error, RateLimited):
             endpoint.failed(error.message, wait=error.retry_after or 0.0)
         elif gone or isinstance(error, Transient) or getattr(error, "failure", None) is Failure.TIMEOUT:

@@ -13,36 +13,32 @@ One `complete` is one try: `kace.models.limits` tries again. Which failure an an
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 import re
 import ssl
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, ClassVar
+from importlib.metadata import version
+from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
-
-import httpx2
 
 from kace.errors import KaceError, UsageError
 from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient, lacks_room
 from kace.models.budget import sent_again
+from kace.models.wire import Broken, NoConnection, Response, Wire, basic_auth
 from kace.redact import keep_secret, one_line, public_url, without_secrets
 
 log = logging.getLogger(__name__)
 
 PLACEHOLDER_KEY = "none"
-POOL_SIZE = 64  # a client walks all its connections at every call: 4.3 ms for 1,000, 1.3 ms for 64
-MAX_BODY = 32_000_000  # bytes, after decompression; a token has about 4, with its log-probabilities 600
-KEPT_HEADERS = {"retry-after", "retry-after-ms", "date"}  # others, such as a made-up charset, could break a reader
 
 _UNTAKEN = r"unsupported|not (?:support|permitted|allowed|enabled)|unknown|unrecogni[sz]ed|unexpected|deprecated"
 _NOT_TAKEN = re.compile(rf"{_UNTAKEN}|max_completion_tokens", re.I)
@@ -53,43 +49,21 @@ _TOO_LONG = (
 _NO_CREDIT = r"insufficient_quota|billing_error|credit balance is too low"
 
 
-async def bounded(response: httpx2.Response, most: int = MAX_BODY) -> AsyncIterator[bytes]:
-    """The body of a response in pieces, unpacked; more than `most` bytes of it raise `ModelError`."""
-    size = 0
-    async for piece in response.aiter_bytes():
-        size += len(piece)
-        if size > most:
-            raise ModelError(Failure.PROVIDER_ERROR, f"the reply is larger than {most // 1_000_000} MB")
-        yield piece
-
-
-class BoundedClient(httpx2.AsyncClient):
-    """An HTTP client that reads every body, of errors too, up to `MAX_BODY` bytes and no further."""
-
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """Send a request and read its whole body."""
-        response = await super().send(request, stream=True, **options)
-        body = bytearray()
-        try:
-            async for piece in bounded(response):
-                body += piece
-        finally:
-            await response.aclose()
-        headers = {key: value for key, value in response.headers.items() if key in KEPT_HEADERS and value.isascii()}
-        return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
-
-
 class ErrorReport:
     """An error as a server reports it, in whatever shape."""
 
-    def __init__(self, error: Any) -> None:
-        body = error.body if isinstance(error.body, dict) else {}
-        inner = body["error"] if isinstance(body.get("error"), dict) else body
-        self.status: int = error.status_code
-        self.text: str = error.response.text[:10_000]
+    def __init__(self, response: Response) -> None:
+        body: object = None
+        with suppress(ValueError, RecursionError):
+            body = json.loads(response.body)
+        outer = body if isinstance(body, dict) else {}
+        inner = outer["error"] if isinstance(outer.get("error"), dict) else outer
+        details = inner["details"] if isinstance(inner.get("details"), dict) else {}
+        self.status = response.status
+        self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
         self.words: str = inner["message"] if isinstance(inner.get("message"), str) else self.text[:1000]
-        self.labels = {str(inner.get("code")), str(inner.get("type")), str(getattr(error, "error_code", None))}
-        self.wait, self.parameter = retry_after(error.response.headers), inner.get("param")
+        self.labels = {str(inner.get("code")), str(inner.get("type")), str(details.get("error_code"))}
+        self.wait, self.parameter = retry_after(response.headers), inner.get("param")
 
     def says(self, pattern: str) -> bool:
         """Whether its label or its words match."""
@@ -104,12 +78,11 @@ class ErrorReport:
 
 
 class Remote(ABC):
-    """A model behind an API, asked through an SDK's client. `timeout` bounds a call, however slowly bytes drip."""
+    """A model behind an HTTP API. `timeout` bounds a call, however slowly bytes drip."""
 
-    SDK: str  # the module of the SDK, and the provider's name
-    CLIENT: str
-    CLIENT_OPTIONS: ClassVar[Mapping[str, Any]] = {}
+    PROVIDER: str
     PATH: str
+    HEADERS: ClassVar[Mapping[str, str]] = {}
     URL: str  # where the provider itself listens: there, a key is needed
     URL_HINT: str
     KEY: str  # the variable that holds the key
@@ -117,20 +90,18 @@ class Remote(ABC):
     OPTIONAL: tuple[str, ...]  # what some of its models do not take, and a request can do without
 
     def __init__(self, model: str, *, base_url: str | None, api_key: str | None, timeout: float, name: str) -> None:
-        if find_spec(self.SDK) is None:
-            raise UsageError(f"{self.SDK}/ models need the provider's SDK", fix=f"pip install 'kace[{self.SDK}]'")
-        url, self._auth = address(base_url or self.URL)
+        url, auth = address(base_url or self.URL)
         self.url = url.removesuffix("/v1") if self.PATH.startswith("/v1") else url  # many gateways write it
         if not (api_key or "").strip() and urlsplit(url).hostname == urlsplit(self.URL).hostname:
             raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
-        self._key = usable_key(api_key, variable=self.KEY)
+        key = usable_key(api_key, variable=self.KEY)
+        self._authorization = basic_auth(*auth) if auth else f"Bearer {key}"
         self._model, self._timeout, self.name = model, timeout, name
-        self.identity = f"{self.SDK} {self.url} {model}"
+        self.identity = f"{self.PROVIDER} {self.url} {model}"
         self.reached = False  # once a response has come, a failed connection is the network's fault, not the user's
         self._answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
         self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
-        self._busy = 0
+        self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
 
     @abstractmethod
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
@@ -142,62 +113,49 @@ class Remote(ABC):
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try."""
-        clients = self._clients.setdefault(asyncio.get_running_loop(), [])
-        if self._busy >= POOL_SIZE * len(clients):  # before the clock starts: the first call loads the SDK
-            clients.append(self._open())
         started = time.perf_counter()
-        self._busy += 1
         try:
             async with asyncio.timeout(self._timeout):
-                body = await self._send(clients[self._busy % len(clients)], request)
+                body = await self._send(self._wire(), request)
         except TimeoutError:
             raise ModelError(Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s") from None
-        finally:
-            self._busy -= 1
         reply = self._read(body, time.perf_counter() - started)
         self._answered = True
         return replace(reply, text=without_secrets(reply.text))
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        for client in self._clients.pop(asyncio.get_running_loop(), []):
-            await client.close()
+        if (wire := self._wires.pop(asyncio.get_running_loop(), None)) is not None:
+            await wire.aclose()
 
-    def _open(self) -> Any:
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30.0)
-        return getattr(import_module(self.SDK), self.CLIENT)(
-            api_key=self._key,  # always given: without one, an SDK goes looking for credentials of its own
-            base_url=self.url,
-            timeout=httpx2.Timeout(None, connect=10.0),  # the call as a whole is bounded by `complete`
-            max_retries=0,  # `kace.models.limits` holds the only retry policy
-            http_client=BoundedClient(auth=self._auth, limits=limits),
-            **self.CLIENT_OPTIONS,
-        )
+    def _wire(self) -> Wire:
+        loop = asyncio.get_running_loop()
+        if (wire := self._wires.get(loop)) is None:
+            own = {"authorization": self._authorization, "user-agent": f"kace/{version('kace')}", **self.HEADERS}
+            wire = self._wires[loop] = Wire(self.url, own)
+        return wire
 
-    async def _send(self, client: Any, request: Request) -> bytes:
-        sdk, left_out = import_module(self.SDK), self.left_out
+    async def _send(self, wire: Wire, request: Request) -> bytes:
+        left_out = self.left_out
         while True:
             try:
-                body = self._body(request, left_out)
-                content: bytes = (await client.post(self.PATH, body=body, cast_to=httpx2.Response)).content
-            except sdk.APIStatusError as error:
-                self.reached = True
-                report = ErrorReport(error)
-                refusal = self._refusal(report)
-                if isinstance(refusal, ModelError):
-                    refusal.billed = False
-                if (parameter := report.not_taken(self.OPTIONAL, left_out)) is None:
-                    raise refusal from None
-                left_out |= {parameter}
-                await sent_again(refusal)
-            except sdk.APIConnectionError as error:
+                response = await wire.post(self.PATH, json.dumps(self._body(request, left_out)).encode())
+            except Broken as error:
                 raise self._unreachable(error) from None
-            else:
-                self.reached = True
+            self.reached = True
+            if 200 <= response.status < 300:
                 for name in sorted(left_out - self.left_out):
                     log.warning("%s does not take '%s' for %s: left out from now on", self.url, name, self._model)
                 self.left_out |= left_out
-                return content
+                return response.body
+            report = ErrorReport(response)
+            refusal = self._refusal(report)
+            if isinstance(refusal, ModelError):
+                refusal.billed = False
+            if (parameter := report.not_taken(self.OPTIONAL, left_out)) is None:
+                raise refusal
+            left_out |= {parameter}
+            await sent_again(refusal)
 
     def _refusal(self, report: ErrorReport) -> ModelError | KaceError:
         """What an error status means."""
@@ -226,21 +184,16 @@ class Remote(ABC):
         fix = fewer if lacks_room(report.words) else "change what it names"
         return KaceError(f"the server rejects requests for '{self._model}' ({line})", fix=fix)
 
-    def _unreachable(self, error: BaseException) -> ModelError | KaceError:
+    def _unreachable(self, error: Broken) -> ModelError | KaceError:
         """What a broken connection means."""
-        causes = [error]  # one of the SDKs wraps whatever is raised beneath it
-        while (inner := causes[-1].__cause__ or causes[-1].__context__) is not None and inner not in causes:
-            causes.append(inner)
-        if ours := next((cause for cause in causes if isinstance(cause, ModelError)), None):
-            return ours
-        why = one_line(f"{self.url}: {str(causes[-1]) or type(causes[-1]).__name__}")
-        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        cause, why = error.__cause__, one_line(f"{self.url}: {error}")
+        if isinstance(cause, ssl.SSLCertVerificationError):
             return KaceError(f"cannot trust {why}", fix="install its certificate, or name it in SSL_CERT_FILE")
-        no_connection = (httpx2.ConnectError, httpx2.ConnectTimeout, ssl.SSLError)
-        if not self.reached and any(isinstance(cause, no_connection) for cause in causes):
+        unsent = isinstance(error, NoConnection) or isinstance(cause, ssl.SSLError)
+        if unsent and not self.reached:
             return KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?")
         lost = Transient(f"lost the connection to {why}")
-        lost.sent = lost.billed = not any(isinstance(cause, no_connection) for cause in causes)
+        lost.sent = lost.billed = not unsent
         return lost
 
 

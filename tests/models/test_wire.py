@@ -1,0 +1,296 @@
+"""The wire on real sockets: how bodies are framed, when a connection is used again, proxies and certificates."""
+
+import asyncio
+import gzip
+import ssl
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from kace.errors import KaceError
+from kace.models import wire as wires
+from kace.models.wire import Broken, NoConnection, Wire
+from tests.models.chat_server import ChatServer, says
+
+OK = b"HTTP/1.1 200 OK\r\n"
+FOUR = OK + b"content-length: 4\r\n\r\nfour"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+class Raw:
+    """A server that answers request n with the n-th bytes, and says on how many connections they came."""
+
+    def __init__(self, *answers, close=False):
+        self.answers, self.close = list(answers), close
+        self.connections, self.heads, self.writers, self.copies = 0, [], [], []
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.accept, "127.0.0.1", 0)
+        port = self.server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+        for writer in self.writers:
+            writer.transport.abort()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others)
+
+    async def accept(self, reader, writer):
+        self.connections += 1
+        self.writers.append(writer)
+        try:
+            await self.serve(reader, writer)
+        finally:
+            if not self.copies:
+                writer.close()
+
+    async def serve(self, reader, writer):
+        try:
+            while self.answers:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                self.heads.append(head)
+                length = [line for line in head.lower().split("\r\n") if line.startswith("content-length")]
+                await reader.readexactly(int(length[0].split(":")[1]) if length else 0)
+                for piece in self.answers.pop(0).split(b"|"):  # a bar is a pause
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+                if self.close:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+
+
+def sent(*answers, times=1, close=False, **headers):
+    """The last body or fault of some posts one after the other, and the number of connections they took."""
+
+    async def posts():
+        async with Raw(*answers, close=close) as server:
+            wire = Wire(server.url, headers)
+            try:
+                for _ in range(times):
+                    found = (await wire.post("/p", b"{}")).body
+            except Exception as error:
+                found = error
+            finally:
+                await wire.aclose()
+            return found, server.connections
+
+    return asyncio.run(posts())
+
+
+BODIES = {
+    "a length": FOUR,
+    "a length, in pieces": b"HTTP/1.1 20|0 OK\r\nContent-Le|ngth: 4\r\n\r|\nfo|ur",
+    "chunks": OK + b"transfer-encoding: chunked\r\n\r\n2\r\nfo\r\n2;x=1\r\nur\r\n0\r\n\r\n",
+    "chunks, in pieces, with a trailer": OK
+    + b"Transfer-Encoding: Chunked\r\n\r\n|3\r|\nfou|\r\n1\r\nr\r|\n0\r\nx-sum: 1\r\n|\r\n",
+    "packed chunks": OK
+    + b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n" % len(gzip.compress(b"four", mtime=0))
+    + gzip.compress(b"four", mtime=0)
+    + b"\r\n0\r\n\r\n",
+    "news before the reply": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + FOUR,
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_body_is_read_however_it_is_framed_and_the_connection_used_again(body):
+    assert sent(BODIES[body], FOUR, times=2) == (b"four", 1)
+    assert sent(BODIES[body]) == (b"four", 1)
+
+
+def test_a_body_without_a_length_goes_up_to_the_end():
+    assert sent(OK + b"\r\nfo|ur", close=True) == (b"four", 1)
+
+
+def test_no_content_is_no_body():
+    assert sent(b"HTTP/1.1 204 No Content\r\n\r\n", FOUR, times=2) == (b"four", 1)
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nconnection: close\r\n", b"HTTP/1.0 200 OK\r\n"])
+def test_a_connection_that_a_server_closes_is_not_used_again(head):
+    assert sent(head + b"content-length: 4\r\n\r\nfour", FOUR, times=2, close=True) == (b"four", 2)
+
+
+def test_bytes_that_nobody_asked_for_never_become_the_next_reply():
+    smuggled = FOUR + OK + b"content-length: 4\r\n\r\nevil"
+    assert sent(smuggled, FOUR, times=2) == (b"four", 2)
+
+
+def test_a_connection_idle_for_long_is_not_used_again(monkeypatch):
+    monkeypatch.setattr(wires, "IDLE_SECONDS", -1.0)
+    assert sent(FOUR, FOUR, times=2) == (b"four", 2)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        b"HTTP/2 200\r\n\r\n",
+        b"x" * 100_000,
+        OK + b"content-length: 9\r\n\r\nfour",
+        OK + b"content-length: 4\r\ncontent-length: 5\r\n\r\nfour",
+        OK + b"content-length: -4\r\n\r\nfour",
+        OK + b"transfer-encoding: chunked\r\n\r\n4\r\nfo",
+        OK + b"transfer-encoding: chunked\r\n\r\n-4\r\nfour\r\n0\r\n\r\n",
+        OK + b"transfer-encoding: chunked\r\n\r\n2\r\nfour\r\n0\r\n\r\n",
+        OK + b"transfer-encoding: gzip, chunked\r\n\r\nfour",
+        b"",
+    ],
+)
+def test_what_is_no_whole_reply_is_broken(answer):
+    found, _ = sent(answer, close=True)
+    assert type(found) is Broken
+
+
+def test_the_sdks_and_the_general_client_are_not_loaded_by_a_call():
+    code = (
+        "import asyncio, sys; from kace.models.apis import OpenAIModel;"
+        "from kace.models.base import AttemptKey, Request, Sampling, chat;"
+        "m = OpenAIModel('m', base_url=sys.argv[1], api_key=None, timeout=9.0, name='openai/m');"
+        "r = Request(chat('s', 'u'), Sampling(0.6, 9, 1), AttemptKey('p', 0, 'ES', 0));"
+        "assert asyncio.run(m.complete(r)).text == '4';"
+        "sys.exit(bool({'openai', 'anthropic', 'httpx2'} & set(sys.modules)))"
+    )
+    with ChatServer([says("4")]) as server:
+        assert subprocess.run([sys.executable, "-c", code, server.url], check=False).returncode == 0
+
+
+# Proxies
+
+
+class Proxy(Raw):
+    """Answers CONNECT by joining both ends, and any other request as a server would."""
+
+    async def serve(self, reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.heads.append(head)
+        if not head.startswith("CONNECT"):
+            writer.write(FOUR)
+            return
+        host, port = head.split()[1].split(":")
+        if port == "1":
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+            return
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        self.writers.append(far_writer)
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+
+        async def copy(source, sink):
+            with suppress(ConnectionError):
+                while data := await source.read(65_536):
+                    sink.write(data)
+
+        self.copies += [asyncio.create_task(copy(*pair)) for pair in ((reader, far_writer), (far_reader, writer))]
+
+
+def test_a_plain_server_is_asked_through_the_proxy_with_its_credentials(monkeypatch):
+    async def post():
+        async with Proxy() as proxy:
+            monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//user:canary%2Fpass@"))
+            wire = Wire("http://model.invalid:8000/v1", {})
+            try:
+                assert (await wire.post("/chat", b"{}")).body == b"four"
+            finally:
+                await wire.aclose()
+            return proxy.heads[0]
+
+    head = asyncio.run(post())
+    assert head.startswith("POST http://model.invalid:8000/v1/chat HTTP/1.1\r\nhost: model.invalid:8000\r\n")
+    assert "proxy-authorization: Basic dXNlcjpjYW5hcnkvcGFzcw==\r\n" in head
+
+
+def test_a_server_in_no_proxy_is_asked_directly(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "localhost,127.0.0.1")
+    assert sent(FOUR) == (b"four", 1)
+
+
+def test_a_proxy_that_is_not_there_is_named_without_its_password(monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "http://user:canary-pass@127.0.0.1:9")
+    found, _ = sent(FOUR)
+    assert type(found) is NoConnection
+    assert "proxy http://127.0.0.1:9" in str(found) and "canary" not in str(found)
+
+
+def test_a_proxy_of_another_kind_is_refused_with_the_fix(monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    with pytest.raises(KaceError, match="socks5"):
+        Wire("http://127.0.0.1:1", {})
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    key, found = folder / "key.pem", folder / "cert.pem"
+    names = ["-subj", "/CN=model", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, "-keyout", key, "-out", found]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("needs the openssl command to make a certificate")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(found, key)
+    return found, context
+
+
+def over_tls(url, times=3):
+    async def posts():
+        wire = Wire(url, {})
+        try:
+            return [(await wire.post("/chat/completions", b"{}")).status for _ in range(times)]
+        finally:
+            await wire.aclose()
+
+    return asyncio.run(posts())
+
+
+def test_a_certificate_that_is_named_is_trusted_and_its_connection_kept(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with ChatServer([says("4")], tls=certificate[1]) as server:
+        assert over_tls(server.url) == [200] * 3
+    assert len({seen.peer for seen in server.requests}) == 1
+
+
+def test_a_certificate_of_another_host_is_not_trusted(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with ChatServer([says("4")], tls=certificate[1]) as server:
+        with pytest.raises(NoConnection) as caught:
+            over_tls(server.url.replace("127.0.0.1", "localhost"))
+    assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
+
+
+def test_a_secure_server_is_reached_through_a_proxy_that_sees_no_request(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+
+    async def posts(url):
+        async with Proxy() as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//user:pass@"))
+            wire = Wire(url, {})
+            try:
+                found = [(await wire.post("/chat/completions", b"{}")).status for _ in range(2)]
+                with pytest.raises(NoConnection, match="407"):
+                    await Wire("https://127.0.0.1:1", {}).post("/", b"{}")
+            finally:
+                await wire.aclose()
+            return found, proxy.heads
+
+    with ChatServer([says("4")], tls=certificate[1]) as server:
+        found, heads = asyncio.run(posts(server.url))
+    assert found == [200, 200]
+    assert [head.split()[0] for head in heads] == ["CONNECT", "CONNECT"]
+    assert "proxy-authorization: Basic" in heads[0] and "authorization: Bearer" not in "".join(heads)
