@@ -19,6 +19,7 @@ from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.trial import Trial, run_trial, transfer_rows, transfer_runs
+from kace.solver.shards import Shard
 from kace.systems.registry import SYSTEMS, require, spec_of
 from kace.tree.store import open_tree, tree_path
 from kace.words import counted
@@ -27,7 +28,7 @@ BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "
 app = new_app()
 
 
-@command(app, "base_url", "preset", "seed", "profile", "limit", *CAPS)
+@command(app, "base_url", "preset", "seed", "profile", "limit", "shard", *CAPS)
 def evaluate(
     typed: Typed,
     as_json: bool,
@@ -54,12 +55,15 @@ def evaluate(
     if max(len(data), len(model), len(tree)) > 1:
         if system is not None:
             raise UsageError("--system does not go with several trees, models or data sets", fix="leave it out")
+        if typed.shard is not None:
+            raise UsageError("--shard does not go with several trees, models or data sets", fix="evaluate one of each")
         return _transfer(typed, data, model, tree, split, seeds, out or Path("runs/transfer"))
     solver, place = next(iter(model), None), next(iter(tree), None)
     config = typed.config(model=solver, preset=benchmark_preset(data[0], solver), tree=place)
     found = load_data(data[0], split, config, limit=typed.limit)
     cards = open_tree(place) if place else None
-    trial = Trial(spec_of(system or "tiered").name, found, config, seeds, cards, artefact, k)
+    shard = None if typed.shard is None else Shard.read(typed.shard)
+    trial = Trial(spec_of(system or "tiered").name, found, config, seeds, cards, artefact, k, shard)
     folder, began = out or trial.folder(), time.monotonic()
     finish_trial(trial, folder, reuse)
     arm = read_arm(folder)
@@ -89,7 +93,7 @@ def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:
     with trial.open(folder, reuse) as run:
         if len(run):
             note(f"kace: {len(run)} solves were done before")
-        with RunProgress(len(trial.data.problems) * trial.seeds) as progress:
+        with RunProgress(len(trial.problems) * trial.seeds) as progress:
             run_async(run_trial(trial, run, recalled=progress.solved, observer=progress), resumable=True)
 
 

@@ -49,6 +49,8 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
     "profile": (str, option(TREE, None,
         help="How trees are learned and read: default, paper or a TOML file; else the tree's own.")),
     "limit": (int, option(DATA, None, help="Only the first N problems.", min=1)),
+    "shard": (str, option(DATA, None,
+        help="Only part I of N, as 3/8, in a run of its own; kace report --merge joins the parts.")),
     "max_calls": (int, option(LIMITS, None, help="Stop before more calls than this are made.")),
     "max_usd": (float, option(LIMITS, None, help="Stop before more money than this is spent.")),
 }  # fmt: skip

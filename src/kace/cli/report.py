@@ -24,8 +24,9 @@ from kace.evaluation.report import Evaluation, evaluation_json, evaluation_of, l
 from kace.evaluation.svg import pdf, require_pdf, svg
 from kace.io import write_atomic
 from kace.solver.confidence import calibration_of
+from kace.solver.shards import merge_shards
 from kace.tree.store import open_tree
-from kace.words import points
+from kace.words import counted, points
 
 HEAD = ("arm", "problems", "accuracy", "95 % interval", "calls", "against base", "95 % interval")
 LISTED = 12  # problems named in a line; the rest are counted
@@ -52,16 +53,23 @@ def report(
         " left out, family where every solve has one, else problem.",
     ),
     tree: Path = option(OUTPUT, None, help="The tree whose cards' measured lift to show."),
+    merge: Path = option(OUTPUT, None, metavar="RUN", help="The runs are shards: join them here first, as one run."),
 ) -> None:
     """Say which run is better, or that it cannot be told: kace report RUN RUN --format text."""
     if form not in FILES:
         raise UsageError(f"--format cannot be '{form[:40]}'", fix=f"choose one of {', '.join(FILES)}")
-    if form == "text" and len(runs) < 2:
+    if form == "text" and (len(runs) < 2 or merge):
         raise UsageError("a comparison needs two runs", fix="kace report RUN RUN --format text")
     if plots is not None and not no_pdf:
         require_pdf()
     cards = None if tree is None else open_tree(tree)
     config = typed.config()
+    if merge is not None:
+        merged = merge_shards(runs, merge)
+        runs = [merged.folder]
+        note(f"run          {merge}: {counted(merged.problems, 'problem')}, {counted(merged.solves, 'solve')}")
+        for gap in merged.gaps:
+            note(f"missing      {gap}")
     weights = None if config.confidence_from is None else calibration_of(config.confidence_from)
     found = evaluation_of(
         read_arms(runs), base=base, tree=cards, prices=config.prices, cluster=cluster, calibration=weights

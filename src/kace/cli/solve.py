@@ -25,6 +25,7 @@ from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Attempt, Solution
 from kace.solver.run import Run
 from kace.solver.session import open_session
+from kace.solver.shards import Shard
 from kace.solver.summary import Summary
 from kace.tree.store import open_tree
 from kace.tree.tree import EpistemicTree
@@ -32,7 +33,7 @@ from kace.tree.tree import EpistemicTree
 app = new_app()
 
 
-@command(app, *SOLVER, "tree", "profile", "limit", *CAPS)
+@command(app, *SOLVER, "tree", "profile", "limit", "shard", *CAPS)
 def solve(
     typed: Typed,
     as_json: bool,
@@ -45,11 +46,13 @@ def solve(
     config = typed.config()
     ensure_weights(config)
     if file is None:
+        if typed.shard is not None:
+            raise UsageError("--shard is for --file", fix="leave it out, or give a file of problems")
         _solve_one(_problem_text(problem), config, as_json, explain)
     elif problem is not None:
         raise UsageError("both a problem and --file were given", fix="give one of them")
     else:
-        _solve_file(file, config, typed.limit, out, as_json, explain)
+        _solve_file(file, config, typed, out, explain)
 
 
 def _shown(record: Solution, as_json: bool, explain: bool, text_of: Callable[[Attempt], str]) -> Iterator[str]:
@@ -81,12 +84,17 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
         )
 
 
-def _solve_file(name: str, config: Config, limit: int | None, out: Path | None, as_json: bool, explain: bool) -> None:
-    path = Path("/dev/stdin") if name == "-" else Path(name)
-    problems = load_problems(path, config.fields)[:limit]
+def _solve_file(name: str, config: Config, typed: Typed, out: Path | None, explain: bool) -> None:
+    path, as_json = Path("/dev/stdin") if name == "-" else Path(name), typed.as_json
+    problems = load_problems(path, config.fields)[: typed.limit]
     tree = open_tree(config.tree) if config.tree else None
     manifest = manifest_of(config, tree)
-    folder = out or default_folder(path.stem, manifest, "".join(p.id for p in problems).encode())
+    folder = default_folder(path.stem, manifest, "".join(p.id for p in problems).encode())
+    if typed.shard is not None:
+        shard = Shard.read(typed.shard)
+        manifest |= shard.facts(problems)
+        problems, folder = shard.take(problems), shard.folder(folder)
+    folder = out or folder
     with Run(folder, manifest, texts=config.problem_texts) as run:
 
         def text_of(attempt: Attempt) -> str:

@@ -16,15 +16,15 @@ from kace.errors import DataError
 from kace.evaluation.arm import read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.io import read_plain
+from kace.problem import Problem
 from kace.solver.ladder import Observer
 from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Solution
 from kace.solver.run import Run
 from kace.solver.session import Session, open_session
+from kace.solver.shards import Shard
 from kace.systems.registry import Bench, open_system, spec_of
 from kace.tree.tree import EpistemicTree
-
-HELD = ("v", "config", "prompts", "tree", "system", "data")  # by a run that resumes; more seeds may be added to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ class Trial:
     tree: EpistemicTree | None = None
     artefact: Path | None = None
     k: int | None = None  # cards or demonstrations read by systems that pick single ones; left out, the row's own
+    shard: Shard | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What this run solves: all problems of the data, or those of its shard."""
+        return self.shard.take(self.data.problems) if self.shard else self.data.problems
 
     def manifest(self) -> dict[str, object]:
         """What the run depends on."""
@@ -46,17 +52,19 @@ class Trial:
             **manifest_of(self.config, self.tree),
             "system": {"name": self.system, "artefact": _hash(self.artefact), **spec.facts(self.k or spec.k)},
             "data": {"name": data.name, "split": data.split, "problems": len(data.problems), "hash": data.hash},
+            **(self.shard.facts(data.problems) if self.shard else {}),
         }
 
     def folder(self) -> Path:
         """Where the run goes when nobody says."""
         manifest = self.manifest()
         source = f"{manifest['system']}{manifest['data']}".encode()
-        return default_folder(f"{self.system}-{self.data.name}-{self.data.split}", manifest, source)
+        folder = default_folder(f"{self.system}-{self.data.name}-{self.data.split}", manifest, source)
+        return self.shard.folder(folder) if self.shard else folder
 
     def open(self, folder: Path, reuse: Sequence[Path] = ()) -> Run:
         """The run directory, which refuses another trial. Calls that runs in `reuse` made are not paid again."""
-        return Run(folder, self.manifest(), reuse=reuse, held=HELD, texts=self.config.problem_texts)
+        return Run(folder, self.manifest(), reuse=reuse, texts=self.config.problem_texts)
 
 
 Recalled = Callable[[Solution], None]  # hears of a solve that the run holds already
@@ -70,14 +78,15 @@ async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observ
 
 async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recalled = lambda record: None) -> None:
     """The same in an open session, whose budget several trials may share."""
+    problems = trial.problems
     for number in range(trial.seeds):
         models = (session.classifier, session.role("helper"))
         k = trial.k or spec_of(trial.system).k
         bench = Bench(trial.tree, trial.artefact, trial.config, *models, trial.config.seed + number, k)
         system = open_system(trial.system, bench)
-        system.check(trial.data.problems)
+        system.check(problems)
         kit = replace(session.kit, seed=bench.seed)
-        await run.solve(trial.data.problems, kit, session.window, solve=system.solve, known=recalled)
+        await run.solve(problems, kit, session.window, solve=system.solve, known=recalled)
 
 
 def _hash(artefact: Path | None) -> str | None:

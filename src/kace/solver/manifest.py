@@ -22,23 +22,36 @@ if TYPE_CHECKING:
     from kace.tree.tree import EpistemicTree
 
 RUN_VERSION = 1
+HELD = ("v", "config", "prompts", "tree", "system", "data", "shard")
+"""What must be the same whenever a run is opened. More seeds may be added to it."""
 _ANEW = "restore it, or remove it and repeat the command that made the run: it goes on"
 
 
 def hold_to(
     path: Path, manifest: dict[str, object], names: tuple[str, ...], defaults: Mapping[str, object] | None = None
 ) -> None:
-    """Write a manifest where there is none; refuse one that differs in what the named parts hold.
-
-    A setting that came after it was written stood at its default (of `settings`, as given), a prompt was not there.
-    """
+    """Write a manifest where there is none; refuse one that differs in what the named parts hold."""
     if not path.exists():
         write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         return
-    before = read_manifest(path)
-    differences = []
+    if told := differences(read_manifest(path), manifest, names, defaults):
+        what = f"{path.parent} holds a run with another {', another '.join(told)}"
+        raise UsageError(what, fix="choose another --out, or repeat the settings of that run")
+
+
+def differences(
+    before: Mapping[str, object],
+    manifest: Mapping[str, object],
+    names: tuple[str, ...],
+    defaults: Mapping[str, object] | None = None,
+) -> list[str]:
+    """What the named parts of two manifests hold otherwise, in words.
+
+    A setting that came after one was written stood at its default (of `settings`, as given), a prompt was not there.
+    """
+    found = []
     for name in names:
-        was, now = before.get(name), manifest[name]
+        was, now = before.get(name), manifest.get(name)
         if name == "config" and isinstance(was, dict) and isinstance(now, dict):
             # One that no longer counts is let go.
             was, now = _flat(modern_config(was)), _flat(now)
@@ -49,10 +62,8 @@ def hold_to(
         if name == "data" and isinstance(was, dict) and was.get("name") == "math_hard":  # its first spelling
             was = {**was, "name": "math-hard"}
         if was != now:
-            differences.append(_difference(name, was, now))
-    if differences:
-        what = f"{path.parent} holds a run with another {', another '.join(differences)}"
-        raise UsageError(what, fix="choose another --out, or repeat the settings of that run")
+            found.append(_difference(name, was, now))
+    return found
 
 
 PACE = frozenset({"timeout", "max_connections"})  # how fast a run goes, not what it finds

@@ -22,7 +22,7 @@ from kace.io import LineLog, inside, lock_folder, whole_lines
 from kace.models.cache import CallStore
 from kace.problem import Problem, problem_of, problem_rows
 from kace.solver.ladder import Kit, climb
-from kace.solver.manifest import hold_to
+from kace.solver.manifest import HELD, hold_to
 from kace.solver.records import Damage, Solution, read_trace
 
 Solve = Callable[[Problem, Kit], Awaitable[Solution]]  # one way to solve a problem
@@ -46,17 +46,16 @@ class Run:
         *,
         calls: CallStore | None = None,
         reuse: Sequence[Path] = (),
-        held: tuple[str, ...] = ("v", "config", "prompts", "tree"),
         texts: bool = True,
     ) -> None:
         """A call store that is given stays the caller's to close; what runs in `reuse` heard is not asked again.
 
-        `held` must be the same whenever the run is opened. Without `texts`, problem texts are left out.
+        Without `texts`, problem texts are left out.
         """
         self.folder = folder
         self._lock = lock_folder(folder)
         try:
-            hold_to(folder / "run.json", manifest, held)
+            hold_to(folder / "run.json", manifest, HELD)
             self._traces = LineLog(folder / "traces.jsonl")
             self._problems = LineLog(folder / "problems.jsonl") if texts else None
         except BaseException:

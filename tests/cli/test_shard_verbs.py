@@ -1,0 +1,79 @@
+"""`--shard` and `kace report --merge` by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kace.problem import problem_rows
+from tests.command import Kace, run_kace
+from tests.learner.world import problems
+
+DICE = ("--model", "scripted/dice?sides=4")
+
+
+@pytest.fixture
+def kace(tmp_path: Path) -> Kace:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_kace(tmp_path, *arguments, COLUMNS="100")
+
+    (tmp_path / "p.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
+    return run
+
+
+def solves(run: Path) -> int:
+    return len((run / "traces.jsonl").read_text().splitlines())
+
+
+def test_shards_of_an_evaluation_merge_into_the_run_that_the_plain_command_goes_on_with(kace: Kace, tmp_path: Path):
+    arguments = ("eval", "--system", "tiered", "--data", "p.jsonl", *DICE, "--seeds", "2")
+    for shard in ("1/2", "2/2"):
+        done = kace(*arguments, "--shard", shard)
+        assert done.returncode == 0, done.stderr
+    one, two = sorted((tmp_path / "runs").iterdir())
+    assert (one.name[-5:], two.name[-5:]) == ("-1of2", "-2of2")
+    whole = one.with_name(one.name.removesuffix("-1of2"))
+    merged = kace("report", f"runs/{one.name}", f"runs/{two.name}", "--merge", f"runs/{whole.name}")
+    assert merged.returncode == 0, merged.stderr
+    assert f"{len(problems(2))} problems, {2 * len(problems(2))} solves" in merged.stderr
+    assert "missing" not in merged.stderr and (tmp_path / "report" / "index.html").is_file()
+    before = solves(whole)
+    again = kace(*arguments)
+    assert again.returncode == 0, again.stderr
+    assert f"{before} solves were done before" in again.stderr and solves(whole) == before
+    told = json.loads(kace("report", f"runs/{whole.name}", "--json").stdout)
+    assert told["arms"][0]["solves"] == before
+
+
+def test_shards_of_a_file_merge_and_name_what_is_missing(kace: Kace, tmp_path: Path):
+    for shard in ("1/3", "2/3"):
+        done = kace("solve", "--file", "p.jsonl", *DICE, "--shard", shard, "--out", f"part{shard[0]}")
+        assert done.returncode == 0, done.stderr
+    other = kace("solve", "--file", "p.jsonl", *DICE, "--limit", "3", "--shard", "3/3", "--out", "other")
+    assert other.returncode == 0, other.stderr
+    refused = kace("report", "part1", "other", "--merge", "run")
+    assert refused.returncode == 2 and "a shard of other problems" in refused.stderr
+    merged = kace("report", "part1", "part2", "--merge", "run")
+    assert merged.returncode == 0, merged.stderr
+    assert "shards missing: 3/3" in merged.stderr
+    done = kace("solve", "--file", "p.jsonl", *DICE, "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert solves(tmp_path / "run") == len(problems(2)), "what the merged run lacked, and no more"
+
+
+def test_a_shard_without_problems_is_a_run_of_none(kace: Kace, tmp_path: Path):
+    arguments = ("--data", "p.jsonl", *DICE, "--limit", "1", "--seeds", "1")
+    done = [kace("eval", *arguments, "--shard", f"{index}/2", "--out", f"part{index}") for index in (1, 2)]
+    assert [each.returncode for each in done] == [0, 0], [each.stderr for each in done]
+    assert sorted(solves(tmp_path / f"part{index}") for index in (1, 2)) == [0, 1]
+    merged = kace("report", "part1", "part2", "--merge", "run")
+    assert merged.returncode == 0 and "missing" not in merged.stderr, merged.stderr
+
+
+def test_a_shard_is_refused_where_it_means_nothing(kace: Kace):
+    for arguments in (("solve", "1 + 1 = ?"), ("eval", "--model", "scripted/dice?sides=2", "--data", "p.jsonl")):
+        done = kace(*arguments, *DICE, "--shard", "1/2")
+        assert done.returncode == 2 and "--shard" in done.stderr
