@@ -27,6 +27,7 @@ from kace.subject import MATHEMATICS, Subject
 from kace.tree.store import tree_path
 
 CONFIG_FILE, ENV_PREFIX = "kace.toml", "KACE_"
+FLEX_TIMEOUT = 1800.0  # such a call may wait long for its turn
 SHARED_ENV = {
     "OPENAI_API_KEY": "api_key",
     "OPENAI_BASE_URL": "base_url",
@@ -157,6 +158,8 @@ class Config(BaseModel):
     synthesis: bool = False  # where HS fails, the teacher gathers what its attempts agree on, to finish from
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None  # left out, it adapts to the provider
     timeout: Annotated[float, Field(gt=0)] = 600.0  # seconds for one call, all its retries included
+    service_tier: Literal["auto", "default", "flex", "priority"] | None = Field(default=None, exclude=True)
+    """What openai/ models are asked for: flex is cheaper and slower, priority dearer and faster."""
     max_calls: Positive | None = None
     max_usd: Annotated[float, Field(gt=0)] | None = None
     prices: dict[str, Price] = Field(default_factory=dict)
@@ -268,6 +271,8 @@ def load_config(
     preset = str(values.setdefault("preset", default_preset(str(values.get("model", "local/")))))
     if preset not in PRESETS:
         raise UsageError(f"unknown preset '{preset}'{_nearest(preset, PRESETS)}", fix="choose a known preset")
+    if values.get("service_tier") == "flex":
+        values.setdefault("timeout", FLEX_TIMEOUT)
     if "model" not in values:
         values["model"], sources["model"] = PRESETS[preset].model, "preset"
     try:

@@ -41,6 +41,7 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
         help="local/NAME or PATH.gguf, openai/NAME, anthropic/NAME, replay/RUN.")),
     "base_url": (list[str], option(MODEL, None, metavar="<str>",
         help="An OpenAI-compatible server for openai/NAME; repeat it for several.")),
+    "service_tier": (str, option(MODEL, None, help="flex, priority or auto, where OpenAI's API has them.")),
     "preset": (str, option(MODEL, None, help="Temperatures and token caps: aime25, math-hard, olymmath or starter.")),
     "seed": (int, option(MODEL, None, help="Draws other samples; the same seed repeats them.")),
     "teacher": (str, option(MODEL, None,

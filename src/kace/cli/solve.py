@@ -33,7 +33,7 @@ from kace.tree.tree import EpistemicTree
 app = new_app()
 
 
-@command(app, *SOLVER, "tree", "profile", "limit", "shard", *CAPS)
+@command(app, *SOLVER, "service_tier", "tree", "profile", "limit", "shard", *CAPS)
 def solve(
     typed: Typed,
     as_json: bool,

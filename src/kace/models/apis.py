@@ -26,6 +26,7 @@ class OpenAIModel(Remote):
     URL_HINT = "which mostly ends in /v1"
     # The first has a newer name; the others are left out, the last two together.
     OPTIONAL = ("max_tokens", "seed", "temperature", *LOGPROBS)
+    service_tier: str | None = None  # one that the server does not take stops the run: it would cost more
 
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
         sampling = request.sampling
@@ -37,6 +38,7 @@ class OpenAIModel(Remote):
             "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
             "max_completion_tokens" if "max_tokens" in left_out else "max_tokens": sampling.max_tokens,
             **{key: value for key, value in optional.items() if key not in left_out},
+            **({"service_tier": self.service_tier} if self.service_tier else {}),
         }
 
     def _read(self, body: bytes, seconds: float) -> Reply:

@@ -28,6 +28,9 @@ def open_model(config: Config) -> ChatModel:
                 kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
                 for url in base_urls(urls) or (None,)
             ]
+            for remote in remotes:
+                if isinstance(remote, OpenAIModel):
+                    remote.service_tier = config.service_tier
             # One limit on all calls: a call chooses its server when its turn has come, not when it queues.
             return _limited(Pool(remotes) if len(remotes) > 1 else remotes[0], config, config.max_connections)
         case "local":
