@@ -165,6 +165,10 @@ class Config(BaseModel):
     prices: dict[str, Price] = Field(default_factory=dict)
     threads: Annotated[int, Field(ge=1, le=512)] | None = None  # of the engine; left out, chosen for the machine
     slots: Annotated[int, Field(ge=1, le=64)] | None = None  # attempts the embedded engine decodes side by side
+    ray: str | None = Field(default=None, exclude=True)  # a Ray cluster to solve on: auto, or its address
+    ray_cpus: Annotated[float, Field(ge=0)] = Field(default=1.0, exclude=True)  # of each worker
+    ray_gpus: Annotated[float, Field(ge=0)] = Field(default=0.0, exclude=True)
+    ray_workers: Positive | None = Field(default=None, exclude=True)  # left out, as many as the cluster has room for
     cache: bool = Field(default=True, exclude=True)  # keep finished calls on disk and never pay for one twice
     cache_dir: Path = Field(default=Path(), exclude=True)
     hub: str = Field(default="https://huggingface.co", exclude=True)

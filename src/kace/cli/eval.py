@@ -28,7 +28,7 @@ BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "
 app = new_app()
 
 
-@command(app, "base_url", "service_tier", "preset", "seed", "profile", "limit", "shard", *CAPS)
+@command(app, "base_url", "service_tier", "ray", "preset", "seed", "profile", "limit", "shard", *CAPS)
 def evaluate(
     typed: Typed,
     as_json: bool,
@@ -90,6 +90,10 @@ def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:
     if strange := next((each for each in reuse if not (each / "calls").is_dir()), None):
         fix = "name the folder of a run that kace eval made"
         raise UsageError(f"--reuse {strange}: no calls are kept there", fix=fix)
+    if trial.config.ray:
+        from kace.solver.ray_pool import connect
+
+        connect(trial.config)
     with trial.open(folder, reuse) as run:
         if len(run):
             note(f"kace: {len(run)} solves were done before")

@@ -42,6 +42,7 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
     "base_url": (list[str], option(MODEL, None, metavar="<str>",
         help="An OpenAI-compatible server for openai/NAME; repeat it for several.")),
     "service_tier": (str, option(MODEL, None, help="flex, priority or auto, where OpenAI's API has them.")),
+    "ray": (str, option(MODEL, None, help="Solve on a Ray cluster: auto, or its address. Needs kace[ray].")),
     "preset": (str, option(MODEL, None, help="Temperatures and token caps: aime25, math-hard, olymmath or starter.")),
     "seed": (int, option(MODEL, None, help="Draws other samples; the same seed repeats them.")),
     "teacher": (str, option(MODEL, None,

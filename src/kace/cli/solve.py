@@ -33,7 +33,7 @@ from kace.tree.tree import EpistemicTree
 app = new_app()
 
 
-@command(app, *SOLVER, "service_tier", "tree", "profile", "limit", "shard", *CAPS)
+@command(app, *SOLVER, "service_tier", "ray", "tree", "profile", "limit", "shard", *CAPS)
 def solve(
     typed: Typed,
     as_json: bool,
@@ -126,16 +126,26 @@ def solve_problems(
         kept(record)
         progress.solved(record)
 
-    async def work() -> Ledger:
+    async def work() -> Ledger | None:
+        if config.ray and not model:
+            from kace.solver.ray_pool import open_pool, solve_on_ray
+
+            async with open_pool(config, run, tree, observer=progress) as pool:
+                await solve_on_ray(pool, problems, config.seed, kept, known)
+            return None
         calls = None if model else run.calls
         async with open_session(config, calls=calls, tree=tree, model=model, observer=progress) as session:
             await run.solve(problems, session.kit, session.window, kept=kept, known=known)
             return session.ledger
 
+    if config.ray:
+        from kace.solver.ray_pool import connect
+
+        connect(config)
     with RunProgress(len(problems)) as progress:
         ledger = run_async(work(), resumable=model is None)
     yield from summary_lines(summary, time.monotonic() - began)
-    if failed := sum(role.failed for role in ledger.roles.values()):
+    if ledger and (failed := sum(role.failed for role in ledger.roles.values())):
         yield f"requests     {ledger.calls} sent, {failed} of them without a reply"
     yield f"run          {run.folder}"
 

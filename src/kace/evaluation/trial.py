@@ -6,9 +6,10 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kace.config import Config
 from kace.datasets.loader import Dataset
@@ -17,14 +18,17 @@ from kace.evaluation.arm import read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.io import read_plain
 from kace.problem import Problem
-from kace.solver.ladder import Observer
+from kace.solver.ladder import Kit, Observer
 from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Solution
-from kace.solver.run import Run
+from kace.solver.run import Run, Solve
 from kace.solver.session import Session, open_session
 from kace.solver.shards import Shard
 from kace.systems.registry import Bench, open_system, spec_of
 from kace.tree.tree import EpistemicTree
+
+if TYPE_CHECKING:
+    from kace.systems.parts import System
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,14 @@ Recalled = Callable[[Solution], None]  # hears of a solve that the run holds alr
 
 async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observer | None) -> None:
     """Solve every problem on every seed that the run does not hold yet."""
+    if trial.config.ray:
+        from kace.solver.ray_pool import open_pool, solve_on_ray
+
+        bare = replace(trial, data=replace(trial.data, problems=()))
+        async with open_pool(trial.config, run, None, partial(solver_of, bare), observer) as pool:
+            for seed in range(trial.config.seed, trial.config.seed + trial.seeds):
+                await solve_on_ray(pool, trial.problems, seed, known=recalled)
+        return
     async with open_session(trial.config, calls=run.calls, observer=observer) as session:
         await solve_trial(trial, run, session, recalled)
 
@@ -79,14 +91,27 @@ async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observ
 async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recalled = lambda record: None) -> None:
     """The same in an open session, whose budget several trials may share."""
     problems = trial.problems
-    for number in range(trial.seeds):
-        models = (session.classifier, session.role("helper"))
-        k = trial.k or spec_of(trial.system).k
-        bench = Bench(trial.tree, trial.artefact, trial.config, *models, trial.config.seed + number, k)
-        system = open_system(trial.system, bench)
+    for seed in range(trial.config.seed, trial.config.seed + trial.seeds):
+        system = _open(trial, session, seed)
         system.check(problems)
-        kit = replace(session.kit, seed=bench.seed)
+        kit = replace(session.kit, seed=seed)
         await run.solve(problems, kit, session.window, solve=system.solve, known=recalled)
+
+
+def solver_of(trial: Trial, session: Session, seed: int) -> Solve:
+    """How the trial's system solves in a session; a problem that it cannot take raises."""
+    system = _open(trial, session, seed)
+
+    async def solve(problem: Problem, kit: Kit) -> Solution:
+        system.check((problem,))
+        return await system.solve(problem, kit)
+
+    return solve
+
+
+def _open(trial: Trial, session: Session, seed: int) -> System:
+    models, k = (session.classifier, session.role("helper")), trial.k or spec_of(trial.system).k
+    return open_system(trial.system, Bench(trial.tree, trial.artefact, trial.config, *models, seed, k))
 
 
 def _hash(artefact: Path | None) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -78,8 +78,19 @@ class CallStore:
     def __len__(self) -> int:
         return len(self._places)
 
+    def records(self) -> Iterator[CallRecord]:
+        """Every kept call that can be read, one at a time."""
+        for segment in dict.fromkeys(path for path, _ in [*self._places.values()]):
+            for _, _, line in whole_lines(segment):
+                with suppress(ValidationError):
+                    yield CallRecord.model_validate_json(line)
+
     def get(self, key: str) -> Reply | None:
-        """The reply kept under a key. A damaged record is as good as none: the call is made again."""
+        """The reply kept under a key."""
+        return record.reply() if (record := self.record(key)) else None
+
+    def record(self, key: str) -> CallRecord | None:
+        """The call kept under a key. A damaged record is as good as none: the call is made again."""
         if (place := self._places.get(_head(key))) is None:
             return None
         segment, offset = place
@@ -88,7 +99,7 @@ class CallStore:
             if (record := CallRecord.model_validate_json(file.readline())).key == key:
                 if segment.parent != self.folder:
                     self.put(record)
-                return record.reply()
+                return record
         return None
 
     def put(self, record: CallRecord) -> None:

@@ -15,7 +15,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kace.errors import DataError, KaceError
 from kace.io import LineLog, inside, lock_folder, whole_lines
@@ -25,6 +25,7 @@ from kace.solver.ladder import Kit, climb
 from kace.solver.manifest import HELD, hold_to
 from kace.solver.records import Damage, Solution, read_trace
 
+K = TypeVar("K")
 Solve = Callable[[Problem, Kit], Awaitable[Solution]]  # one way to solve a problem
 
 
@@ -103,19 +104,31 @@ class Run:
     ) -> None:
         """Solve what is not finished yet, `window` problems at a time. `kept` hears of each, `known` of the others."""
 
-        def todo() -> Iterator[Problem]:
-            for problem in problems:
-                if done := self.finished(problem, kit.seed):
-                    known(done)
-                else:
-                    self._keep_text(problem)
-                    yield problem
-
         def keep(solution: Solution) -> None:
             self.keep(solution)
             kept(solution)
 
-        await solve_all(todo(), kit, window, keep, solve)
+        await solve_all(self.todo(problems, kit.seed, known), kit, window, keep, solve)
+
+    def todo(
+        self, problems: Iterable[Problem], seed: int, known: Callable[[Solution], None] = lambda solution: None
+    ) -> Iterator[Problem]:
+        """What is not finished yet, its text kept; `known` hears of the others."""
+        for problem in problems:
+            if done := self.finished(problem, seed):
+                known(done)
+            else:
+                self._keep_text(problem)
+                yield problem
+
+    def pending_calls(self) -> dict[str, list[str]]:
+        """By problem, the keys of calls that were paid for and whose solve is not finished."""
+        found: dict[str, list[str]] = {}
+        for record in self.calls.records():
+            place = self._done.get((record.problem, record.seed))
+            if place is None or place.failed:
+                found.setdefault(record.problem, []).append(record.key)
+        return found
 
     def _keep_text(self, problem: Problem) -> None:
         """Append a problem's text, once, so that people see their own questions beside the answers."""
@@ -160,7 +173,11 @@ def kept_field(folder: Path, name: str) -> Iterator[tuple[str, str]]:
 
 
 async def solve_all(
-    problems: Iterable[Problem], kit: Kit, window: int, keep: Callable[[Solution], None], solve: Solve = climb
+    problems: Iterable[Problem],
+    kit: K,
+    window: int,
+    keep: Callable[[Solution], None],
+    solve: Callable[[Problem, K], Awaitable[Solution]],
 ) -> None:
     """Solve a stream of problems, at most `window` at a time, keeping each as it finishes.
 

@@ -46,9 +46,10 @@ async def open_session(
     model: ChatModel | None = None,
     tree: EpistemicTree | None = None,
     observer: Observer | None = None,
+    ledger: Ledger | None = None,
 ) -> AsyncIterator[Session]:
     """Open the model (or use the one given, the caller's to close) behind ledger and cache, and what else is asked."""
-    ledger = Ledger(config.caps(), config.prices)
+    ledger = ledger or Ledger(config.caps(), config.prices)
     async with AsyncExitStack() as opened_here:
         opened = model or _open(config, opened_here)
         ledger.require_price(opened.name)
