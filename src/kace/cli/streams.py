@@ -23,6 +23,7 @@ from kace.redact import redact
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
 SHOW_CURSOR = "\x1b[?25h"
+ENDING = (signal.SIGINT, signal.SIGTERM)
 ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -148,25 +149,40 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
     """
     import asyncio  # a fifth of what `kace --help` takes
 
+    def on_signals(act: Callable[..., object] | signal.Handlers) -> None:
+        with contextlib.suppress(ValueError):  # not the main thread
+            for number in ENDING:
+                signal.signal(number, act)
+
     def tell() -> None:
+        on_signals(signal.SIG_IGN)  # nothing is left to interrupt
         again = redact(shlex.join(["kace", *sys.argv[1:]]))
         note(f"kace: interrupted. Resume with: {again}" if resumable else "kace: interrupted")
 
+    def at_once(*_: object) -> None:
+        tell()
+        if sys.stderr is not None and sys.stderr.isatty():
+            print(SHOW_CURSOR, end="", file=sys.stderr, flush=True)  # which a line of progress hides
+        os._exit(130)
+
     async def terminable() -> T:
-        task = asyncio.ensure_future(work)
+        task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
 
         def interrupt() -> None:
             if task.cancelling():
-                tell()
-                if sys.stderr is not None and sys.stderr.isatty():
-                    print(SHOW_CURSOR, end="", file=sys.stderr, flush=True)  # which a line of progress hides
-                os._exit(130)
+                at_once()
             task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on this platform or thread
-                asyncio.get_running_loop().add_signal_handler(number, interrupt)
-        return await task
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on this platform or thread
+            for number in ENDING:
+                loop.add_signal_handler(number, interrupt)
+        try:
+            return await task
+        finally:
+            for number in ENDING:
+                loop.remove_signal_handler(number)  # a loop that is closed cannot be woken
+            if task.cancelled():
+                on_signals(at_once)
 
     try:
         return asyncio.run(terminable())
@@ -175,7 +191,5 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
             raise
         raise BrokenPipeError from None  # whoever read the results has gone (`| head`): no more than that
     except (KeyboardInterrupt, asyncio.CancelledError):
-        with contextlib.suppress(ValueError):  # not the main thread
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
         tell()
         sys.exit(130)
