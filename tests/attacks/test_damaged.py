@@ -55,8 +55,6 @@ def changed(was: bytes) -> Iterator[bytes]:
     rows = [json.loads(was)] if lines[:1] == [b"{"] else [json.loads(line) for line in lines]
     for place, row in enumerate(rows):
         for name in row:
-            if name == "finish":
-                continue
             less = {key: value for key, value in row.items() if key != name}
             for odd in (less, *({**row, name: value} for value in OTHER)):
                 lines = (json.dumps(each, separators=(",", ":")) for each in (*rows[:place], odd, *rows[place + 1 :]))

@@ -148,7 +148,7 @@ def test_what_cannot_be_a_reply_is_refused_by_name(tmp_path: Path):
         ask(tmp_path, wait=False)
     answer.unlink()
     answer.mkdir()
-    with pytest.raises(DataError, match=r"reply\.md: is a directory"):
+    with pytest.raises(DataError, match=r"reply\.md: no plain file"):
         ask(tmp_path, wait=False)
 
 
@@ -174,3 +174,11 @@ def test_it_is_opened_by_name(tmp_path: Path):
     with pytest.raises(Outstanding):
         asyncio.run(model.complete(REQUEST))
     asyncio.run(model.aclose())
+
+
+def test_a_reply_that_is_a_link_is_not_read(tmp_path: Path):
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "folder").mkdir()
+    paths(tmp_path / "folder")[1].symlink_to(tmp_path / "secret")
+    with pytest.raises(DataError, match=r"reply\.md: a link, and links inside a folder are not followed"):
+        ask(tmp_path / "folder", wait=False)

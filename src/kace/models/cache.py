@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kace.errors import DataError, KaceError
-from kace.io import LineLog, whole_lines
+from kace.io import MAX_BYTES, LineLog, Unreadable, inside, open_plain, whole_lines
 from kace.models.base import AttemptKey, ChatModel, Finish, Reply, Request, Usage, Wrapper
 from kace.models.confidence import Confidence
 
@@ -37,7 +37,7 @@ class CallRecord(BaseModel):
     tier: str
     index: int
     text: str
-    finish: str
+    finish: Annotated[str, AfterValidator(lambda name: Finish(name).value)]
     input: int
     cached: int
     output: int
@@ -94,9 +94,9 @@ class CallStore:
         if (place := self._places.get(_head(key))) is None:
             return None
         segment, offset = place
-        with suppress(ValidationError), segment.open("rb") as file:
+        with suppress(ValidationError), open_plain(segment) as file:
             file.seek(offset)
-            if (record := CallRecord.model_validate_json(file.readline())).key == key:
+            if (record := CallRecord.model_validate_json(file.readline(MAX_BYTES))).key == key:
                 if segment.parent != self.folder:
                     self.put(record)
                 return record
@@ -161,7 +161,10 @@ def read_calls(path: Path) -> list[CallRecord]:
             try:
                 records.append(CallRecord.model_validate_json(line))
             except ValidationError as error:
-                raise DataError(f"{path}:{number}: not a call record ({error.errors()[0]['msg']})") from None
+                what, fix = f"{path}:{number}: not a call record ({error.errors()[0]['msg']})", "cut that line out"
+                raise DataError(what, fix=fix) from None
+    except Unreadable:
+        raise
     except OSError as error:
         raise DataError(f"{path}: {(error.strerror or str(error)).lower()}", fix="name a recorded calls file") from None
     return records
@@ -181,7 +184,7 @@ class Replay:
     @classmethod
     def open(cls, path: Path, *, teacher: bool = False) -> Replay:
         """Read one segment, or all of a calls folder or run; what the teacher said is for a teacher only."""
-        folder = path / "calls" if (path / "calls").is_dir() else path
+        folder = inside(path, "calls") if (path / "calls").is_dir() else path
         files = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
         records = (record for file in files for record in read_calls(file))
         return cls([record for record in records if (record.tier == TEACHER) is teacher], str(path))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kace.errors import DataError, Outstanding
-from kace.io import write_atomic
+from kace.io import read_plain, write_atomic
 from kace.models.base import Finish, Reply, Request, Usage
 from kace.redact import one_line
 
@@ -34,7 +34,7 @@ class Exchange:
         asked, answer = (self.folder / f"{name}.{kind}.md" for kind in ("request", "reply"))
         page = _page(request, answer.name)
         with suppress(OSError):  # one that is there and right keeps its date, which shows since when it waits
-            page = "" if asked.read_bytes() == page.encode() else page
+            page = "" if read_plain(asked) == page.encode() else page
         if page:
             write_atomic(asked, page)
         said = await _settled(answer)
@@ -73,12 +73,10 @@ async def _settled(path: Path) -> str | None:
     """What a file says, once it says something and no longer changes; `None` until then."""
     try:
         before = None
-        while (stat := path.stat()).st_size and (now := (stat.st_ino, stat.st_size, stat.st_mtime_ns)) != before:
+        while (stat := path.lstat()).st_size and (now := (stat.st_ino, stat.st_size, stat.st_mtime_ns)) != before:
             before = now
             await asyncio.sleep(SETTLED)
-        if stat.st_size > MAX_REPLY:
-            raise OSError(0, f"larger than {MAX_REPLY // 1_000_000} MB")
-        said = path.read_bytes().decode("utf-8-sig") if stat.st_size else ""
+        said = read_plain(path, MAX_REPLY).decode("utf-8-sig") if stat.st_size else ""
         return said if said.strip() else None
     except FileNotFoundError:
         return None
