@@ -4,7 +4,8 @@
     ├── UsageError           exit 2, the command or the configuration is wrong
     │   └── DataError        exit 2, a file the user gave cannot be read as what it should be
     ├── BudgetExceeded       exit 1, a cap was reached; everything paid for is kept
-    └── Outstanding          exit 0, requests wait for replies that somebody writes; nothing is wrong
+    ├── Outstanding          exit 0, requests wait for replies that somebody writes; nothing is wrong
+    └── Submitted            exit 0, batches are under way; nothing is wrong
 
 A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.solver.records`).
 """
@@ -50,3 +51,9 @@ class Outstanding(KaceError):
         first, rest = requests[0] if requests else "none", f" and {len(requests) - 1} more" if len(requests) > 1 else ""
         what = f"{len(requests)} request{'' if len(requests) == 1 else 's'} without a reply: {first}{rest}"
         super().__init__(what, fix="write each reply into the file that its request names, then run the same command")
+
+
+class Submitted(KaceError):
+    """Batches are under way at their provider. The same command collects them once they have ended."""
+
+    exit_code = 0

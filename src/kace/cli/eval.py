@@ -28,7 +28,7 @@ BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "
 app = new_app()
 
 
-@command(app, "base_url", "service_tier", "ray", "preset", "seed", "profile", "limit", "shard", *CAPS)
+@command(app, "base_url", "service_tier", "ray", "preset", "seed", "profile", "limit", "shard", "batch", *CAPS)
 def evaluate(
     typed: Typed,
     as_json: bool,

@@ -56,7 +56,7 @@ app = new_app()
 
 
 @app.callback(invoke_without_command=True)
-@takes(*SOLVER, "teacher", "tree", "profile", "limit", *CAPS)
+@takes(*SOLVER, "teacher", "tree", "profile", "limit", "batch", *CAPS)
 def learn(
     context: typer.Context,
     typed: Typed,

@@ -53,6 +53,8 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
     "limit": (int, option(DATA, None, help="Only the first N problems.", min=1)),
     "shard": (str, option(DATA, None,
         help="Only part I of N, as 3/8, in a run of its own; kace report --merge joins the parts.")),
+    "batch": (bool, option(LIMITS, None, "--batch",
+        help="Send attempts as jobs of a batch API: half the price, within a day; the same command goes on.")),
     "max_calls": (int, option(LIMITS, None, help="Stop before more calls than this are made.")),
     "max_usd": (float, option(LIMITS, None, help="Stop before more money than this is spent.")),
 }  # fmt: skip
@@ -64,7 +66,8 @@ EVERYWHERE = {"set_": "typed", "subject": "typed", "config_file": "typed", "as_j
 
 REPLACED = {  # what was typed once, and what to write now
     "--direct": "--set es_policy=skip", "--skip-es": "--set es_policy=skip", "--no-texts": "--set problem_texts=false",
-    "--no-cache": "--set cache=false", "--no-wait": "--set exchange_wait=false", "--field": "--set fields.problem=NAME",
+    "--no-cache": "--set cache=false", "--no-wait": "--set batch_wait=false or exchange_wait=false",
+    "--field": "--set fields.problem=NAME",
     "--api-key": "KACE_SERVE_KEY=KEY before the command, or --set serve_key=KEY", "--since": "kace tree diff TREE N",
     "--to": "kace tree revert TREE N", "--card": "kace tree log TREE ID", "--payload": "kace tree edit TREE ID FILE",
     "--starter": "kace tree init DIR starter", "--domain": "kace tree show TREE DOMAIN",

@@ -33,7 +33,7 @@ from kace.tree.tree import EpistemicTree
 app = new_app()
 
 
-@command(app, *SOLVER, "service_tier", "ray", "tree", "profile", "limit", "shard", *CAPS)
+@command(app, *SOLVER, "service_tier", "ray", "tree", "profile", "limit", "shard", "batch", *CAPS)
 def solve(
     typed: Typed,
     as_json: bool,
@@ -45,6 +45,8 @@ def solve(
     """Solve a problem, or every problem of a file."""
     config = typed.config()
     ensure_weights(config)
+    if file is None and config.batch:
+        raise UsageError("--batch is for many problems", fix="give them as --file, or leave it out")
     if file is None:
         if typed.shard is not None:
             raise UsageError("--shard is for --file", fix="leave it out, or give a file of problems")

@@ -70,19 +70,22 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     """What the finished calls that folders keep cost, at the user's prices; a call that several keep counts once."""
     counts: Counter[str] = Counter()
     used: defaultdict[str, Usage] = defaultdict(Usage)
+    batched: defaultdict[str, Usage] = defaultdict(Usage)
     seen: set[str] = set()
     for segment in (path for folder in folders for path in sorted(folder.glob("*.jsonl"))):
         for record in (record for record in read_calls(segment) if record.key not in seen):
             seen.add(record.key)
             role = ROLES.get(record.tier, "solver")
             counts[role] += 1
-            used[role] += record.reply().usage
+            used[role] += (usage := record.reply().usage)
+            batched[role] += usage if record.batch else Usage()
     models = {role: config.model if role in ("solver", "classifier") else config.teacher or "" for role in sorted(used)}
     prices, roles = Ledger(prices=config.prices), {}
     for role, model in models.items():
         usage, price = used[role], prices.price(model)
         tokens = {name: getattr(usage, name) for name in ("input", "cached", "written", "output")}
-        roles[role] = RoleBill(calls=counts[role], **tokens, usd=price.cost(usage) if price else None)
+        usd = price.mixed(usage, batched[role]) if price else None
+        roles[role] = RoleBill(calls=counts[role], **tokens, usd=usd)
     return Bill(roles=roles, models=models)
 
 

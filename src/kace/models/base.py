@@ -121,6 +121,7 @@ class Reply:
     cached: bool = False  # read from disk: nothing was paid
     call: str = ""  # the key under which the call is kept on disk, where it is
     confidence: Confidence | None = None  # where it was asked for and the provider can tell
+    batch: bool = False  # answered by a batch, at the price of one
 
 
 class Failure(StrEnum):

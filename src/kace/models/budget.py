@@ -33,20 +33,25 @@ class Price:
     output: Dollars
     cached: Dollars | None = None  # cached input, where the provider prices it apart
     written: Dollars | None = None  # input written to a prompt cache, where the provider prices it apart
+    batch: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.5  # the part of all this that a call in a batch costs
 
-    def cost(self, usage: Usage) -> float:
-        """What a call cost."""
+    def cost(self, usage: Usage, batch: bool = False) -> float:
+        """What calls cost, live or in a batch."""
         cached, written = (self.input if price is None else price for price in (self.cached, self.written))
         fresh = usage.input - usage.cached - usage.written
         prompt = fresh * self.input + usage.cached * cached + usage.written * written
-        return (prompt + usage.output * self.output) / 1e6
+        return (prompt + usage.output * self.output) / 1e6 * (self.batch if batch else 1.0)
+
+    def mixed(self, usage: Usage, batched: Usage) -> float:
+        """What calls cost of which some, named again, were in batches."""
+        return self.cost(usage) - self.cost(batched) + self.cost(batched, batch=True)
 
     def charge(self, request: Request, reply: Reply) -> float:
         """What a reply is charged: its cost, or the most it can be where token counts are missing or impossible."""
         usage = reply.usage
         counted = usage.input > 0 and usage.output >= (1 if reply.text else 0) and min(usage.cached, usage.written) >= 0
         sound = counted and usage.cached + usage.written <= usage.input
-        return self.cost(usage) if sound else self.most(request)
+        return self.cost(usage, reply.batch) if sound else self.most(request)
 
     def most(self, request: Request) -> float:
         """What a call can cost at most: nothing of it cached, and all written to a cache if that is dearer."""
@@ -201,7 +206,7 @@ class Metered(Wrapper):
             spent.usage += reply.usage
             charge = price.charge(request, reply)
             spent.usd += charge
-            if charge != price.cost(reply.usage) and self.name not in self.ledger.uncounted:
+            if charge != price.cost(reply.usage, reply.batch) and self.name not in self.ledger.uncounted:
                 self.ledger.uncounted.add(self.name)
                 log.warning("%s reports no usable token counts: such calls are charged at their worst", self.name)
             return reply

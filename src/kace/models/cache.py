@@ -44,6 +44,7 @@ class CallRecord(BaseModel):
     written: int = Field(default=0, exclude_if=lambda written: written == 0)  # 0 is left out, as in older records
     seconds: float
     confidence: Confidence | None = Field(default=None, exclude_if=lambda told: told is None)
+    batch: bool = Field(default=False, exclude_if=lambda batch: not batch)  # answered by a batch, at its price
 
     @classmethod
     def of(cls, key: str, model: str, attempt: AttemptKey, reply: Reply) -> CallRecord:
@@ -51,13 +52,13 @@ class CallRecord(BaseModel):
         text = reply.text.encode("utf-8", "replace").decode()
         fields = {**asdict(attempt), **asdict(reply.usage), "text": text, "finish": reply.finish.value}
         seconds = round(reply.seconds, 4)
-        return cls(key=key, model=model, seconds=seconds, confidence=reply.confidence, **fields)
+        return cls(key=key, model=model, seconds=seconds, confidence=reply.confidence, batch=reply.batch, **fields)
 
     def reply(self) -> Reply:
         """The reply as it was, marked as read from disk."""
         usage = Usage(self.input, self.cached, self.output, self.written)
-        finish = Finish(self.finish)
-        return Reply(self.text, finish, usage, self.seconds, cached=True, call=self.key, confidence=self.confidence)
+        said = Reply(self.text, Finish(self.finish), usage, self.seconds, confidence=self.confidence)
+        return replace(said, cached=True, call=self.key, batch=self.batch)
 
 
 class CallStore:
@@ -73,10 +74,13 @@ class CallStore:
         for segment in (path for each in (*also, folder) for path in sorted(each.glob("*.jsonl"))):
             for _, offset, line in whole_lines(segment):
                 with suppress(ValueError):  # a damaged line costs itself only
-                    self._places[_head(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))] = segment, offset
+                    self._places[head_of(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))] = segment, offset
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def __contains__(self, head: int) -> bool:
+        return head in self._places
 
     def records(self) -> Iterator[CallRecord]:
         """Every kept call that can be read, one at a time."""
@@ -91,7 +95,7 @@ class CallStore:
 
     def record(self, key: str) -> CallRecord | None:
         """The call kept under a key. A damaged record is as good as none: the call is made again."""
-        if (place := self._places.get(_head(key))) is None:
+        if (place := self._places.get(head_of(key))) is None:
             return None
         segment, offset = place
         with suppress(ValidationError), open_plain(segment) as file:
@@ -106,7 +110,7 @@ class CallStore:
         """Keep a finished call. When this returns, a kill can no longer lose it."""
         if self._own is None:
             self._own = LineLog(self.folder / f"{secrets.token_hex(8)}.jsonl")
-        self._places[_head(record.key)] = self._own.path, self._own.append(record.model_dump_json())
+        self._places[head_of(record.key)] = self._own.path, self._own.append(record.model_dump_json())
 
     def close(self) -> None:
         """Make everything durable."""
@@ -114,8 +118,8 @@ class CallStore:
             self._own.close()
 
 
-def _head(key: str) -> int:
-    """Enough of a key to find it by; the record itself is compared in full."""
+def head_of(key: str) -> int:
+    """Enough of a key to find it by."""
     if len(key) != KEY_LENGTH:
         raise ValueError(f"not a key: {key[:20]!r}")
     return int(key[:15], 16)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kace.answers.judge import Judge
 from kace.config import Config
+from kace.errors import UsageError
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
@@ -51,7 +52,7 @@ async def open_session(
     """Open the model (or use the one given, the caller's to close) behind ledger and cache, and what else is asked."""
     ledger = ledger or Ledger(config.caps(), config.prices)
     async with AsyncExitStack() as opened_here:
-        opened = model or _open(config, opened_here)
+        opened = model or _open(config, opened_here, calls, ledger)
         ledger.require_price(opened.name)
         role = partial(in_role, model=opened, ledger=ledger, calls=calls)
         synthesis = None
@@ -100,6 +101,8 @@ def open_retriever(tree: EpistemicTree, model: ChatModel, config: Config) -> Ret
 
 def window(config: Config) -> int:
     """Enough problems to keep every connection busy, and no more: what is open at once is what memory holds."""
+    if config.batch:
+        return config.batch_window
     if config.model.startswith("local/"):
         from kace.models.local import SLOTS
 
@@ -107,8 +110,18 @@ def window(config: Config) -> int:
     return config.max_connections or 100
 
 
-def _open(config: Config, stack: AsyncExitStack) -> ChatModel:
-    """The model a configuration names, closed with the stack."""
+def _open(
+    config: Config, stack: AsyncExitStack, calls: CallStore | None = None, ledger: Ledger | None = None
+) -> ChatModel:
+    """The model a configuration names, closed with the stack; through batches where it says so and calls are kept."""
     model = open_model(config)
+    if config.batch and ledger:
+        from kace.models.batch import Batched
+        from kace.models.batch_apis import jobs_of
+
+        if calls is None:
+            raise UsageError("--batch needs a run to go on from", fix="give the problems as --file, or leave it out")
+        live = config.batch_retry == "live"
+        model = Batched(model, jobs_of(model), calls, wait=config.batch_wait, live=live, spent=lambda: ledger.usd)
     stack.push_async_callback(model.aclose)
     return model

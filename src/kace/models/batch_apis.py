@@ -1,0 +1,152 @@
+"""The two batch APIs: OpenAI's Batch and Anthropic's Message Batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kace.errors import UsageError
+from kace.io import open_plain
+from kace.models.apis import AnthropicModel, OpenAIModel
+from kace.models.base import ChatModel, Wrapper
+from kace.models.jobs import PIECE, Jobs, JobStatus, Unfinished
+from kace.redact import one_line
+
+STATUS = {
+    **{"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403},
+    **{"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529},
+}
+"""What Anthropic's kinds of error are as a status, which a result does not have."""
+NO_ROOM = ("token_limit_exceeded", "request_limit_exceeded")  # why OpenAI fails a job that may be sent again later
+
+
+def jobs_of(model: ChatModel) -> Jobs:
+    """The jobs of a model; raises `UsageError` where its provider has none."""
+    inner = model
+    while isinstance(inner, Wrapper):
+        inner = inner.model
+    if isinstance(inner, OpenAIModel):
+        return OpenAIJobs(inner)
+    if isinstance(inner, AnthropicModel):
+        return AnthropicJobs(inner)
+    raise UsageError(
+        f"'{model.name}' has no batch API", fix="leave out --batch, or name an openai/ or anthropic/ model"
+    )
+
+
+class OpenAIJobs(Jobs):
+    """OpenAI's Batch API, and that of servers like it."""
+
+    MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
+    PATH, NEXT, TAGGED = "/batches", "after", True
+
+    def _headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.remote._key}"}
+
+    def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
+        return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
+
+    async def submit(self, requests: Path, tag: str) -> str:
+        """Upload the file, and make a job of it that carries the tag."""
+        rule = f"--{tag}\r\ncontent-disposition: form-data; name="
+        before = f'{rule}"purpose"\r\n\r\nbatch\r\n{rule}"file"; filename="kace-{tag}.jsonl"\r\n'
+        head, tail = f"{before}content-type: application/jsonl\r\n\r\n".encode(), f"\r\n--{tag}--\r\n".encode()
+        length = str(len(head) + requests.stat().st_size + len(tail))
+        kind = f"multipart/form-data; boundary={tag}"
+        content = _around(requests, head, tail)
+        file = await self._call("POST", "/files", _id, content, content_type=kind, content_length=length)
+        asked = {"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+        body = json.dumps({**asked, "metadata": {"kace": tag}}).encode()
+        return await self._call("POST", self.PATH, _id, body, content_type="application/json")
+
+    def _may_be(self, found: Any, tag: str, requests: int) -> bool:
+        return bool((found.get("metadata") or {}).get("kace") == tag)
+
+    def _status(self, found: Any) -> JobStatus:
+        state, counts = found["status"], found.get("request_counts") or {}
+        through = (counts.get("completed") or 0) + (counts.get("failed") or 0)
+        ended = state in ("completed", "expired", "cancelled", "failed")
+        files = [found.get(name) for name in ("output_file_id", "error_file_id")]
+        errors, expires = (found.get("errors") or {}).get("data") or [], found.get("expires_at")
+        why = "; ".join(str(error.get("message") or error.get("code")) for error in errors[:3])
+        refused = state == "failed"
+        return JobStatus(
+            id=found["id"],
+            outcome=(one_line(why) or state) if refused else state if ended else "",
+            done=through,
+            total=counts.get("total") or 0,
+            results=tuple(f"/files/{file}/content" for file in files if file),
+            refused=refused,
+            no_room=refused and any(error.get("code") in NO_ROOM for error in errors),
+            expires=float(expires) if expires else None,
+        )
+
+    def _result(self, line: Any) -> tuple[int, Any]:
+        if response := line.get("response"):
+            return int(response["status_code"]), response["body"]
+        error = line.get("error") or {}
+        raise Unfinished(one_line(str(error.get("message") or error.get("code") or "no response")))
+
+
+class AnthropicJobs(Jobs):
+    """Anthropic's Message Batches. They carry no tag: a listed one is told by its size, and then by its results."""
+
+    MOST_REQUESTS, MOST_BYTES = 100_000, 256_000_000
+    PATH, NEXT, TAGGED = "/v1/messages/batches", "after_id", False
+
+    def _headers(self) -> dict[str, str]:
+        return {"x-api-key": self.remote._key, "anthropic-version": "2023-06-01"}
+
+    def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
+        return {"custom_id": key, "params": body}
+
+    async def submit(self, requests: Path, tag: str) -> str:
+        """Send all requests as one list."""
+        head, tail = b'{"requests":[', b"]}"
+        length = str(len(head) + requests.stat().st_size + len(tail))
+        content = _around(requests, head, tail, between=b",")
+        kind = "application/json"
+        return await self._call("POST", self.PATH, _id, content, content_type=kind, content_length=length)
+
+    def _may_be(self, found: Any, tag: str, requests: int) -> bool:
+        return bool(sum((found.get("request_counts") or {}).values()) == requests)
+
+    def _status(self, found: Any) -> JobStatus:
+        counts, job, expires = found.get("request_counts") or {}, found["id"], found.get("expires_at")
+        total, ended = sum(counts.values()), found["processing_status"] == "ended"
+        missed = next((name for name in ("canceled", "expired") if counts.get(name)), "completed")
+        return JobStatus(
+            id=job,
+            outcome=missed.replace("canceled", "cancelled") if ended else "",
+            done=total - (counts.get("processing") or 0),
+            total=total,
+            results=(f"{self.PATH}/{job}/results",) if ended and found.get("results_url") else (),
+            expires=datetime.fromisoformat(expires).timestamp() if expires else None,
+        )
+
+    def _result(self, line: Any) -> tuple[int, Any]:
+        result = line["result"]
+        if result["type"] == "succeeded":
+            return 200, result["message"]
+        if result["type"] != "errored":
+            raise Unfinished(f"the request is {result['type']}")
+        error = result["error"]
+        return STATUS.get((error.get("error") or error).get("type"), 500), error
+
+
+def _id(found: Any) -> str:
+    return str(found["id"])
+
+
+async def _around(path: Path, head: bytes, tail: bytes, between: bytes = b"\n") -> AsyncIterator[bytes]:
+    """A file of lines with something before and after it, and the lines joined in another way."""
+    yield head
+    left = path.stat().st_size
+    with open_plain(path) as file:
+        while piece := file.read(PIECE):
+            left -= len(piece)
+            yield piece.replace(b"\n", between) if left else piece[:-1].replace(b"\n", between) + b"\n"
+    yield tail

@@ -1,0 +1,243 @@
+"""Jobs of a batch API: a file of requests goes in, results come out in any order, within a day.
+
+On disk a job's requests are lines that begin with their `custom_id`, whichever API they go to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, BinaryIO, TypeVar
+
+import httpx2
+
+from kace.errors import KaceError
+from kace.models.base import ModelError, RateLimited, Reply, Request, Transient
+from kace.models.cache import head_of
+from kace.models.remote import MAX_BODY, ErrorReport, Remote
+from kace.redact import one_line, without_secrets
+
+HEAD = '{"custom_id":"'  # how a line of requests begins: its key follows, and is found without parsing
+PIECE = 1 << 18
+CALL_SECONDS, CONNECT_SECONDS, READ_SECONDS = 3600.0, 10.0, 120.0  # the first for all of a call, a large upload too
+PAGES, PAGE = 200, 100  # of the list of jobs: how many are looked through, and how many jobs one holds
+MOST_RESULTS = 32_000_000_000  # bytes that a job's results may have
+T = TypeVar("T")
+
+
+class Absent(Exception):
+    """A 404."""
+
+
+class Unfinished(Transient):
+    """A request that its job did not answer, for which nothing is charged. `anew`: it can be put in another way."""
+
+    billed = False
+
+    def __init__(self, message: str, anew: bool = False) -> None:
+        super().__init__(message)
+        self.anew = anew
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """A job as its provider tells it."""
+
+    id: str
+    outcome: str = ""  # why it ended: completed, expired, cancelled, or what is wrong with all of it; else nothing
+    done: int = 0  # of its requests, those that are through
+    total: int = 0
+    results: tuple[str, ...] = ()  # the paths they are fetched from
+    refused: bool = False  # it ended without having begun
+    no_room: bool = False  # for now: other jobs hold all that may be enqueued
+    expires: float | None = None  # when the provider gives it up
+
+
+class Jobs(ABC):
+    """The jobs of one model. Nothing here tries again: whoever asks does."""
+
+    MOST_REQUESTS: int
+    MOST_BYTES: int
+    PATH: str  # where jobs are made, listed and looked up
+    NEXT: str  # what asks for the next page of the list
+    TAGGED: bool  # whether a listed job says which batch it is
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote, self._url, self._reached = remote, remote._url, False
+        self._client: httpx2.AsyncClient | None = None
+
+    @abstractmethod
+    def _headers(self) -> dict[str, str]: ...
+
+    @abstractmethod
+    def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
+        """A request as a job holds it, its key first."""
+
+    @abstractmethod
+    async def submit(self, requests: Path, tag: str) -> str:
+        """Make a job and return its id. After a `Transient` nobody knows whether it was made: see `find`."""
+
+    @abstractmethod
+    def _status(self, found: Any) -> JobStatus: ...
+
+    @abstractmethod
+    def _may_be(self, found: Any, tag: str, requests: int) -> bool:
+        """Whether a listed job is the one of a tag, as far as a list can tell."""
+
+    @abstractmethod
+    def _result(self, line: Any) -> tuple[int, Any]:
+        """The status and the body of a result."""
+
+    def line(self, key: str, request: Request) -> bytes:
+        """A request as a line of a job's file."""
+        entry = self._entry(key, self.remote._body(request, self.remote.left_out))
+        return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+    async def status(self, job: str) -> JobStatus:
+        """How a job goes."""
+        try:
+            return await self._call("GET", f"{self.PATH}/{job}", self._status)
+        except Absent:
+            said = f"{self._url} knows no batch '{job}' under this key: another key or project submitted it"
+            fix = f"set {self.remote.KEY} to that one; or remove batches.jsonl, and its requests are paid again"
+            raise KaceError(said, fix=fix) from None
+
+    async def newest(self) -> str | None:
+        """The job made last, by whomever."""
+        return next((str(each["id"]) for each in (await self._list("limit=1"))[0]), None)
+
+    async def find(self, tag: str, requests: int, since: str | None) -> list[str]:
+        """The jobs that may be the one of a tag, of those made after `since`, the oldest first."""
+        found, after = list[str](), ""
+        for _ in range(PAGES):
+            page, more = await self._list(f"limit={PAGE}{after}")
+            for each in page:
+                if each["id"] == since:
+                    return found[::-1]
+                found += [str(each["id"])] if self._may_be(each, tag, requests) else []
+            if not (page and more):
+                break
+            after = f"&{self.NEXT}={page[-1]['id']}"
+        return found[::-1]
+
+    async def _list(self, query: str) -> tuple[list[Any], bool]:
+        try:
+            return await self._call(
+                "GET", f"{self.PATH}?{query}", lambda page: (page["data"], bool(page.get("has_more")))
+            )
+        except Absent:
+            raise KaceError(f"{self._url} has no batch API", fix="leave out --batch") from None
+
+    async def fetch(self, status: JobStatus, file: BinaryIO) -> None:
+        """Write the results of a job into a file; results that the provider keeps no longer are left out."""
+        for path in status.results:
+            try:
+                async with self._stream("GET", path) as pieces:
+                    async for piece in pieces:
+                        if file.tell() + len(piece) > MOST_RESULTS:
+                            raise KaceError(f"the results of {status.id} have no end", fix="is the base URL right?")
+                        file.write(piece)
+            except Absent:
+                continue
+
+    def read(self, line: bytes) -> Reply:
+        """The reply of a result. Raises what a live call would, and `Unfinished` for what may be tried again."""
+        try:
+            status, body = self._result(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Unfinished("unreadable result") from None
+        text = json.dumps(body)
+        if status != 200:
+            raise self._fault(status, body, text)
+        try:
+            reply = self.remote._read(text.encode(), 0.0)
+        except ModelError as fault:
+            raise Unfinished(fault.message) from None
+        return replace(reply, text=without_secrets(reply.text), batch=True)
+
+    def _fault(self, status: int, body: Any, text: str) -> Exception:
+        report = _report(status, body, text, {})
+        if parameter := report.not_taken(self.remote.OPTIONAL, frozenset()):
+            self.remote.left_out |= {parameter}
+            return Unfinished(f"'{parameter}' is not taken", anew=True)
+        fault = self.remote._refusal(report)
+        if isinstance(fault, KaceError) and status in (400, 413, 422):  # its own fault: others of the job were taken
+            fault = ModelError(Transient("").failure, fault.message)
+        if isinstance(fault, RateLimited | Transient):
+            return Unfinished(fault.message)
+        if isinstance(fault, ModelError):
+            fault.billed = False
+        return fault
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _call(self, method: str, path: str, read: Callable[[Any], T], content: Any = None, **headers: str) -> T:
+        """What is read from a JSON reply."""
+        body = bytearray()
+        async with self._stream(method, path, content, **headers) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > MAX_BODY:
+                    raise Transient(f"{self._url} says more than {MAX_BODY // 1_000_000} MB")
+        try:
+            return read(json.loads(body))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise Transient(
+                f"unreadable words from {self._url}: {one_line(body[:200].decode('utf-8', 'replace'))}"
+            ) from None
+
+    @asynccontextmanager
+    async def _stream(
+        self, method: str, path: str, content: Any = None, **headers: str
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A response, piece by piece. What goes wrong on the way has a name; a 404 is `Absent`."""
+        if self._client is None:
+            timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+            fixed = {**self._headers(), "accept-encoding": "identity"}
+            self._client = httpx2.AsyncClient(auth=self.remote._auth, timeout=timeout, headers=fixed)
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        sending = self._client.stream(method, self._url + path, content=content, headers=more)
+        try:
+            async with asyncio.timeout(CALL_SECONDS), sending as response:
+                self._reached = True
+                if response.status_code >= 300:
+                    body = bytearray()
+                    async for piece in response.aiter_raw(PIECE):
+                        body += piece[: 10_000 - len(body)]
+                    raise self._error(response.status_code, body.decode("utf-8", "replace"), response.headers)
+                yield response.aiter_raw(PIECE)
+        except (httpx2.HTTPError, TimeoutError) as error:
+            why = one_line(f"{self._url}: {str(error) or type(error).__name__}")
+            if not self._reached and isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+                raise KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?") from None
+            raise Transient(f"lost the connection to {why}") from None
+
+    def _error(self, status: int, text: str, headers: Mapping[str, str]) -> Exception:
+        try:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
+            said = None
+        return Absent(text) if status == 404 else self.remote._refusal(_report(status, said, text, headers))
+
+
+def _report(status: int, body: Any, text: str, headers: Mapping[str, str]) -> ErrorReport:
+    response = SimpleNamespace(text=text, headers=headers)
+    return ErrorReport(SimpleNamespace(body=body, status_code=status, response=response))
+
+
+def head_of_result(line: bytes) -> int | None:
+    """Whose result a line is; nothing where it is damaged, or not one of ours."""
+    try:
+        return head_of(json.loads(line)["custom_id"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
