@@ -1,0 +1,72 @@
+"""A run directory that asks a model through batches: what tests, killed children and the benchmark share."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from kace.errors import KaceError
+from kace.models.apis import AnthropicModel, OpenAIModel
+from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
+from kace.models.batch import Batched, Pace
+from kace.models.batch_apis import jobs_of
+from kace.models.budget import Ledger, Metered, Price
+from kace.models.cache import Cached, CallStore
+from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from kace.models.spool import BatchEvent
+from tests.models.batch_server import KEY
+
+QUICK = Pace(quiet=0.05, first=0.01, longest=0.05, settle=0.01, patience=5.0)
+KINDS = {"openai": OpenAIModel, "anthropic": AnthropicModel}
+
+
+def asked(number: int, text: str = "How much is") -> Request:
+    key = AttemptKey(f"p{number}", 0, "ES", 0)
+    return Request(chat("Solve.", f"{text} {number}?"), Sampling(0.6, 50, key.sampling_seed()), key)
+
+
+class Desk:
+    """A run directory, and what it asks."""
+
+    def __init__(self, folder: Path, url: str, kind: str, key: str = KEY, **options: Any) -> None:
+        self.folder, self.options = folder, {"pace": QUICK, **options}
+        self.make = lambda: KINDS[kind]("m", base_url=f"{url}/v1", api_key=key, timeout=30, name=f"{kind}/m")
+        self.ledger = Ledger(prices={f"{kind}/m": Price(10.0, 100.0)})
+
+    def ask(self, *requests: Request) -> list[Reply | BaseException]:
+        async def work() -> list[Reply | BaseException]:
+            calls = CallStore(self.folder / "calls")
+            model = Limited(self.make(), AdaptiveLimiter(), RetryPolicy(base=0.01, deadline=30))
+            batched = Batched(model, jobs_of(model), calls, **self.options)
+            cached = Cached(Metered(batched, self.ledger, "solver"), calls)
+
+            async def one(request: Request) -> Reply | BaseException:
+                try:
+                    return await cached.complete(request)
+                except (ModelError, KaceError) as error:
+                    return error
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(one(request)) for request in requests]
+                return [task.result() for task in tasks]
+            finally:
+                await cached.aclose()
+
+        return asyncio.run(work())
+
+    def events(self) -> list[BatchEvent]:
+        lines = (self.folder / "batches.jsonl").read_text().splitlines()
+        return [BatchEvent.model_validate_json(line) for line in lines]
+
+    def left(self) -> list[str]:
+        return sorted(path.suffix for path in (self.folder / "batches").glob("*"))
+
+
+def texts(replies: list[Reply | BaseException]) -> list[str]:
+    return [reply.text if isinstance(reply, Reply) else repr(reply) for reply in replies]
+
+
+def boxed(count: int) -> list[str]:
+    return [f"\\boxed{{{number}}}" for number in range(count)]
