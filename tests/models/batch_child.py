@@ -1,0 +1,44 @@
+"""A process that asks through batches, to be killed: RUN URL KIND COUNT [STEP]. At its step it kills itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from kace.models.cache import CallStore
+from kace.models.spool import Spool
+from tests.models.batch_desk import Desk, asked, texts
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(run: str, url: str, kind: str, count: str, step: str = "") -> None:
+    when, _, what = step.partition(" ")
+    note, put = Spool.note, CallStore.put
+    kept: list[object] = []
+
+    def killed_note(self: Spool, batch: Any, event: str, **more: object) -> None:
+        if event == what and when == "before":
+            die()
+        note(self, batch, event, **more)
+        if event == what and when == "after":
+            die()
+
+    def killed_put(self: CallStore, record: Any) -> None:
+        put(self, record)
+        kept.append(record)
+        if what == "calls" and len(kept) == int(when):
+            die()
+
+    Spool.note, CallStore.put = killed_note, killed_put  # type: ignore[method-assign]
+    for text in texts(Desk(Path(run), url, kind).ask(*map(asked, range(int(count))))):
+        print(text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
