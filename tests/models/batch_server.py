@@ -64,6 +64,7 @@ class BatchServer:
         self.looks = 1  # at a job that is not over, before it ends
         self.end: Callable[[ServedJob], str] = lambda job: "completed"
         self.fate: Callable[[str, dict[str, Any]], object] = lambda key, body: 200  # a status, an error, or nothing
+        self.says = says
         self.room: int | None = None  # requests that may be enqueued at once
         self.results = True  # whether an ended job still has its files
         self.hook: Callable[[str], None] = lambda step: None
@@ -208,7 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         told = 0
         for key, fate, body in self.world.lines(job):
-            line = _anthropic_result(fate, body) if anthropic else _openai_result(fate, body)
+            text = self.world.says(body)
+            line = _anthropic_result(fate, text) if anthropic else _openai_result(fate, text)
             if line is None or (not anthropic and errors != (fate != 200)):
                 continue
             data = json.dumps({"custom_id": key, **line}).encode() + b"\n"
@@ -231,7 +233,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if path.endswith("/completions") or path.endswith("/messages"):
             world.live.append(asked)
-            text = says(asked)
+            text = world.says(asked)
             if path.endswith("/messages"):
                 return self._say(_message(text))
             return self._say(_completion(text))
@@ -290,9 +292,9 @@ def _message(text: str) -> dict[str, object]:
     return {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage}
 
 
-def _openai_result(fate: object, body: dict[str, Any]) -> dict[str, object] | None:
+def _openai_result(fate: object, text: str) -> dict[str, object] | None:
     if fate == 200:
-        return {"response": {"status_code": 200, "body": _completion(says(body))}, "error": None}
+        return {"response": {"status_code": 200, "body": _completion(text)}, "error": None}
     if fate == "expired":
         return {"response": None, "error": {"code": "batch_expired", "message": "the window has expired"}}
     if isinstance(fate, int):
@@ -302,9 +304,9 @@ def _openai_result(fate: object, body: dict[str, Any]) -> dict[str, object] | No
     return None
 
 
-def _anthropic_result(fate: object, body: dict[str, Any]) -> dict[str, object] | None:
+def _anthropic_result(fate: object, text: str) -> dict[str, object] | None:
     if fate == 200:
-        return {"result": {"type": "succeeded", "message": _message(says(body))}}
+        return {"result": {"type": "succeeded", "message": _message(text)}}
     if fate in ("expired", "canceled"):
         return {"result": {"type": fate}}
     if isinstance(fate, int):

@@ -52,6 +52,9 @@ class SolveRow:
     cards: tuple[str, ...]  # ids of the cards it read, each once, in order
     abstained: bool  # whether it read none though some tier had eligible ones
     seconds: float
+    batch_input: int = 0  # of the solver's tokens, those of calls in batches, which have a price of their own
+    batch_cached: int = 0
+    batch_output: int = 0
 
     @property
     def name(self) -> str:
@@ -150,6 +153,8 @@ def row_of(record: Solution) -> SolveRow:
     taken: dict[str, Any] = {name: getattr(record, name) for name in _SAME}
     taken |= {name: (text := getattr(record, name)) and intern(text) for name in _TEXTS}
     taken |= {name: sum(getattr(each, name) for each in record.made) for name in ("input", "cached", "output")}
+    batched = [each for each in record.made if each.batch]
+    taken |= {f"batch_{name}": sum(getattr(each, name) for each in batched) for name in ("input", "cached", "output")}
     taken |= {name: sum(getattr(recall, name) for recall in recalls) for name in _ROUTING}
     return SolveRow(
         **taken,

@@ -225,9 +225,12 @@ def cost_of(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
             sum(getattr(row, figure) for row in rows)
             for figure in (calls, *(f"{prefix}{kind}" for kind in ("input", "cached", "output")))
         )
-        usage = Usage(*tokens)
+        usage, batched = Usage(*tokens), Usage()
+        if role == "solver":
+            kinds = ("batch_input", "batch_cached", "batch_output")
+            batched = Usage(*(sum(getattr(row, kind) for row in rows) for kind in kinds))
         if made or role == "solver":
-            roles.append(RoleCost(role, made, usage, None if price is None else price.cost(usage)))
+            roles.append(RoleCost(role, made, usage, None if price is None else price.mixed(usage, batched)))
     return RunCost(tuple(roles))
 
 

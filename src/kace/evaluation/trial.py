@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kace.config import Config
 from kace.datasets.loader import Dataset
-from kace.errors import DataError
+from kace.errors import DataError, KaceError
 from kace.evaluation.arm import read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.io import read_plain
@@ -89,13 +90,29 @@ async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observ
 
 
 async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recalled = lambda record: None) -> None:
-    """The same in an open session, whose budget several trials may share."""
-    problems = trial.problems
-    for seed in range(trial.config.seed, trial.config.seed + trial.seeds):
+    """The same in an open session, whose budget several trials may share. Through batches, all seeds go together."""
+    abreast = trial.seeds if trial.config.batch else 1
+    numbers, stopped = iter(range(trial.seeds)), list[KaceError]()
+
+    async def solve_seed(number: int) -> None:
+        seed, window = trial.config.seed + number, max(1, session.window // abreast)
         system = _open(trial, session, seed)
-        system.check(problems)
+        system.check(trial.problems)
         kit = replace(session.kit, seed=seed)
-        await run.solve(problems, kit, session.window, solve=system.solve, known=recalled)
+        await run.solve(trial.problems, kit, window, solve=system.solve, known=recalled)
+
+    async def worker() -> None:
+        while not stopped and (number := next(numbers, None)) is not None:
+            try:
+                await solve_seed(number)
+            except KaceError as error:
+                stopped.append(error)
+
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(abreast):
+            workers.create_task(worker())
+    if stopped:
+        raise stopped[0]
 
 
 def solver_of(trial: Trial, session: Session, seed: int) -> Solve:

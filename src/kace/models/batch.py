@@ -184,7 +184,8 @@ class Batched(Wrapper):
             except (ModelError, KaceError, Absent) as error:
                 self._wake_up(spool.drop(batch, str(error)))
                 raise
-        log.warning("batch: %s submitted as %s", counted(batch.requests, "request"), batch.job)
+        spent = f"; {usd:.2f} USD so far" if (usd := self._spent()) else ""
+        log.warning("batch: %s submitted as %s%s", counted(batch.requests, "request"), batch.job, spent)
 
     async def _find(self, batch: Batch) -> bool:
         """Look for the job of a batch that may have been submitted. A new one may not be listed at once."""

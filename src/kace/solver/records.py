@@ -63,6 +63,7 @@ class Attempt(_Record):
     hidden: tuple[str, ...] = ()  # cards of the block that a dropout run hid from it
     confidence: Confidence | None = Field(default=None, exclude_if=lambda told: told is None)
     """How sure the model was, where that was asked for and it can tell."""
+    batch: bool = Field(default=False, exclude_if=lambda batch: not batch)  # answered by a batch, at its price
     # Written only where there are any, since older traces have none: the program of the reply, that of its repair, and
     # the key of the repair's call; empty where calls are not kept, `None` where nothing had to be repaired.
     programs: tuple[ProgramRun, ...] = Field(default=(), exclude_if=lambda runs: not runs)
@@ -88,6 +89,7 @@ class Attempt(_Record):
             seconds=round(reply.seconds, 4),
             from_cache=reply.cached,
             confidence=reply.confidence,
+            batch=reply.batch,
             text=reply.text,
         )
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _in_turn = ThreadPoolExecutor(1, thread_name_prefix="kace-index")  # reads what nobody waits for, one by one
 
-VERSION = 4  # of every schema together: another version has other files
+VERSION = 5  # of every schema together: another version has other files
 OLD = 30 * 86_400  # seconds after which a sidecar that nobody used is removed
 PATIENCE = 0.25  # seconds that a page waits for a source, so that a small one is whole at once
 TIMEOUT = 20.0  # seconds that whoever asks waits for whoever writes
