@@ -43,9 +43,6 @@ class OpenAIJobs(Jobs):
     MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
     PATH, NEXT, TAGGED = "/batches", "after", True
 
-    def _headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self.remote._key}"}
-
     def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
         return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
@@ -96,9 +93,6 @@ class AnthropicJobs(Jobs):
 
     MOST_REQUESTS, MOST_BYTES = 100_000, 256_000_000
     PATH, NEXT, TAGGED = "/v1/messages/batches", "after_id", False
-
-    def _headers(self) -> dict[str, str]:
-        return {"x-api-key": self.remote._key, "anthropic-version": "2023-06-01"}
 
     def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
         return {"custom_id": key, "params": body}

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeVar
 
 import httpx2
@@ -20,7 +19,8 @@ import httpx2
 from kace.errors import KaceError
 from kace.models.base import ModelError, RateLimited, Reply, Request, Transient
 from kace.models.cache import head_of
-from kace.models.remote import MAX_BODY, ErrorReport, Remote
+from kace.models.remote import ErrorReport, Remote
+from kace.models.wire import MAX_BODY, Response
 from kace.redact import one_line, without_secrets
 
 HEAD = '{"custom_id":"'  # how a line of requests begins: its key follows, and is found without parsing
@@ -69,11 +69,8 @@ class Jobs(ABC):
     TAGGED: bool  # whether a listed job says which batch it is
 
     def __init__(self, remote: Remote) -> None:
-        self.remote, self._url, self._reached = remote, remote._url, False
+        self.remote, self._url, self._reached = remote, remote.url, False
         self._client: httpx2.AsyncClient | None = None
-
-    @abstractmethod
-    def _headers(self) -> dict[str, str]: ...
 
     @abstractmethod
     def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
@@ -154,15 +151,15 @@ class Jobs(ABC):
             raise Unfinished("unreadable result") from None
         text = json.dumps(body)
         if status != 200:
-            raise self._fault(status, body, text)
+            raise self._fault(status, text)
         try:
             reply = self.remote._read(text.encode(), 0.0)
         except ModelError as fault:
             raise Unfinished(fault.message) from None
         return replace(reply, text=without_secrets(reply.text), batch=True)
 
-    def _fault(self, status: int, body: Any, text: str) -> Exception:
-        report = _report(status, body, text, {})
+    def _fault(self, status: int, text: str) -> Exception:
+        report = ErrorReport(Response(status, {}, text.encode()))
         if parameter := report.not_taken(self.remote.OPTIONAL, frozenset()):
             self.remote.left_out |= {parameter}
             return Unfinished(f"'{parameter}' is not taken", anew=True)
@@ -203,8 +200,8 @@ class Jobs(ABC):
         """A response, piece by piece. What goes wrong on the way has a name; a 404 is `Absent`."""
         if self._client is None:
             timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-            fixed = {**self._headers(), "accept-encoding": "identity"}
-            self._client = httpx2.AsyncClient(auth=self.remote._auth, timeout=timeout, headers=fixed)
+            fixed = {**self.remote.headers, "accept-encoding": "identity"}
+            self._client = httpx2.AsyncClient(timeout=timeout, headers=fixed)
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         sending = self._client.stream(method, self._url + path, content=content, headers=more)
         try:
@@ -223,16 +220,8 @@ class Jobs(ABC):
             raise Transient(f"lost the connection to {why}") from None
 
     def _error(self, status: int, text: str, headers: Mapping[str, str]) -> Exception:
-        try:
-            said = json.loads(text)
-        except (ValueError, RecursionError):
-            said = None
-        return Absent(text) if status == 404 else self.remote._refusal(_report(status, said, text, headers))
-
-
-def _report(status: int, body: Any, text: str, headers: Mapping[str, str]) -> ErrorReport:
-    response = SimpleNamespace(text=text, headers=headers)
-    return ErrorReport(SimpleNamespace(body=body, status_code=status, response=response))
+        report = ErrorReport(Response(status, headers, text.encode()))
+        return Absent(text) if status == 404 else self.remote._refusal(report)
 
 
 def head_of_result(line: bytes) -> int | None:

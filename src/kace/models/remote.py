@@ -103,6 +103,11 @@ class Remote(ABC):
         self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
         self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What every request carries. Credentials in the URL take the place of the key."""
+        return {"authorization": self._authorization, "user-agent": f"kace/{version('kace')}", **self.HEADERS}
+
     @abstractmethod
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
         """The body of a request, without what the server does not take."""
@@ -131,8 +136,7 @@ class Remote(ABC):
     def _wire(self) -> Wire:
         loop = asyncio.get_running_loop()
         if (wire := self._wires.get(loop)) is None:
-            own = {"authorization": self._authorization, "user-agent": f"kace/{version('kace')}", **self.HEADERS}
-            wire = self._wires[loop] = Wire(self.url, own)
+            wire = self._wires[loop] = Wire(self.url, self.headers)
         return wire
 
     async def _send(self, wire: Wire, request: Request) -> bytes:
