@@ -44,6 +44,7 @@ class ServedJob:
     tag: str | None
     status: str = "in_progress"
     looks: int = 0
+    answered: int | None = None
     errors: list[dict[str, object]] = field(default_factory=list)
 
 
@@ -183,14 +184,17 @@ class _Handler(BaseHTTPRequestHandler):
             )
             counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
             counts[left] = len(job.keys)
-            if over and left != "succeeded":
-                counts |= {left: 1, "succeeded": len(job.keys) - 1}
+            if over:
+                good = self._answered(job)
+                bad = "errored" if left == "succeeded" else left
+                counts |= {"succeeded": good, bad: len(job.keys) - good}
             url = f"{self.world.url}/v1/messages/batches/{job.id}/results" if over and self.world.results else None
             status = "ended" if over else "in_progress"
             times = {"expires_at": "2099-01-01T00:00:00Z", "created_at": "2026-01-01T00:00:00Z"}
             return {"id": job.id, "processing_status": status, "request_counts": counts, "results_url": url, **times}
         ended = over and job.status != "failed" and self.world.results
-        counts = {"total": len(job.keys), "completed": len(job.keys) if over else 0, "failed": 0}
+        good = self._answered(job) if ended else 0
+        counts = {"total": len(job.keys), "completed": good, "failed": len(job.keys) - good if ended else 0}
         return {
             "id": job.id,
             "status": "validating" if job.status == "failed" and not job.looks else job.status,
@@ -201,6 +205,11 @@ class _Handler(BaseHTTPRequestHandler):
             "metadata": {"kace": job.tag} if job.tag else None,
             "expires_at": 4_070_908_800,
         }
+
+    def _answered(self, job: ServedJob) -> int:
+        if job.answered is None:
+            job.answered = sum(fate == 200 for _, fate, _ in self.world.lines(job))
+        return job.answered
 
     def _results(self, job: ServedJob, errors: bool, *, anthropic: bool) -> None:
         self.world.hook("results")

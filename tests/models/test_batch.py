@@ -143,6 +143,21 @@ def test_a_request_that_is_refused_fails_and_takes_no_other_with_it(desk: Desk, 
     assert texts(desk.ask(asked(3))) == ["\\boxed{3}"], "a failure is not kept: the next run asks again"
 
 
+def test_settings_that_no_request_can_have_stop_the_run_as_they_do_live(desk: Desk, server: BatchServer):
+    server.fate = lambda key, body: 400
+    replies = desk.ask(*MANY)
+    assert all(isinstance(reply, KaceError) and "rejects requests" in str(reply) for reply in replies)
+
+
+def test_a_completed_job_whose_results_are_not_there_yet_is_waited_for(tmp_path: Path, server: BatchServer):
+    desk = Desk(tmp_path / "run", server.url, "openai")
+    shown = {"id": "b", "status": "completed", "request_counts": {"total": 2, "completed": 2, "failed": 0}}
+    jobs = OpenAIJobs(desk.make())  # type: ignore[arg-type]
+    assert not jobs._status(shown).outcome
+    assert jobs._status({**shown, "output_file_id": "f"}).outcome == "completed"
+    assert jobs._status({**shown, "status": "expired"}).outcome == "expired"
+
+
 def test_a_parameter_that_is_not_taken_is_left_out_of_the_next_batch(tmp_path: Path, server: BatchServer):
     fault = {"message": "Unsupported parameter: 'temperature' is not supported with this model", "param": "temperature"}
     server.fate = lambda key, body: (400, fault) if "temperature" in body else 200

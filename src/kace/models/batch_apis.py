@@ -12,7 +12,7 @@ from kace.errors import UsageError
 from kace.io import open_plain
 from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.base import ChatModel, Wrapper
-from kace.models.jobs import PIECE, Jobs, JobStatus, Unfinished
+from kace.models.jobs import PIECE, Jobs, JobStatus, Unfinished, id_of
 from kace.redact import one_line
 
 STATUS = {
@@ -54,27 +54,28 @@ class OpenAIJobs(Jobs):
         length = str(len(head) + requests.stat().st_size + len(tail))
         kind = f"multipart/form-data; boundary={tag}"
         content = _around(requests, head, tail)
-        file = await self._call("POST", "/files", _id, content, content_type=kind, content_length=length)
+        file = await self._call("POST", "/files", id_of, content, content_type=kind, content_length=length)
         asked = {"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
         body = json.dumps({**asked, "metadata": {"kace": tag}}).encode()
-        return await self._call("POST", self.PATH, _id, body, content_type="application/json")
+        return await self._call("POST", self.PATH, id_of, body, content_type="application/json")
 
     def _may_be(self, found: Any, tag: str, requests: int) -> bool:
-        return bool((found.get("metadata") or {}).get("kace") == tag)
+        return isinstance(told := found.get("metadata"), dict) and told.get("kace") == tag
 
     def _status(self, found: Any) -> JobStatus:
         state, counts = found["status"], found.get("request_counts") or {}
-        through = (counts.get("completed") or 0) + (counts.get("failed") or 0)
-        ended = state in ("completed", "expired", "cancelled", "failed")
+        answered, failed = counts.get("completed") or 0, counts.get("failed") or 0
         files = [found.get(name) for name in ("output_file_id", "error_file_id")]
+        # One that is completed and has no file of its replies yet is not ended: they are paid for.
+        ended = state in ("expired", "cancelled", "failed") or (state == "completed" and bool(files[0] or not answered))
         errors, expires = (found.get("errors") or {}).get("data") or [], found.get("expires_at")
         why = "; ".join(str(error.get("message") or error.get("code")) for error in errors[:3])
-        refused = state == "failed"
+        refused = state == "failed" and not files[0]
         return JobStatus(
             id=found["id"],
             outcome=(one_line(why) or state) if refused else state if ended else "",
-            done=through,
-            total=counts.get("total") or 0,
+            done=answered + failed,
+            answered=answered,
             results=tuple(f"/files/{file}/content" for file in files if file),
             refused=refused,
             no_room=refused and any(error.get("code") in NO_ROOM for error in errors),
@@ -103,10 +104,11 @@ class AnthropicJobs(Jobs):
         length = str(len(head) + requests.stat().st_size + len(tail))
         content = _around(requests, head, tail, between=b",")
         kind = "application/json"
-        return await self._call("POST", self.PATH, _id, content, content_type=kind, content_length=length)
+        return await self._call("POST", self.PATH, id_of, content, content_type=kind, content_length=length)
 
     def _may_be(self, found: Any, tag: str, requests: int) -> bool:
-        return bool(sum((found.get("request_counts") or {}).values()) == requests)
+        counts = found.get("request_counts")
+        return isinstance(counts, dict) and sum(each for each in counts.values() if type(each) is int) == requests
 
     def _status(self, found: Any) -> JobStatus:
         counts, job, expires = found.get("request_counts") or {}, found["id"], found.get("expires_at")
@@ -116,7 +118,7 @@ class AnthropicJobs(Jobs):
             id=job,
             outcome=missed.replace("canceled", "cancelled") if ended else "",
             done=total - (counts.get("processing") or 0),
-            total=total,
+            answered=counts.get("succeeded") or 0,
             results=(f"{self.PATH}/{job}/results",) if ended and found.get("results_url") else (),
             expires=datetime.fromisoformat(expires).timestamp() if expires else None,
         )
@@ -129,10 +131,6 @@ class AnthropicJobs(Jobs):
             raise Unfinished(f"the request is {result['type']}")
         error = result["error"]
         return STATUS.get((error.get("error") or error).get("type"), 500), error
-
-
-def _id(found: Any) -> str:
-    return str(found["id"])
 
 
 async def _around(path: Path, head: bytes, tail: bytes, between: bytes = b"\n") -> AsyncIterator[bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -17,11 +18,13 @@ from typing import Any, BinaryIO, TypeVar
 import httpx2
 
 from kace.errors import KaceError
-from kace.models.base import ModelError, RateLimited, Reply, Request, Transient
+from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient
 from kace.models.cache import head_of
 from kace.models.remote import ErrorReport, Remote
 from kace.models.wire import MAX_BODY, Response
 from kace.redact import one_line, without_secrets
+
+log = logging.getLogger(__name__)
 
 HEAD = '{"custom_id":"'  # how a line of requests begins: its key follows, and is found without parsing
 PIECE = 1 << 18
@@ -52,7 +55,7 @@ class JobStatus:
     id: str
     outcome: str = ""  # why it ended: completed, expired, cancelled, or what is wrong with all of it; else nothing
     done: int = 0  # of its requests, those that are through
-    total: int = 0
+    answered: int = 0  # and of those, the ones with a reply
     results: tuple[str, ...] = ()  # the paths they are fetched from
     refused: bool = False  # it ended without having begun
     no_room: bool = False  # for now: other jobs hold all that may be enqueued
@@ -69,7 +72,8 @@ class Jobs(ABC):
     TAGGED: bool  # whether a listed job says which batch it is
 
     def __init__(self, remote: Remote) -> None:
-        self.remote, self._url, self._reached = remote, remote.url, False
+        self.remote, self._url = remote, remote.url
+        self._reached = self._answered = False  # a response has come; a job has brought a reply
         self._client: httpx2.AsyncClient | None = None
 
     @abstractmethod
@@ -99,7 +103,9 @@ class Jobs(ABC):
     async def status(self, job: str) -> JobStatus:
         """How a job goes."""
         try:
-            return await self._call("GET", f"{self.PATH}/{job}", self._status)
+            status = await self._call("GET", f"{self.PATH}/{job}", self._status)
+            self._answered |= status.answered > 0
+            return status
         except Absent:
             said = f"{self._url} knows no batch '{job}' under this key: another key or project submitted it"
             fix = f"set {self.remote.KEY} to that one; or remove batches.jsonl, and its requests are paid again"
@@ -107,7 +113,7 @@ class Jobs(ABC):
 
     async def newest(self) -> str | None:
         """The job made last, by whomever."""
-        return next((str(each["id"]) for each in (await self._list("limit=1"))[0]), None)
+        return next((each["id"] for each in (await self._list("limit=1"))[0]), None)
 
     async def find(self, tag: str, requests: int, since: str | None) -> list[str]:
         """The jobs that may be the one of a tag, of those made after `since`, the oldest first."""
@@ -117,17 +123,18 @@ class Jobs(ABC):
             for each in page:
                 if each["id"] == since:
                     return found[::-1]
-                found += [str(each["id"])] if self._may_be(each, tag, requests) else []
+                found += [each["id"]] if self._may_be(each, tag, requests) else []
             if not (page and more):
                 break
             after = f"&{self.NEXT}={page[-1]['id']}"
         return found[::-1]
 
-    async def _list(self, query: str) -> tuple[list[Any], bool]:
+    async def _list(self, query: str) -> tuple[list[dict[str, Any]], bool]:
+        def read(page: Any) -> tuple[list[dict[str, Any]], bool]:
+            return [{**each, "id": id_of(each)} for each in page["data"]], bool(page.get("has_more"))
+
         try:
-            return await self._call(
-                "GET", f"{self.PATH}?{query}", lambda page: (page["data"], bool(page.get("has_more")))
-            )
+            return await self._call("GET", f"{self.PATH}?{query}", read)
         except Absent:
             raise KaceError(f"{self._url} has no batch API", fix="leave out --batch") from None
 
@@ -141,7 +148,7 @@ class Jobs(ABC):
                             raise KaceError(f"the results of {status.id} have no end", fix="is the base URL right?")
                         file.write(piece)
             except Absent:
-                continue
+                log.warning("batch: %s keeps the results of %s no longer", self._url, status.id)
 
     def read(self, line: bytes) -> Reply:
         """The reply of a result. Raises what a live call would, and `Unfinished` for what may be tried again."""
@@ -164,8 +171,8 @@ class Jobs(ABC):
             self.remote.left_out |= {parameter}
             return Unfinished(f"'{parameter}' is not taken", anew=True)
         fault = self.remote._refusal(report)
-        if isinstance(fault, KaceError) and status in (400, 413, 422):  # its own fault: others of the job were taken
-            fault = ModelError(Transient("").failure, fault.message)
+        if isinstance(fault, KaceError) and status in (400, 413, 422) and self._answered:  # then it is its own fault
+            fault = ModelError(Failure.PROVIDER_ERROR, fault.message)
         if isinstance(fault, RateLimited | Transient):
             return Unfinished(fault.message)
         if isinstance(fault, ModelError):
@@ -222,6 +229,11 @@ class Jobs(ABC):
     def _error(self, status: int, text: str, headers: Mapping[str, str]) -> Exception:
         report = ErrorReport(Response(status, headers, text.encode()))
         return Absent(text) if status == 404 else self.remote._refusal(report)
+
+
+def id_of(found: Any) -> str:
+    """What a provider calls a thing it has made."""
+    return str(found["id"])
 
 
 def head_of_result(line: bytes) -> int | None:

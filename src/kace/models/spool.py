@@ -18,7 +18,7 @@ from typing import BinaryIO, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from kace.io import LineLog, Unreadable, inside, open_plain, sync, whole_lines
+from kace.io import LineLog, Unreadable, cannot_write, inside, open_plain, sync, whole_lines
 from kace.models.base import Reply
 from kace.models.cache import KEY_LENGTH, CallStore, head_of
 from kace.models.jobs import HEAD, Jobs, JobStatus, Unfinished, head_of_result
@@ -84,8 +84,13 @@ class Spool:
             batch, _ = self.gathering
             if batch.requests >= self.most or batch.size + len(line) > FULL * self._jobs.MOST_BYTES:
                 self.close_batch()
-        batch, file = self.gathering = self.gathering or self._new_batch()
-        self._add(batch, file, head, line)
+        try:
+            batch, file = self.gathering = self.gathering or self._new_batch()
+            file.write(line)
+        except OSError as error:
+            raise cannot_write(self._folder, error) from None
+        batch.requests, batch.size = batch.requests + 1, batch.size + len(line)
+        self.sent[head] = batch
 
     def close_batch(self) -> None:
         """Make what is gathered a batch to be submitted."""
@@ -219,11 +224,6 @@ class Spool:
         batch = Batch(secrets.token_hex(12))
         self._folder.mkdir(parents=True, exist_ok=True)
         return batch, self.asked(batch).open("xb")
-
-    def _add(self, batch: Batch, file: BinaryIO, head: int, line: bytes) -> None:
-        file.write(line)
-        batch.requests, batch.size = batch.requests + 1, batch.size + len(line)
-        self.sent[head] = batch
 
     def _forget(self, batch: Batch) -> None:
         for path in self._folder.glob(f"{batch.tag}.*"):
