@@ -95,18 +95,13 @@ class Remote(ABC):
         if not (api_key or "").strip() and urlsplit(url).hostname == urlsplit(self.URL).hostname:
             raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
         key = usable_key(api_key, variable=self.KEY)
-        self._authorization = basic_auth(*auth) if auth else f"Bearer {key}"
+        self.headers = {"authorization": basic_auth(*auth) if auth else f"Bearer {key}", **self.HEADERS}
         self._model, self._timeout, self.name = model, timeout, name
         self.identity = f"{self.PROVIDER} {self.url} {model}"
         self.reached = False  # once a response has come, a failed connection is the network's fault, not the user's
         self._answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
         self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
         self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """What every request carries. Credentials in the URL take the place of the key."""
-        return {"authorization": self._authorization, "user-agent": f"kace/{version('kace')}", **self.HEADERS}
 
     @abstractmethod
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
@@ -136,7 +131,7 @@ class Remote(ABC):
     def _wire(self) -> Wire:
         loop = asyncio.get_running_loop()
         if (wire := self._wires.get(loop)) is None:
-            wire = self._wires[loop] = Wire(self.url, self.headers)
+            wire = self._wires[loop] = Wire(self.url, {"user-agent": f"kace/{version('kace')}", **self.headers})
         return wire
 
     async def _send(self, wire: Wire, request: Request) -> bytes:
