@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from kace.errors import KaceError, Submitted, UsageError
+from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
 from kace.models.base import Failure, ModelError, Reply, Usage
 from kace.models.batch_apis import AnthropicJobs, OpenAIJobs, jobs_of
-from kace.models.budget import Price
+from kace.models.budget import Caps, Price
 from kace.models.jobs import head_of_result
 from kace.models.scripted import open_scripted
 from tests.models.batch_desk import KINDS, QUICK, Desk, asked, boxed, texts
@@ -69,6 +69,15 @@ def test_a_batch_costs_half_and_a_live_retry_all_of_it(desk: Desk, server: Batch
     assert texts(replies) == ["\\boxed{77}"] and len(server.live) == 1
     assert isinstance(replies[0], Reply) and not replies[0].batch
     assert desk.ledger.usd == pytest.approx(10 * whole / 2 + whole)
+
+
+def test_a_cap_on_money_holds_and_lets_requests_through_in_several_jobs(desk: Desk, server: BatchServer):
+    desk.ledger.caps = Caps(usd=0.06)
+    assert texts(desk.ask(*MANY)) == boxed(40)
+    assert len(server.jobs) > 1 and set(server.submitted.values()) == {1} and desk.ledger.usd <= 0.06
+    desk.ledger.caps = Caps(usd=0.04)
+    (refused,) = desk.ask(asked(99))
+    assert isinstance(refused, BudgetExceeded)
 
 
 def test_a_price_may_say_another_rate_for_batches():

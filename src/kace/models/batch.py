@@ -23,7 +23,7 @@ from kace.models.base import ChatModel, ModelError, RateLimited, Reply, Request,
 from kace.models.budget import sent_again
 from kace.models.cache import CallStore, head_of
 from kace.models.jobs import Absent, Jobs, JobStatus, Unfinished, head_of_result
-from kace.models.spool import Batch, Spool
+from kace.models.spool import RequestBatch, Spool
 from kace.words import counted
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class Batched(Wrapper):
                 async with asyncio.timeout_at(look if spool.open or spool.held else None):
                     await self._wake.wait()
 
-    async def _submit(self, batch: Batch) -> None:
+    async def _submit(self, batch: RequestBatch) -> None:
         """Make a job of a batch. Where nobody knows what came of that, the provider's list says."""
         spool, wait = self._spool, self._pace.first
         batch.since = await self._steady(self._jobs.newest)
@@ -187,7 +187,7 @@ class Batched(Wrapper):
         spent = f"; {usd:.2f} USD so far" if (usd := self._spent()) else ""
         log.warning("batch: %s submitted as %s%s", counted(batch.requests, "request"), batch.job, spent)
 
-    async def _find(self, batch: Batch) -> bool:
+    async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted. A new one may not be listed at once."""
         for wait in (0.0, self._pace.settle):
             await asyncio.sleep(wait)
@@ -200,7 +200,7 @@ class Batched(Wrapper):
                 return True
         return False
 
-    async def _find_or_drop(self, batch: Batch) -> None:
+    async def _find_or_drop(self, batch: RequestBatch) -> None:
         if not await self._find(batch):
             self._wake_up(self._spool.drop(batch, "never submitted"))
 
@@ -229,7 +229,7 @@ class Batched(Wrapper):
             log.warning("batch: %s", self.progress())
         return ended
 
-    def _hold(self, batch: Batch, why: str, wait: float | None = None) -> None:
+    def _hold(self, batch: RequestBatch, why: str, wait: float | None = None) -> None:
         """Submit a batch later, when there is room; in halves, where nothing of ours is in its way."""
         spool, now = self._spool, time.time()
         if now - batch.began > DAY + self._pace.overdue:
@@ -245,7 +245,7 @@ class Batched(Wrapper):
         if batch.size / CHARS_PER_TOKEN > most / 2 and batch.requests > LEAST and not spool.open:
             spool.halve(batch)
 
-    async def _collect(self, batch: Batch, status: JobStatus) -> None:
+    async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
         spool, part = self._spool, self._spool.part()
         with part.open("wb") as file:
 

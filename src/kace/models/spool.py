@@ -40,7 +40,7 @@ class BatchEvent(BaseModel):
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class RequestBatch:
     """Requests that go together."""
 
     tag: str
@@ -64,15 +64,15 @@ class Spool:
         self._folder = inside(calls.folder.parent, "batches")
         self._log = LineLog(calls.folder.parent / "batches.jsonl")
         self.most = jobs.MOST_REQUESTS
-        self.gathering: tuple[Batch, BinaryIO] | None = None
-        self.held: list[Batch] = []  # to be submitted
-        self.open: list[Batch] = []  # submitted; without a job, perhaps
-        self.ended: list[Batch] = []
-        self.sent: dict[int, Batch] = {}  # requests without a result
-        self.results: dict[int, tuple[Batch, int] | str] = {}  # where each lies, or why there is none
+        self.gathering: tuple[RequestBatch, BinaryIO] | None = None
+        self.held: list[RequestBatch] = []  # to be submitted
+        self.open: list[RequestBatch] = []  # submitted; without a job, perhaps
+        self.ended: list[RequestBatch] = []
+        self.sent: dict[int, RequestBatch] = {}  # requests without a result
+        self.results: dict[int, tuple[RequestBatch, int] | str] = {}  # where each lies, or why there is none
         self._resume()
 
-    def note(self, batch: Batch, event: str, **more: object) -> None:
+    def note(self, batch: RequestBatch, event: str, **more: object) -> None:
         """Write down what becomes of a batch. When this returns, it is on disk."""
         line = BatchEvent.model_validate({"tag": batch.tag, "event": event, "at": round(time.time(), 3), **more})
         self._log.append(line.model_dump_json(exclude_defaults=True))
@@ -102,7 +102,7 @@ class Spool:
             self.held.append(batch)
             self.gathering = None
 
-    def halve(self, batch: Batch) -> None:
+    def halve(self, batch: RequestBatch) -> None:
         """Make two batches of one that was not taken, and all later ones as small."""
         self.most = max(1, batch.requests // 2)
         for _, _, line in whole_lines(self.asked(batch)):
@@ -112,7 +112,7 @@ class Spool:
             half.due, half.began = max(half.due, batch.due), min(half.began, batch.began)
         self._forget(batch)
 
-    def drop(self, batch: Batch, why: str) -> list[int]:
+    def drop(self, batch: RequestBatch, why: str) -> list[int]:
         """Give up a batch that nobody has submitted, or that was refused as a whole. Its requests are free again."""
         freed = [head for head in self.heads(batch) if self.sent.get(head) is batch]
         for head in freed:
@@ -121,7 +121,7 @@ class Spool:
         self._forget(batch)
         return freed
 
-    def collected(self, batch: Batch, part: Path, outcome: str) -> list[int]:
+    def collected(self, batch: RequestBatch, part: Path, outcome: str) -> list[int]:
         """Take over the results of a batch; returns the requests without one."""
         part.replace(self._folder / f"{batch.tag}.out")
         self.note(batch, "collected", job=batch.job, why=outcome)
@@ -151,7 +151,7 @@ class Spool:
             batch.failed.add(head)
             raise
 
-    def asked(self, batch: Batch) -> Path:
+    def asked(self, batch: RequestBatch) -> Path:
         """The requests of a batch."""
         return self._folder / f"{batch.tag}.in"
 
@@ -159,7 +159,7 @@ class Spool:
         """Where results are put while they come."""
         return self._folder / "results.part"
 
-    def heads(self, batch: Batch) -> Iterator[int]:
+    def heads(self, batch: RequestBatch) -> Iterator[int]:
         """The requests of a batch."""
         try:
             yield from (_head(line) for _, _, line in whole_lines(self.asked(batch)))
@@ -199,14 +199,14 @@ class Spool:
             end = last[tag]
             if begin.model != self._model or end.event in ("dropped", "kept"):
                 continue
-            batch = Batch(tag, begin.requests, job=end.job, since=begin.since, began=end.at)
+            batch = RequestBatch(tag, begin.requests, job=end.job, since=begin.since, began=end.at)
             if end.event == "collected":
                 self._recall(batch)
             else:
                 self.open.append(batch)
                 self.sent |= dict.fromkeys(self.heads(batch), batch)
 
-    def _recall(self, batch: Batch) -> None:
+    def _recall(self, batch: RequestBatch) -> None:
         """Find the replies of an earlier process that are not kept calls yet. What failed there is asked again."""
         self.asked(batch).unlink(missing_ok=True)
         for _, offset, line in whole_lines(self._folder / f"{batch.tag}.out"):
@@ -216,16 +216,16 @@ class Spool:
                     self._place(batch, head, offset)
         self.ended.append(batch)
 
-    def _place(self, batch: Batch, head: int, offset: int) -> None:
+    def _place(self, batch: RequestBatch, head: int, offset: int) -> None:
         batch.heads.append(head)
         self.results[head] = batch, offset
 
-    def _new_batch(self) -> tuple[Batch, BinaryIO]:
-        batch = Batch(secrets.token_hex(12))
+    def _new_batch(self) -> tuple[RequestBatch, BinaryIO]:
+        batch = RequestBatch(secrets.token_hex(12))
         self._folder.mkdir(parents=True, exist_ok=True)
         return batch, self.asked(batch).open("xb")
 
-    def _forget(self, batch: Batch) -> None:
+    def _forget(self, batch: RequestBatch) -> None:
         for path in self._folder.glob(f"{batch.tag}.*"):
             path.unlink()
         for batches in (self.held, self.open):
