@@ -177,7 +177,7 @@ async def solve_all(
     kit: K,
     window: int,
     keep: Callable[[Solution], None],
-    solve: Callable[[Problem, K], Awaitable[Solution]],
+    solve: Callable[[Problem, K], Awaitable[Solution]] = climb,  # type: ignore[assignment]
 ) -> None:
     """Solve a stream of problems, at most `window` at a time, keeping each as it finishes.
 

@@ -1,0 +1,96 @@
+"""Workers of a Ray cluster: what a second one gains where orchestration is the limit, and what Ray costs elsewhere.
+
+    python benchmarks/bench_ray.py [--quick]
+
+Starts a cluster of two nodes of one CPU each on this machine. Needs `pip install 'kace[ray]'`; without it, it says so.
+Problems per second are counted between the first solve and the last, so that starting workers is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from kace.config import load_config
+from kace.datasets.loader import Dataset
+from kace.evaluation.trial import Trial, run_trial
+from kace.problem import Problem
+from kace.solver.records import Attempt, Solution
+
+
+class Clock:
+    """When problems were solved."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.cpu: list[float] = []  # seconds of it that this process has used
+
+    def started(self, problem: Problem) -> None:
+        """Nothing."""
+
+    def attempted(self, problem: Problem, attempt: Attempt) -> None:
+        """Nothing."""
+
+    def solved(self, solution: Solution) -> None:
+        """One more."""
+        self.times.append(time.perf_counter())
+        self.cpu.append(time.process_time())
+
+    def figures(self) -> tuple[float, float]:
+        """Problems a second and milliseconds of CPU a problem, the first tenth left out."""
+        first = len(self.times) // 10
+        solved, seconds, cpu = (
+            len(self.times) - 1 - first,
+            self.times[-1] - self.times[first],
+            self.cpu[-1] - self.cpu[first],
+        )
+        return solved / seconds, 1000 * cpu / solved
+
+
+def measured(address: str | None, workers: int, problems: int, latency: float) -> tuple[float, float]:
+    """Figures of one process, or of a driver with so many workers."""
+    place = {"ray": address, "ray_workers": workers} if address else {}
+    config = load_config({"model": f"scripted/dice?sides=3&latency={latency}", "max_connections": 64, **place}, env={})
+    made = tuple(Problem(f"made-up problem {number}", answer="1") for number in range(problems))
+    trial, clock = Trial("tiered", Dataset("made-up", "all", made, "", ""), config, seeds=1), Clock()
+    with tempfile.TemporaryDirectory() as folder, trial.open(Path(folder)) as run:
+        asyncio.run(run_trial(trial, run, lambda record: None, clock))
+    return clock.figures()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the problems")
+    less = 10 if parser.parse_args().quick else 1
+    try:
+        import ray
+        from ray.cluster_utils import Cluster
+    except ImportError:
+        print("Ray is not installed: pip install 'kace[ray]'")
+        return
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    try:
+        for limit, latency, problems in (("orchestration", 0.001, 4_000 // less), ("the model", 1.0, 1_000 // less)):
+            (plain, alone), (one, driver), (two, _) = (
+                measured(address, workers, problems, latency)
+                for address, workers in ((None, 1), (cluster.address, 1), (cluster.address, 2))
+            )
+            print(f"{limit} is the limit, {latency * 1000:.0f} ms a call, {problems:,} problems:")
+            print(f"  one process {plain:.1f}/s, one worker {one:.1f}/s ({one / plain:.2f} times),", end=" ")
+            print(f"two workers {two:.1f}/s ({two / one:.2f} times one)")
+            print(f"  CPU a problem: one process {alone:.2f} ms, the driver {driver:.2f} ms", flush=True)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"the driver's peak memory: {peak:.0f} MB")
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()
