@@ -14,6 +14,7 @@ import resource
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 from kace.config import load_config
 from kace.datasets.loader import Dataset
@@ -76,15 +77,19 @@ def main() -> None:
     cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     try:
-        for limit, latency, problems in (("orchestration", 0.001, 4_000 // less), ("the model", 1.0, 1_000 // less)):
-            (plain, alone), (one, driver), (two, _) = (
-                measured(address, workers, problems, latency)
-                for address, workers in ((None, 1), (cluster.address, 1), (cluster.address, 2))
+        for limit, latency, problems, rounds in (("orchestration", 0.001, 2_000, 5), ("the model", 1.0, 600, 1)):
+            problems //= less
+            ways = ((None, 1), (cluster.address, 1), (cluster.address, 2))
+            taken = [[measured(place, count, problems, latency) for place, count in ways] for _ in range(rounds)]
+            plain, one, two = (
+                [median(column) for column in zip(*way, strict=True)] for way in zip(*taken, strict=True)
             )
-            print(f"{limit} is the limit, {latency * 1000:.0f} ms a call, {problems:,} problems:")
-            print(f"  one process {plain:.1f}/s, one worker {one:.1f}/s ({one / plain:.2f} times),", end=" ")
-            print(f"two workers {two:.1f}/s ({two / one:.2f} times one)")
-            print(f"  CPU a problem: one process {alone:.2f} ms, the driver {driver:.2f} ms", flush=True)
+            print(f"{limit} is the limit, {latency * 1000:.0f} ms a call, {problems:,} problems, medians of {rounds}:")
+            print(
+                f"  one process {plain[0]:.1f}/s, one worker {one[0]:.1f}/s ({one[0] / plain[0]:.2f} times),", end=" "
+            )
+            print(f"two workers {two[0]:.1f}/s ({two[0] / one[0]:.2f} times one)")
+            print(f"  CPU a problem: one process {plain[1]:.2f} ms, the driver {two[1]:.2f} ms", flush=True)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"the driver's peak memory: {peak:.0f} MB")
     finally:
