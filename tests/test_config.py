@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import PROFILES, load_config, profile_text, user_cache
+from kace.config import load_config, profile_text, user_cache
 from kace.errors import UsageError
 from kace.learner.settings import Settings
 from kace.models.budget import Price
+from kace.profiles import PROFILES
 from kace.solver.manifest import modern_config
 from kace.solver.tiers import TierName
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import PROFILES, load_config
+from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.datasets.techniques.generate import technique_problems
 from kace.learner.admit import Rulings
@@ -22,6 +22,7 @@ from kace.learner.settings import Settings
 from kace.learner.steps import read_steps
 from kace.learner.study import LearnPlan, open_study
 from kace.models.cache import Replay
+from kace.profiles import PROFILES
 from kace.solver.records import Solution, read_trace
 from kace.solver.run import solve_all
 from kace.solver.session import open_session

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kace.config import PROFILES
 from kace.problem import load_problems
+from kace.profiles import PROFILES
 from kace.retrieval.gate import BackgroundScore, TreeScore
 from kace.tree.store import open_tree
 

@@ -21,6 +21,7 @@ from kace.answers.kinds import AnswerKind
 from kace.errors import UsageError
 from kace.io import read_plain
 from kace.models.budget import Caps, Price
+from kace.profiles import PROFILES
 from kace.redact import public_url
 from kace.solver.tiers import PRESETS, TierName, TierSampling, default_preset
 from kace.subject import MATHEMATICS, Subject
@@ -71,49 +72,6 @@ class RetrievalConfig(BaseModel):
     refine_domain: bool = False  # route again after a failed MS, with its attempts in view
     # Whose instructions attempts and classifier get: ours, or the paper's tier roles, lenses and JSON reply.
     prompts: Literal["default", "paper"] = "default"
-
-
-PROFILES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    "default": {
-        "retrieval": {"relevance": "background", "relevance_threshold": 0.46},
-        "learning": {
-            "epochs": 1,
-            "add_runs": 1,
-            "confident": True,
-            "refine": 0,
-            "impact_runs": 4,
-            "max_overlap": 0.55,
-            "evidence": "posterior",
-            "keep": "validated",
-            "calibration_runs": 3,
-        },
-    },
-    "paper": {
-        "retrieval": {
-            "router": "model",
-            "relevance_threshold": 0.0,
-            "placement": "instructions",
-            "es_policy": "locked",
-            "refine_domain": False,  # the paper has it as an option
-            "prompts": "paper",
-        },
-        "learning": {
-            "epochs": 2,  # 4 for MATH-HARD: see `kace reproduce`
-            "cards_per_problem": 2,
-            "add_runs": 2,
-            "confident": False,
-            "failures": "final",
-            "examples": 0,
-            "impact": "leave_one_out",
-            "evidence": "threshold",
-            "refine": 2,
-            "keep": "all",
-            "imagine": False,
-        },
-    },
-}
-"""Named ways to learn and read a tree: as the published gains were measured, and the paper's. What one leaves out is at
-the default of its class."""
 
 
 class Draw(BaseModel):

@@ -13,9 +13,9 @@ import typer
 
 from kace.cli import VERBS
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
-from kace.config import PROFILES
 from kace.models.cache import read_calls
 from kace.problem import load_problems
+from kace.profiles import PROFILES
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, error
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import PROFILES
 from kace.datasets.starter.generate import generate_set
 from kace.datasets.techniques.generate import technique_problems
 from kace.learner.leakage import ContaminationHashes, Leaks
 from kace.learner.settings import Settings
 from kace.problem import Problem
+from kace.profiles import PROFILES
 from kace.tree.card_text import Example
 from kace.tree.store import open_tree
 from tests.learner.sound_cards import PAYLOADS, sound_card

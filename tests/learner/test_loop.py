@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import PROFILES, Config, load_config
+from kace.config import Config, load_config
 from kace.learner.loop import learn
 from kace.learner.settings import Settings
 from kace.learner.study import LearnPlan, open_study
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
+from kace.profiles import PROFILES
 from kace.solver.records import Solution
 from kace.solver.run import solve_all
 from kace.solver.session import open_session

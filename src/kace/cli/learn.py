@@ -23,7 +23,7 @@ from kace.cli.learn_show import (
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER, Typed, command, new_app, option, takes
 from kace.cli.streams import escaped, note, print_lines, run_async, write_output
-from kace.config import PROFILE_FILE, PROFILES, Config, load_config, profile_of
+from kace.config import PROFILE_FILE, Config, load_config, profile_of
 from kace.errors import DataError, UsageError
 from kace.io import inside, read_plain, write_atomic
 from kace.learner import select as selecting
@@ -40,6 +40,7 @@ from kace.learner.study import GivenModels, LearnPlan, check_training, open_reso
 from kace.learner.wall import raise_wall
 from kace.models.budget import Ledger
 from kace.problem import Problem, load_problems
+from kace.profiles import PROFILES
 from kace.systems.ace import AceSettings, train_ace
 from kace.systems.fewshot import FewshotPool, FewshotSettings, train_bootstrap, train_knn
 from kace.systems.gepa import GepaSettings, require_gepa, train_gepa
