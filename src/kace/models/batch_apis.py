@@ -32,9 +32,8 @@ def jobs_of(model: ChatModel) -> Jobs:
         return OpenAIJobs(inner)
     if isinstance(inner, AnthropicModel):
         return AnthropicJobs(inner)
-    raise UsageError(
-        f"'{model.name}' has no batch API", fix="leave out --batch, or name an openai/ or anthropic/ model"
-    )
+    fix = "name an openai/ or anthropic/ model at one address, or leave out --batch"
+    raise UsageError(f"'{model.name}' has no batch API", fix=fix)
 
 
 class OpenAIJobs(Jobs):

@@ -120,7 +120,7 @@ def _open(
         from kace.models.batch_apis import jobs_of
 
         if calls is None:
-            raise UsageError("--batch needs a run to go on from", fix="give the problems as --file, or leave it out")
+            raise UsageError("--batch goes on from a run directory, and there is none here", fix="leave it out")
         live = config.batch_retry == "live"
         model = Batched(model, jobs_of(model), calls, wait=config.batch_wait, live=live, spent=lambda: ledger.usd)
     stack.push_async_callback(model.aclose)
