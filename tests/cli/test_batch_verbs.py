@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from kace.problem import problem_rows
-from tests.command import run_kace
+from tests.command import OURS, run_kace
 from tests.learner.world import problems
 from tests.models.batch_server import KEY, BatchServer
 
@@ -36,9 +39,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def env_of(server: BatchServer) -> dict[str, str]:
+    return {"PYTHONPATH": str(ROOT / "src"), "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
+
+
 def kace(folder: Path, server: BatchServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {"PYTHONPATH": str(ROOT / "src"), "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
-    return run_kace(folder, *arguments, "--model", "openai/m", **env)
+    return run_kace(folder, *arguments, "--model", "openai/m", **env_of(server))
 
 
 def votes(run: Path) -> dict[tuple[str, int], Any]:
@@ -82,7 +88,49 @@ def test_solve_takes_a_file_in_batches_and_one_problem_not(folder: Path, server:
     assert len(votes(folder / "run")) == len(problems(2))
 
 
+def test_interrupted_while_it_waits_it_says_how_to_go_on_and_submits_nothing_twice(folder: Path, server: BatchServer):
+    server.looks = 10**9
+    arguments = ("eval", "--system", "best-of-3", "--data", "p.jsonl", "--seeds", "1", "--out", "run", "--batch")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}  # noqa: TID251
+    child = subprocess.Popen(
+        [sys.executable, "-m", "kace", *arguments, "--model", "openai/m"],
+        cwd=folder,
+        env={**kept, "KACE_CACHE_DIR": str(folder / "cache"), **env_of(server)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr is not None
+    assert any("submitted as" in line for line in iter(child.stderr.readline, ""))
+    child.send_signal(signal.SIGINT)
+    rest = child.stderr.read()
+    child.stderr.close()
+    assert child.wait(timeout=60) == 130 and "Resume with: kace eval" in rest and "Traceback" not in rest
+    server.looks = 0
+    done = kace(folder, server, *arguments)
+    assert done.returncode == 0 and len(server.jobs) == 1 and not server.live, done.stderr
+    assert len(votes(folder / "run")) == len(problems(2))
+
+
 def test_a_model_without_a_batch_api_is_refused_by_name(folder: Path, server: BatchServer):
     done = run_kace(folder, "eval", "--data", "p.jsonl", "--model", "scripted/dice", "--batch",
                     PYTHONPATH=str(ROOT / "src"))  # fmt: skip
     assert done.returncode == 2 and "no batch API" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, server: BatchServer):
+    server.looks = 0
+    assert kace_data(folder, "starter", "--split", "train", "--out", "train.jsonl").returncode == 0
+    few = ("--limit", "20", "--set", "impact_runs=1", "--set", "calibration_runs=0", "--preset", "starter")
+    done = kace(
+        folder, server, "learn", "--train", "train.jsonl", "--teacher", "solutions", *few, "--out", "tree", "--batch"
+    )
+    assert done.returncode == 0, done.stderr
+    assert not server.live and set(server.submitted.values()) == {1}
+    bill = json.loads((folder / "tree" / "learn" / "bill.json").read_text())["roles"]["solver"]
+    assert bill["calls"] == len(server.submitted)
+    assert bill["usd"] == pytest.approx((10 * bill["input"] + 100 * bill["output"]) / 1e6 / 2)
+
+
+def kace_data(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_kace(folder, "data", *arguments, PYTHONPATH=str(ROOT / "src"))
