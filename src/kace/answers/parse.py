@@ -57,6 +57,7 @@ def _spelled() -> dict[str, Value]:
 _SPELLED = _spelled()
 
 
+@lru_cache(maxsize=4_096)
 def exact_value(form: str) -> Value | None:
     """The exact value of a normal form, where it has one. Never raises, never takes long."""
     try:
