@@ -9,7 +9,7 @@ import asyncio
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -50,9 +50,9 @@ class CallRecord(BaseModel):
     def of(cls, key: str, model: str, attempt: AttemptKey, reply: Reply) -> CallRecord:
         """The record of a reply that has just arrived."""
         text = reply.text.encode("utf-8", "replace").decode()
-        fields = {**asdict(attempt), **asdict(reply.usage), "text": text, "finish": reply.finish.value}
-        seconds = round(reply.seconds, 4)
-        return cls(key=key, model=model, seconds=seconds, confidence=reply.confidence, batch=reply.batch, **fields)
+        drawn = {name: getattr(part, name) for part in (attempt, reply.usage) for name in part.__slots__}
+        fields = {**drawn, "text": text, "finish": reply.finish.value, "seconds": round(reply.seconds, 4)}
+        return cls(key=key, model=model, confidence=reply.confidence, batch=reply.batch, **fields)
 
     def reply(self) -> Reply:
         """The reply as it was, marked as read from disk."""
