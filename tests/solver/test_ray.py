@@ -149,6 +149,11 @@ def test_a_lost_node_costs_what_was_under_way_there(cluster: Any, tmp_path: Path
     assert again <= 8, "no more than its connections had open, and what had just ended"
 
 
+def test_batches_need_no_workers(tmp_path: Path):
+    with ChatServer(die) as server, pytest.raises(UsageError, match="--ray does not go with --batch"):
+        solved(trial(server, None, ray="auto", batch=True), tmp_path / "run")
+
+
 def test_without_a_cluster_it_says_so(tmp_path: Path):
     ray.shutdown()
     with ChatServer(die) as server, pytest.raises(KaceError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):

@@ -108,9 +108,13 @@ class CallStore:
 
     def put(self, record: CallRecord) -> None:
         """Keep a finished call. When this returns, a kill can no longer lose it."""
+        self.put_line(record.key, record.model_dump_json())
+
+    def put_line(self, key: str, line: str) -> None:
+        """The same for a record that is a line of JSON already."""
         if self._own is None:
             self._own = LineLog(self.folder / f"{secrets.token_hex(8)}.jsonl")
-        self._places[head_of(record.key)] = self._own.path, self._own.append(record.model_dump_json())
+        self._places[head_of(key)] = self._own.path, self._own.append(line)
 
     def close(self) -> None:
         """Make everything durable."""

@@ -18,7 +18,6 @@ from typing import Any
 from kace.config import Config
 from kace.errors import BudgetExceeded, KaceError, UsageError
 from kace.models.budget import CAP_FIX
-from kace.models.cache import CallRecord
 from kace.problem import Problem
 from kace.redact import one_line
 from kace.solver.ladder import Observer
@@ -148,7 +147,7 @@ class RayPool:
             case "asks":
                 await actor.grant.remote(purse.grant(*news.short))
             case "call":
-                self.run.calls.put(CallRecord.model_validate_json(news.line))
+                self.run.calls.put_line(news.key, news.line)
                 if job:
                     job.calls.append(news.line)
             case "solved":
@@ -181,6 +180,8 @@ class RayPool:
 
 def connect(config: Config) -> Any:
     """Ray, connected to the cluster that the configuration names. Call it before an event loop takes the signals."""
+    if config.batch:
+        raise UsageError("--ray does not go with --batch", fix="one process sends batches of any size: leave --ray out")
     try:
         import ray
         import ray.exceptions

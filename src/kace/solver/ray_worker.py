@@ -44,6 +44,7 @@ class News(NamedTuple):
     problem: str = ""
     seed: int = 0
     line: str = ""
+    key: str = ""  # of a call
     error: KaceError | None = None
     short: tuple[int, float] = (0, 0.0)  # by so many calls and USD
 
@@ -95,9 +96,12 @@ class Relay(CallStore):
 
     def add(self, lines: Sequence[str]) -> None:
         """Take calls that were paid for before."""
-        for record in map(CallRecord.model_validate_json, lines):
-            self._kept[record.problem][record.key] = record
-            self._problem[record.key] = record.problem
+        for line in lines:
+            self._hold(CallRecord.model_validate_json(line))
+
+    def _hold(self, record: CallRecord) -> None:
+        self._kept[record.problem][record.key] = record
+        self._problem[record.key] = record.problem
 
     def get(self, key: str) -> Reply | None:
         """The reply to a call of a problem under way."""
@@ -106,9 +110,8 @@ class Relay(CallStore):
 
     def put(self, record: CallRecord) -> None:
         """Hold a finished call and tell the driver."""
-        line = record.model_dump_json()
-        self.add([line])
-        self._tell(News("call", record.problem, record.seed, line))
+        self._hold(record)
+        self._tell(News("call", record.problem, record.seed, record.model_dump_json(), record.key))
 
     def drop(self, problem: str) -> None:
         """Forget the calls of a problem that is done."""
