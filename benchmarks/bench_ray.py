@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import resource
 import tempfile
 import time
@@ -73,6 +74,7 @@ def main() -> None:
     except ImportError:
         print("Ray is not installed: pip install 'kace[ray]'")
         return
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: TID251 - else whatever else runs here comes before the workers
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()

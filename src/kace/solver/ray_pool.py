@@ -124,7 +124,7 @@ class RayPool:
     async def _feed(self, actor: Any, jobs: dict[tuple[str, int], _Job], opened: asyncio.Event) -> None:
         """Give a worker problems in small lots, as long as it has room."""
         await opened.wait()
-        room = window(self.config)
+        room = window(self.config) + LOT  # so that a worker always has a next one
         while True:
             lots: list[Lot] = []
             while len(jobs) < room and len(lots) < LOT and not (lots and self._todo.empty()):
