@@ -12,36 +12,60 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kace.api import asolve, solve
+    from kace.api import asolve, asolve_many, compare, evaluate, learn, solve, solve_many
     from kace.config import Config, load_config
     from kace.errors import BudgetExceeded, DataError, KaceError, UsageError
+    from kace.handles import RecordedRun, Tree, load_run
     from kace.models.base import ChatModel, Reply, Request
     from kace.problem import Problem, load_problems
     from kace.solver.records import Attempt, Outcome, Solution
     from kace.solver.tiers import LOCKED, ExitPath
+    from kace.tree.card import Card
+    from kace.tree.tree import Domain
 
 # Where the public names live, light modules first.
-_HOMES = ("errors", "problem", "models.base", "config", "solver.tiers", "solver.records", "api")
+_HOMES = (
+    "errors",
+    "problem",
+    "models.base",
+    "config",
+    "solver.tiers",
+    "solver.records",
+    "tree.card",
+    "tree.tree",
+    "api",
+    "handles",
+)
 
 __all__ = [
     "LOCKED",
     "Attempt",
     "BudgetExceeded",
+    "Card",
     "ChatModel",
     "Config",
     "DataError",
+    "Domain",
     "ExitPath",
     "KaceError",
     "Outcome",
     "Problem",
+    "RecordedRun",
     "Reply",
     "Request",
     "Solution",
+    "Tree",
     "UsageError",
     "asolve",
+    "asolve_many",
+    "compare",
+    "evaluate",
+    "learn",
     "load_config",
     "load_problems",
+    "load_run",
     "solve",
+    "solve_many",
 ]
 
 

@@ -1,32 +1,46 @@
-"""The Python door: `kace.solve(...)` and `await kace.asolve(...)`."""
+"""The Python door: what the commands do, as functions. All but those with an `a` work in a notebook as in a script."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kace.config import Config, load_config
+from kace.config import Config, load_config, profile_of
+from kace.errors import UsageError
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
-from kace.problem import Problem, check_problem_text
+from kace.problem import Problem, check_problem_text, load_problems, problems_hash
 from kace.solver.ladder import Observer, climb
-from kace.solver.records import Solution
+from kace.solver.manifest import manifest_of
+from kace.solver.records import Attempt, Solution
+from kace.solver.run import Run, solve_all
 from kace.solver.session import open_session
 from kace.tree.store import open_tree
+
+if TYPE_CHECKING:
+    from kace.datasets.loader import Dataset
+    from kace.evaluation.compare import Comparison
+    from kace.handles import RecordedRun, Tree
+
+T = TypeVar("T")
+Problems = str | Path | Iterable[str | Problem]
+"""A JSONL file, or problems and their texts."""
 
 
 async def asolve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
     """Solve one problem: its text, or a `Problem`.
 
     The model is a `provider/name`, an open `ChatModel` (which stays yours to close), or nothing for the embedded
-    default. Settings are those of `kace.Config`, such as `preset`, `seed`, `base_url` or `max_calls`. Raises
+    default. Settings are those of `kace.Config`, such as `tree`, `preset`, `seed`, `base_url` or `max_calls`. Raises
     `KaceError` for what you can mend: an unknown model, a missing key, a cap that was reached.
     """
-    asked = problem if isinstance(problem, Problem) else Problem(problem)
-    check_problem_text(asked.text)
-    given = model if isinstance(model, ChatModel) else None
-    config = load_config({"model": model if given is None else given.name, **settings})
-    return await asolve_config(asked, config, given)
+    (asked,) = _problems([problem])
+    configured = _configured(model, settings)
+    return await asolve_config(asked, configured.config, configured.model)
 
 
 async def asolve_config(
@@ -48,10 +62,215 @@ async def asolve_config(
 
 def solve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
     """Solve one problem, from code that is not async (a notebook, too). See `asolve`."""
-    coroutine = asolve(problem, model, **settings)
+    return _finished(asolve(problem, model, **settings))
+
+
+async def asolve_many(
+    problems: Problems, model: str | ChatModel | None = None, *, out: str | Path | None = None, **settings: object
+) -> list[Solution]:
+    """Solve many problems side by side; the solutions come in the order of the problems.
+
+    Problems are a JSONL file, or a list of texts and `Problem`s. With `out` they are kept in a run directory, which the
+    same call resumes and `load_run`, `kace view` and `kace report` read. Model and settings are those of `asolve`.
+    """
+    config, given = _configured(model, settings)
+    asked, found = _problems(problems, config), dict[str, Solution]()
+    once = list({problem.id: problem for problem in asked}.values())
+    tree = open_tree(config.tree) if config.tree else None
+
+    def keep(solution: Solution) -> None:
+        found[solution.problem] = solution
+
+    with ExitStack() as opened:
+        run = calls = None
+        if out is not None:
+            manifest = manifest_of(config, tree)
+            run = opened.enter_context(Run(Path(out), manifest, texts=config.problem_texts))
+            calls = run.calls
+        elif config.cache:
+            calls = CallStore(config.cache_dir / "calls" / problems_hash(once)[:16])
+            opened.callback(calls.close)
+        kept = None if given else calls
+        async with open_session(config, calls=kept, model=given, tree=tree) as session:
+            if run is None:
+                await solve_all(once, session.kit, session.window, keep)
+            else:
+                await run.solve(once, session.kit, session.window, kept=keep, known=keep)
+        return [found[problem.id] if calls is None else with_texts(found[problem.id], calls) for problem in asked]
+
+
+def solve_many(
+    problems: Problems, model: str | ChatModel | None = None, *, out: str | Path | None = None, **settings: object
+) -> list[Solution]:
+    """Solve many problems, from code that is not async. See `asolve_many`."""
+    return _finished(asolve_many(problems, model, out=out, **settings))
+
+
+def evaluate(
+    system: str = "tiered",
+    data: Problems = "starter",
+    model: str | ChatModel | None = None,
+    *,
+    split: str = "test",
+    seeds: int = 3,
+    limit: int | None = None,
+    out: str | Path | None = None,
+    reuse: Sequence[str | Path] = (),
+    artefact: str | Path | None = None,
+    k: int | None = None,
+    **settings: object,
+) -> RecordedRun:
+    """Evaluate a system on a data set, as `kace eval` does; the same call resumes its run.
+
+    The system is one of `kace eval --system list`: `tiered` is the ladder alone, `kace` reads the `tree` among the
+    settings. Data is a name from `kace data list`, a JSONL file, or labelled problems. `reuse` names runs whose calls
+    are not paid again, `artefact` what another method learned, and `k` how many single cards some systems pick.
+    """
+    from kace.evaluation.trial import Trial, run_trial, solve_trial
+    from kace.handles import load_run
+    from kace.solver.tiers import benchmark_preset
+    from kace.systems.registry import require
+
+    named = model if isinstance(model, str | None) else model.name
+    preset = benchmark_preset(data, named) if isinstance(data, str) else None
+    config, given = _configured(model, {"preset": preset, **settings})
+    tree, learned = open_tree(config.tree) if config.tree else None, Path(artefact) if artefact else None
+    name = require(system, tree, learned, k).name  # before there is a folder
+    trial = Trial(name, _data(data, split, config, limit), config, seeds, tree, learned, k)
+    folder = trial.folder() if out is None else Path(out)
+
+    async def work(run: Run) -> None:
+        if given is None:
+            return await run_trial(trial, run, recalled=lambda solution: None, observer=None)
+        async with open_session(config, model=given) as session:
+            await solve_trial(trial, run, session)
+
+    with trial.open(folder, [Path(each) for each in reuse]) as run:
+        _finished(work(run))
+    return load_run(folder)
+
+
+def compare(
+    base: str | Path | RecordedRun, other: str | Path | RecordedRun, *, cluster: str | None = None
+) -> Comparison:
+    """Say which of two runs is better, or that it cannot be told, as `kace report --format text` does.
+
+    `cluster` is what counts as one observation: `problem`, `family`, `domain`, or a field of the runs' problems.jsonl;
+    left out, the family where every solve has one.
+    """
+    from kace.evaluation.arm import clusters_of, read_arms
+    from kace.evaluation.compare import compare as compare_arms
+
+    ours, theirs = arms = read_arms([Path(base), Path(other)])
+    return compare_arms(ours, theirs, clusters_of(arms, cluster))
+
+
+def learn(
+    train: Problems,
+    out: str | Path,
+    teacher: str | ChatModel | None = None,
+    model: str | ChatModel | None = None,
+    *,
+    held_out: Problems = (),
+    quick: bool = False,
+    **settings: object,
+) -> Tree:
+    """Learn a tree from labelled problems, as `kace learn` does; the same call resumes it.
+
+    The teacher is a model, or `solutions`: then cards are made of the problems' own worked solutions. No training
+    problem may be `held_out`, and no card may retell one. Settings are those of `kace.Config` and of learning, such as
+    `epochs`. It runs in your process, so it cannot take other files away from it, as the command's wall does.
+    """
+    from kace.handles import Tree
+    from kace.learner.leakage import ContaminationHashes
+    from kace.learner.loop import learn as learn_tree
+    from kace.learner.settings import QUICK, Settings, read_settings
+    from kace.learner.solutions import SOURCE, untaught
+    from kace.learner.study import LearnPlan, check_training, open_study, refuse_overlap
+
+    asked = teacher if isinstance(teacher, ChatModel) else None
+    others = {name: value for name, value in settings.items() if name not in Settings.model_fields}
+    config, given = _configured(model, {"teacher": teacher if asked is None else asked.name, **others})
+    base = {**profile_of(config.profile).get("learning", {}), **(QUICK if quick else {})}
+    chosen = {name: value for name, value in settings.items() if name in Settings.model_fields}
+    dials = read_settings(Settings, {**base, **chosen})
+    if config.teacher == SOURCE:
+        dials = untaught(config, dials)
+    problems, kept_out = _problems(train, config), _problems(held_out, config)
+    check_training(problems)
+    refuse_overlap(problems, kept_out, "what is held out")
+    plan = LearnPlan(problems, config, dials, Path(out), ContaminationHashes.of(kept_out))
+
+    async def work() -> None:
+        async with open_study(plan, model=given, teacher=asked) as (study, _):
+            await learn_tree(study)
+
+    _finished(work())
+    return Tree.open(out)
+
+
+def with_texts(solution: Solution, calls: CallStore) -> Solution:
+    """A solution with what its attempts wrote, where the calls have it."""
+
+    def told(attempt: Attempt) -> Attempt:
+        call = attempt.repair or attempt.call
+        reply = calls.get(call) if call and not attempt.text else None
+        return attempt.model_copy(update={"text": reply.text}) if reply else attempt
+
+    last = solution.synthesis
+    update = {"attempts": tuple(map(told, solution.attempts)), "synthesis": told(last) if last else None}
+    return solution.model_copy(update=update)
+
+
+class _Configured(NamedTuple):
+    config: Config
+    model: ChatModel | None  # where it was given open
+
+
+def _configured(model: str | ChatModel | None, settings: dict[str, object]) -> _Configured:
+    given = model if isinstance(model, ChatModel) else None
+    return _Configured(load_config({"model": model if given is None else given.name, **settings}), given)
+
+
+def _problems(given: Problems, config: Config | None = None) -> tuple[Problem, ...]:
+    if isinstance(given, str | Path):
+        return load_problems(given, config.fields if config else None)
+    problems = tuple(each if isinstance(each, Problem) else Problem(each) for each in given)
+    for problem in problems:
+        check_problem_text(problem.text)
+    return problems
+
+
+def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dataset:
+    from kace.datasets.loader import ALL, Dataset, canonical, labelled, load, set_hash
+
+    if not isinstance(given, str | Path):
+        problems = _problems(given)
+        if not problems:
+            raise UsageError("no problems were given", fix="give a data set, a JSONL file, or a list of problems")
+        return labelled(Dataset("problems", ALL, problems, set_hash(problems), "given"), limit)
+    fields, cache = None if canonical(str(given)) else config.fields, config.cache_dir / "data"
+    return labelled(load(given, split, data_dir=config.data_dir, cache=cache, hub=config.hub, fields=fields), limit)
+
+
+def _finished(work: Coroutine[Any, Any, T]) -> T:
+    """What async work gives. A notebook runs a loop in this thread already: the work then gets a thread of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1) as pool:  # a notebook already runs a loop in this thread: give the work one of its own
-        return pool.submit(asyncio.run, coroutine).result()
+        return asyncio.run(work)
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T] | None]] = []
+
+    async def noted() -> T:
+        begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+        return await work
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(asyncio.run, noted())
+        try:
+            return future.result()
+        except KeyboardInterrupt:  # which reaches this thread alone
+            for loop, task in begun:
+                if task and not loop.is_closed():
+                    loop.call_soon_threadsafe(task.cancel)
+            raise

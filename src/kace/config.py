@@ -100,6 +100,7 @@ class Config(BaseModel):
     teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
     teacher_max_tokens: Tokens = Field(default=16_000, exclude=True)  # must leave room in the context of its server
     serve_key: SecretStr | None = Field(default=None, exclude=True)  # what clients of `kace serve` must show
+    working: bool = Field(default=True, exclude=True)  # `kace serve` gives the winning attempt's solution, not its box
     exchange_wait: bool = Field(default=True, exclude=True)  # for replies not there yet, or stop and name the missing
     seed: Annotated[int, Field(ge=0)] = 0
     temperature: Temperature | None = None  # overrides the temperature of every tier

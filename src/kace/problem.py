@@ -41,13 +41,13 @@ class Problem:
         return self.label or self.id[:8]
 
 
-def read_problems(path: Path, fields: Mapping[str, str] | None = None) -> Iterator[Problem]:
+def read_problems(path: str | Path, fields: Mapping[str, str] | None = None) -> Iterator[Problem]:
     """Read problems from a JSONL file, one at a time (`.gz` too). The first bad or repeated one raises `DataError`.
 
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual names are found without it.
     """
     seen: dict[str, int] = {}
-    for number, row in _rows(path):
+    for number, row in _rows(Path(path)):
         problem = problem_of(row, f"{path}:{number}", fields)
         if problem.id in seen:
             what = f"the same problem text as line {seen[problem.id]}"
@@ -58,7 +58,7 @@ def read_problems(path: Path, fields: Mapping[str, str] | None = None) -> Iterat
         raise DataError(f"{path}: no problems in the file", fix='add lines like {"problem": "...", "answer": "..."}')
 
 
-def load_problems(path: Path, fields: Mapping[str, str] | None = None) -> tuple[Problem, ...]:
+def load_problems(path: str | Path, fields: Mapping[str, str] | None = None) -> tuple[Problem, ...]:
     """Read a whole JSONL file of problems."""
     return tuple(read_problems(path, fields))
 

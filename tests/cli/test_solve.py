@@ -93,6 +93,7 @@ def test_json_is_one_parseable_record(kace):
     assert row["paper_calls"] == row["real_calls"] == 2
     assert len(row["texts"]) == 2
     assert "boxed" in row["texts"][0]
+    assert row["working"] == "Every step agrees. \\boxed{42}"
 
 
 def test_explain_shows_every_attempt(kace):
@@ -100,6 +101,28 @@ def test_explain_shows_every_attempt(kace):
     assert shown.count("-- ES attempt") == 2
     assert shown.count("-- HS attempt") == 5
     assert "domain_patterns" in shown
+
+
+def test_explain_puts_the_winner_first(kace):
+    shown = kace("solve", "Throw", "--model", "scripted/dice?sides=3", "--explain").stdout
+    heads = [line for line in shown.splitlines() if line.startswith("-- ") and " attempt " in line]
+    assert heads[0].endswith(", the winner")
+    assert sum("the winner" in head for head in heads) == 1
+    answer = shown.splitlines()[-1]
+    assert f": answer {answer} " in heads[0]
+    assert [head[:15] for head in heads[1:]] == sorted(head[:15] for head in heads[1:])
+
+
+def test_a_person_at_a_terminal_sees_the_working_before_the_answer(tmp_path: Path):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kace", "solve", "6 times 7?", *STEADY]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(tmp_path), stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120
+    )
+    os.close(theirs)
+    assert os.read(ours, 1000).decode().split() == ["42"]
+    os.close(ours)
+    assert done.stderr.startswith("Every step agrees. \\boxed{42}\n")
 
 
 def test_asking_again_costs_nothing(kace):
@@ -117,7 +140,9 @@ def test_a_file_gives_a_line_each_and_a_summary_and_resumes(kace, tmp_path: Path
     assert "of 12 =" in first.stderr
     assert "95 % interval" in first.stderr
     again = kace("solve", "--file", str(path), "--model", "scripted/dice?sides=3", "--json")
-    assert len([json.loads(line) for line in again.stdout.splitlines()]) == 12
+    rows = [json.loads(line) for line in again.stdout.splitlines()]
+    assert len(rows) == 12
+    assert all(row["working"] == f"The die shows \\boxed{{{row['answer']}}}" for row in rows)
     (run,) = (tmp_path / "runs").iterdir()
     assert len((run / "traces.jsonl").read_text().splitlines()) == 12
 

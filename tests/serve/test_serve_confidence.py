@@ -32,5 +32,5 @@ def test_unsure_es_answers_climb_and_sure_answers_outweigh_a_majority(tmp_path: 
     with Running(model, tree=tree, **policies) as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             reply = client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "What is it?"}])
-    assert reply.choices[0].message.content == r"The answer is $\boxed{7}$."
+    assert reply.choices[0].message.content == r"It is \boxed{7}"
     assert reply.kace["exit_path"] == "ms_majority"  # type: ignore[attr-defined]

@@ -20,6 +20,7 @@ from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
 
 PROBLEM = [{"role": "user", "content": "What is 6 times 7?"}]
+WORKED = r"So it is \boxed{42}"
 
 
 def climber(request: Request) -> str:
@@ -42,9 +43,9 @@ def client(server: Running) -> Iterator[OpenAI]:
         yield opened
 
 
-def test_the_answer_is_a_sentence_with_a_box_and_says_how_it_came_about(client: OpenAI):
+def test_the_answer_comes_with_the_working_of_a_winning_attempt_and_says_how_it_came_about(client: OpenAI):
     reply = client.chat.completions.create(model="kace", messages=PROBLEM)
-    assert reply.choices[0].message.content == r"The answer is $\boxed{42}$."
+    assert reply.choices[0].message.content == WORKED
     assert reply.choices[0].finish_reason == "stop"
     assert reply.model == "kace"
     details = reply.kace
@@ -57,6 +58,13 @@ def test_the_answer_is_a_sentence_with_a_box_and_says_how_it_came_about(client: 
     assert details["cards"] == ["READING_CHECK_THE_UNIT", "EXACT_SUM_OF_SQUARES"]
     assert details["domains"] == ["algebra"]
     assert details["calls"] == {"solver": 5, "classifier": 1}
+
+
+def test_a_setting_keeps_the_bare_answer():
+    with Running(Watched(climber), working=False) as server:
+        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
+            reply = client.chat.completions.create(model="kace", messages=PROBLEM)
+    assert reply.choices[0].message.content == r"The answer is $\boxed{42}$."
 
 
 def test_usage_is_the_sum_of_every_call(client: OpenAI):
@@ -85,7 +93,7 @@ def test_a_stream_tells_the_climb_and_ends_with_the_answer(client: OpenAI):
         "MS 2/3: 15.",
         "MS 3/3: 42.",
     ]
-    assert "".join(delta.content or "" for delta in deltas) == r"The answer is $\boxed{42}$."
+    assert "".join(delta.content or "" for delta in deltas) == WORKED
     assert deltas[0].role == "assistant"
     assert chunks[-2].choices[0].finish_reason == "stop"
     assert chunks[-2].kace["exit_path"] == "ms_majority"
@@ -132,7 +140,7 @@ def test_a_long_wait_is_kept_alive_by_comments_that_clients_skip(monkeypatch: py
 def test_the_clients_own_helper_for_streams_reads_it(client: OpenAI):
     with client.chat.completions.stream(model="kace", messages=PROBLEM) as stream:
         final = stream.get_final_completion()
-    assert final.choices[0].message.content == r"The answer is $\boxed{42}$."
+    assert final.choices[0].message.content == WORKED
 
 
 def test_the_async_client_gets_the_same(server: Running):
@@ -144,7 +152,7 @@ def test_the_async_client_gets_the_same(server: Running):
                 said += chunk.choices[0].delta.content or ""
             return whole.choices[0].message.content, said
 
-    assert asyncio.run(ask()) == (r"The answer is $\boxed{42}$.",) * 2
+    assert asyncio.run(ask()) == (WORKED,) * 2
 
 
 def test_the_models_are_listed(client: OpenAI):
@@ -208,17 +216,17 @@ def test_a_seed_draws_other_samples():
     assert len(seen) > 1
 
 
-def test_max_tokens_caps_every_attempt_and_stop_cuts_the_sentence():
+def test_max_tokens_caps_every_attempt_and_stop_cuts_the_working():
     asked: list[int] = []
 
     def script(request: Request) -> str:
         asked.append(request.sampling.max_tokens)
-        return "\\boxed{42}"
+        return "It is $\\boxed{42}$."
 
     with Running(Watched(script)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
         reply = client.chat.completions.create(model="kace", messages=PROBLEM, max_completion_tokens=77, stop=["$."])
     assert set(asked) == {77}
-    assert reply.choices[0].message.content == r"The answer is $\boxed{42}"
+    assert reply.choices[0].message.content == r"It is $\boxed{42}"
 
 
 def test_no_answer_is_said_and_not_made_up():

@@ -9,6 +9,9 @@ from kace.solver.programs import REPAIR
 from tests.serve.running import Running, Watched
 
 
+WORKED = "```python\nprint(6 * 7)\n```\n\nThe answer is $\\boxed{42}$."
+
+
 def script(request: Request) -> str:
     """Disagrees with itself at ES; then writes a program that fails, and repairs it."""
     if request.attempt.tier == "ES":
@@ -22,6 +25,6 @@ def test_the_answer_is_what_programs_print_and_repairs_are_paid():
         OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client,
     ):
         reply = client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "6 times 7?"}])
-    assert reply.choices[0].message.content == r"The answer is $\boxed{42}$."
+    assert reply.choices[0].message.content == WORKED
     assert reply.kace["exit_path"] == "ms_majority"
     assert reply.kace["calls"] == {"solver": 8}

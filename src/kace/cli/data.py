@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -12,7 +11,7 @@ from kace.cli.options import DATA, OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import note, plain, write_output
 from kace.config import Config
 from kace.datasets.catalog import PUBLISHED
-from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, load, set_hash
+from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, labelled, load
 from kace.datasets.starter import SPLITS, generate_set, load_split
 from kace.errors import UsageError
 from kace.hub import HubFile, is_present
@@ -98,8 +97,8 @@ def starter(
         note(f"{len(rows)} problems written to {out}")
 
 
-def load_data(name: str, split: str, config: Config, *, limit: int | None = None, labelled: bool = True) -> Dataset:
-    """The problems of a split, from where the configuration says they are."""
+def load_data(name: str, split: str, config: Config, *, limit: int | None = None, checked: bool = True) -> Dataset:
+    """The problems of a split, from where the configuration says they are, checked to have answers."""
 
     def say(file: HubFile) -> None:
         note(f"fetching {file.repo} {file.path}")
@@ -108,12 +107,9 @@ def load_data(name: str, split: str, config: Config, *, limit: int | None = None
     data = load(name, split, data_dir=config.data_dir, cache=cache, hub=config.hub, fields=fields, watch=say)
     for remark in data.notes:
         note(f"{data.name} {data.split}: {remark}")
-    problems = data.problems[:limit]
-    if labelled and (bare := next((problem for problem in problems if problem.answer is None), None)):
-        raise UsageError(f"{name}: problem {bare.name!r} has no answer", fix="an evaluation needs labelled problems")
-    return replace(data, problems=problems, hash=set_hash(problems)) if limit else data
+    return labelled(data, limit) if checked else data
 
 
 def _splits(name: str, config: Config) -> list[Dataset]:
     splits = SPLITS if canonical(name) else ("test",)
-    return [load_data(name, split, config, labelled=False) for split in splits]
+    return [load_data(name, split, config, checked=False) for split in splits]

@@ -20,11 +20,11 @@ from kace.evaluation.compare import Comparison, compare
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.trial import Trial, run_trial, transfer_rows, transfer_runs
 from kace.solver.shards import Shard
+from kace.solver.tiers import benchmark_preset
 from kace.systems.registry import SYSTEMS, require, spec_of
 from kace.tree.store import open_tree, tree_path
 from kace.words import counted
 
-BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "olymmath", "gsm8k": "math-hard"}
 app = new_app()
 
 
@@ -75,12 +75,6 @@ def evaluate(
         print_lines(_metrics_lines(figures, compared))
     note(f"seconds      {time.monotonic() - began:.0f}")
     note(f"run          {folder}")
-
-
-def benchmark_preset(data: str, model: str | None) -> str | None:
-    """The preset a data set comes with; an embedded model keeps its own, being far smaller than the paper's."""
-    embedded = model is None or model.startswith("local/")
-    return None if embedded else BENCHMARK_PRESETS.get(data.replace("_", "-"))
 
 
 def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:

@@ -33,7 +33,7 @@ from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn as learn_tree
 from kace.learner.loop import set_thresholds
 from kace.learner.report import report_json, report_of
-from kace.learner.settings import Settings
+from kace.learner.settings import QUICK, Settings
 from kace.learner.solutions import NO_CALLS, SOURCE, untaught
 from kace.learner.steps import Kept, StepName
 from kace.learner.study import GivenModels, LearnPlan, check_training, open_resources, open_study, refuse_overlap
@@ -51,8 +51,6 @@ from kace.web.learner import page
 from kace.words import counted
 
 METHODS = ("kace", "ace", "domain-ace", "gepa", "reflections", "knn-fewshot", "bootstrap-fewshot")
-QUICK = {"epochs": 1, "add_runs": 1, "refine": 0, "impact_runs": 1, "keep": "all", "calibration_runs": 0}
-"""What `--quick` sets: few problems prove and calibrate nothing, so every card that passes the gate is kept."""
 app = new_app()
 
 

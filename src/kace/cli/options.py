@@ -116,16 +116,11 @@ class Typed(NamedTuple):
 
     def learning(self, kind: type[T], base: Mapping[str, object], **more: object) -> T:
         """Settings of learning: those of a profile, `--set`, and the options typed."""
-        from pydantic import ValidationError
+        from kace.learner.settings import read_settings
 
         chosen = {name: value for name, value in self.settings.items() if name in kind.model_fields}
         typed = {name: value for name, value in more.items() if value is not None}
-        try:
-            return kind.model_validate({**base, **chosen, **typed})
-        except ValidationError as error:
-            first = error.errors()[0]
-            said = f"{first['loc'][0]} cannot be {first['input']!r}: {first['msg'].lower()}"
-            raise UsageError(said, fix="see docs/learning.md") from None
+        return read_settings(kind, {**base, **chosen, **typed})
 
 
 def takes(*names: str) -> Callable[[Verb], Verb]:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import typer
 
-from kace.api import asolve_config
+from kace.api import asolve_config, with_texts
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, OUTPUT, SOLVER, Typed, command, new_app, option
-from kace.cli.streams import escaped, note, plain, run_async
+from kace.cli.streams import escaped, note, on_terminal, plain, run_async
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines
 from kace.config import Config
 from kace.errors import KaceError, UsageError
@@ -22,7 +22,7 @@ from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.problem import Problem, check_problem_text, load_problems
 from kace.solver.manifest import default_folder, manifest_of
-from kace.solver.records import Attempt, Solution
+from kace.solver.records import Solution
 from kace.solver.run import Run
 from kace.solver.session import open_session
 from kace.solver.shards import Shard
@@ -57,23 +57,26 @@ def solve(
         _solve_file(file, config, typed, out, explain)
 
 
-def _shown(record: Solution, as_json: bool, explain: bool, text_of: Callable[[Attempt], str]) -> Iterator[str]:
+def _shown(record: Solution, as_json: bool, explain: bool) -> Iterator[str]:
     """A solved problem on standard output: its record as a line of JSON, or every attempt, where that is asked for."""
     if as_json:
         # With --explain, each attempt carries its text.
-        texts = {"texts": [text_of(attempt) for attempt in record.made]} if explain else {}
-        yield escaped(json.dumps({**record.model_dump(mode="json"), **texts}, ensure_ascii=False))
+        texts = {"texts": [attempt.text for attempt in record.made]} if explain else {}
+        told = {**record.model_dump(mode="json"), "working": record.working, **texts}
+        yield escaped(json.dumps(told, ensure_ascii=False))
     elif explain:
-        yield explanation(record, text_of)
+        yield explanation(record, lambda attempt: attempt.text)
 
 
 def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
     check_problem_text(text)
     with RunProgress(1) as table:
         solution = run_async(asolve_config(Problem(text), config, observer=table), resumable=config.cache)
-    for line in _shown(solution, as_json, explain, lambda attempt: attempt.text):
+    for line in _shown(solution, as_json, explain):
         print(line)
     if not as_json:
+        if on_terminal() and not explain and solution.working:
+            note(f"{solution.working}\n")
         if solution.answer is not None:
             print(plain(solution.answer))
         note(audit_line(solution))
@@ -99,12 +102,8 @@ def _solve_file(name: str, config: Config, typed: Typed, out: Path | None, expla
     folder = out or folder
     with Run(folder, manifest, texts=config.problem_texts) as run:
 
-        def text_of(attempt: Attempt) -> str:
-            reply = run.calls.get(attempt.call) if attempt.call else None
-            return reply.text if reply else ""
-
         def finish(record: Solution) -> None:
-            shown = _shown(record, as_json, explain, text_of)
+            shown = _shown(with_texts(record, run.calls) if as_json or explain else record, as_json, explain)
             print(*shown, *([] if as_json else [audit_line(record)]), sep="\n", flush=True)
 
         for damage in run.damage:

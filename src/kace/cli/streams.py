@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import re
@@ -127,14 +126,6 @@ def choice(value: str | None, kind: type[Choice], option: str) -> Choice | None:
     except ValueError:
         fix = f"choose one of {', '.join(member.value for member in kind)}"
         raise UsageError(f"{option} cannot be '{value[:40]}'", fix=fix) from None
-
-
-def author() -> str:
-    """Who a change is signed by: the name of the user's account."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may run under a number that has no name
-        return f"uid {os.getuid()}"
 
 
 def source(name: str) -> str:

@@ -62,12 +62,12 @@ def audit_line(record: Solution) -> str:
 
 
 def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
-    """Every attempt of a solve, tier by tier, with its text."""
-    lines = []
-    for attempt in record.made:
+    """Every attempt of a solve with its text: the one whose working is the answer's first, then tier by tier."""
+    lines, won = [], record.winner
+    for attempt in sorted(record.made, key=lambda each: each is not won):
         lens = "from common facts" if attempt is record.synthesis else attempt.lens or "sampling only"
         answer = f"answer {plain(attempt.answer, 60)}" if attempt.answer else attempt.outcome.value
-        took = f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
+        took = f"({attempt.output} tokens, {attempt.seconds:.1f} s){', the winner' if attempt is won else ''}"
         body = plain(text_of(attempt) or attempt.detail).strip().splitlines()
         lines += [f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"]
         lines += [f"   {line}" for line in body]

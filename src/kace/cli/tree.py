@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from kace.cli.options import command, new_app
-from kace.cli.streams import author, choice, decoded, note, plain, print_lines, read_input, source, write_output
+from kace.cli.streams import choice, decoded, note, plain, print_lines, read_input, source, write_output
 from kace.cli.tree_card import MAX_BYTES, STORE, TREE, edited, given_card, new_card, store_at, try_card
 from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, json_of, print_diff
 from kace.datasets.starter import starter_domains
@@ -16,7 +16,7 @@ from kace.errors import KaceError, UsageError
 from kace.tree import diff as diffs
 from kace.tree import formats
 from kace.tree.card import Card, Difficulty, card_line
-from kace.tree.journal import ChangeKind
+from kace.tree.journal import ChangeKind, author
 from kace.tree.store import TreeStore, open_tree, tree_path
 from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains, TreeError
 from kace.words import counted

@@ -13,13 +13,14 @@ from kace.api import asolve_config
 from kace.cli.models import ensure_weights
 from kace.cli.options import DATA, Typed, option
 from kace.cli.side_by_side import SideBySide, colour_of
-from kace.cli.streams import author, decoded, note, print_lines, read_input, run_async
+from kace.cli.streams import decoded, note, print_lines, read_input, run_async
 from kace.cli.terminal import RunProgress
 from kace.errors import KaceError, UsageError
 from kace.problem import Problem, check_problem_text
 from kace.tree.card import Card, read_card
 from kace.tree.card_text import TextError
 from kace.tree.draft import TEMPLATE, read_draft
+from kace.tree.journal import author
 from kace.tree.store import TreeStore, open_tree, tree_path
 from kace.tree.tree import Add
 from kace.words import counted

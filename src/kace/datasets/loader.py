@@ -89,6 +89,16 @@ def load(
     return from_hub(published, wanted, cache=cache, hub=hub, watch=watch)
 
 
+def labelled(data: Dataset, limit: int | None = None) -> Dataset:
+    """The first problems of a data set, or all, for an evaluation. Raises `UsageError` where one has no answer."""
+    problems = data.problems[:limit]
+    if bare := next((problem for problem in problems if problem.answer is None), None):
+        raise UsageError(
+            f"{data.name}: problem {bare.name!r} has no answer", fix="an evaluation needs labelled problems"
+        )
+    return replace(data, problems=problems, hash=set_hash(problems)) if limit else data
+
+
 def from_folder(published: Published, split: Split, folder: Path) -> Dataset:
     """A split, out of a folder of the user's."""
     path = folder / published.parts[split].pool.local

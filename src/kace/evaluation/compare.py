@@ -58,6 +58,14 @@ class Comparison:
     harm: Harm | None = None  # what showing cards did; `None` for an arm that had none to show
     notes: tuple[str, ...] = ()  # what a reader must know beside the figures
 
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        from kace.web.markup import tag
+
+        return tag("p", self.sentence)
+
     @property
     def distinguishable(self) -> bool:
         """Whether the difference may be called, at 5 % over all arms compared."""

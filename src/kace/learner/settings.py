@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
+from kace.errors import UsageError
 from kace.learner.steps import Kept
 from kace.tree.card_text import MAX_EXAMPLES
+
+T = TypeVar("T", bound=BaseModel)
+QUICK = {"epochs": 1, "add_runs": 1, "refine": 0, "impact_runs": 1, "keep": "all", "calibration_runs": 0}
+"""What `--quick` sets: few problems prove and calibrate nothing, so every card that passes the gate is kept."""
 
 
 class Settings(Kept):
@@ -55,3 +61,13 @@ class Settings(Kept):
     """Points of accuracy that cards may cost, in expectation, on problems of techniques that the tree lacks."""
     imagine: bool = False
     """Ask for cards beside those that failures called for. Off: it overfitted where it was published."""
+
+
+def read_settings(kind: type[T], values: Mapping[str, object]) -> T:
+    """The settings of a method; raises `UsageError` for the first value that cannot be."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        said = f"{first['loc'][0]} cannot be {first['input']!r}: {first['msg'].lower()}"
+        raise UsageError(said, fix="see docs/learning.md") from None

@@ -67,7 +67,7 @@ async def run(options: ServerOptions, port: Port, *, ready: Ready, model: ChatMo
         # The caps of the configuration are each request's own: the session as a whole has none.
         unlimited = config.model_copy(update={"max_calls": None, "max_usd": None})
         session = await stack.enter_async_context(open_session(unlimited, model=model, tree=options.tree))
-        service, forward = SolveService(session, options.limits), None
+        service, forward = SolveService(session, options.limits, working=config.working), None
         if options.passthrough:
             passthrough = open_passthrough(config, session.role(ROLE), session.ledger)
             forward = await stack.enter_async_context(passthrough)

@@ -22,7 +22,7 @@ from kace.redact import one_line, redact
 from kace.retrieval.retriever import EsPolicy, Retrieval, Retriever
 from kace.serve.chat import SOLVE_IGNORES, ApiError, ChatBody, Completion, RequestLimits, usage_json
 from kace.solver.ladder import Kit, climb
-from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
+from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution, boxed
 from kace.solver.session import Session
 from kace.solver.tiers import LOCKED, ExitPath, TierName
 from kace.words import counted
@@ -84,11 +84,11 @@ class ServerMetrics(Collector):
 
 
 class SolveService:
-    """Solves requests, each within its limits, until it expires."""
+    """Solves requests, each within its limits, until it expires. Without `working`, it gives answers alone."""
 
-    def __init__(self, session: Session, limits: RequestLimits) -> None:
+    def __init__(self, session: Session, limits: RequestLimits, *, working: bool = True) -> None:
         self.metrics, self.closing = ServerMetrics(session.ledger), False
-        self._session, self._limits = session, limits
+        self._session, self._limits, self._working = session, limits, working
         self._clocks: set[asyncio.Timeout] = set()
         self._waiting, self._places = 0, asyncio.Semaphore(session.window)
         self.metrics.waiting.set_function(lambda: self._waiting)
@@ -128,7 +128,8 @@ class SolveService:
                 self.metrics.card_tiers.labels(CARD_OUTCOMES[recall.abstained]).inc()
         ignored = sorted(SOLVE_IGNORES & body.model_fields_set)
         kace = {**climbing.details(solution), **_cost(bill), "ignored": ignored}
-        return Completion(_content(body, solution), bill.usage, kace=kace)
+        text = solution.working if self._working else ""
+        return Completion(_content(body, solution, text), bill.usage, kace=kace)
 
     def expire(self) -> None:
         """End every request under way; each says so to its client."""
@@ -252,10 +253,10 @@ class _Climb:
         return found
 
 
-def _content(body: ChatBody, solution: Solution) -> str:
-    """The answer in a sentence, cut where the client wants it to stop."""
-    found = rf"The answer is $\boxed{{{solution.answer}}}$."
-    text = f"No answer was found in {len(solution.made)} attempts." if solution.answer is None else found
+def _content(body: ChatBody, solution: Solution, working: str) -> str:
+    """The working, or else the answer in a sentence, cut where the client wants it to stop."""
+    none = f"No answer was found in {len(solution.made)} attempts."
+    text = none if solution.answer is None else working or boxed(solution.answer)
     stops = [body.stop] if isinstance(body.stop, str) else body.stop
     for stop in filter(None, stops[:MAX_STOPS]):
         text = text.split(stop, 1)[0]

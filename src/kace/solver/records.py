@@ -16,12 +16,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kace.answers.extract import Answer, read_answer
+from kace.answers.extract import Answer, last_boxed, read_answer
 from kace.answers.judge import Verdict
 from kace.answers.program import ProgramRun
 from kace.errors import DataError
 from kace.io import Unreadable, whole_lines
-from kace.models.base import AttemptKey, Finish, ModelError, Reply, Usage, total
+from kace.models.base import AttemptKey, Finish, ModelError, Reply, Usage, after_thinking, total
 from kace.models.confidence import Confidence
 from kace.solver.tiers import LOCKED, ExitPath, Tier, TierName
 from kace.solver.vote import AnswerClass, Vote, count
@@ -191,10 +191,41 @@ class Solution(_Record):
     policies: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     """Beyond the paper: what else than counts of votes decided, such as `vote=confidence`."""
 
+    def __repr__(self) -> str:
+        verdict = {True: "right, ", False: "wrong, ", None: ""}[self.correct]
+        return f"<Solution {self.answer or 'no answer'}: {verdict}{self.exit_name}, {self.real_calls} calls>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from kace.web.markup import Html, join, tag
+
+        return join([tag("p", repr(self)[1:-1]), tag("pre", self.working) if self.working else Html()])
+
     @property
     def made(self) -> tuple[Attempt, ...]:
         """The ladder's attempts, and the one from common facts where there is one."""
         return self.attempts if self.synthesis is None else (*self.attempts, self.synthesis)
+
+    @property
+    def winner(self) -> Attempt | None:
+        """The attempt whose working stands for the answer: of those that gave it, the first of their last tier."""
+        if self.synthesis is not None and self.synthesis.answer is not None:
+            return self.synthesis
+        gave = next((each.positions for each in self.classes if each.answer == self.answer), ())
+        last = self.attempts[gave[-1]].tier if gave else None
+        return next((self.attempts[at] for at in gave if self.attempts[at].tier is last), None)
+
+    @property
+    def working(self) -> str:
+        """What the winner wrote but for its thinking, ending in the boxed answer. Empty where texts are not at hand."""
+        won = self.winner
+        if won is None or self.answer is None or not won.text:
+            return ""
+        text = after_thinking(won.text).strip()
+        box, rest = last_boxed(text), text.rpartition("boxed")[2]
+        ends = box is not None and box == won.answer and not any(map(str.isalnum, rest.replace(box, "", 1)))
+        return text if ends else f"{text}\n\n{boxed(self.answer)}".strip()
 
     @property
     def exit_name(self) -> str:
@@ -239,6 +270,11 @@ class Solution(_Record):
                 results.append(TierResult(tier, made, count(classes, start, start + len(made))))
             start += len(made)
         return tuple(results)
+
+
+def boxed(answer: str) -> str:
+    """The answer alone, in a sentence."""
+    return rf"The answer is $\boxed{{{answer}}}$."
 
 
 TRACE_VERSION = 1

@@ -137,9 +137,18 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 )
 
 
+BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "olymmath", "gsm8k": "math-hard"}
+
+
 def default_preset(model: str | None) -> str:
     """The preset where none is named: `starter` for an embedded model, the paper's caps for any other."""
     return "starter" if model is None or model.startswith("local/") else "aime25"
+
+
+def benchmark_preset(data: str, model: str | None) -> str | None:
+    """The preset a data set comes with; an embedded model keeps its own, being far smaller than the paper's."""
+    embedded = model is None or model.startswith("local/")
+    return None if embedded else BENCHMARK_PRESETS.get(data.replace("_", "-"))
 
 
 def decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:

@@ -115,6 +115,14 @@ class Card(StrictRecord):
             _check(self)
         return self
 
+    def __repr__(self) -> str:
+        return f"<Card {self.card_id}: {', '.join(self.triggers)}>"
+
+    def _repr_html_(self) -> str:
+        from kace.web.markup import join, tag
+
+        return join([tag("p", tag("b", self.card_id)), tag("pre", self.payload)])
+
     @property
     def triggers(self) -> tuple[str, ...]:
         """The `Useful when:` bullets."""

@@ -41,6 +41,14 @@ class TreeDiff:
         cards = self.added or self.edited or self.relocated or self.deprecated or self.removed
         return bool(cards) or self.domains_before != self.domains_after
 
+    def __repr__(self) -> str:
+        return f"<TreeDiff: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        from kace.web.markup import tag
+
+        return tag("pre", "\n".join(self.lines()) or "no change")
+
     def lines(self) -> list[str]:
         """The change as text: `+` added, `~` edited line by line, `>` relocated, `x` deprecated, `-` removed."""
         added = ((c, _changed_lines((), c.payload.strip("\n").split("\n"))) for c in self.added)

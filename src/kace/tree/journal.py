@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -133,3 +135,11 @@ def _read_line(line: bytes) -> JournalEntry | str:
 
 def _checksum(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:_SUM]
+
+
+def author() -> str:
+    """Who a change is signed by: the name of the user's account."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a number that has no name
+        return f"uid {os.getuid()}"
