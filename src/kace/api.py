@@ -266,9 +266,8 @@ def _finished(work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(asyncio.run, noted())
         try:
-            return future.result()
+            return pool.submit(asyncio.run, noted()).result()
         except KeyboardInterrupt:  # which reaches this thread alone
             for loop, task in begun:
                 if task and not loop.is_closed():

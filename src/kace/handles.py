@@ -83,7 +83,11 @@ class Tree:
         """The cards that a tier may read in these domains: ES none, MS medium ones, HS hard ones."""
         if tier not in list(TierName):
             raise UsageError(f"there is no tier '{tier[:20]}'", fix="choose ES, MS or HS")
-        return self.now.project(TierName(tier), domains)
+        tree = self.now
+        if strange := next((name for name in domains if name not in tree.domain_names), None):
+            known = ", ".join(tree.domain_names) or "none: the tree has no domains, and every problem sees every card"
+            raise UsageError(f"the tree has no domain '{strange[:40]}'", fix=f"choose of {known}")
+        return tree.project(TierName(tier), domains)
 
     def diff(self, other: Tree | str | Path | int) -> TreeDiff:
         """What turns this tree into the other one; or, for a number, what changed here since that generation."""
@@ -122,7 +126,7 @@ class Tree:
 
     def _repr_html_(self) -> str:
         rows = [(card.card_id, card.body.partition("\n")[0], place(card), card.status.value) for card in self]
-        return _page(repr(self), ("card", "rule", "place", "status"), rows)
+        return _page(self, ("card", "rule", "place", "status"), rows)
 
 
 class RecordedRun:
@@ -159,12 +163,13 @@ class RecordedRun:
     def __repr__(self) -> str:
         known = [row.correct for row in self.arm.rows if row.correct is not None]
         score = f", {sum(known)} of {len(known)} right" if known else ""
-        return f"<RecordedRun {self.folder.name}: {self.arm.name}, {counted(len(self), 'solve')}{score}>"
+        system = "" if self.arm.name == self.folder.name else f"{self.arm.name}, "
+        return f"<RecordedRun {self.folder.name}: {system}{counted(len(self), 'solve')}{score}>"
 
     def _repr_html_(self) -> str:
         names = ("label", "text", "answer", "expected", "correct", "exit", "real_calls", "cards")
         rows = [["" if row[name] is None else str(row[name]) for name in names] for row in self.rows()]
-        return _page(repr(self), names, rows)
+        return _page(self, names, rows)
 
 
 def load_run(folder: str | Path) -> RecordedRun:
@@ -191,8 +196,8 @@ def _text(path: Path) -> str:
         raise DataError(f"{path}: {(error.strerror or str(error)).lower()}", fix="name a file that is there") from None
 
 
-def _page(head: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
+def _page(of: object, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
     """A headline and a table of the first rows."""
     told = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows[:SHOWN]]
     more = tag("p", f"and {len(rows) - SHOWN:,} more") if len(rows) > SHOWN else Html()
-    return join([tag("p", head), tag("table", tag("tr", *(tag("th", name) for name in names)), *told), more])
+    return join([tag("p", repr(of)[1:-1]), tag("table", tag("tr", *(tag("th", name) for name in names)), *told), more])

@@ -8,7 +8,6 @@ from kace.models.base import Request
 from kace.solver.programs import REPAIR
 from tests.serve.running import Running, Watched
 
-
 WORKED = "```python\nprint(6 * 7)\n```\n\nThe answer is $\\boxed{42}$."
 
 

@@ -40,7 +40,7 @@ def solve(
     problem: str = typer.Argument(None, help="The problem's text; '-' or a pipe reads it from standard input."),
     file: str = option(DATA, None, "--file", "-f", help="JSONL with a problem a line; '-' is standard input."),
     out: Path = option(OUTPUT, None, help="The run directory for --file; the same command resumes it."),
-    explain: bool = option(OUTPUT, False, "--explain", help="Show every attempt."),
+    explain: bool = option(OUTPUT, False, "--explain", help="Show every attempt, the winner first."),
 ) -> None:
     """Solve a problem, or every problem of a file."""
     config = typed.config()

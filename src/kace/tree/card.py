@@ -118,6 +118,8 @@ class Card(StrictRecord):
     def __repr__(self) -> str:
         return f"<Card {self.card_id}: {', '.join(self.triggers)}>"
 
+    __str__ = __repr__
+
     def _repr_html_(self) -> str:
         from kace.web.markup import join, tag
 
