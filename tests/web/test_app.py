@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,7 +19,7 @@ from kace.web.guard import CSP
 from kace.web.page import assets, assets_mark
 from kace.web.workspace import Workspace
 from tests.web.opened import HOST, opened
-from tests.web.samples import a_run, a_shelf_of_all, a_tree
+from tests.web.samples import a_learner, a_run, a_shelf_of_all, a_solve, a_tree
 
 
 @pytest.fixture(scope="module")
@@ -262,6 +265,29 @@ def test_the_first_page_says_how_a_small_run_went(tmp_path):
         workspace.run("first").wait()
         assert "100.0\u00a0%" in client.get("/").text
     workspace.close()
+
+
+def test_the_first_page_tells_finished_unfinished_and_stopped(tmp_path):
+    learner, data = a_learner(tmp_path / "oak"), {"data": {"problems": 3, "hash": "d" * 16}}
+    os.utime(a_run(tmp_path / "half", **data) / "traces.jsonl", (0, 0))
+    a_run(tmp_path / "whole", [a_solve(char * 16) for char in "abc"], **data)
+
+    def told() -> str:
+        with opened(tmp_path) as client:
+            text = client.get("/").text
+            for _ in range(100):
+                if "being read" not in text:
+                    break
+                time.sleep(0.1)
+                text = client.get("/").text
+        return text
+
+    text = told()
+    assert "unfinished" in text and "1 of 3 solves" in text and "3 solves" in text
+    assert "stopped" in text and "going on" not in text.partition("<summary>")[0]
+    freeze = {"v": 1, "phase": "close", "what": "freeze", "epoch": 0, "place": "", "number": 0, "value": {}}
+    (learner / "learn" / "steps.jsonl").write_text(json.dumps(freeze, separators=(",", ":")) + "\n")
+    assert "finished" in told().partition('id="learner"')[2]
 
 
 def test_many_items_can_be_found_by_name(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 import threading
@@ -238,7 +239,9 @@ def test_lost_calls_damage_and_missing_problems_are_told(tmp_path: Path):
     text = read(ask(Workspace([folder]), "hurt")).text
     assert "1 solve lost a call to the provider" in text
     assert "1 line of the trace cannot be read: 2" in text
-    assert "3 problems of the data set not solved here" in text
+    assert "going on" in text
+    os.utime(folder / "traces.jsonl", (0, 0))
+    assert "Unfinished: 3 solves of 4 are missing" in read(ask(Workspace([folder]), "hurt")).text
     assert "call lost" in text
     newer = a_run(tmp_path / "newer")
     (newer / "traces.jsonl").write_text('{"v": 99}\n')

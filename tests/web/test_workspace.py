@@ -91,6 +91,15 @@ def test_names_are_safe_in_an_address_and_differ(tmp_path):
     assert len({item.path for item in workspace.items("run")}) == 3
 
 
+def test_what_lies_in_a_folder_of_every_study_is_named_by_the_study(tmp_path):
+    for study in ("one", "two"):
+        a_tree(tmp_path / study / "tree")
+        a_run(tmp_path / study / "runs" / "kace")
+    workspace = Workspace([tmp_path / "one", tmp_path / "two"])
+    assert names(workspace, "tree") == ["one", "two"]
+    assert names(workspace, "run") == ["kace", "two-kace"]
+
+
 def test_a_name_stays_when_something_new_takes_its_place_in_the_order(tmp_path):
     a_run(tmp_path / "z" / "run")
     workspace = Workspace([tmp_path])

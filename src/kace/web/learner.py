@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -28,6 +29,7 @@ from kace.web.page import render_document
 from kace.web.scale import LiftMark, lift_scale, scale_over
 
 LOCKS = Path("/proc/locks")
+RECENT = 60.0  # seconds since the last sign of life of a learner at work, where its lock cannot be looked at
 MANY = 30  # measured cards beyond which those are folded away that show nothing: not ruled on, zero in the interval
 
 
@@ -124,6 +126,12 @@ def last_sign(folder: Path) -> float:
     """When the learner last wrote something, in seconds since 1970; 0 where it never did."""
     signs = (stamp for path, stamp in _stamps(folder).items() if path.name not in ("cards.jsonl", "bill.json"))
     return max((changed / 1e9 for changed, _ in signs), default=0.0)
+
+
+def at_work(folder: Path) -> bool:
+    """Whether a learner works on the tree of a folder now."""
+    held = is_held(folder / "learn" / "lock")
+    return time.time() - last_sign(folder) < RECENT if held is None else held
 
 
 def is_held(lock: Path) -> bool | None:

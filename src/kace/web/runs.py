@@ -208,8 +208,17 @@ class RunIndex(Sidecar):
 
     @property
     def going(self) -> bool:
-        """Whether the run seems to be under way: something was written to it just now."""
-        return any(FileState.of(path).within(RECENT) for path in self.files())
+        """Whether the run seems to be under way: something was written to it just now, and it is not finished."""
+        return self.missing != 0 and any(FileState.of(path).within(RECENT) for path in self.files())
+
+    @property
+    def missing(self) -> int | None:
+        """Solves of its data set that it lacks on the seeds it has begun; `None` where that is not known."""
+        if self.setup.problems is None or not self.complete:
+            return None
+        sql = "SELECT COUNT(*), MAX(1, COUNT(DISTINCT seed)) FROM solves"
+        solves, seeds = self.kept("missing", lambda db: tuple(map(int, db.execute(sql).fetchone())))
+        return max(0, self.setup.problems * seeds - solves)
 
     def score(self) -> RunAccuracy | None:
         """How the run went, each family counted once where every solve has one, else each problem."""

@@ -27,6 +27,7 @@ WHAT = "a tree, a run (kace eval, kace solve), what kace learn wrote, an exchang
 LOOK_AGAIN, SLOWER = 2.0, 20.0  # seconds until folders are looked through again, and how often what that took
 MAX_ENTRIES = 20_000  # entries of one folder that are looked at
 MAX_NAME = 60
+GENERIC = ("tree", "trees", "runs")  # names that tell nothing: the folder above does
 _STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 _TREE_FILE = re.compile(
     rb'\s*(?:\{"kace_tree"|\{\s*"(?:domains|cards)"\s*:'
@@ -185,8 +186,9 @@ class Workspace:
         """A name that no other item has, kept while it is open. A learner's runs begin with its tree's."""
         if known := self._names.get((kind, path)):
             return known
-        named = (path.name if path.is_dir() else path.stem, path.parent.name)
-        own, outer = (_STRANGE.sub("-", name).strip("-.")[:MAX_NAME] or "item" for name in named)
+        named = (path.name if path.is_dir() else path.stem, *(above.name for above in path.parents))
+        telling = [*(name for name in named if name not in GENERIC), named[0]]
+        own, outer = (_STRANGE.sub("-", name).strip("-.")[:MAX_NAME] or "item" for name in telling[:2])
         above, wanted = self._names.get(("tree", tree or path)), [own, f"{outer}-{own}"]
         if above is not None and (kind == "learner" or tree):
             wanted = [above if kind == "learner" else f"{above}.{own}"]

@@ -13,6 +13,7 @@ from kace.errors import KaceError
 from kace.io import open_plain
 from kace.solver.manifest import manifest_part, read_manifest
 from kace.solver.records import TRACES
+from kace.web.learner import at_work
 from kace.web.page import Page, PageRequest
 from kace.web.replies import Inbox
 from kace.web.runs import MAX_MANIFEST, RunAccuracy, setup_of
@@ -29,11 +30,13 @@ FEW = 12  # items from which on there is a field to find one
 MOST = 1_000  # runs that are listed
 REFRESH = 5.0
 EXACT, SAMPLE = 16_000_000, 1_000_000  # bytes up to which lines are counted, and of what they are told from
-SMALL = 4_000_000  # bytes of a trace up to which a run is read just to say on the first page how it went
+SMALL = 32_000_000  # bytes of a trace up to which a run is read just to say on the first page how it went
 PACKED = 10  # how much larger a compressed trace is once it is read, about
 PATIENCE = 0.15  # seconds that the page waits for such runs, for all together
 MAX_LINE = 4_000_000
-NEWS = 60.0  # seconds since the last change within which something counts as going on
+NEWS = 60.0  # seconds since the last change within which a run counts as going on
+LAST = 4_000  # bytes at the end of a learner's steps, which tell whether it is finished
+GOING = ("going on", "good")
 
 
 class ItemSummary(NamedTuple):
@@ -45,6 +48,7 @@ class ItemSummary(NamedTuple):
     changed: float | None = None
     badge: tuple[str, str] | None = None
     score: RunAccuracy | None = None
+    unread: str = ""  # why a run's accuracy is not there
 
 
 def home_page(request: PageRequest) -> Page:
@@ -77,11 +81,9 @@ def _groups(request: PageRequest, items: Sequence[Item], until: float) -> list[t
 def summary(request: PageRequest, item: Item, until: float) -> ItemSummary:
     """What is known of an item. Nothing here raises: a damaged item says more on its own page."""
     try:
-        found = {"tree": _tree, "run": _run, "learner": _learner, "inbox": _inbox}[item.kind](request, item, until)
+        return {"tree": _tree, "run": _run, "learner": _learner, "inbox": _inbox}[item.kind](request, item, until)
     except (OSError, ValueError, RecursionError, KaceError):
         return ItemSummary(item, about=("cannot be read",))
-    working = item.kind in {"run", "learner"} and time.time() - (found.changed or 0.0) < NEWS
-    return found._replace(badge=("going on", "good")) if working else found
 
 
 def _tree(request: PageRequest, item: Item, until: float) -> ItemSummary:
@@ -103,12 +105,18 @@ def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
         return ItemSummary(item, about=about, changed=path.stat().st_mtime)
     trace = request.workspace.inside(trace)
     packed = trace.suffix == ".gz"
-    holds, score = () if packed else (_lines(trace, "solve"),), None
+    told = ItemSummary(item, () if packed else (_lines(trace, "solve"),), about, trace.stat().st_mtime)
+    news, unread, missing, score = time.time() - trace.stat().st_mtime < NEWS, "open it to count", None, None
     if trace.stat().st_size * (PACKED if packed else 1) <= SMALL or item.name in request.workspace.runs():
         run = request.workspace.run(item.name)
         if run.look(None if request.static else max(0.0, until - time.monotonic()), urgent=False):
-            holds, score = (counted(run.count(), "solve"),), run.score()
-    return ItemSummary(item, holds, about, trace.stat().st_mtime, score=score)
+            missing, score, unread = run.missing, run.score(), ""
+            done = f"{run.count():,} of " if missing else ""
+            told = told._replace(holds=(f"{done}{counted(run.count() + (missing or 0), 'solve')}",))
+        else:
+            unread = "being read"
+    badge = GOING if news and missing != 0 else ("unfinished", "warn") if missing else None
+    return told._replace(badge=badge, score=score, unread=unread)
 
 
 def _learner(request: PageRequest, item: Item, until: float) -> ItemSummary:
@@ -117,7 +125,11 @@ def _learner(request: PageRequest, item: Item, until: float) -> ItemSummary:
     about, steps = (model[:80],) if isinstance(model, str) else (), request.workspace.inside(learn / "steps.jsonl")
     if not steps.is_file():
         return ItemSummary(item, ("nothing done yet",), about)
-    return ItemSummary(item, (_lines(steps, "step"),), about, steps.stat().st_mtime)
+    with open_plain(steps) as file:
+        file.seek(max(0, steps.stat().st_size - LAST))
+        finished = b'"what":"freeze"' in file.read().rstrip().rpartition(b"\n")[2]
+    badge = ("finished", "info") if finished else GOING if at_work(item.path) else ("stopped", "warn")
+    return ItemSummary(item, (_lines(steps, "step"),), about, steps.stat().st_mtime, badge)
 
 
 def _inbox(request: PageRequest, item: Item, until: float) -> ItemSummary:

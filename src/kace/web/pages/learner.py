@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,13 +13,12 @@ from kace.errors import DataError
 from kace.learner.report import Epoch, Report, RunScore, is_shown
 from kace.learner.settings import Settings
 from kace.learner.steps import StepLine, StepName
-from kace.web.learner import Fate, figures, is_held, last_sign, learner_of
+from kace.web.learner import Fate, at_work, figures, last_sign, learner_of
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading, slice_of
 from kace.web.replies import Inbox
 from kace.web.workspace import Item
 from kace.words import counted
 
-RECENT = 60.0  # seconds since the last sign of life of a learner at work, where its lock cannot be looked at
 REFRESH = {"working": 3.0, "stopped": 15.0}  # seconds between two looks; a stopped one may be started again
 LISTED = 12  # cards that are shown here; the tree's pages have the rest
 PER_PAGE = 40
@@ -32,8 +30,7 @@ DONE, DOING, TO_COME = "done", "under way", "to come"
 def learner_page(request: PageRequest) -> Page:
     """A learning run as it is now."""
     item, tree = _opened(request)
-    held = is_held(item.path / "learn" / "lock")  # before it is read: let go and not finished, it has stopped for good
-    held = time.time() - last_sign(item.path) < RECENT if held is None else held
+    held = at_work(item.path)  # before it is read: let go and not finished, it has stopped for good
     try:
         found, fresh = learner_of(item.path, None if request.static else PATIENCE)
     except DataError as error:
