@@ -340,7 +340,7 @@ def test_previous_and_next_follow_the_filters_of_the_table(tmp_path: Path):
     assert f'href="/run/run/problem/{0:016x}/0?right=yes" rel="prev"' in page.body
     assert f'href="/run/run/problem/{4:016x}/0?right=yes" rel="next"' in page.body
     plain = ask(shelf, f"{2:016x}")
-    assert f'href="/run/run/problem/{3:016x}/0" rel="next"' in plain.body
+    assert f'href="/run/run/problem/{4:016x}/0" rel="next"' in plain.body
 
 
 def test_a_solve_that_is_not_there_is_not_here(tmp_path: Path):

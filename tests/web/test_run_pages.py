@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kace.datasets.starter import generate_set
 from kace.models.budget import Price
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
@@ -23,7 +24,7 @@ from kace.web.runs import RunIndex
 from kace.web.selection import Choice
 from kace.web.workspace import Workspace
 from tests.web.page_audit import Audit, body_of
-from tests.web.samples import a_recall, a_run, a_solve, a_tree
+from tests.web.samples import a_recall, a_run, a_solve, a_tree, an_attempt
 
 DATA = {"data": {"name": "made-up", "split": "test", "problems": 4, "hash": "d" * 16}}
 
@@ -71,8 +72,9 @@ def drawn(shelf: Workspace, run: str, query: dict[str, str], *, static: bool = F
 
 
 def ask(shelf: Workspace, run: str = "kace", *, static: bool = False, **query: str) -> Drawn:
-    for name in filter(None, (run, query.get("against"))):
+    for name in {run, query.get("against", run), *(item.name for item in shelf.items("run") if item.name == "tiered")}:
         shelf.run(name).wait()
+        run_pages.metrics_so_far(shelf.run(name), patience=None)
     return drawn(shelf, run, query, static=static)
 
 
@@ -100,7 +102,7 @@ def test_the_page_says_what_the_run_came_to(shelf: Workspace):
     assert "Where solves leave the ladder" in text
     assert page.title == "kace"
     assert page.crumbs == ((),)
-    assert names(page) == ["P-0", "P-1", "P-2", "P-3"]
+    assert names(page) == ["P-3", "P-0", "P-1", "P-2"], "what was lost, what was gained, then the rest"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,11 @@ def test_the_page_says_what_the_run_came_to(shelf: Workspace):
         ({"right": "failed"}, []),
         ({"exit": "es_unanimous"}, ["P-1"]),
         ({"exit": "none"}, []),
-        ({"q": "geometry"}, ["P-2", "P-3"]),
+        ({"q": "geometry"}, ["P-3", "P-2"]),
+        ({"q": "domain=geometry seconds>2.5"}, ["P-3"]),
+        ({"q": "tokens<1 family=sums"}, []),
+        ({"q": "card=exact_sum_of_squares", "sort": "problem"}, ["P-0", "P-1", "P-2", "P-3"]),
+        ({"q": "answer=5"}, ["P-3"]),
         ({"q": "CIRCLES p-3"}, ["P-3"]),
         ({"q": "0000000000000002"}, ["P-2"]),
         ({"sort": "-seconds"}, ["P-3", "P-2", "P-1", "P-0"]),
@@ -139,7 +145,7 @@ def test_solves_are_told_and_filtered_by_whether_cards_were_shown_or_abstained(t
     assert page.html.count('class="num">abstained</td>') == 1
     assert any("cards=abstained" in link for link in page.links)
     assert names(ask(shelf, cards="abstained")) == ["P-0"]
-    assert names(ask(shelf, cards="shown")) == ["P-2", "P-3"]
+    assert names(ask(shelf, cards="shown")) == ["P-3", "P-2"]
     assert len(names(ask(shelf, cards="bogus"))) == 4
     assert '<option value="abstained" selected="">' in ask(shelf, cards="abstained", right="yes").body
     assert "abstained" not in ask(shelf, "tiered").body, "the ladder alone has none to show"
@@ -155,12 +161,38 @@ def test_filters_stay_when_another_is_followed(shelf: Workspace):
 
 
 def test_against_another_run_counts_what_changed_and_leads_to_the_comparison(shelf: Workspace):
-    page = read(ask(shelf, against="tiered"))
-    assert "1 gained" in page.text
-    assert "1 lost" in page.text
-    assert "/run/kace/against/tiered" in page.links
+    for query in ({"against": "tiered"}, {}):  # the plain ladder is the base unless another run is asked for
+        page = read(ask(shelf, **query))
+        assert all(words in page.text for words in ("1 gained", "1 broken by a card", "1 wrong"))
+        assert "/run/kace/against/tiered" in page.links
+        assert any("change=lost" in link and "cards=shown" in link for link in page.links)
+        assert "Cards that broke problems" in page.text and any("q=card%3DEXACT" in link for link in page.links)
     with pytest.raises(NotHere):
         drawn(shelf, "kace", {"against": "nobody"})
+
+
+def test_only_runs_of_the_same_problems_are_offered_for_comparison(tmp_path: Path):
+    for name, digest in (("kace", "d"), ("same", "d"), ("strange", "e")):
+        a_run(tmp_path / name, **{"data": {"name": "made-up", "problems": 1, "hash": digest * 16}})
+    links = read(ask(Workspace([tmp_path]))).links
+    assert "/run/kace/against/same" in links and "/run/kace/against/strange" not in links
+
+
+def test_problems_are_shown_in_words_the_starter_sets_by_their_seed(tmp_path: Path):
+    problem = next(generate_set(1, 7, "test"))
+    a_run(tmp_path / "kace", [a_solve(problem.id, label="starter-test-7-00001")])
+    assert problem.text[:60] in read(ask(Workspace([tmp_path]))).text
+
+
+def test_right_answers_are_told_by_how_hard_the_base_found_the_problem(tmp_path: Path):
+    hard = a_solve("c" * 16, attempts=(an_attempt(correct=False),), classes=())
+    for name in ("kace", "tiered"):
+        a_run(tmp_path / name, [a_solve(), hard], **{**DATA, "system": {"name": name}})
+    workspace = Workspace([tmp_path])
+    for name in ("kace", "tiered"):
+        workspace.run(name).wait()
+    text = read(ask(workspace)).text
+    assert "Right by difficulty for tiered" in text and "VERY-HARD" in text and "MED-EASY" in text
 
 
 def test_runs_of_the_same_problems_are_drawn_beside_it(shelf: Workspace, tmp_path: Path):

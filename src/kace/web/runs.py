@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 import zlib
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from kace.errors import DataError
+from kace.datasets.starter import SPLITS, Split, generate_set, load_split
+from kace.errors import DataError, KaceError
 from kace.evaluation.arm import Arm, SolveRow, row_of
 from kace.evaluation.stats import Interval, wilson_of_share
 from kace.io import MAX_BYTES, open_plain, whole_lines
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
 from kace.solver.records import MAX_DAMAGED, TRACE_VERSION, TRACES, Damage, Solution, beyond_repair
+from kace.solver.run import read_problems
 from kace.solver.tiers import ExitPath
 from kace.web.calls import CallIndex
 from kace.web.index import FileState, Sidecar, get_meta, set_meta
@@ -28,7 +32,9 @@ from kace.web.page import NotHere, StillReading
 BATCH = 1_000  # solves read at a time
 RECENT = 30.0  # seconds since the last solve within which a run counts as going on
 MAX_MANIFEST = 8_000_000  # bytes that are read of a manifest for a page
+MAX_DRAWN = 20_000  # starter problems that are drawn for their texts
 SHOWN = 200  # characters of an answer that are kept for lists
+_STARTER = re.compile(r"starter-(train|validation|test)-(\d{1,9})-(\d{5,7})")
 _FIELDS = tuple(field.name for field in fields(SolveRow))
 _EXIT, _CARDS, *_TRUTHS = map(_FIELDS.index, ("exit", "cards", "correct", "failed", "estimated", "abstained"))
 _COLUMNS = tuple(name for name in _FIELDS if name != "cards")
@@ -194,6 +200,18 @@ class RunIndex(Sidecar):
             raise StillReading(self.name)
         raise NotHere(f"no solve of problem '{problem[:40]}' with seed {seed} in {self.name}")
 
+    def statement(self, problem: str, label: str | None) -> str | None:
+        """The problem's text, where the run keeps it or it is of the starter set; traces hold only its hash."""
+        path = self.folder / "problems.jsonl"
+        with contextlib.suppress(OSError, KaceError):
+            if path.resolve().is_relative_to(self.within) and (kept := _kept(path, FileState.of(path)).get(problem)):
+                return kept
+        drawn = _STARTER.fullmatch(label or "")
+        with contextlib.suppress(KaceError):
+            if drawn and (text := _starter(drawn[1], int(drawn[2]), self.setup.problems or int(drawn[3])).get(problem)):
+                return text
+        return next((text for split in SPLITS if (text := _starter(split).get(problem))), None)
+
     @property
     def damage(self) -> tuple[Damage, ...]:
         """Lines that could not be read."""
@@ -237,6 +255,18 @@ class RunIndex(Sidecar):
         """The run as comparisons take it, with what is read so far."""
         retried = self.count("retried")
         return Arm(self.name, self.solves(order="problem, seed"), self.manifest, self.damage, retried, self.folder)
+
+
+@lru_cache(maxsize=4)
+def _kept(path: Path, state: FileState) -> Mapping[str, str]:
+    return {problem.id: problem.text for problem in read_problems(path.parent)}
+
+
+@lru_cache(maxsize=8)
+def _starter(split: Split, seed: int | None = None, n: int = 0) -> Mapping[str, str]:
+    """The texts of a bundled split, or of the first n problems that a seed draws."""
+    drawn = load_split(split) if seed is None else generate_set(min(n, MAX_DRAWN), seed, split)
+    return {problem.id: problem.text for problem in drawn}
 
 
 def solve_in(line: bytes) -> Solution | str:

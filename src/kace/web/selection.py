@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from kace.evaluation.metrics import Bucket
 from kace.solver.tiers import ExitPath
 from kace.web.runs import RunIndex
 
@@ -18,7 +20,15 @@ EXITS = (*(path.value for path in ExitPath), NO_LADDER)
 RESULTS = {"yes": "correct = 1", "no": "correct = 0", "failed": "failed"}
 CARDS = {"shown": "n_cards > 0", "abstained": "abstained"}
 CHANGES = {"gained": "correct = 1 AND was = 0", "lost": "correct = 0 AND was = 1"}
+TEXTS = ("problem", "label", "family", "domain", "answer", "expected")
+FIGURES = {name: name for name in ("seed", "input", "cached", "output", "attempts", "card_tokens", "seconds")}
+FIGURES |= {"calls": "paper_calls", "tokens": "(input + output)", "cards": "n_cards", "right": "right_attempts"}
+_TERM = re.compile(r"([a-z_]+)([=<>])(.+)")
 ORDERS: Mapping[str, tuple[str, ...]] = {
+    "": (
+        "CASE WHEN correct = 0 AND was = 1 THEN NOT n_cards WHEN correct = 1 AND was = 0 THEN 2 "
+        "WHEN correct = 0 THEN 3 + NOT n_cards ELSE 5 END",
+    ),
     "problem": ("label", "problem", "seed"),
     "seed": ("seed",),
     "result": ("CASE correct WHEN 1 THEN 2 WHEN 0 THEN 0 ELSE 1 END",),
@@ -28,7 +38,8 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
     "cards": ("n_cards",),
     "seconds": ("seconds",),
 }
-"""What a table may be sorted by; a minus sign before the name turns it round. Equals stay in the run's order."""
+"""What a table may be sorted by; a minus sign before the name turns it round. Equals stay in the run's order.
+By itself, what cards broke comes first, then what else was lost, what was gained, and what is wrong."""
 
 
 class Choice(NamedTuple):
@@ -39,7 +50,7 @@ class Choice(NamedTuple):
     cards: str = ""  # whether cards were shown, or a tier had some and none was
     against: str = ""  # another run, by its name in the workspace
     change: str = ""  # `gained`: right here and wrong there; `lost`: the other way round
-    q: str = ""  # words that the label, the family or the domain must hold, or the beginning of the problem's hash
+    q: str = ""  # words of the label, family, domain or hash, and terms over any field such as tokens>800 or card=ID
     sort: str = ""
     page: int = 1
 
@@ -67,6 +78,18 @@ class Choice(NamedTuple):
         return self._asdict() | {"page": 1} | changes
 
 
+VIEWS = {
+    "broken by a card": Choice(change="lost", cards="shown"),
+    "lost": Choice(change="lost"),
+    "gained": Choice(change="gained"),
+    "wrong": Choice(right="no"),
+    "wrong, the right answer outvoted": Choice(right="no", q="right>0"),
+    "wrong, all agreed at ES": Choice(right="no", exit=ExitPath.ES_UNANIMOUS.value),
+    "without an answer": Choice(right="no", q="answer=none"),
+}
+"""What somebody looks for in a run."""
+
+
 class ChosenSolves(NamedTuple):
     """The solves of a run that a choice leaves; `base` is the run that it is held against."""
 
@@ -92,10 +115,28 @@ class ChosenSolves(NamedTuple):
         with self.run.reading(self.base) as db:
             return db.execute(f"SELECT {columns} FROM ({solves}) {rest}", values).fetchall()
 
-    def changes(self) -> tuple[int, int]:
-        """How many solves the run gained and lost against the base."""
-        gained, lost = (len(self._replace(choice=Choice(change=change)).positions) for change in CHANGES)
-        return gained, lost
+    def views(self) -> dict[str, int]:
+        """How many solves there are of each of `VIEWS`; those are left out that have none."""
+        wheres = [*map(_where, VIEWS.values())]
+        sums, values = ", ".join(f"TOTAL({sql})" for sql, _ in wheres), [each for _, found in wheres for each in found]
+        counts = map(int, self.found(sums, "", *values)[0])
+        found = dict(zip(VIEWS, counts, strict=True))
+        found["lost"] *= found["lost"] != found["broken by a card"]  # else the same solves twice
+        return {name: count for name, count in found.items() if count}
+
+    def by_card(self, most: int) -> list[sqlite3.Row]:
+        """Cards whose solves were right in the base and are wrong here: solves, those lost, and those gained."""
+        sums = ", ".join(f"CAST(TOTAL({CHANGES[change]}) AS INT) AS {change}" for change in CHANGES)
+        rest = "JOIN set_cards USING (card_set) GROUP BY card HAVING lost ORDER BY lost - gained DESC, card LIMIT ?"
+        return self.found(f"card, COUNT(*) AS solves, {sums}", rest, most)
+
+    def by_difficulty(self) -> list[tuple[str, int, int]]:
+        """By how often the base's attempts at a problem were right: solves that are right here, and all."""
+        rate = "SELECT problem, TOTAL(right_attempts) / SUM(attempts) AS rate FROM other.solves GROUP BY problem"
+        rest = f"JOIN ({rate}) USING (problem) WHERE rate IS NOT NULL AND correct IS NOT NULL GROUP BY rate"
+        found = self.found("rate, SUM(correct), COUNT(correct)", rest) if self.base else []
+        sums = [(bucket.value, [row for row in found if Bucket.of(row[0]) is bucket]) for bucket in Bucket]
+        return [(name, sum(row[1] for row in rows), sum(row[2] for row in rows)) for name, rows in sums if rows]
 
     def beside(self, problem: str, seed: int) -> tuple[int, list[sqlite3.Row | None]]:
         """Where a solve stands among them, from 1, with that before and that after; 0 where it is not chosen."""
@@ -110,14 +151,30 @@ class ChosenSolves(NamedTuple):
 @lru_cache(maxsize=16)
 def _positions(run: RunIndex, v: int, base: RunIndex | None, base_v: int | None, choice: Choice) -> Sequence[int]:
     """Kept for the last few choices: a reader goes from page to page, and from solve to solve, of the same one."""
-    kinds = ((RESULTS, choice.right), (CARDS, choice.cards), (CHANGES, choice.change))
-    parts = ["1", *(known[value] for known, value in kinds if value)]
-    words = choice.q.casefold().split()
-    parts += ["COALESCE(exit, 'none') = ?"] * bool(choice.exit)
-    parts += ["(instr(words, ?) OR substr(problem, 1, length(?)) = ?)"] * len(words)
+    where, values = _where(choice)
     turned = " DESC" if choice.sort.startswith("-") else ""
     keys = (*(f"{key}{turned}" for key in ORDERS.get(choice.sort.removeprefix("-"), ())), "position")
-    values = [*filter(None, [choice.exit]), *(each for word in words for each in [word] * 3)]
-    solves = ChosenSolves(run, choice, base if choice.change else None)
-    found = solves.found("position", f"WHERE {' AND '.join(parts)} ORDER BY {', '.join(keys)}", *values)
+    solves = ChosenSolves(run, choice, base if choice.change or not choice.sort else None)
+    found = solves.found("position", f"WHERE {where} ORDER BY {', '.join(keys)}", *values)
     return array("q", (row[0] for row in found))
+
+
+def _where(choice: Choice) -> tuple[str, list[object]]:
+    """The solves of a choice in SQL, with its values."""
+    kinds = ((RESULTS, choice.right), (CARDS, choice.cards), (CHANGES, choice.change))
+    parts, values = [f"({known[value]})" for known, value in kinds if value], list[object]()
+    if choice.exit:
+        parts, values = [*parts, "COALESCE(exit, 'none') = ?"], [choice.exit]
+    for word in choice.q.casefold().split():
+        name, sign, value = found.groups() if (found := _TERM.fullmatch(word)) else ("", "", word)
+        if name in FIGURES and value.replace(".", "", 1).isdecimal():
+            sql = f"{FIGURES[name]} {sign} CAST(? AS REAL)"
+        elif name in TEXTS and sign == "=":
+            sql = f"lower(COALESCE({name}, 'none')) = ?"
+        elif name == "card" and sign == "=":
+            sql = "card_set IN (SELECT card_set FROM set_cards WHERE card = ? COLLATE NOCASE)"
+        else:
+            sql, value = "(instr(words, ?) OR substr(problem, 1, length(?)) = ?)", word
+        parts.append(sql)
+        values += [value] * sql.count("?")
+    return " AND ".join(parts) or "1", values

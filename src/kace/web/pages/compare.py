@@ -34,6 +34,7 @@ LISTED = 60  # problems gained or lost that a page names; the run's page lists t
 MAX_VALUE, MAX_DEPTH = 200, 5
 AGAIN, GROWING = 1.0, 5.0
 COMES = "The page comes by itself as soon as it is there."
+BASE = "tiered"
 MOST, LOOKED_AT = 24, 400  # runs that are set beside one, and runs whose manifests are read to find them
 SMALL_RUN, SMALL_TREE = 8_000_000, 20_000_000  # bytes up to which either is read because of another run
 FIGURES = (
@@ -78,18 +79,10 @@ def compare_page(request: PageRequest) -> Page:
         solves = counted(sum(run.count() for run in runs.values()), "solve")
         waiting["sentences"] = [f"comparing {solves}, problem by problem.", COMES]
         return Page("error.html", title, waiting, crumbs, AGAIN)
-    offers = [each for each in others(request.workspace, "run", ours) if each != theirs]
+    offers = [item.name for item in same_problems(request.workspace, ours) if item.name != theirs][:OTHERS]
     settled = fresh and not any(run.going for run in runs.values())
     values = {**pair, "fresh": fresh, "listed": LISTED, "others": offers}
     return Page("compare.html", title, values, crumbs, None if settled else GROWING)
-
-
-def others(workspace: Workspace, kind: str, name: str) -> tuple[str, ...]:
-    """The items that one of a kind is offered to be compared with: a learner's runs with each other, else any."""
-    items = workspace.items(kind)
-    own = next((item.path.parent for item in items if item.name == name), None)
-    near = sorted((item for item in items if item.name != name), key=lambda item: item.path.parent != own)
-    return tuple(item.name for item in near[:OTHERS])
 
 
 def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
@@ -162,20 +155,34 @@ class TreeRead(NamedTuple):
 
 
 def related_runs(workspace: Workspace, name: str) -> dict[str, RunIndex]:
-    """Open runs of the same problems; small ones are opened for it, large ones only when somebody looked at them."""
-    item, found = workspace.item("run", name), dict[str, RunIndex]()
-    here = _setup(item).data_hash
-    for other in workspace.items("run")[:LOOKED_AT]:
-        there = _setup(other).data_hash  # steps of the same learner do not say what problems they are of
-        alike = here == there if here or there else item.path.parent == other.path.parent
-        if other.name == name or len(found) >= MOST or not alike:
-            continue
+    """Runs of the same problems; small ones are opened for it, large ones only when somebody looked at them."""
+    found = dict[str, RunIndex]()
+    for other in same_problems(workspace, name)[:MOST]:
         plain, packed = (FileState.of(other.path / trace).size for trace in TRACES)
         if other.name in workspace.runs() or (plain or 10 * packed) <= SMALL_RUN:
             with suppress(KaceError):
                 found[other.name] = workspace.run(other.name)
                 found[other.name].look(0, urgent=False)
     return found
+
+
+def same_problems(workspace: Workspace, name: str) -> list[Item]:
+    """The other runs of the same problems, the plain ladder with the same model first, then those of the same folder.
+
+    Steps of the same learner do not say what problems they are of.
+    """
+    item, found = workspace.item("run", name), list[tuple[bool, bool, Item]]()
+    here = _setup(item)
+    for other in workspace.items("run")[:LOOKED_AT]:
+        there, near = _setup(other), item.path.parent == other.path.parent
+        if other.name != name and (here.data_hash == there.data_hash if here.data_hash or there.data_hash else near):
+            found.append((not is_base(there, here), not near, other))
+    return [other for *_, other in sorted(found, key=lambda each: each[:2])]
+
+
+def is_base(there: RunManifest, here: RunManifest) -> bool:
+    """Whether a run is the ladder without cards that another of the same model is held against unless one asks."""
+    return there.system == BASE != here.system and there.model == here.model
 
 
 def tree_of(workspace: Workspace, name: str) -> TreeRead | None:

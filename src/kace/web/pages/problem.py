@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache, lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
-from kace.datasets.starter import SPLITS, load_split
-from kace.errors import KaceError
 from kace.redact import redact
 from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
-from kace.solver.run import read_problems
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
 from kace.web.calls import PATIENCE
-from kace.web.index import FileState
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading
 from kace.web.pages.compare import tree_of
 from kace.web.pages.run import chosen_solves, opened_runs
 from kace.web.runs import RunIndex
-from kace.web.workspace import Workspace
 
 SOON = 1.5  # seconds after which a page that could not be drawn yet looks again
 ELSEWHERE = 60  # solves of the same problem in other runs that are listed
@@ -48,7 +40,7 @@ def problem_page(request: PageRequest) -> Page:
     values = {
         "record": record,
         "mark": "nothing" if record.answer is None and record.correct is None else mark_of(record.correct),
-        "text": statement(request.workspace, run, problem),
+        "text": run.statement(problem, record.label),
         "climb": climb_of(record),
         "plurality": FALLBACK_GATE.votes,
         "let_out": next((tier.name for tier in LOCKED if record.exit is tier.exit), ""),
@@ -58,31 +50,11 @@ def problem_page(request: PageRequest) -> Page:
         "keeps_texts": run.texts is not None,
         "texts_complete": run.texts is None or run.texts.complete,
         "cards": _card_links(request, record),
-        **_steps(request, run, record),
+        **_steps(request, run, near, record),
         **_elsewhere(request, run, near),
     }
     title = f"{record.label or problem[:8]}, seed {seed}"
     return Page("problem.html", title, values, crumbs, None if values["texts_complete"] else SOON)
-
-
-def statement(workspace: Workspace, run: RunIndex, problem: str) -> str | None:
-    """The problem's text, where the run keeps it or it is one of the bundled set; traces hold only its hash."""
-    path = run.folder / "problems.jsonl"
-    with suppress(OSError, KaceError):
-        workspace.inside(path)
-        if kept := _kept(run.folder, FileState.of(path)).get(problem):
-            return kept
-    return _bundled().get(problem)
-
-
-@lru_cache(maxsize=2)
-def _kept(folder: Path, state: FileState) -> Mapping[str, str]:
-    return {problem.id: problem.text for problem in read_problems(folder)}
-
-
-@cache
-def _bundled() -> Mapping[str, str]:
-    return {problem.id: problem.text for split in SPLITS for problem in load_split(split)}
 
 
 def _card_links(request: PageRequest, record: Solution) -> dict[str, tuple[str, str]]:
@@ -100,17 +72,17 @@ def _card_links(request: PageRequest, record: Solution) -> dict[str, tuple[str, 
     return links
 
 
-def _steps(request: PageRequest, run: RunIndex, record: Solution) -> dict[str, object]:
+def _steps(request: PageRequest, run: RunIndex, near: Mapping[str, RunIndex], record: Solution) -> dict[str, object]:
     """To the solve before and after, in the order and with the filters that the table had."""
     name, served = request.parts["run"], not request.static
-    chosen, all_open = chosen_solves(request, run), served and request.query.get("open") == "all"
+    chosen, all_open = chosen_solves(request, run, near), served and request.query.get("open") == "all"
 
     def to(problem: str, seed: int, **more: str | None) -> str:
         return request.link("run", name, "problem", problem, str(seed), **chosen.choice.query(), **more)
 
-    number, near = chosen.beside(record.problem, record.seed) if served else (0, [])
+    number, beside = chosen.beside(record.problem, record.seed) if served else (0, [])
     fold = to(record.problem, record.seed, open=None if all_open else "all") + "#attempts" if served else ""
-    found = {"choice": chosen.choice, "number": number, "total": len(chosen.positions), "near": near}
+    found = {"choice": chosen.choice, "number": number, "total": len(chosen.positions), "near": beside}
     return {**found, "to": to, "all_open": all_open, "fold": fold}
 
 

@@ -20,14 +20,16 @@ from kace.solver.tiers import ExitPath
 from kace.web.index import LARGE
 from kace.web.later import KeptValue, Later
 from kace.web.page import HOME, Page, PageRequest, slice_of
-from kace.web.pages.compare import others, related_runs, tree_of
+from kace.web.pages.compare import is_base, related_runs, same_problems, tree_of
 from kace.web.runs import RunIndex
-from kace.web.selection import NO_LADDER, Choice, ChosenSolves
+from kace.web.selection import NO_LADDER, VIEWS, Choice, ChosenSolves
 
 PER_PAGE = 100
 IN_FILES = 2_000  # solves that a static page lists; each has a page of its own beside it
 NEWS, GROWING = 2.0, 5.0  # seconds after which to look again: while the run is read, and while it is going on
 BESIDE = 7  # runs in one plot: more could not be told apart, and placing their names takes long
+GROUPS = 12  # cards that broke problems, those that broke most first
+CLEAR = dict.fromkeys(("exit", "right", "cards", "against", "change", "q"), "")
 OFFERED = 200  # other runs that the table may be held against
 MOST_DOMAINS = 200
 HALF, WHOLE = 560.0, 880.0  # widths in which plots are drawn: two beside each other, or one alone
@@ -45,8 +47,9 @@ def run_page(request: PageRequest) -> Page:
     metrics, fresh = None, False  # of a large run, working them out would take the time that the first page needs
     if complete or request.static or run.size <= LARGE:
         metrics, fresh = metrics_so_far(run, patience=None if request.static else 0.25)
-    chosen = chosen_solves(request, run)
+    chosen = chosen_solves(request, run, near)
     facts = run.kept("facts", _facts)
+    difficulty = {"difficulty": buckets} if complete and len(buckets := chosen.by_difficulty()) > 1 else {}
     values = {
         "run": run,
         "metrics": metrics,
@@ -54,8 +57,9 @@ def run_page(request: PageRequest) -> Page:
         "tree": tree_of(workspace, name),
         "wilson": wilson,
         "charts": _charts(request, run, metrics, near, facts["shares"]) if metrics else [],
-        "offers": others(workspace, "run", name) if request.static else (),
+        "by_card": chosen.by_card(GROUPS) if chosen.base and complete else (),
         **facts,
+        "shares": {**difficulty, **facts["shares"]},
         **_table(request, chosen, near, facts),
     }
     reading = not (complete and fresh and all(each.complete for each in near.values()))
@@ -71,15 +75,13 @@ def opened_runs(request: PageRequest) -> tuple[RunIndex, Mapping[str, RunIndex]]
     return run, near
 
 
-def chosen_solves(request: PageRequest, run: RunIndex) -> ChosenSolves:
-    """The solves that were asked for. A file lists wrong ones first, since nobody can ask it for them."""
-    if request.static:
-        return ChosenSolves(run, Choice(sort="result"))
-    choice = Choice.of(request.query)
-    base = request.workspace.run(choice.against) if choice.against else None
-    if base is not None:
-        base.look()
-    return ChosenSolves(run, choice, base)
+def chosen_solves(request: PageRequest, run: RunIndex, near: Mapping[str, RunIndex]) -> ChosenSolves:
+    """The solves that were asked for, held against the run that was asked for, or else against the base."""
+    choice = Choice() if request.static else Choice.of(request.query)
+    if choice.against:
+        (base := request.workspace.run(choice.against)).look()
+        return ChosenSolves(run, choice, base)
+    return ChosenSolves(run, choice, next((each for each in near.values() if is_base(each.setup, run.setup)), None))
 
 
 def metrics_so_far(run: RunIndex, *, patience: float | None = 0.25) -> KeptValue[Metrics]:
@@ -106,7 +108,8 @@ def _facts(db: sqlite3.Connection) -> dict[str, Any]:
     retried, shown, abstained = map(int, found)
     seeds = [row[0] for row in db.execute("SELECT DISTINCT seed FROM solves ORDER BY seed")]
     shares = {}
-    for column, order in (("exit", "exit_rank DESC"), ("domain", "domain"), ("seed", "seed")):
+    wrong_first = "SUM(correct) - COUNT(correct), family"
+    for column, order in (("exit", "exit_rank DESC"), ("domain", "domain"), ("family", wrong_first), ("seed", "seed")):
         sql = f"""
             SELECT {column}, SUM(correct), COUNT(correct) FROM solves WHERE correct IS NOT NULL AND {column} IS NOT NULL
                 AND {column} <> '' GROUP BY {column} ORDER BY {order} LIMIT {MOST_DOMAINS}
@@ -181,12 +184,19 @@ def _table(
         first = f"-{head}" if head in FIRST_DOWN else head
         return {head: f"-{head}", f"-{head}": head}.get(choice.sort, first)
 
-    runs = [*near, *(item.name for item in request.workspace.items("run") if item.name not in {*near, name})]
+    base = next((other for other, each in near.items() if each is chosen.base), choice.against)
+    part = slice_of(request, chosen.rows, PER_PAGE, len(chosen.positions), IN_FILES)
     return {
         "choice": choice,
-        "part": slice_of(request, chosen.rows, PER_PAGE, len(chosen.positions), IN_FILES),
-        "others": runs[: len(near) + OFFERED],
-        "changes": chosen.changes() if chosen.base else None,
+        "part": part,
+        "texts": {each["problem"]: chosen.run.statement(each["problem"], each["label"]) for each in part.rows},
+        "others": [item.name for item in same_problems(request.workspace, name)][:OFFERED],
+        "base": base,
+        "views": [
+            (words, n, VIEWS[words]._replace(against=base, sort=choice.sort)._asdict())
+            for words, n in chosen.views().items()
+        ],
+        "clear": CLEAR,
         "exits": [path for path in (*ExitPath, NO_LADDER) if path in {*facts["exits"], choice.exit}],
         "heads": {head: words for head, words in HEADS.items() if head != "seed" or facts["several"]},
         "sorts": {} if request.static else {head: turned(head) for head in HEADS if head},
