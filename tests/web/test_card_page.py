@@ -57,7 +57,12 @@ def test_an_interval_says_no_more_than_it_can(tmp_path: Path, low: int, high: in
 
 
 def test_an_interval_wider_than_the_scale_ends_in_arrows(tmp_path: Path) -> None:
-    assert page_with(tmp_path, measured(NAME, 4, -100, 100)).body.count("mark-cut") == 2
+    assert page_with(tmp_path, measured(NAME, 4, -40, 40)).body.count("mark-cut") == 2
+
+
+def test_an_interval_that_tells_nothing_is_said_in_words(tmp_path: Path) -> None:
+    page = page_with(tmp_path, measured(NAME, 4, -100, 100))
+    assert "Too few problems to say anything" in said(page) and "lift-mark" not in page.body
 
 
 def test_a_lift_in_other_words_is_quoted(tmp_path: Path) -> None:

@@ -20,13 +20,13 @@ from kace.tree.tree import Add, Domain
 from kace.web.app import create_app
 from kace.web.export import export
 from kace.web.page import path_of, short
-from kace.web.pages.tree import IN_A_FILE, PER_PAGE
+from kace.web.pages.tree import FIRST, IN_A_FILE, PER_PAGE
 from kace.web.scale import band, lift_of
 from kace.web.trees import TreeIndex
 from kace.web.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
 from tests.web.hostile import hostile_tree
-from tests.web.samples import a_learner, a_tree
+from tests.web.samples import a_learner, a_run, a_solve, a_tree
 from tests.web.tree_views import grown, ids, many, measured, page_of, said, workspace_of
 
 
@@ -95,11 +95,31 @@ def test_a_lift_in_other_words_is_not_a_figure() -> None:
     assert lift_of(measured("EXACT_AS_WRITTEN", -2.5, -7, 2)) == (-0.025, -0.07, 0.02)
 
 
-def test_the_cards_of_highest_and_lowest_lift_are_named_once_each(workspace: Workspace) -> None:
+def test_the_tree_page_lists_its_cards_with_their_rules_and_deprecated_ones_last(workspace: Workspace) -> None:
     page = page_of(workspace, "/tree/oak")
-    named = re.findall(r'<li data-row=""><a href="/tree/oak/card/([^"]+)"', page.body)
-    assert named == ["EXACT_HELPS_MUCH", "EXACT_WAS_HARMFUL"]
+    assert ids(page.body)[:2] == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM"] and ids(page.body)[-1] == "EXACT_WAS_HARMFUL"
     assert "1 helping, 1 harming" in said(page)
+    assert "+12.0 [+3.0, +21.0] 5 problems" in said(page)
+    assert a_card().body.split("\n")[0] in said(page)
+    assert ids(page_of(workspace, "/tree/oak", sort="-id").body)[0] == "RUBRIC_IN_TWO_DOMAINS"
+
+
+def test_a_lift_of_too_few_problems_is_no_figure_and_colours_nothing(tmp_path: Path) -> None:
+    a_tree(tmp_path / "oak", [measured("EXACT_TRIED_TWICE", 66.7, -100, 100), measured("EXACT_HELPS_SOME", 4, 1, 7)])
+    page = page_of(workspace_of(tmp_path / "oak"), "/tree/oak")
+    assert ids(page.body) == ["EXACT_HELPS_SOME", "EXACT_TRIED_TWICE"]
+    assert "too few problems: 5" in said(page) and "66.7" not in said(page)
+    assert "mean lift of the 1 measured" in said(page)
+
+
+def test_the_tree_page_leads_with_what_runs_that_read_it_came_to(tmp_path: Path) -> None:
+    tree = {"hash": TreeStore(a_tree(tmp_path / "oak")).load().content_hash(), "cards": 2}
+    for name, right in (("kace", True), ("tiered", False)):
+        solves = [a_solve(f"{n:016x}", correct=right or n > 5) for n in range(9)]
+        about = {"system": {"name": name}, "data": {"hash": "d" * 16, "problems": 9}}
+        a_run(tmp_path / name, solves, tree=tree if right else None, **about)
+    page = page_of(Workspace([tmp_path]), "/tree/oak", static=True)
+    assert "kace and tiered are not distinguishable" in said(page) and "+66.7 points" in said(page)
 
 
 def test_an_empty_tree_says_how_cards_come_into_it(tmp_path: Path) -> None:
@@ -226,7 +246,7 @@ def test_a_page_of_a_large_tree_draws_only_the_cards_it_shows(tmp_path: Path, mo
     assert len(page.body) < 100_000
     drawn.clear()
     page = page_of(workspace, "/tree/large")
-    assert len(drawn) == 10
+    assert len(drawn) == FIRST == len(ids(page.body))
     assert len(page.body) < 100_000
     assert "20,000 cards" in said(page)
 

@@ -158,7 +158,7 @@ def render_document(template: str, **values: object) -> str:
 def environment() -> Environment:
     """The templates. Whatever is put into one is escaped, and stripped of what nobody would see."""
     from kace.retrieval.selector import estimate
-    from kace.web.scale import band, lift_of, lift_scale
+    from kace.web.scale import band, lift_of, lift_scale, problems_of
     from kace.web.text import inline, maths, prose
 
     def finalized(value: object) -> object:
@@ -171,7 +171,13 @@ def environment() -> Environment:
     made.filters |= {"counted": counted, "plural": plural, "points": points, "signed": signed}
     made.filters |= {"short": short, "ago": ago, "utc": utc}
     made.filters |= {"band": band, "breakable": breakable, "inline": inline, "maths": maths, "prose": prose}
-    made.filters |= {"lift": lift_of, "lift_scale": lift_scale, "tokens": estimate, "moment": moment}
+    made.filters |= {
+        "lift": lift_of,
+        "lift_scale": lift_scale,
+        "problems": problems_of,
+        "tokens": estimate,
+        "moment": moment,
+    }
     made.filters |= {"n": "{:,}".format, "percent": lambda share, digits=1: f"{100 * share:.{digits}f}\u00a0%"}
     made.globals["file_policy"] = FILE_POLICY
     return made

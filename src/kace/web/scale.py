@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kace.words import points
+from kace.words import counted, points
 
 if TYPE_CHECKING:
     from kace.tree.card import Card
@@ -20,6 +21,7 @@ BANDS = (
     (float("-inf"), "lift-5", "−5 or less"),
 )
 UNMEASURED = "lift-0"
+_PROBLEMS = re.compile(r"\b(\d{1,9}) problems?\b")
 
 
 class Scale(NamedTuple):
@@ -69,6 +71,11 @@ class LiftMark(NamedTuple):
         return "good" if self.low > 0 else "bad" if self.high < 0 else "open"
 
     @property
+    def vague(self) -> bool:
+        """Whether the interval is so wide that too few problems were tried to say anything."""
+        return self.high - self.low >= 1.0
+
+    @property
     def words(self) -> str:
         """In figures, in points."""
         return f"{points(self.effect)} [{points(self.low)}, {points(self.high)}]"
@@ -82,6 +89,12 @@ def lift_of(card: Card) -> LiftMark | None:
         return LiftMark(float(effect) / 100, float(low) / 100, float(high) / 100)
     except ValueError:
         return None
+
+
+def problems_of(card: Card) -> str:
+    """On how many problems a card's lift was measured, in words; empty where it does not say."""
+    found = _PROBLEMS.search(card.provenance.validated_lift)
+    return counted(int(found[1]), "problem") if found else ""
 
 
 def band(lift: float | None) -> str:

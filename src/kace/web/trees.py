@@ -118,11 +118,9 @@ class TreeIndex(Sidecar):
         order = f"ORDER BY {ORDERS[sort]} LIMIT ? OFFSET ?"
         return self._cards(f"{which} {order}", domain, difficulty, status, limit, offset)
 
-    def extremes(self, most: int) -> tuple[list[Card], list[Card]]:
-        """The cards of highest and of lowest lift; none is in both."""
-        most = min(most, self.telling()[0] // 2)
-        highest, lowest = (f"WHERE effect IS NOT NULL ORDER BY {ORDERS[sort]} LIMIT ?" for sort in ("lift", "-lift"))
-        return self._cards(highest, most), self._cards(lowest, most)
+    def ordered(self, sort: str, limit: int, offset: int) -> list[Card]:
+        """Cards of the whole tree, deprecated ones last."""
+        return self._cards(f"ORDER BY status = 'deprecated', {ORDERS[sort]} LIMIT ? OFFSET ?", limit, offset)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -174,7 +172,8 @@ def fields_of(card: Card) -> tuple[str, str, str]:
 def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:
     cards, places, texts, words = [], [], [], []
     for at, card in batch:
-        kind, lift = card.difficulty_tag.value, lift_of(card) or (None, None, None)
+        kind, found = card.difficulty_tag.value, lift_of(card)
+        lift = (None, None, None) if found is None or found.vague else found
         cards.append((at, card.card_id, kind, card.status.value, *lift, estimate(card), card.provenance.n_uses))
         places += [(domain, kind, at) for domain in card.domain_tags]
         texts.append((at, card.model_dump_json()))

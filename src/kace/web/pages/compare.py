@@ -21,7 +21,7 @@ from kace.redact import redact
 from kace.solver.manifest import read_manifest
 from kace.solver.records import TRACES
 from kace.web.index import FileState
-from kace.web.later import Later
+from kace.web.later import KeptValue, Later
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest
 from kace.web.runs import MAX_MANIFEST, RunIndex, RunManifest, setup_of
 from kace.web.trees import TreeIndex
@@ -70,11 +70,7 @@ def compare_page(request: PageRequest) -> Page:
     if waiting["bars"]:
         return Page("error.html", title, waiting, crumbs, AGAIN)
 
-    def make() -> Mapping[str, Any]:
-        return compared(*(replace(run.arm(), name=called) for called, run in runs.items()))
-
-    state = tuple(run.version for run in runs.values())
-    pair, fresh = _PAIRS.ask((*runs.items(),), state, make, patience=None if request.static else 0.25)
+    pair, fresh = pair_of(runs, static=request.static)
     if pair is None:
         solves = counted(sum(run.count() for run in runs.values()), "solve")
         waiting["sentences"] = [f"comparing {solves}, problem by problem.", COMES]
@@ -83,6 +79,16 @@ def compare_page(request: PageRequest) -> Page:
     settled = fresh and not any(run.going for run in runs.values())
     values = {**pair, "fresh": fresh, "listed": LISTED, "others": offers}
     return Page("compare.html", title, values, crumbs, None if settled else GROWING)
+
+
+def pair_of(runs: Mapping[str, RunIndex], *, static: bool) -> KeptValue[Mapping[str, Any]]:
+    """Two runs compared, made beside the pages; a file waits for it."""
+
+    def make() -> Mapping[str, Any]:
+        return compared(*(replace(run.arm(), name=called) for called, run in runs.items()))
+
+    state = tuple(run.version for run in runs.values())
+    return _PAIRS.ask((*runs.items(),), state, make, patience=None if static else 0.25)
 
 
 def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
@@ -166,6 +172,12 @@ def related_runs(workspace: Workspace, name: str) -> dict[str, RunIndex]:
     return found
 
 
+def runs_of(workspace: Workspace, tree: str) -> list[tuple[str, RunManifest]]:
+    """The runs that read the tree of a content, by name, those of the system itself before its variants."""
+    found = [(item.name, _setup(item)) for item in workspace.items("run")[:LOOKED_AT]]
+    return sorted((run for run in found if run[1].tree_hash == tree), key=lambda run: run[1].system != "kace")
+
+
 def same_problems(workspace: Workspace, name: str) -> list[Item]:
     """The other runs of the same problems, the plain ladder with the same model first, then those of the same folder.
 
@@ -178,6 +190,13 @@ def same_problems(workspace: Workspace, name: str) -> list[Item]:
         if other.name != name and (here.data_hash == there.data_hash if here.data_hash or there.data_hash else near):
             found.append((not is_base(there, here), not near, other))
     return [other for *_, other in sorted(found, key=lambda each: each[:2])]
+
+
+def base_run(workspace: Workspace, name: str) -> str | None:
+    """The run that one is held against unless somebody asks for another."""
+    first = next(iter(same_problems(workspace, name)), None)
+    here = _setup(workspace.item("run", name))
+    return first.name if first and is_base(_setup(first), here) else None
 
 
 def is_base(there: RunManifest, here: RunManifest) -> bool:

@@ -16,13 +16,15 @@ from kace.tree.card import TRUSTED, UNIVERSAL, Card, Difficulty, Status
 from kace.web.index import FileState
 from kace.web.journal import latest
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, slice_of
+from kace.web.pages.compare import PATIENCE, base_run, pair_of, runs_of
 from kace.web.scale import BANDS, UNMEASURED
 from kace.web.text import marked
 from kace.web.trees import ORDERS, Cell, TreeIndex, fields_of
 
 PER_PAGE = 50
 IN_A_FILE = 2_000  # rows that a list holds in a file, which cannot be asked for the next page
-EXTREMES = 5  # cards named as those of highest and lowest lift
+FIRST = 12  # cards that the tree's page lists at a time
+EFFECTS = 3  # data sets on which its effect is told
 OTHERS = 12  # other trees that the page offers to compare with
 LATEST = 6  # changes named on a tree's page
 NEWS, AGAIN = 60.0, 5.0  # seconds since a change within which a tree is growing, and after which to look again
@@ -39,11 +41,12 @@ _RUNS = re.compile(r"[A-Za-z0-9]+")
 
 
 def tree_page(request: PageRequest) -> Page:
-    """A tree's map, its best and worst cards, and what changed last."""
+    """What a tree was measured to do, its cards, its map, and what changed last."""
     name = request.parts["tree"]
     tree = opened(request, name)
     total, cells, journal = tree.total(), tree.cells(), journal_of(tree)
-    changes = latest(journal, LATEST) if journal else []
+    changes, sort = latest(journal, LATEST) if journal else [], request.choice("sort", list(ORDERS), "lift")
+    effects, waiting = _effects(request, tree.meta("hash", ""))
     values = {
         "tree": tree,
         "name": name,
@@ -54,12 +57,39 @@ def tree_page(request: PageRequest) -> Page:
         "difficulties": READ_AT,
         "domains": [*((each.name, each.description, each.share) for each in tree.domains), (UNIVERSAL, ALWAYS, 0.0)],
         "legend": [*((colour, words) for _, colour, words in BANDS if total.measured), (UNMEASURED, "not measured")],
-        "extremes": dict(zip(("Highest", "Lowest"), tree.extremes(EXTREMES), strict=True)),
+        "sort": sort,
+        "told": lambda card: (card.card_id, [_rule(card)]),
+        "part": slice_of(request, partial(tree.ordered, sort), FIRST, total.cards, IN_A_FILE),
+        "to": lambda **query: request.link("tree", name, **{"sort": sort, **query}) + "#cards",
+        "effects": effects,
         "latest": changes,
         "there": tree.has(change.card_id for entry in changes for change in entry.cards[:3]),
         "others": [item.name for item in request.workspace.items("tree") if item.name != name][:OTHERS],
     }
-    return Page("tree.html", name, values, refresh=AGAIN if journal and FileState.of(journal).within(NEWS) else None)
+    growing = waiting or (journal and FileState.of(journal).within(NEWS))
+    return Page("tree.html", name, values, refresh=AGAIN if growing else None)
+
+
+def _effects(request: PageRequest, digest: str) -> tuple[list[tuple[str, str, str]], bool]:
+    """What open runs that read the tree came to against the base, one run a data set; and whether more may come."""
+    found, waiting, seen = list[tuple[str, str, str]](), False, set[tuple[str, str]]()
+    for name, setup in runs_of(request.workspace, digest) if digest else ():
+        base = base_run(request.workspace, name)
+        if base is None or len(seen) >= EFFECTS or (setup.data_hash, setup.model) in seen:
+            continue
+        seen.add((setup.data_hash, setup.model))
+        runs = {each: request.workspace.run(each) for each in (name, base)}
+        ready = [run.look(None if request.static else PATIENCE) for run in runs.values()]
+        pair, fresh = pair_of(runs, static=request.static) if all(ready) else (None, False)
+        waiting |= not fresh
+        if pair and pair["found"]:
+            found.append((name, base, pair["found"].sentence))
+    return found, waiting
+
+
+def _rule(card: Card) -> str:
+    """The first line of what a card says."""
+    return next((line.strip() for line in card.body.split("\n") if line.strip()), "")[:QUOTED]
 
 
 def cell_page(request: PageRequest) -> Page:
