@@ -72,6 +72,16 @@ def test_a_blank_reply_is_no_reply(folder: Path):
     assert Inbox(folder).entries()[0].answered is None
 
 
+def test_the_instruction_comes_first_and_the_reply_begins_as_a_template(folder: Path):
+    (name,) = put(folder, asking_for_cards("What is half of 8?"))
+    with opened(folder) as client:
+        page = shown(client, name)
+    at = [page.text.index(words) for words in ("What to do", "What it is about", "half of 8", "How replies are read")]
+    assert at == sorted(at)
+    assert "id: difficulty: problems: payload:" in " ".join(page.text.split())
+    assert 'data-copy="whole"' in page.html and 'id="whole"' in page.html
+
+
 def test_a_request_is_taken_apart_for_reading(folder: Path):
     (name,) = put(folder, asking_for_cards(r"What is $\frac{8}{2}$?"))
     with opened(folder) as client:

@@ -103,6 +103,9 @@ class RequestText:
         self.again = any(turn.role == "assistant" for turn in self.messages)  # about a reply of no use as it was
         self.rules = "\n\n".join(turn.text for turn in self.messages if turn.role == "system")
         self.heading = _first(HEADING, self.rules)
+        about, _, task = self.rules.partition("## This request") if self.heading else (self.rules, "", "")
+        self.about_replies, self.task = about.strip(), task.partition("\n")[2].strip()  # of every request, of this one
+        self.whole = "\n\n".join(turn.text for turn in self.messages) or self.opening  # to be given to somebody
         self.form = _forms().get(self.heading)  # none where the request comes from no prompt of ours
         self.title = self.form.title if self.form else self.heading[:80] or "Request"
         words = next((part for turn in self.turns[:1] for part in turn.parts if isinstance(part, str)), "")
@@ -116,8 +119,9 @@ class RequestText:
         self.cards = tuple(dict.fromkeys(filter(None, (_first(CARD_ID, text) for text in quotes["card"]))))
         gist = " ".join("".join(quotes["problem"][:1])[: 4 * GIST].split())
         self.about = self.place if self.domain else gist if len(gist) <= GIST else f"{gist[:GIST].rstrip()}…"
-        for_each = self.form if self.form and self.form.for_each_card and not self.again else None
-        self.draft = "\n\n".join(map(for_each.skeleton, self.cards)) if for_each else ""  # what a reply begins as
+        form = None if self.again else self.form
+        blocks = self.cards if form and form.for_each_card and self.cards else ("",)
+        self.draft = "\n\n".join(map(form.skeleton, blocks)) if form else ""  # what a reply begins as
 
 
 class ReplyCheck(NamedTuple):

@@ -59,6 +59,15 @@
   });
   for (const hint of document.querySelectorAll(".keys-hint")) hint.hidden = false;
 
+  // A button that copies the text of an element; without script, or where the browser forbids it, there is none.
+  for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    });
+  }
+
   // A filter that is changed is applied at once; the form's button does the same without script.
   document.addEventListener("change", (event) => {
     const form = event.target instanceof HTMLSelectElement && event.target.closest("form.filters");
