@@ -74,7 +74,7 @@ def main() -> None:
     except ImportError:
         print("Ray is not installed: pip install 'kace[ray]'")
         return
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112, TID251 - else whatever else runs here comes before the workers
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: TID251, SIM112 - else what else runs here comes before the workers
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()

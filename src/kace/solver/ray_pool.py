@@ -110,7 +110,8 @@ class RayPool:
             except self.ray.exceptions.RayError as error:
                 stillborn = 0 if opened.is_set() else stillborn + 1
                 if stillborn == STILLBORN:
-                    self.stop(KaceError(one_line(f"Ray workers do not start: {error}"), fix="see the logs of Ray"))
+                    why = str(error).strip().split("\n")[-1]  # the last line of a traceback says it
+                    self.stop(KaceError(one_line(f"Ray workers do not start: {why}"), fix="see the logs of Ray"))
                 log.warning("a Ray worker was lost; its %d problems go to others", len(jobs))
             finally:
                 feeding.cancel()
