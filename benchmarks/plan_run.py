@@ -20,7 +20,7 @@ SERVER = (
 )
 CARD = 65_000.0  # tokens/s of five such servers on the same card, which is then full
 FULL = 400  # calls under way from where on a server generates that much
-PROCESS = 265.0  # calls/s of one kace process through the openai client, 4 ms of a core each, on a slow core
+PROCESS = 265.0  # calls/s of one kace process through the openai client it had, on a slow core; see --rate
 MERGE, REPORT = 63e-6, 530e-6  # seconds a solve takes to merge and to report on, on the same core
 TRACE = 2_200.0  # bytes of trace a problem
 
