@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -138,6 +139,20 @@ def test_a_large_item_leaves_room_for_the_others(tmp_path, monkeypatch):
     workspace.close()
     assert len(done.paths) == 60
     assert (tmp_path / "out" / file_name("/tree/oak")).exists()
+
+
+def test_on_several_cores_the_same_files_are_written(tmp_path, monkeypatch):
+    shelf = tmp_path / "opened"
+    a_shelf_of_all(shelf)
+    monkeypatch.setattr(export_module, "PAGES_OF_ITEM", 5)
+    for cores, many in ((1, 1_000), (2, 2)):
+        monkeypatch.setattr(export_module, "MANY", many)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: range(cores))
+        workspace = Workspace([shelf])
+        export(workspace, tmp_path / f"on-{cores}")
+        workspace.close()
+    one, two = ({path.name: path.read_bytes() for path in pages(tmp_path / f"on-{cores}")} for cores in (1, 2))
+    assert one == two and len(one) > 8
 
 
 def test_a_damaged_item_does_not_stop_the_others(tmp_path):

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
+import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
 from starlette.routing import Match
@@ -26,7 +31,9 @@ if TYPE_CHECKING:
 
 PAGES_OF_ITEM = 2_500
 PAGES = 20_000
+MANY, CHUNK = 150, 25  # pages that are worth another process, and that are given to one at a time
 LIST = "kace-view.json"  # names the files that an export wrote, so that the next one takes away those it does not
+_FILE = re.compile(rb"[A-Za-z0-9._-]+\.html")
 _OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*|assets(?:/[A-Za-z0-9_][A-Za-z0-9._-]*){1,3}")
 
 
@@ -59,9 +66,7 @@ class Exported:
 def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = lambda line: None) -> Exported:
     """Write the pages of a workspace into a folder, up to the caps; what is left out is said, on the pages too."""
     before, written, done = _earlier(folder), {LIST}, Exported(folder / "index.html")
-    link = Links(static=True, takes=done.takes)
-    app = create_app(workspace, link=link)
-    app.state.left_out = done.left_out
+    draw = _Draw(workspace)
 
     def write(name: str, content: bytes) -> None:
         _write(folder, name, content)
@@ -70,29 +75,35 @@ def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = l
     def write_list(names: set[str]) -> None:
         _write(folder, LIST, json.dumps(sorted(names), indent=0).encode() + b"\n")
 
-    async def pages() -> None:
-        await _asked(app, "/")  # for what it leads to
-        for number, path in enumerate(done.paths):  # which grows as pages lead to others
-            if number == 0:  # it says what is left out, so it is written last
-                continue
-            status, content = await _asked(app, path)
-            if status >= 500:
-                done.lack(f"{_name(path).capitalize()} cannot be read in full: its page says why.")
-            write(file_name(path), content)
-            if number % 500 == 0:
-                say(f"export       {number:,} of {len(done.paths):,} pages so far")
+    def pages() -> None:
+        led(draw("/"))
+        while wave := done.paths[len(drawn) + 1 :]:  # which leads to the next one
+            with _drawing(draw, workspace.roots, len(wave)) as drawings:
+                for path, page in zip(wave, drawings(wave), strict=True):
+                    if page.status >= 500:
+                        done.lack(f"{_name(path).capitalize()} cannot be read in full: its page says why.")
+                    write(file_name(path), led(page))
+                    drawn.append(path)
+                    if len(drawn) % 500 == 0:
+                        say(f"export       {len(drawn):,} of {len(done.paths):,} pages so far")
         about = Page("left_out.html", "Left out", {"most": PAGES_OF_ITEM, "all": PAGES})
-        write(file_name(LEFT_OUT), document(about, link, left_out=done.left_out).encode())
-        write("index.html", (await _asked(app, "/"))[1])
+        write(file_name(LEFT_OUT), document(about, draw.app.state.link, left_out=done.left_out).encode())
+        draw.app.state.left_out = done.left_out
+        write("index.html", led(draw("/")))  # it says what is left out, so it is written last
 
-    for item in workspace.items("run"):
-        with contextlib.suppress(KaceError):  # its page says what is wrong
-            workspace.run(item.name).wait()
+    def led(page: Drawn) -> bytes:
+        """A page with its links to pages that are left out turned to the one that says so."""
+        away = {file_name(path).encode() for path in page.links if not done.takes(path)}
+        there = file_name(LEFT_OUT).encode()
+        return _FILE.sub(lambda name: there if name[0] in away else name[0], page.content) if away else page.content
+
+    drawn: list[str] = []
     write_list(written | before)  # first, so that an export that is cut short is known as one
     try:
         for name, content in assets().items():
             write(f"assets/{name}", content)
-        asyncio.run(pages())
+        with draw.runner:
+            pages()
     except BaseException:
         write_list(written | before)
         raise
@@ -100,6 +111,61 @@ def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = l
         _place(folder, name).unlink(missing_ok=True)
     write_list(written)
     return done
+
+
+class Drawn(NamedTuple):
+    """A page as it is asked for: its status, its bytes, and the paths it leads to, each once."""
+
+    status: int
+    content: bytes
+    links: tuple[str, ...]
+
+
+class _Draw:
+    """Draws the pages of a workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.links, self.runner = dict[str, None](), asyncio.Runner()
+        self.app = create_app(workspace, link=Links(static=True, takes=self._led))
+        for item in workspace.items("run"):
+            with contextlib.suppress(KaceError):  # its page says what is wrong
+                workspace.run(item.name).wait()
+
+    def __call__(self, path: str) -> Drawn:
+        self.links = {}
+        return Drawn(*self.runner.run(_asked(self.app, path)), tuple(self.links))
+
+    def _led(self, path: str) -> bool:
+        self.links[path] = None
+        return True
+
+
+_draw: _Draw  # of a process that draws for another
+
+
+def _begin(roots: Sequence[Path]) -> None:
+    global _draw
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever is asked to stop ends this one
+    _draw = _Draw(Workspace(roots))
+
+
+def _drawn(path: str) -> Drawn:
+    return _draw(path)
+
+
+@contextlib.contextmanager
+def _drawing(draw: _Draw, roots: Sequence[Path], pages: int) -> Iterator[Callable[[Sequence[str]], Iterator[Drawn]]]:
+    """Draws pages in their order: a few here, many on all cores."""
+    workers = min(len(os.sched_getaffinity(0)), pages // MANY)
+    if workers < 2:
+        yield partial(map, draw)
+        return
+    spawned = get_context("spawn")  # threads of ours may hold locks that a fork would keep shut
+    with ProcessPoolExecutor(workers, spawned, _begin, (roots,)) as pool:
+        try:
+            yield partial(pool.map, _drawn, chunksize=CHUNK)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 async def _asked(app: Starlette, path: str) -> tuple[int, bytes]:

@@ -53,7 +53,7 @@ class Workspace:
     def __init__(self, paths: Iterable[Path]) -> None:
         """Raises `UsageError` for a path that holds nothing to look at."""
         given = {path: _resolved(path) for path in paths}
-        self._roots = tuple(dict.fromkeys(given.values()))
+        self.roots = tuple(dict.fromkeys(given.values()))
         if not given:
             raise UsageError("nothing to look at", fix=f"name {WHAT}")
         for said, path in given.items():
@@ -91,7 +91,7 @@ class Workspace:
         """The sidecar of a run; `look` at it before asking it anything."""
 
         def opened(path: Path) -> RunIndex:
-            outer = min((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
+            outer = min((r for r in self.roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
             return RunIndex(path, within=outer if outer.is_dir() else None)
 
         return self._opened(RunIndex, "run", name, opened)
@@ -143,7 +143,7 @@ class Workspace:
             looped = real.is_symlink()
         except (OSError, ValueError, RuntimeError):  # a name with NUL, a loop of links
             return False
-        return not looped and any(real.is_relative_to(root) for root in self._roots)
+        return not looped and any(real.is_relative_to(root) for root in self.roots)
 
     def _link_out(self, folder: Path, depth: int = 2) -> str | None:
         """The first link in a folder that leads outside, or the item itself where it has come to lie outside."""
@@ -164,7 +164,7 @@ class Workspace:
         if began < self._look_next:
             return
         items: dict[str, dict[str, Item]] = {kind: {} for kind in KINDS}
-        for kind, path, tree in (found for root in self._roots for found in self._found_at(root)):
+        for kind, path, tree in (found for root in self.roots for found in self._found_at(root)):
             name = self._name(kind, path, tree)
             items[kind].setdefault(name, Item(kind, name, path))
         self._items, now = items, time.monotonic()
