@@ -147,7 +147,7 @@ def test_on_several_cores_the_same_files_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(export_module, "PAGES_OF_ITEM", 5)
     for cores, many in ((1, 1_000), (2, 2)):
         monkeypatch.setattr(export_module, "MANY", many)
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: range(cores))
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
         workspace = Workspace([shelf])
         export(workspace, tmp_path / f"on-{cores}")
         workspace.close()

@@ -156,7 +156,7 @@ def _drawn(path: str) -> Drawn:
 @contextlib.contextmanager
 def _drawing(draw: _Draw, roots: Sequence[Path], pages: int) -> Iterator[Callable[[Sequence[str]], Iterator[Drawn]]]:
     """Draws pages in their order: a few here, many on all cores."""
-    workers = min(len(os.sched_getaffinity(0)), pages // MANY)
+    workers = min(os.cpu_count() or 1, pages // MANY)
     if workers < 2:
         yield partial(map, draw)
         return

@@ -169,15 +169,9 @@ def environment() -> Environment:
     made = Environment(loader=PackageLoader("kace.web"), autoescape=True, undefined=StrictUndefined, finalize=finalized)
     made.trim_blocks = made.lstrip_blocks = True
     made.filters |= {"counted": counted, "plural": plural, "points": points, "signed": signed}
-    made.filters |= {"short": short, "ago": ago, "utc": utc}
+    made.filters |= {"short": short, "ago": ago, "utc": utc, "problems": problems_of}
     made.filters |= {"band": band, "breakable": breakable, "inline": inline, "maths": maths, "prose": prose}
-    made.filters |= {
-        "lift": lift_of,
-        "lift_scale": lift_scale,
-        "problems": problems_of,
-        "tokens": estimate,
-        "moment": moment,
-    }
+    made.filters |= {"lift": lift_of, "lift_scale": lift_scale, "tokens": estimate, "moment": moment}
     made.filters |= {"n": "{:,}".format, "percent": lambda share, digits=1: f"{100 * share:.{digits}f}\u00a0%"}
     made.globals["file_policy"] = FILE_POLICY
     return made

@@ -178,6 +178,12 @@ def runs_of(workspace: Workspace, tree: str) -> list[tuple[str, RunManifest]]:
     return sorted((run for run in found if run[1].tree_hash == tree), key=lambda run: run[1].system != "kace")
 
 
+def base_of(workspace: Workspace, name: str) -> str:
+    """The run that one is held against unless somebody asks for another; empty where there is none."""
+    here, first = _setup(workspace.item("run", name)), same_problems(workspace, name)[:1]
+    return "".join(item.name for item in first if is_base(_setup(item), here))
+
+
 def same_problems(workspace: Workspace, name: str) -> list[Item]:
     """The other runs of the same problems, the plain ladder with the same model first, then those of the same folder.
 
@@ -190,13 +196,6 @@ def same_problems(workspace: Workspace, name: str) -> list[Item]:
         if other.name != name and (here.data_hash == there.data_hash if here.data_hash or there.data_hash else near):
             found.append((not is_base(there, here), not near, other))
     return [other for *_, other in sorted(found, key=lambda each: each[:2])]
-
-
-def base_run(workspace: Workspace, name: str) -> str | None:
-    """The run that one is held against unless somebody asks for another."""
-    first = next(iter(same_problems(workspace, name)), None)
-    here = _setup(workspace.item("run", name))
-    return first.name if first and is_base(_setup(first), here) else None
 
 
 def is_base(there: RunManifest, here: RunManifest) -> bool:

@@ -20,7 +20,7 @@ from kace.solver.tiers import ExitPath
 from kace.web.index import LARGE
 from kace.web.later import KeptValue, Later
 from kace.web.page import HOME, Page, PageRequest, slice_of
-from kace.web.pages.compare import is_base, related_runs, same_problems, tree_of
+from kace.web.pages.compare import base_of, related_runs, same_problems, tree_of
 from kace.web.runs import RunIndex
 from kace.web.selection import NO_LADDER, VIEWS, Choice, ChosenSolves
 
@@ -81,7 +81,7 @@ def chosen_solves(request: PageRequest, run: RunIndex, near: Mapping[str, RunInd
     if choice.against:
         (base := request.workspace.run(choice.against)).look()
         return ChosenSolves(run, choice, base)
-    return ChosenSolves(run, choice, next((each for each in near.values() if is_base(each.setup, run.setup)), None))
+    return ChosenSolves(run, choice, near.get(base_of(request.workspace, request.parts["run"])))
 
 
 def metrics_so_far(run: RunIndex, *, patience: float | None = 0.25) -> KeptValue[Metrics]:

@@ -16,7 +16,7 @@ from kace.tree.card import TRUSTED, UNIVERSAL, Card, Difficulty, Status
 from kace.web.index import FileState
 from kace.web.journal import latest
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, slice_of
-from kace.web.pages.compare import PATIENCE, base_run, pair_of, runs_of
+from kace.web.pages.compare import PATIENCE, base_of, pair_of, runs_of
 from kace.web.scale import BANDS, UNMEASURED
 from kace.web.text import marked
 from kace.web.trees import ORDERS, Cell, TreeIndex, fields_of
@@ -74,8 +74,8 @@ def _effects(request: PageRequest, digest: str) -> tuple[list[tuple[str, str, st
     """What open runs that read the tree came to against the base, one run a data set; and whether more may come."""
     found, waiting, seen = list[tuple[str, str, str]](), False, set[tuple[str, str]]()
     for name, setup in runs_of(request.workspace, digest) if digest else ():
-        base = base_run(request.workspace, name)
-        if base is None or len(seen) >= EFFECTS or (setup.data_hash, setup.model) in seen:
+        base = base_of(request.workspace, name)
+        if not base or len(seen) >= EFFECTS or (setup.data_hash, setup.model) in seen:
             continue
         seen.add((setup.data_hash, setup.model))
         runs = {each: request.workspace.run(each) for each in (name, base)}
