@@ -199,7 +199,8 @@ class Stuck:
     cancelled = False
 
     async def complete(self, request: Request) -> Reply:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        if request.attempt.index == 0:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:

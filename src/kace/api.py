@@ -265,11 +265,17 @@ def _finished(work: Coroutine[Any, Any, T]) -> T:
         begun.append((asyncio.get_running_loop(), asyncio.current_task()))
         return await work
 
+    def call_off() -> None:
+        for loop, task in begun:
+            if task and not loop.is_closed():
+                loop.call_soon_threadsafe(task.cancel)
+
     with ThreadPoolExecutor(1) as pool:
         try:
             return pool.submit(asyncio.run, noted()).result()
         except KeyboardInterrupt:  # which reaches this thread alone
-            for loop, task in begun:
-                if task and not loop.is_closed():
-                    loop.call_soon_threadsafe(task.cancel)
+            try:
+                call_off()
+            except KeyboardInterrupt:  # a second one, on the way
+                call_off()
             raise
