@@ -20,7 +20,7 @@ from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
 
 GOOD = (r"\cos^2 t", r"1-\sin^2 t")
-SLOW = (r"\log((x+y+z+w)^{300})", r"300\log(x+y+z+w)")  # no gate sees it, and it takes minutes
+SLOW = (r"\log((x+y+z+w)^{300})", r"300\log(x+y+z+w)")  # no gate sees it, and it takes many seconds
 BOMBS = [
     ("9^{9^{9}}", "1"),
     ("2^{10^{10}}", "1"),
@@ -33,7 +33,7 @@ BOMBS = [
     (r"\log " + "9" * 1_500, r"\log 3"),
     SLOW,
     (r"\sum_{n=1}^{1000000000}\frac{1}{n}", r"\log 3"),
-    (r"\int_0^1 \frac{\sin(x^3+x)}{1+e^{x^2}} dx", r"1-1+\int_0^1 \frac{\sin(x^3+x)}{1+e^{x^2}} dx"),
+    (r"\int_0^1 \frac{\sin(x^3+x)}{1+e^{x^2}} dx", r"2-1+\int_0^1 \frac{\sin(x^3+x)}{1+e^{x^2}} dx"),
     (r"\int_0^1 x^{x^{x}} dx", r"\log 3"),
 ]
 
@@ -73,7 +73,8 @@ def test_no_bomb_is_merged_and_good_answers_are_judged_beside_them() -> None:
                 good = [group.create_task(compare(judge, rf"\sin^2 t+{n}", rf"{n + 1}-\cos^2 t")) for n in range(8)]
             assert Verdict.SAME not in {task.result() for task in bombs}
             assert {task.result() for task in good} == {Verdict.SAME}
-            assert await compare(judge, *reversed(SLOW)) is Verdict.TIMEOUT
+        async with Judge(seconds=1) as hasty:
+            assert await compare(hasty, *reversed(SLOW)) is Verdict.TIMEOUT
 
     asyncio.run(run())
 
