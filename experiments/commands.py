@@ -16,7 +16,7 @@ class Commands:
     """Where commands run: the servers that share their calls, and what every command is given."""
 
     servers: Sequence[str]
-    given: tuple[str, ...] = ()
+    given: tuple[str, ...] = ("--set", "max_connections=400", "--set", "cache=false")
     side_by_side: int = 3
     seconds: float = 600.0  # for one command; the same command resumes it
 

@@ -13,26 +13,18 @@ import json
 import sys
 from pathlib import Path
 
+from kace.learner.calibrate import loosest
+
 HERE = Path(__file__).resolve().parent
 MAX_HARM = 0.5  # points of accuracy
 
 
 def floor(*losses: str) -> float:
-    """The highest score at which the losses summed from above are more than the bound allows, over the kinds named."""
+    """The loosest threshold by which the problems of all trees together lose little enough, over the kinds named."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "calibrations").glob("*.json"))]
-    problems = sum(each["problems"] for each in found)
-    allowed = MAX_HARM / 100 * (problems + 1) - 1
-    left_out = [problem for each in found for problem in each["left_out"]]
-    highest = 0.0
-    for kind in losses:
-        lost = 0.0
-        for problem in sorted(left_out, key=lambda each: -each["score"]):
-            lost += max(0.0, problem[kind])
-            if lost > allowed:
-                highest = max(highest, problem["score"])
-                break
-    return highest
+    problems, left_out = sum(each["problems"] for each in found), [each for tree in found for each in tree["left_out"]]
+    return max(loosest([(each["score"], each[kind]) for each in left_out], problems, MAX_HARM)[0] for kind in losses)
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"above {floor('loss', 'skip_loss'):.3f}\n")
+    sys.stdout.write(f"{floor('loss', 'skip_loss'):.3f}\n")

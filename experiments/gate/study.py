@@ -57,7 +57,7 @@ def main() -> None:
     asked = parser.parse_args()
     limit = ("--limit", asked.limit) if asked.limit else ()
     work: Path = asked.work
-    commands = Commands(asked.server, ("--set", "max_connections=400", "--set", "cache=false"), side_by_side=4)
+    commands = Commands(asked.server, side_by_side=4)
     if not (work / "tree").exists():
         source = asked.tree or Path(__file__).parents[1] / f"starter/test-{asked.solver}/tree"
         shutil.copytree(source, work / "tree")

@@ -84,8 +84,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--server", action="append", required=True)
     asked = parser.parse_args()
-    given = ("--set", "max_connections=400", "--set", "cache=false")
-    study = Policies(asked.data, asked.work, Commands(asked.server, given, side_by_side=4, seconds=1500))
+    study = Policies(asked.data, asked.work, Commands(asked.server, side_by_side=4, seconds=1500))
     study.test(study.choose())
 
 

@@ -169,8 +169,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="only so many problems: to try the script")
     parser.add_argument("--step", action="append", choices=STEPS)
     asked = parser.parse_args()
-    given = ("--set", "max_connections=400", "--set", "cache=false")
-    study = Study(asked.work, Commands(asked.server, given, side_by_side=5, seconds=1500), asked.limit)
+    study = Study(asked.work, Commands(asked.server, side_by_side=5, seconds=1500), asked.limit)
     for step in asked.step or STEPS:
         getattr(study, step)()
 

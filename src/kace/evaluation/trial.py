@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kace.config import Config
 from kace.datasets.loader import Dataset
-from kace.errors import DataError, KaceError
+from kace.errors import DataError
 from kace.evaluation.arm import read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.io import read_plain
@@ -22,7 +21,7 @@ from kace.problem import Problem
 from kace.solver.ladder import Kit, Observer
 from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Solution
-from kace.solver.run import Run, Solve
+from kace.solver.run import Run, Solve, work_through
 from kace.solver.session import Session, open_session
 from kace.solver.shards import Shard
 from kace.systems.registry import Bench, open_system, spec_of
@@ -92,27 +91,15 @@ async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observ
 async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recalled = lambda record: None) -> None:
     """The same in an open session, whose budget several trials may share. Through batches, all seeds go together."""
     abreast = trial.seeds if trial.config.batch else 1
-    numbers, stopped = iter(range(trial.seeds)), list[KaceError]()
 
-    async def solve_seed(number: int) -> None:
-        seed, window = trial.config.seed + number, max(1, session.window // abreast)
+    async def solve_seed(seed: int) -> None:
         system = _open(trial, session, seed)
         system.check(trial.problems)
-        kit = replace(session.kit, seed=seed)
+        kit, window = replace(session.kit, seed=seed), max(1, session.window // abreast)
         await run.solve(trial.problems, kit, window, solve=system.solve, known=recalled)
 
-    async def worker() -> None:
-        while not stopped and (number := next(numbers, None)) is not None:
-            try:
-                await solve_seed(number)
-            except KaceError as error:
-                stopped.append(error)
-
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(abreast):
-            workers.create_task(worker())
-    if stopped:
-        raise stopped[0]
+    first = trial.config.seed
+    await work_through(range(first, first + trial.seeds), abreast, solve_seed)
 
 
 def solver_of(trial: Trial, session: Session, seed: int) -> Solve:

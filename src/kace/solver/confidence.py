@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kace.config import Config
 from kace.errors import UsageError
+from kace.io import read_plain
 from kace.models.confidence import Confidence
 from kace.solver.ladder import fallback
 from kace.solver.records import Attempt, Solution, last_solutions
@@ -170,6 +171,6 @@ def calibration_of(path: Path) -> ConfidenceCalibration:
 
 def _named(path: Path) -> ConfidenceCalibration | None:
     try:
-        return ConfidenceCalibration.model_validate(json.loads(path.read_bytes())["config"]["confidence"])
+        return ConfidenceCalibration.model_validate(json.loads(read_plain(path))["config"]["confidence"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

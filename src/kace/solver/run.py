@@ -26,6 +26,7 @@ from kace.solver.manifest import HELD, hold_to
 from kace.solver.records import Damage, Solution, read_trace
 
 K = TypeVar("K")
+T = TypeVar("T")
 Solve = Callable[[Problem, Kit], Awaitable[Solution]]  # one way to solve a problem
 
 
@@ -183,18 +184,26 @@ async def solve_all(
 
     A user error stops new problems; those under way finish, so nothing paid for is lost.
     """
-    stream = iter(problems)
-    stopped: list[KaceError] = []
+
+    async def solved(problem: Problem) -> None:
+        keep(await solve(problem, kit))
+
+    await work_through(problems, window, solved)
+
+
+async def work_through(items: Iterable[T], most: int, work: Callable[[T], Awaitable[None]]) -> None:
+    """Work on a stream of items, so many at a time. A user error stops new ones; those under way finish."""
+    stream, stopped = iter(items), list[KaceError]()
 
     async def worker() -> None:
-        while not stopped and (problem := next(stream, None)) is not None:
+        while not stopped and (item := next(stream, None)) is not None:
             try:
-                keep(await solve(problem, kit))
+                await work(item)
             except KaceError as error:
                 stopped.append(error)
 
     async with asyncio.TaskGroup() as workers:
-        for _ in range(window):
+        for _ in range(most):
             workers.create_task(worker())
     if stopped:
         raise stopped[0]
