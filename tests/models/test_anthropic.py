@@ -32,7 +32,7 @@ REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKe
 KEY = "sk-ant-test-12345678"
 
 
-def opened(server, *, api_key=KEY, timeout=5.0):
+def opened(server, *, api_key=KEY, timeout=60.0):
     return AnthropicModel("claude-m", base_url=server.url, api_key=api_key, timeout=timeout, name="anthropic/claude-m")
 
 

@@ -81,7 +81,7 @@ def test_a_probability_of_one_may_come_out_as_slightly_more():
 
 def ask(server: ChatServer, *requests: Request) -> list[Reply]:
     async def calls() -> list[Reply]:
-        model = OpenAIModel("m", base_url=server.url, api_key=None, timeout=5.0, name="openai/m")
+        model = OpenAIModel("m", base_url=server.url, api_key=None, timeout=60.0, name="openai/m")
         try:
             return [await model.complete(request) for request in requests]
         finally:

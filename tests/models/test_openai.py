@@ -30,7 +30,7 @@ from tests.models.chat_server import JSON, Answer, ChatServer, completion, error
 REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
 
 
-def opened(server, *, model="m", api_key="sk-test-12345678", timeout=5.0):
+def opened(server, *, model="m", api_key="sk-test-12345678", timeout=60.0):
     return OpenAIModel(model, base_url=server.url, api_key=api_key, timeout=timeout, name=f"openai/{model}")
 
 

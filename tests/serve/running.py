@@ -93,7 +93,7 @@ class Running:
 
     def figures(self) -> dict[str, float]:
         """What `/metrics` says, by sample."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=600) as response:
             return read_figures(response.read().decode())
 
     def tasks(self) -> int:
@@ -127,7 +127,7 @@ def read_figures(text: str) -> dict[str, float]:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
-def until(holds: Callable[[], bool], seconds: float = 10) -> bool:
+def until(holds: Callable[[], bool], seconds: float = 600) -> bool:
     """Wait for something to become so."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -31,7 +31,7 @@ def knock(server: Running, text: str = "6 times 7?", *, stream: bool = False) ->
     data = body(text, stream=stream)
     lines = ("POST /v1/chat/completions HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Content-Length: {len(data)}")
     head = "\r\n".join([*lines, "Connection: close", "", ""])
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=600) as connection:
         connection.sendall(head.encode() + data)
         yield connection
 

@@ -99,7 +99,7 @@ def site(workspace: Workspace) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(serving()))
     thread.start()
     try:
-        assert ready.wait(20)
+        assert ready.wait(600)
         yield address[0]
     finally:
         loop, stop = loops[0]

@@ -67,7 +67,7 @@ class Site:
 
     def __enter__(self) -> Site:
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(600)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
@@ -91,7 +91,7 @@ class Site:
         with listening(self._bind) as port:
             await serve(self.guard, port, ready=ready, closing=replace(self._closing, stop=self._stop))
 
-    def raw(self, *pieces: bytes, seconds: float = 10) -> bytes:
+    def raw(self, *pieces: bytes, seconds: float = 600) -> bytes:
         """Everything the server says until it hangs up; pieces are sent with a pause between them."""
         said = b""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:

@@ -145,14 +145,12 @@ def test_a_long_comparison_is_made_beside_the_pages_once_and_kept(tmp_path: Path
 
     def slow(ours, theirs):
         made.append(1)
-        go.wait(20)
+        go.wait(600)
         return real(ours, theirs)
 
     monkeypatch.setattr(compare_module, "compared", slow)
     with opened(tmp_path / "both") as client:
-        began = time.monotonic()
         waiting = client.get("/run/first/against/second").text
-        assert time.monotonic() - began < 5
         assert 'data-refresh="1' in waiting and "comparing 24 solves" in waiting
         assert client.get("/").status_code == 200, "other pages come all the same"
         go.set()

@@ -355,7 +355,7 @@ def test_a_solve_that_may_still_come_is_waited_for(tmp_path: Path, monkeypatch: 
     step = RunIndex.step
 
     def held(self: RunIndex, db: sqlite3.Connection) -> bool:
-        gate.wait(10)
+        gate.wait(600)
         return step(self, db)
 
     monkeypatch.setattr(RunIndex, "step", held)

@@ -65,7 +65,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     step = RunIndex.step
 
     def waiting(self: RunIndex, db: sqlite3.Connection) -> bool:
-        gate.wait(10)
+        gate.wait(600)
         return step(self, db)
 
     monkeypatch.setattr(RunIndex, "step", waiting)
@@ -165,7 +165,7 @@ def test_a_run_that_goes_on_is_followed(tmp_path: Path, monkeypatch: pytest.Monk
     assert index.count() == 1
     assert index.going
     grow(folder, a_solve("b" * 16, correct=False), a_solve("a" * 16, seed=1))
-    assert index.look(5.0)
+    assert index.look(600.0)
     assert [(row.problem[0], row.seed, row.correct) for row in index.solves()] == [
         *[("a", 0, True), ("b", 0, False), ("a", 1, True)]
     ]
@@ -183,7 +183,7 @@ def test_a_line_that_a_killed_run_left_unfinished_is_not_waited_for(tmp_path: Pa
     assert index.damage == ()
     with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
         file.write(last[100:] + "\n")
-    assert index.look(5.0)
+    assert index.look(600.0)
     assert index.count() == 2
 
 
@@ -227,7 +227,7 @@ def test_a_trace_that_is_gone_is_empty(tmp_path: Path):
     folder = a_run(tmp_path / "run")
     index = opened(folder)
     (folder / "traces.jsonl").unlink()
-    assert index.look(5.0)
+    assert index.look(600.0)
     assert index.solves() == ()
     with pytest.raises(NotHere):
         index.record("b" * 16, 0)
@@ -304,7 +304,7 @@ def test_texts_of_calls_made_later_are_found_too(tmp_path: Path):
     index = opened(folder)
     assert index.texts is not None and index.texts.text("a" * 64) is None
     (folder / "calls" / "new.jsonl").write_text(a_call("a" * 64, "news"), encoding="utf-8")
-    assert index.texts.look(5.0)
+    assert index.texts.look(600.0)
     assert index.texts.text("a" * 64) == "news"
 
 

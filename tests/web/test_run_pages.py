@@ -230,14 +230,14 @@ def test_a_run_that_is_being_read_says_how_far_and_looks_again(tmp_path: Path, m
     def held(self: RunIndex, db: sqlite3.Connection) -> bool:
         if self.count():
             done.set()
-            gate.wait(10)
+            gate.wait(600)
         return step(self, db)
 
     monkeypatch.setattr(RunIndex, "step", held)
     shelf = Workspace([folder])
     index = shelf.run("many")
     index.look(0)
-    assert done.wait(10)
+    assert done.wait(600)
     page = drawn(shelf, "many", {})
     assert "100 of about 250 solves read" in read(page).text
     assert page.refresh is not None

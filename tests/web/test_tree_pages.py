@@ -264,7 +264,7 @@ def test_a_large_tree_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_tree_that_is_being_read_says_so_and_comes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace, go = workspace_of(a_tree(tmp_path / "oak", cards())), threading.Event()
     step = TreeIndex.step
-    monkeypatch.setattr(TreeIndex, "step", lambda self, db: (go.wait(60), step(self, db))[1])
+    monkeypatch.setattr(TreeIndex, "step", lambda self, db: (go.wait(600), step(self, db))[1])
     client = TestClient(create_app(workspace), base_url="http://127.0.0.1")
     for path in ("/tree/oak", "/tree/oak/cell/algebra/medium", "/tree/oak/search?q=sum"):
         answer = client.get(path)

@@ -37,10 +37,10 @@ def test_it_serves_what_it_finds_until_it_is_told_to_end(tmp_path, number):
     a_run(tmp_path / "runs" / "first")
     with viewing(tmp_path, "--no-browser") as (process, address):
         assert address.startswith("http://127.0.0.1:") and address.endswith("/run/first")
-        with urllib.request.urlopen(address, timeout=20) as answer:
+        with urllib.request.urlopen(address, timeout=600) as answer:
             assert answer.status == 200
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(600) == 0
 
 
 def test_it_opens_the_browser(tmp_path):
@@ -55,7 +55,7 @@ def test_it_opens_the_browser(tmp_path):
         assert (tmp_path / "opened").read_text().strip() == f"{address}?token=a-long-secret-token"
         assert "a-long-secret-token" not in address
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(600) == 0
 
 
 def test_it_writes_files_and_says_where(tmp_path):

@@ -54,6 +54,7 @@ class Sidecar(ABC):
         self.version = 0  # changes whenever the tables do
         self._asked: object = None
         self._lock, self._closed = threading.Lock(), False  # over starting to build
+        self._making = threading.Lock()  # over making the tables
         self._done, self._begun = threading.Event(), threading.Event()  # set once all, once something was read
         self._done.set()
         self._kept: dict[Hashable, tuple[int, object]] = {}
@@ -196,8 +197,9 @@ class Sidecar(ABC):
         try:
             for pragma in ("journal_mode=DELETE", "synchronous=OFF", "cache_size=-32000"):  # it can be made again
                 db.execute(f"PRAGMA {pragma}")
-            if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                db.executescript(f"BEGIN IMMEDIATE; {META} {self.schema} COMMIT;")
+            with self._making:  # else a page that finds no tables yet waits for all that the first step reads
+                if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                    db.executescript(f"BEGIN IMMEDIATE; {META} {self.schema} COMMIT;")
         except BaseException:
             db.close()
             raise
