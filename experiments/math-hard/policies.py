@@ -3,10 +3,13 @@
     python experiments/math-hard/policies.py data/ work/ --server http://127.0.0.1:8000/v1
 
 `data/` holds calibration.jsonl and validation.jsonl (300 problems each of MATH's training half, levels 4 and 5),
-test.jsonl (the 262 problems of MATH-500 at these levels), gsm8k.jsonl (300 of its test) and gsm8k-calibration.jsonl
-(300 of its training set). What is chosen is fixed here before a test problem is solved: the programs, the vote and the
-ES exit with the highest accuracy on validation, each by itself, majority and no program where it is a tie. The test
-then has Tiered, each policy alone, and the three chosen ones together, with three seeds; Best-of-10 beside them.
+test.jsonl (the 262 problems of MATH-500 at these levels), gsm8k.jsonl (300 of its test), gsm8k-calibration.jsonl (300
+of its training set), starter.jsonl (`kace data starter --split test --n 300 --seed 2`) and starter-calibration.jsonl
+(`--split train --n 200 --seed 1`).
+
+What is chosen is fixed here before a test problem is solved: the programs, the vote and the ES exit with the highest
+accuracy on validation, each by itself, majority and no program where it is a tie. The test then has Tiered, each policy
+alone, and the three chosen ones together, with three seeds; Best-of-10 beside them.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ ALONE = {
     "programs-ms": ("programs=ms",),
     "programs-ms-hs": ("programs=ms+hs",),
 }
-CALIBRATION = {"validation": "calibration", "test": "calibration", "gsm8k": "gsm8k-calibration"}
+CALIBRATION = {name: f"{name}-calibration" for name in ("gsm8k", "starter")}  # others have `calibration`
 
 
 class Policies:
@@ -43,10 +46,11 @@ class Policies:
         system = "best-of-10" if name == "best-of-10" else "tiered"
         said = [word for each in ("logprobs=true", *policies) for word in ("--set", each)]
         if any("confiden" in each for each in policies):
-            said += ["--set", f"confidence_from={self.work / 'runs' / CALIBRATION[split] / 'tiered'}"]
-        runs = self.work / "runs" / split
+            calibration = self.work / "runs" / CALIBRATION.get(split, "calibration") / "tiered"
+            said += ["--set", f"confidence_from={calibration}"]
+        runs, preset = self.work / "runs" / split, "starter" if split.startswith("starter") else "math-hard"
         reuse = () if name in ("tiered", "best-of-10") else ("--reuse", runs / "tiered")
-        asked = ("eval", "--data", self.data / f"{split}.jsonl", "--preset", "math-hard", "--seeds", seeds)
+        asked = ("eval", "--data", self.data / f"{split}.jsonl", "--preset", preset, "--seeds", seeds)
         return (*asked, "--system", system, *said, *reuse, "--out", runs / name)
 
     def accuracy(self, name: str) -> float:
@@ -69,9 +73,9 @@ class Policies:
         return tuple(chosen)
 
     def test(self, chosen: Sequence[str]) -> None:
-        """The test and GSM8K, once."""
-        self.commands.one(self.arm("gsm8k-calibration", "tiered", (), 1))
-        for split in ("test", "gsm8k"):
+        """The test, GSM8K and the starter set, once."""
+        self.commands.all(self.arm(split, "tiered", (), 1) for split in CALIBRATION.values())
+        for split in ("test", *CALIBRATION):
             self.commands.one(self.arm(split, "tiered", (), 3))
             arms = {**ALONE, "together": tuple(chosen), "best-of-10": ()}
             self.commands.all(self.arm(split, name, policies, 3) for name, policies in arms.items())
