@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from kace.answers.judge import Judge
 from kace.config import load_config
 from kace.errors import KaceError
 from kace.learner.effects import Impact, dropout_lifts, leave_one_out
@@ -21,21 +19,13 @@ from kace.solver.records import Outcome, Solution
 from kace.tree.card import Card, Difficulty, Status
 from kace.tree.tree import EpistemicTree
 from tests.card_examples import DOMAINS, a_card
+from tests.one_loop import JUDGE, LOOP
 
 CONFIG = load_config({"profile": "paper", "prompts": "default"}, env={})
 SAMPLING = CONFIG.tier_sampling()
-LOOP = asyncio.Runner()
-JUDGE = Judge()
 HELP, IDLE, HARM, DEEP = "EXACT_HELP_CARD", "EXACT_IDLE_CARD", "EXACT_HARM_CARD", "RUBRIC_DEEP_CARD"
 PROBLEMS = tuple(Problem(f"Problem number {n}?", "1", f"P{n}") for n in range(12))
 BY_ID = {problem.id: problem for problem in PROBLEMS}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_judge_for_the_module():
-    yield
-    LOOP.run(JUDGE.aclose())
-    LOOP.close()
 
 
 def card(card_id: str, difficulty: Difficulty = Difficulty.MEDIUM) -> Card:

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from kace.retrieval.embed import rank_by_meaning
 from kace.retrieval.selector import rank
 from kace.tree.card import Card, Difficulty, Provenance
 
@@ -40,12 +39,12 @@ CARDS = [
     ],
 )
 def test_the_nearest_card_comes_first_without_a_shared_word(problem: str, best: str):
-    assert rank_by_meaning(problem, CARDS)[0].card_id == best
+    assert rank(problem, CARDS, "meaning")[0].card_id == best
 
 
 def test_every_card_is_ranked_once_and_an_empty_block_is_empty():
-    assert set(rank_by_meaning("anything", CARDS)) == set(CARDS) == set(rank("anything", CARDS))
-    assert rank_by_meaning("anything", ()) == ()
+    assert set(rank("anything", CARDS, "meaning")) == set(CARDS) == set(rank("anything", CARDS))
+    assert rank("anything", (), "meaning") == ()
 
 
 def test_it_leaves_everybodys_log_as_it_was():

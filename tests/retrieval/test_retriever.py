@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kace.answers.judge import Judge
 from kace.cli.terminal import audit_line
 from kace.config import RetrievalConfig, load_config
 from kace.datasets.starter import load_split
@@ -27,22 +25,14 @@ from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.card_text import Example
 from kace.tree.store import open_tree
 from kace.tree.tree import Domain, EpistemicTree
+from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
 ROOT = Path(__file__).resolve().parents[2]
-LOOP = asyncio.Runner()
-JUDGE = Judge()
 DOMAINS = [
     Domain(name=name, description=f"Problems of {name}.", share=0.5, signals=(name,))
     for name in ("counting", "geometry")
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_judge_for_the_module():
-    yield
-    LOOP.run(JUDGE.aclose())
-    LOOP.close()
 
 
 def card(

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kace import solve
-from kace.answers.judge import Judge
 from kace.config import Config, load_config
 from kace.errors import UsageError
 from kace.models.base import Request
@@ -36,21 +35,12 @@ from kace.solver.run import Run, solve_all
 from kace.solver.session import open_session
 from kace.solver.tiers import ExitPath
 from kace.systems.parts import System
+from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
 PLACES = {"ES": 0, "MS": 2, "HS": 5, "FLAT": 0}
 AVERAGE = ConfidenceCalibration(problems=1, attempts=2, mean=-1.0, sd=0.5, scale=1.0, es_exits=2, es_threshold=10.0)
 VOTE, ES_EXIT = ConfidencePolicy(AVERAGE, vote=True), ConfidencePolicy(AVERAGE, es_exit=True)
-
-LOOP = asyncio.Runner()
-JUDGE = Judge()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_judge_for_the_module():
-    yield
-    LOOP.run(JUDGE.aclose())
-    LOOP.close()
 
 
 def sure(z: float | None, tail: float = 12.0) -> Confidence | None:

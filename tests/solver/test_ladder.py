@@ -19,6 +19,7 @@ from kace.problem import Problem
 from kace.solver.ladder import Kit, climb
 from kace.solver.records import Outcome, Solution
 from kace.solver.tiers import LOCKED, ExitPath, Tier
+from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
 TIERS = ("ES",) * 2 + ("MS",) * 3 + ("HS",) * 5
@@ -33,17 +34,6 @@ def says(answers: Sequence[str | None]) -> Callable[[Request], str]:
         return "no idea" if answer is None else f"so \\boxed{{{answer}}}"
 
     return script
-
-
-LOOP = asyncio.Runner()
-JUDGE = Judge()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_judge_for_the_module():
-    yield
-    LOOP.run(JUDGE.aclose())
-    LOOP.close()
 
 
 def run(

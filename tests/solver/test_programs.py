@@ -30,6 +30,7 @@ from kace.solver.session import open_session
 from kace.solver.tiers import PROGRAM_LENSES, ExitPath, Lens
 from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
+from tests.one_loop import LOOP
 
 CONFIG = load_config({"profile": "paper", "prompts": "default"}, env={})
 PROBLEM = Problem("What is six times seven?", "42", "p1")
@@ -50,13 +51,6 @@ TREE = EpistemicTree.of(
         for name, difficulty in (("EASYISH", Difficulty.MEDIUM), ("HARDISH", Difficulty.HARD))
     ],
 )
-LOOP = asyncio.Runner()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_loop_for_the_module():
-    yield
-    LOOP.close()
 
 
 class Solver(Scripted):

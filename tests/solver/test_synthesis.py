@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kace.answers.judge import Judge
 from kace.cli.terminal import audit_line, explanation, summary_lines
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
@@ -31,6 +29,7 @@ from kace.solver.synthesis import MAX_ATTEMPT_CHARS, MAX_FACT_CHARS, MAX_FACTS, 
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
+from tests.one_loop import JUDGE, LOOP
 
 CONFIG = load_config({"profile": "paper", "prompts": "default"}, env={})
 SAMPLING = CONFIG.tier_sampling()
@@ -53,16 +52,6 @@ TREE = EpistemicTree.of(
         for name, difficulty in (("EASYISH", Difficulty.MEDIUM), ("HARDISH", Difficulty.HARD))
     ],
 )
-
-LOOP = asyncio.Runner()
-JUDGE = Judge()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_judge_for_the_module():
-    yield
-    LOOP.run(JUDGE.aclose())
-    LOOP.close()
 
 
 class Solver(Scripted):

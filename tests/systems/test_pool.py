@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kace.problem import Problem
-from kace.retrieval.embed import rank_by_meaning
+from kace.retrieval.selector import rank
 from kace.solver.records import Solution
 from tests.systems.arena import CONFIG, DEFAULTS, POOL, POOL_CARDS, PROBLEMS, Solver, ids, lost, reading, solve
 
@@ -38,7 +38,7 @@ def test_what_is_picked_is_read_however_few_words_it_shares(name: str):
 def test_the_retriever_reads_the_nearest_cards_nearest_first(problem: Problem):
     model = Solver()
     solution = solve("kace-retriever", model, problem, k=3)
-    assert read(solution) == [card.card_id for card in rank_by_meaning(problem.text, POOL_CARDS)[:3]]
+    assert read(solution) == [card.card_id for card in rank(problem.text, POOL_CARDS, "meaning")[:3]]
     assert model.shown["MS"] == model.shown["HS"] == set(read(solution))
     assert model.calls == 10
 
@@ -91,7 +91,7 @@ def test_the_reranker_picks_among_the_nearest():
     model = Solver(picks=("EXACT_EVERYWHERE_CARD",))
     assert read(solve("kace-reranked", model, PROBLEMS[1])) == ["EXACT_EVERYWHERE_CARD"]
     listed = [line.split(":")[0] for line in model.texts["ROUTE"][0].split("\n") if line.startswith("EXACT_")]
-    assert listed == [card.card_id for card in rank_by_meaning(PROBLEMS[1].text, POOL_CARDS)]
+    assert listed == [card.card_id for card in rank(PROBLEMS[1].text, POOL_CARDS, "meaning")]
 
 
 def test_a_reranker_that_cannot_be_read_leaves_the_retrievers_choice():

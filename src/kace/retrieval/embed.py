@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
 
-    from kace.tree.card import Card
-
 Vectors: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.float32]]"
 
 
@@ -20,16 +18,6 @@ def vectors(texts: Sequence[str]) -> Vectors:
     """One vector of length 1 a text."""
     found: Vectors = _model().embed(list(texts), norm=True)
     return found
-
-
-def rank_by_meaning(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
-    """The cards, nearest in meaning first; equal ones stay in the order they came in."""
-    from kace.retrieval.gate import advertised
-
-    if not cards:
-        return ()
-    nearness = vectors([advertised(card) for card in cards]) @ vectors([problem])[0]
-    return tuple(cards[place] for place in sorted(range(len(cards)), key=lambda place: -float(nearness[place])))
 
 
 @cache

@@ -68,39 +68,6 @@ class TreeScore:
         self._tree = tree
 
     @cached_property
-    def _cards_with(self) -> Mapping[str, Sequence[str]]:
-        """The ids of the cards that use a word. Made on first need: a large tree takes a while."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for card in self._tree:
-            for word in frozenset(words(advertised(card))):
-                found[word].append(card.card_id)
-        return found
-
-    @cached_property
-    def _weights(self) -> Mapping[str, float]:
-        size = len(self._tree)
-        return {word: rarity(size, len(cards)) / rarity(size, 1) for word, cards in self._cards_with.items()}
-
-    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
-        """The scores of the cards that share a word with the problem."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for word in vocabulary(problem):
-            for card_id in self._cards_with.get(word, ()):
-                found[card_id] += self._weights[word]
-        return {card_id: score for card_id, score in found.items() if score >= least}
-
-
-class BackgroundScore:
-    """Shared words, weighed against everyday problems, and nearness in meaning: the lesser of both, 0 to 1.
-
-    Words alone call a story about the same things the same kind of problem; meaning alone is never quite unlike.
-    """
-
-    def __init__(self, tree: EpistemicTree) -> None:
-        self._tree = tree
-        self._told: dict[int, Vectors] = {}
-
-    @cached_property
     def _cards(self) -> Sequence[Card]:
         return tuple(self._tree)
 
@@ -115,21 +82,48 @@ class BackgroundScore:
                 found[word].append(place)
         return {word: np.array(places, dtype=np.int32) for word, places in found.items()}
 
-    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
-        """The scores of the cards that share enough words with the problem. Only of these is the meaning compared."""
+    def _weight(self, word: str) -> float:
+        size = len(self._cards)
+        return rarity(size, len(self._places[word])) / rarity(size, 1)
+
+    def _overlap(self, problem: str, least: float) -> dict[int, float]:
+        """By place in the tree, what the words weigh that a card shares with the problem; none below `least`."""
         import numpy as np
 
         overlap = np.zeros(len(self._cards))
         for word in vocabulary(problem):
             if (places := self._places.get(word)) is not None:
-                overlap[places] += weight(word) / FULL_OVERLAP
+                overlap[places] += self._weight(word)
         found = np.flatnonzero(overlap >= max(least, 1e-9))
-        if not found.size:
+        return dict(zip(found.tolist(), overlap[found].tolist(), strict=True))
+
+    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+        """The scores of the cards that share a word with the problem."""
+        return {self._cards[place].card_id: score for place, score in self._overlap(problem, least).items()}
+
+
+class BackgroundScore(TreeScore):
+    """Shared words, weighed against everyday problems, and nearness in meaning: the lesser of both, 0 to 1.
+
+    Words alone call a story about the same things the same kind of problem; meaning alone is never quite unlike.
+    """
+
+    def __init__(self, tree: EpistemicTree) -> None:
+        super().__init__(tree)
+        self._told: dict[int, Vectors] = {}
+
+    def _weight(self, word: str) -> float:
+        return weight(word) / FULL_OVERLAP
+
+    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+        """The scores of the cards that share enough words with the problem. Only of these is the meaning compared."""
+        overlap = self._overlap(problem, least)
+        if not overlap:
             return {}
-        sharing = sorted(found[np.argsort(-overlap[found], kind="stable")][:MOST_COMPARED].tolist())
-        nearness = self._nearness(problem, sharing)
-        scores = {place: min(float(overlap[place]), near) for place, near in zip(sharing, nearness, strict=True)}
-        return {self._cards[place].card_id: score for place, score in scores.items() if score >= least}
+        sharing = sorted(sorted(overlap, key=lambda place: -overlap[place])[:MOST_COMPARED])
+        nearness = zip(sharing, self._nearness(problem, sharing), strict=True)
+        scores = {self._cards[place].card_id: min(overlap[place], near) for place, near in nearness}
+        return {name: score for name, score in scores.items() if score >= least}
 
     def _nearness(self, problem: str, places: Sequence[int]) -> list[float]:
         """How near the problem is to the nearest demonstration of each card, or to the card itself if it has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -81,7 +81,7 @@ class Budget:
         self.max_tokens = config.max_card_tokens
         self.max_cards = config.max_cards
         self.placement = config.placement
-        self.ranking = ranking or ranking_by(config.ranking)
+        self.ranking = ranking or partial(rank, by=config.ranking)
         self.count = TokenCounter(model)
 
     def best(self, problem: str, cards: Sequence[Card], most: int | None = None) -> Sequence[Card]:
@@ -175,24 +175,30 @@ class _Block(tuple["Card", ...]):
         return isinstance(other, _Block) and len(self) == len(other) and all(map(is_, self, other))
 
 
-@lru_cache(maxsize=INDEXED_BLOCKS)
-def _indexed(block: _Block) -> Index:
-    return Index(words(advertised(card)) for card in block)
-
-
-def rank(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
-    """The cards by BM25, best match first; equal ones stay in the order they came in."""
-    scores = _indexed(_Block(cards)).scores(problem)
-    return tuple(cards[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
-
-
-def ranking_by(name: str) -> Ranking:
-    """The ranking of that name: `words` (BM25) or `meaning` (embeddings)."""
+def scores_by(name: str, texts: Sequence[str]) -> Callable[[str], list[float]]:
+    """What scores texts against a problem, one score each: `words` (BM25) or `meaning` (embeddings)."""
     if name == "words":
-        return rank
-    from kace.retrieval.embed import rank_by_meaning
+        return Index(map(words, texts)).scores
+    from kace.retrieval.embed import vectors
 
-    return rank_by_meaning
+    known = vectors(texts)
+
+    def nearness(problem: str) -> list[float]:
+        found: list[float] = (known @ vectors([problem])[0]).tolist()
+        return found
+
+    return nearness
+
+
+@lru_cache(maxsize=INDEXED_BLOCKS)
+def _indexed(block: _Block, by: str) -> Callable[[str], list[float]]:
+    return scores_by(by, [advertised(card) for card in block])
+
+
+def rank(problem: str, cards: Sequence[Card], by: str = "words") -> tuple[Card, ...]:
+    """The cards by `words` or `meaning`, best match first; equal ones stay in the order they came in."""
+    scores = _indexed(_Block(cards), by)(problem) if cards else ()
+    return tuple(cards[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
 def fit(

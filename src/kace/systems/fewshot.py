@@ -18,9 +18,7 @@ from kace.learner.solutions import worked_example
 from kace.learner.steps import Kept, StepName
 from kace.models.base import after_thinking
 from kace.problem import Problem
-from kace.retrieval.embed import vectors
-from kace.retrieval.selector import Index, Ranking
-from kace.retrieval.words import words
+from kace.retrieval.selector import Ranking, scores_by
 from kace.systems.training import MethodSettings, Training, TrainPlan, read_artefact
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance
 from kace.tree.card_text import Example, with_examples
@@ -75,14 +73,7 @@ class FewshotPool(Kept):
             for told in card.examples
         }
         places = {card_id: place for place, card_id in enumerate(texts)}
-        if by == "words":
-            scores = Index(map(words, texts.values())).scores
-        else:
-            known = vectors(list(texts.values()))
-
-            def scores(problem: str) -> list[float]:
-                near: list[float] = (known @ vectors([problem])[0]).tolist()
-                return near
+        scores = scores_by(by, list(texts.values()))
 
         def nearest_first(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
             found = scores(problem)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kace.errors import UsageError
 from kace.models.base import Heard, Message, Question, Role, after_thinking, ask, chat
 from kace.problem import Problem
-from kace.retrieval.embed import rank_by_meaning
 from kace.retrieval.fence import fenced, shortened
 from kace.retrieval.gate import RelevanceGate
 from kace.retrieval.prompt import template
 from kace.retrieval.retriever import Retriever
-from kace.retrieval.selector import Budget, Ranking, SelectedCards
+from kace.retrieval.selector import Budget, Ranking, SelectedCards, rank
 from kace.solver.tiers import TierName
 from kace.subject import MATHEMATICS, Subject
 from kace.systems.registry import CANDIDATES, Bench, Spec
@@ -24,6 +24,7 @@ TIER = "ROUTE"  # where the calls of an LLM that picks cards stand among a probl
 MAX_PROBLEM_CHARS = 3_000
 UNBOUNDED = 1 << 40  # more tokens than any tree has
 _ID = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){2,5}")
+BY_MEANING: Ranking = partial(rank, by="meaning")
 _WRAPPING = " \t\r`'\"[]*-."
 
 
@@ -61,7 +62,7 @@ class PoolSelector:
     nearest: int | None = None  # only so many cards, the nearest first
     picks: bool = False  # whether an LLM picks among them
     gate: RelevanceGate | None = None  # only cards that it lets pass
-    ranking: Ranking = rank_by_meaning
+    ranking: Ranking = BY_MEANING
 
     async def select(
         self, problem: Problem, tier: TierName, domains: tuple[str, ...], earlier: Sequence[Sequence[Card]]
