@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import load_config, profile_text, user_cache
+from kace.config import load_config, profile_of, profile_text, user_cache
 from kace.errors import UsageError
 from kace.learner.settings import Settings
 from kace.models.budget import Price
-from kace.profiles import PROFILES
 from kace.solver.manifest import modern_config
 from kace.solver.tiers import TierName
 
@@ -46,14 +45,14 @@ def test_the_default_profile_is_what_the_published_gains_were_measured_with(solv
     # How evidence decides came later, with numbers of its own: docs/results.md, what a card is worth.
     since = {"evidence": "posterior", "keep": "validated", "calibration_runs": 3, "max_overlap": 0.55}
     settings = Settings.model_validate(learned["settings"]).model_copy(update=since)
-    assert settings == Settings.model_validate(PROFILES["default"]["learning"])
+    assert settings == Settings.model_validate(profile_of("default")["learning"])
 
 
 def test_the_papers_way_is_one_profile():
     paper = load_config({"profile": "paper"}, env={}).retrieval
     assert (paper.router, paper.relevance_threshold, paper.placement) == ("model", 0.0, "instructions")
     assert (paper.prompts, paper.refine_domain, paper.es_policy) == ("paper", False, "locked")
-    learning = Settings.model_validate(PROFILES["paper"]["learning"])
+    learning = Settings.model_validate(profile_of("paper")["learning"])
     assert (learning.epochs, learning.add_runs, learning.refine) == (2, 2, 2)
     assert (learning.confident, learning.failures, learning.examples) == (False, "final", 0)
     assert (learning.impact, learning.keep, learning.imagine) == ("leave_one_out", "all", False)

@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 from kace.problem import load_problems
-from kace.profiles import PROFILES
+from kace.config import profile_of
 from kace.retrieval.gate import BackgroundScore, TreeScore
 from kace.tree.store import open_tree
 
 HERE = Path(__file__).resolve().parent
-THRESHOLD = float(str(PROFILES["default"]["retrieval"]["relevance_threshold"]))
+THRESHOLD = float(str(profile_of("default")["retrieval"]["relevance_threshold"]))
 FIRST = 2.0
 
 

@@ -242,15 +242,14 @@ def _problems(given: Problems, config: Config | None = None) -> tuple[Problem, .
 
 
 def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dataset:
-    from kace.datasets.loader import ALL, Dataset, canonical, labelled, load, set_hash
+    from kace.datasets.loader import ALL, Dataset, labelled, load_configured, set_hash
 
     if not isinstance(given, str | Path):
         problems = _problems(given)
         if not problems:
             raise UsageError("no problems were given", fix="give a data set, a JSONL file, or a list of problems")
         return labelled(Dataset("problems", ALL, problems, set_hash(problems), "given"), limit)
-    fields, cache = None if canonical(str(given)) else config.fields, config.cache_dir / "data"
-    return labelled(load(given, split, data_dir=config.data_dir, cache=cache, hub=config.hub, fields=fields), limit)
+    return labelled(load_configured(given, split, config), limit)
 
 
 def _finished(work: Coroutine[Any, Any, T]) -> T:

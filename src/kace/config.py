@@ -21,7 +21,6 @@ from kace.answers.kinds import AnswerKind
 from kace.errors import UsageError
 from kace.io import read_plain
 from kace.models.budget import Caps, Price
-from kace.profiles import PROFILES
 from kace.redact import public_url
 from kace.solver.tiers import PRESETS, TierName, TierSampling, default_preset
 from kace.subject import MATHEMATICS, Subject
@@ -39,6 +38,8 @@ SHARED_ENV = {
 """Variables other tools use too; the same setting under our own prefix wins over them."""
 
 PROFILE_FILE = "profile.toml"  # what a tree remembers of how it was learned, in its directory
+PROFILES = {path.stem: path for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))}
+"""The named profiles: how the published gains were measured, and the paper's way."""
 
 Source = Literal["default", "preset", "profile", "file", "env", "flag"]
 
@@ -254,11 +255,10 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
     folder = Path(str(tree))
     kept = (folder.parents[1] if folder.parent.name == "snapshots" else folder) / PROFILE_FILE
     chosen = str(name or (kept if tree and kept.is_file() else "default"))
-    if chosen in PROFILES:
-        return PROFILES[chosen]
-    if not Path(chosen).is_file():
+    path = PROFILES.get(chosen, Path(chosen))
+    if not path.is_file():
         raise UsageError(f"unknown profile '{name}'{_nearest(chosen, PROFILES)}", fix="or name a TOML file")
-    found = _from_file(Path(chosen), Path.read_bytes if name else read_plain)  # a tree may be somebody else's
+    found = _from_file(path, Path.read_bytes if name else read_plain)  # a tree may be somebody else's
     for section, values in found.items():
         if section not in ("retrieval", "learning") or not isinstance(values, dict):
             raise UsageError(f"{chosen}: '{section}' is no part of a profile", fix="use [retrieval] and [learning]")

@@ -27,6 +27,7 @@ from kace.models.provider import open_model, weights_folder
 from kace.redact import one_line, public_url
 
 LOW_DISK_GB, PROBE_SECONDS = 2.0, 5.0
+PATIENCE = 60.0  # seconds for a comparison: whether the worker works is asked, not how busy the machine is
 SECRET = ("api_key", "anthropic_api_key", "teacher_api_key", "serve_key")
 
 Look = Callable[[], str]  # says what it found, or raises the error with the fix
@@ -135,7 +136,7 @@ def _endpoint(config: Config, base: str) -> str:
 
 
 async def _equivalence() -> str:
-    async with Judge(workers=1) as judge:
+    async with Judge(workers=1, seconds=PATIENCE) as judge:
         pairs = ((r"\cos^2 t", r"1-\sin^2 t", Verdict.SAME), (r"\cos t", r"\sin t", Verdict.DIFFERENT))
         for left, right, expected in pairs:
             verdict = await judge(Answer.of(left), Answer.of(right))

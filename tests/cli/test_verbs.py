@@ -13,9 +13,9 @@ import typer
 
 from kace.cli import VERBS
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
+from kace.config import profile_of
 from kace.models.cache import read_calls
 from kace.problem import load_problems
-from kace.profiles import PROFILES
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, error
 
@@ -58,7 +58,7 @@ def test_the_demo_writes_two_runs_over_the_same_problems(replayed: tuple[str, Pa
     assert [each["system"]["name"] for each in manifests] == ["tiered", "kace"]
     assert manifests[0]["data"] == manifests[1]["data"]
     settings = manifests[1]["config"]["retrieval"]
-    assert {name: settings[name] for name in PROFILES["default"]["retrieval"]} == PROFILES["default"]["retrieval"]
+    assert {name: settings[name] for name in profile_of("default")["retrieval"]} == profile_of("default")["retrieval"]
     assert manifests[1]["config"]["model"].startswith("replay/")
     done = run_kace(demo, "report", WITHOUT, WITH, "--format", "text")
     assert done.returncode == 0, done.stderr

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from kace.config import profile_of
 from kace.datasets.starter.generate import generate_set
 from kace.datasets.techniques.generate import technique_problems
 from kace.learner.leakage import ContaminationHashes, Leaks
 from kace.learner.settings import Settings
 from kace.problem import Problem
-from kace.profiles import PROFILES
 from kace.tree.card_text import Example
 from kace.tree.store import open_tree
 from tests.learner.sound_cards import PAYLOADS, sound_card
 
 TILES = Problem("A floor of 7 by 12 feet is laid with square tiles of one foot. How many tiles are there?", "84")
 HASHES = ContaminationHashes.of((TILES,))
-CUT_OFF = Settings.model_validate(PROFILES["default"]["learning"]).max_overlap
+CUT_OFF = Settings.model_validate(profile_of("default")["learning"]).max_overlap
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import Config, load_config
+from kace.config import Config, load_config, profile_of
 from kace.learner.loop import learn
 from kace.learner.settings import Settings
 from kace.learner.study import LearnPlan, open_study
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem
-from kace.profiles import PROFILES
 from kace.solver.records import Solution
 from kace.solver.run import solve_all
 from kace.solver.session import open_session
@@ -191,7 +190,7 @@ def test_imagination_goes_over_cells_that_have_cards_and_no_failures(tmp_path: P
 
 
 def test_the_papers_profile_learns_the_rules_of_the_world(tmp_path: Path):
-    world, settings = World(misleading=False), PROFILES["paper"]["learning"]
+    world, settings = World(misleading=False), profile_of("paper")["learning"]
     tree = learned(world, tmp_path / "tree", train=problems(4), **{**settings, "impact_calls": 20_000})
     assert {f"EXACT_{rule.upper()}_RULE" for rule in RULES} <= shown(tree)
     assert accuracy(world, None) == pytest.approx(1 / 3) and accuracy(world, tree) == 1.0

@@ -13,13 +13,12 @@ import kace
 from kace.answers.judge import Judge
 from kace.answers.program import ProgramOutcome, Sandbox
 from kace.cli.terminal import explanation
-from kace.config import load_config
+from kace.config import PROFILES, load_config
 from kace.errors import UsageError
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.cache import CallStore
 from kace.models.scripted import Scripted
 from kace.problem import Problem
-from kace.profiles import PROFILES
 from kace.retrieval.prompt import PromptContext, solver_prompt
 from kace.retrieval.retriever import Retriever
 from kace.solver.ladder import Kit, climb

@@ -11,7 +11,7 @@ from kace.cli.options import DATA, OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import note, plain, write_output
 from kace.config import Config
 from kace.datasets.catalog import PUBLISHED
-from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, labelled, load
+from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, labelled, load_configured
 from kace.datasets.starter import SPLITS, generate_set, load_split
 from kace.errors import UsageError
 from kace.hub import HubFile, is_present
@@ -103,8 +103,7 @@ def load_data(name: str, split: str, config: Config, *, limit: int | None = None
     def say(file: HubFile) -> None:
         note(f"fetching {file.repo} {file.path}")
 
-    fields, cache = None if canonical(name) else config.fields, config.cache_dir / "data"
-    data = load(name, split, data_dir=config.data_dir, cache=cache, hub=config.hub, fields=fields, watch=say)
+    data = load_configured(name, split, config, say)
     for remark in data.notes:
         note(f"{data.name} {data.split}: {remark}")
     return labelled(data, limit) if checked else data

@@ -40,7 +40,6 @@ from kace.learner.study import GivenModels, LearnPlan, check_training, open_reso
 from kace.learner.wall import raise_wall
 from kace.models.budget import Ledger
 from kace.problem import Problem, load_problems
-from kace.profiles import PROFILES
 from kace.systems.ace import AceSettings, train_ace
 from kace.systems.fewshot import FewshotPool, FewshotSettings, train_bootstrap, train_knn
 from kace.systems.gepa import GepaSettings, require_gepa, train_gepa
@@ -126,7 +125,7 @@ def _learn(plan: LearnPlan) -> None:
 def _demo(typed: Typed, out: Path, epochs: int | None) -> None:
     """Learn from a slice of the starter set, and compare the ladder with and without what was learned."""
     config = typed.config(*Settings.model_fields, teacher=SOURCE, preset="starter", es_policy="skip")
-    settings = typed.learning(Settings, {**PROFILES["default"]["learning"], **QUICK}, epochs=epochs)
+    settings = typed.learning(Settings, {**profile_of("default")["learning"], **QUICK}, epochs=epochs)
     settings = untaught(config, settings) if config.teacher == SOURCE else settings
     train, held_out = demo.slices(config)
     print_lines(demo.intro(train, held_out, config))
@@ -221,7 +220,7 @@ def calibrate(
     config = typed.config(*Settings.model_fields, tree=tree)
     reading = config.retrieval.model_copy(update={"relevance": "background", "relevance_threshold": LEAST})
     config = config.model_copy(update={"retrieval": reading, "tree": None})
-    runs = PROFILES["default"]["learning"]["calibration_runs"]
+    runs = profile_of("default")["learning"]["calibration_runs"]
     settings = typed.learning(Settings, {"calibration_runs": runs})
     problems = load_problems(train, config.fields)[: typed.limit]
     check_training(problems)

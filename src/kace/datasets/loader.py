@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import combinations, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kace.datasets.catalog import PUBLISHED, Published, named_domain
 from kace.datasets.starter import SPLITS, Split, load_split
@@ -19,6 +19,9 @@ from kace.datasets.techniques.generate import technique_problems
 from kace.errors import DataError, KaceError, UsageError
 from kace.hub import Watch, fetch
 from kace.problem import Problem, load_problems, problem_of
+
+if TYPE_CHECKING:
+    from kace.config import Config
 
 BUNDLED: Mapping[str, Callable[[Split], tuple[Problem, ...]]] = {
     "starter": load_split,
@@ -87,6 +90,12 @@ def load(
     if data_dir is not None:
         return from_folder(published, wanted, data_dir)
     return from_hub(published, wanted, cache=cache, hub=hub, watch=watch)
+
+
+def load_configured(name: str | Path, split: str, config: Config, watch: Watch = lambda file: None) -> Dataset:
+    """The same, from where a configuration says it is."""
+    fields, cache = None if canonical(str(name)) else config.fields, config.cache_dir / "data"
+    return load(name, split, data_dir=config.data_dir, cache=cache, hub=config.hub, fields=fields, watch=watch)
 
 
 def labelled(data: Dataset, limit: int | None = None) -> Dataset:

@@ -47,13 +47,13 @@ class ExitPath(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Opens when some answer has at least `votes` of the tier's attempts."""
+    """Opens when some answer has at least `votes` of the tier's attempts; with 0, always."""
 
     votes: int
 
     def opens(self, vote: Vote) -> bool:
         """Whether the leader has enough votes. Attempts without an answer never agree."""
-        return vote.leader is not None and vote.leader.votes >= self.votes
+        return (vote.leader.votes if vote.leader else 0) >= self.votes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Tier:
     name: TierName
     lenses: tuple[Lens | None, ...]  # one attempt each; `None` is diversity by sampling only
     gate: Gate
-    exit: ExitPath
+    exit: ExitPath | None  # none for attempts without a ladder
 
     @property
     def attempts(self) -> int:

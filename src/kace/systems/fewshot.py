@@ -129,8 +129,4 @@ def _kept(plan: TrainPlan, solutions: Sequence[str]) -> FewshotPool:
 
 def read_pool(path: Path, method: str) -> FewshotPool:
     """The demonstrations of a file, or of the folder that training made."""
-    pool = read_artefact(path, FILE, FewshotPool, "set of demonstrations", method)
-    if pool.kind != method:
-        made, asked = (f"kace learn --method {kind}" for kind in (pool.kind, method))
-        raise DataError(f"{path}: made by {made}, not by {asked}", fix=f"name what {asked} made")
-    return pool
+    return read_artefact(path, FILE, FewshotPool, "set of demonstrations", method)

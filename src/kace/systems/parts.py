@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from kace.errors import DataError, UsageError
 from kace.learner.study import refuse_overlap
 from kace.problem import Problem, load_problems
+from kace.redact import one_line
 from kace.retrieval.fence import neutral
-from kace.retrieval.prompt import NOTHING, PromptContext
+from kace.retrieval.prompt import PromptContext
 from kace.retrieval.retriever import ContextSource, EsPolicy, Retrieval, Retriever, retrieval
 from kace.retrieval.router import Router, fixed_router, registry_router
 from kace.retrieval.selector import BlockSelector, SelectedCards, TokenCounter
-from kace.solver.ladder import Kit, Tiers, classes_of, climb, conclude, locked, sample
+from kace.solver.ladder import Kit, Tiers, climb, locked
 from kace.solver.records import Attempt, Solution
-from kace.solver.tiers import FROM_MS, ExitPath, Gate, Tier, TierName
-from kace.solver.vote import count
+from kace.solver.tiers import FROM_MS, Gate, Tier, TierName
 from kace.systems.fewshot import read_pool
-from kace.systems.oracle import TechniqueSelector, families_of, require_families
 from kace.systems.pool import pool_selector
 from kace.systems.registry import Bench, Need, Spec
 from kace.tree.card import Status
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree, cards_by_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,12 @@ class System:
 
     async def solve(self, problem: Problem, kit: Kit) -> Solution:
         """Solve one problem."""
+        tiers, draws = self.tiers, kit.sampling
         if self.attempts:
-            return await self._sampled(problem, kit)
-        return await climb(problem, replace(kit, source=self if self.source else None, tiers=self.tiers))
+            # The gate is always open: the plurality wins, and a solution without a ladder has no exit.
+            tiers = always(Tier(TierName.FLAT, (None,) * self.attempts, Gate(0), None))
+            draws = {**draws, TierName.FLAT: draws[TierName.MS]}
+        return await climb(problem, replace(kit, source=self if self.source else None, tiers=tiers, sampling=draws))
 
     async def retrieve(
         self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
@@ -52,27 +55,6 @@ class System:
         if self.source is None or tier is TierName.ES:
             return None
         return await self.source.retrieve(problem, tier, before, earlier)
-
-    async def _sampled(self, problem: Problem, kit: Kit) -> Solution:
-        """Sample, then count. A failed attempt votes for nothing; ties go to the lowest attempt index."""
-        began = time.monotonic()
-        if kit.observer:
-            kit.observer.started(problem)
-        found = await self.retrieve(problem, TierName.FLAT, (), ())
-        # The gate opens at the first answer, so that early stop ends exactly when the plurality is decided. The exit
-        # is never read: such a solution has none.
-        flat = Tier(TierName.FLAT, (None,) * self.attempts, Gate(1), ExitPath.HS_PLURALITY)
-        as_ms = replace(kit, sampling={**kit.sampling, TierName.FLAT: kit.sampling[TierName.MS]})
-        attempts = await sample(problem, flat, found.context if found else NOTHING, (), as_ms)
-        classes = await classes_of(problem, attempts, kit)
-        vote = count(classes, 0, len(attempts))
-        leader = kit.confidence.winner(vote, classes, attempts, vote.leader) if kit.confidence else vote.leader
-        said, took = leader.answer if leader else None, time.monotonic() - began
-        read = (found,) if found else ()
-        solution = await conclude(problem, kit, None, said, attempts, classes, seconds=took, read=read)
-        if kit.observer:
-            kit.observer.solved(solution)
-        return solution
 
 
 def compose(spec: Spec, bench: Bench) -> System:
@@ -84,7 +66,7 @@ def compose(spec: Spec, bench: Bench) -> System:
     if tree is None or not shown:
         source = None if spec.source == "tree" else other_source(spec, bench)
         skips = spec.es_policy == "skip" and source is not None  # learned text is for every problem
-        return System(spec.name, source, spec.attempts, from_ms if skips else locked)
+        return System(spec.name, source, spec.attempts, always(*FROM_MS) if skips else locked)
     retriever = open_retriever(spec, bench, tree)
     if Need.TRAINING_FILE in spec.needs:
         return oracle(spec, bench, retriever)
@@ -124,14 +106,60 @@ def oracle(spec: Spec, bench: Bench, retriever: Retriever) -> System:
     return System(spec.name, retriever, tiers=EsPolicy(retriever, chosen.covers), check=check)
 
 
+@dataclass(frozen=True, slots=True)
+class TechniqueSelector:
+    """The ceiling, which no retriever could know: the tier's cards from training problems of the problem's family."""
+
+    families: Mapping[str, frozenset[str]]  # the ids of the cards that each gave rise to
+    blocks: BlockSelector
+
+    async def select(
+        self, problem: Problem, tier: TierName, domains: object = (), earlier: object = ()
+    ) -> SelectedCards:
+        """The cards, of whichever domain, as many as fit. The relevance gate is not asked."""
+        tree, budget = self.blocks.tree, self.blocks.budget
+        own = self.families.get(problem.family or "", frozenset())
+        block = [card for card in tree.project(tier, tree.domain_names) if card.card_id in own]
+        return SelectedCards(await budget.fit(problem.text, budget.best(problem.text, block)), len(block))
+
+    async def covers(self, problem: Problem) -> bool:
+        """Whether MS reads any."""
+        return bool((await self.select(problem, TierName.MS)).cards)
+
+
+def families_of(tree: EpistemicTree, train: Sequence[Problem], file: Path) -> Mapping[str, frozenset[str]]:
+    """By family, the cards that its training problems support."""
+    known = {one_line(problem.name): problem.family for problem in train if problem.family}
+    if not known:
+        raise DataError(f"{file}: no problem has a family", fix="give training problems the field 'family'")
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for name, cards in cards_by_source(tree).items():
+        if family := known.get(one_line(name)):
+            found[family] |= cards
+    if not found:
+        said = f"{file}: no card of the tree came from a problem in it"
+        raise DataError(said, fix="name the file that the tree was learned from")
+    return {family: frozenset(cards) for family, cards in found.items()}
+
+
+def require_families(problems: Sequence[Problem]) -> None:
+    """Refuse data that names no family."""
+    if not any(problem.family for problem in problems):
+        raise DataError("oracle-card needs families, and no problem has one", fix="give problems the field 'family'")
+
+
 async def every(problem: Problem) -> bool:
     """Whatever is read is for every problem."""
     return True
 
 
-async def from_ms(problem: Problem) -> Sequence[Tier]:
-    """The ladder without ES, for every problem."""
-    return FROM_MS
+def always(*tiers: Tier) -> Tiers:
+    """The same tiers for every problem."""
+
+    async def climbed(problem: Problem) -> Sequence[Tier]:
+        return tiers
+
+    return climbed
 
 
 def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:

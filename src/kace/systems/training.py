@@ -105,14 +105,17 @@ async def open_training(
 
 
 def read_artefact(path: Path, name: str, kind: type[K], what: str, method: str) -> K:
-    """What a training made, from its file or the folder that holds it."""
+    """What a training made, from its file or the folder that holds it; of this method, where it says which."""
     file, fix = path / name if path.is_dir() else path, f"name what kace learn --method {method} made"
     try:
-        return kind.model_validate_json(read_plain(file))
+        found = kind.model_validate_json(read_plain(file))
     except OSError as error:
         raise DataError(f"{file}: {(error.strerror or str(error)).lower()}", fix=fix) from None
     except ValidationError as error:
         raise DataError(f"{file}: not a {what} ({error.errors()[0]['msg'].lower()})", fix=fix) from None
+    if (made := getattr(found, "kind", method)) != method:
+        raise DataError(f"{file}: made by kace learn --method {made}, not by kace learn --method {method}", fix=fix)
+    return found
 
 
 def _identity(problems: tuple[Problem, ...]) -> dict[str, object]:
