@@ -17,13 +17,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
 
-from kace.answers.kinds import AnswerKind
+from kace.answers.kinds import MATHEMATICS, AnswerKind, Subject
 from kace.errors import UsageError
 from kace.io import read_plain
 from kace.models.budget import Caps, Price
 from kace.redact import public_url
 from kace.solver.tiers import PRESETS, TierName, TierSampling, default_preset
-from kace.subject import MATHEMATICS, Subject
 from kace.tree.store import tree_path
 
 CONFIG_FILE, ENV_PREFIX = "kace.toml", "KACE_"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Verdict, settled
-from kace.answers.kinds import AnswerKind, options_of, plain_text, read_as
+from kace.answers.kinds import AnswerKind, Subject, options_of, plain_text
 
 KINDS: tuple[AnswerKind, ...] = ("text", "choice", "number")
 FRUIT = "Which is a fruit, by vitamin A. or B. alone?\nA) A carrot\nB) An apple\nC) Vitamin C\nD) Beef"
@@ -16,7 +16,7 @@ HOSTILE = st.text(max_size=60) | st.text(alphabet="\\{}[]()$_^.,%0123456789abABx
 
 
 def same(kind: AnswerKind, left: str, right: str, problem: str = "", tolerance: float = 1e-6) -> bool:
-    one, two = (read_as(kind, text, problem=problem, tolerance=tolerance) for text in (left, right))
+    one, two = (Subject("any", kind, tolerance).read(text, problem) for text in (left, right))
     verdict = settled(one, two)
     assert verdict in (Verdict.SAME, Verdict.DIFFERENT), "no kind but mathematics needs a worker"
     return verdict is Verdict.SAME
@@ -36,7 +36,7 @@ def test_letters_commute_in_mathematics_and_in_no_text() -> None:
     ],
 )
 def test_a_text_is_the_same_however_it_is_dressed(row: str) -> None:
-    assert len({read_as("text", text).key for text in row.split("|")}) == 1
+    assert len({Subject("any", "text").read(text).key for text in row.split("|")}) == 1
 
 
 @pytest.mark.parametrize(

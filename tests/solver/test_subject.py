@@ -9,6 +9,7 @@ import pytest
 
 from kace.answers.exact import Word
 from kace.answers.judge import Judge, Verdict
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.config import Config, load_config
 from kace.errors import UsageError
 from kace.models.base import Request
@@ -20,7 +21,6 @@ from kace.solver.ladder import Kit, climb
 from kace.solver.manifest import hold_to, manifest_of
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath, Lens
-from kace.subject import MATHEMATICS, Subject
 from kace.tree.tree import Domain
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"

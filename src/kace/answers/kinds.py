@@ -1,13 +1,15 @@
-r"""Answers that are no mathematics: a text, the letter of an option, or a number. docs/answers.md has the rules.
+r"""What problems are about, and answers that are no mathematics: a text, the letter of an option, or a number.
 
-What cannot be read as its kind is compared as a text. Nothing here raises, and nothing takes long.
+docs/answers.md has the rules. What cannot be read as its kind is compared as a text. Nothing raises or takes long.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from kace.answers.calculator import estimate
@@ -45,18 +47,41 @@ _MEASURE = re.compile(
 )
 
 
-def read_as(kind: AnswerKind, text: str, *, problem: str = "", tolerance: float = 0.0) -> Answer:
-    """An answer of a kind. A choice is also known by the words of an option, where the problem lists options."""
-    if kind == "math":
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What problems are about. The default is mathematics, whose prompts and answers never change."""
+
+    name: str = "mathematics"
+    answers: AnswerKind = "math"
+    tolerance: float = 1e-6  # between numbers, relative to the larger
+
+    def read(self, text: str, problem: str = "") -> Answer:
+        """An answer to a problem, given or expected. A choice is also known by the words of an option it lists."""
+        return _read(self, text, problem if self.answers == "choice" else "")
+
+    def named(self, prompt: str) -> str:
+        """A prompt about mathematics, as one about this subject."""
+        if self.name == MATHEMATICS.name:
+            return prompt
+        article = "an" if self.name[0].lower() in "aeiou" else "a"
+        return re.sub(r"\ba mathematics\b", f"{article} mathematics", prompt).replace("mathematics", self.name)
+
+
+MATHEMATICS = Subject()
+
+
+@lru_cache(maxsize=4_096)
+def _read(subject: Subject, text: str, problem: str) -> Answer:
+    if subject.answers == "math":
         return Answer.of(text)
     form = plain_text(text)
     value: Value | None = None
-    if kind == "choice":
+    if subject.answers == "choice":
         letter = choice_letter(text, options_of(problem))
         value = Word(letter) if letter else None
-    elif kind == "number":
+    elif subject.answers == "number":
         value = quantity(text)
-    return Answer(text.strip(), form, value or Word(form), tolerance if kind == "number" else 0.0)
+    return Answer(text.strip(), form, value or Word(form), subject.tolerance if subject.answers == "number" else 0.0)
 
 
 def plain_text(text: str) -> str:

@@ -10,13 +10,13 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.errors import KaceError, Outstanding
 from kace.learner.blocks import EXCERPT_CHARS, BadBlock, Block, CardRefusal, Grammar, declines, read_blocks
 from kace.models.base import AttemptKey, ChatModel, Message, ModelError, Request, Role, Sampling, chat, lacks_room
 from kace.redact import one_line
 from kace.retrieval.fence import BARRED, neutral
 from kace.retrieval.prompt import template
-from kace.subject import MATHEMATICS, Subject
 from kace.tree.card import CardError, refusal
 
 T = TypeVar("T")

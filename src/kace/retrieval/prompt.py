@@ -14,10 +14,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.models.base import Message, Role
 from kace.retrieval.fence import fenced, neutral, quoted_line
 from kace.solver.tiers import Lens, TierName
-from kace.subject import MATHEMATICS, Subject
 
 if TYPE_CHECKING:
     from kace.tree.card import Card

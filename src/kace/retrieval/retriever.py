@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.config import RetrievalConfig
 from kace.errors import UsageError
 from kace.models.base import ChatModel, Usage
@@ -17,7 +18,6 @@ from kace.retrieval.router import Route, Router, open_router
 from kace.retrieval.selector import BlockSelector, Budget, Selector, TextSize
 from kace.solver.records import Attempt, RetrievedContext
 from kace.solver.tiers import FROM_MS, LOCKED, NO_EXIT_AT_ES, Tier, TierName
-from kace.subject import MATHEMATICS, Subject
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
 from kace.tree.tree import EpistemicTree
 

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.models.base import ChatModel, Message, Question, Role, Usage, ask
 from kace.problem import Problem
 from kace.retrieval.fence import fenced, neutral, shortened
@@ -22,7 +23,6 @@ from kace.retrieval.gate import RelevanceGate
 from kace.retrieval.prompt import Prompts, template
 from kace.retrieval.selector import Index, rank
 from kace.retrieval.words import words
-from kace.subject import MATHEMATICS, Subject
 from kace.tree.card import UNIVERSAL, Status
 
 if TYPE_CHECKING:

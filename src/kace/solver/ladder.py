@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.errors import KaceError
 from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
 from kace.problem import Problem
@@ -20,7 +21,6 @@ from kace.retrieval.prompt import NOTHING, Prompt, PromptContext, Prompts, solve
 from kace.solver.records import Attempt, ClassRecord, Outcome, Solution
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, TierSampling, decided
 from kace.solver.vote import AnswerClass, Standing, count, group
-from kace.subject import MATHEMATICS, Subject
 
 if TYPE_CHECKING:
     from kace.retrieval.retriever import ContextSource, Retrieval

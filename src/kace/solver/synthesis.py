@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -29,7 +30,6 @@ from kace.retrieval.prompt import Prompt, PromptContext, solver_prompt, template
 from kace.solver.ladder import Kit, drawn
 from kace.solver.records import Attempt
 from kace.solver.tiers import LOCKED
-from kace.subject import MATHEMATICS, Subject
 from kace.tree.card_text import BULLET, stray_character
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from kace.answers.kinds import MATHEMATICS, Subject
 from kace.errors import UsageError
 from kace.models.base import Heard, Message, Question, Role, after_thinking, ask, chat
 from kace.problem import Problem
@@ -16,7 +17,6 @@ from kace.retrieval.prompt import template
 from kace.retrieval.retriever import Retriever
 from kace.retrieval.selector import Budget, Ranking, SelectedCards, rank
 from kace.solver.tiers import TierName
-from kace.subject import MATHEMATICS, Subject
 from kace.systems.registry import CANDIDATES, Bench, Spec
 from kace.tree.card import Card, Status
 
