@@ -270,6 +270,7 @@ def _finished(work: Coroutine[Any, Any, T]) -> T:
                 loop.call_soon_threadsafe(task.cancel)
 
     with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()  # a thread that is there is waited for, one interrupted while it starts is not
         try:
             return pool.submit(asyncio.run, noted()).result()
         except KeyboardInterrupt:  # which reaches this thread alone
