@@ -54,7 +54,7 @@ app = new_app()
 
 
 @app.callback(invoke_without_command=True)
-@takes(*SOLVER, "teacher", "tree", "profile", "limit", "batch", *CAPS)
+@takes(*SOLVER, "ray", "teacher", "tree", "profile", "limit", "batch", *CAPS)
 def learn(
     context: typer.Context,
     typed: Typed,
@@ -204,7 +204,7 @@ def select(
         note(f"copied       {out}: {what}, frozen at {digest[:12]}")
 
 
-@command(app, *SOLVER, "limit", *CAPS)
+@command(app, *SOLVER, "ray", "limit", *CAPS)
 def calibrate(
     typed: Typed,
     as_json: bool,
@@ -224,7 +224,7 @@ def calibrate(
     settings = typed.learning(Settings, {"calibration_runs": runs})
     problems = load_problems(train, config.fields)[: typed.limit]
     check_training(problems)
-    ensure_weights(config)
+    _prepare(config)
     manifest = LearnPlan(problems, config, settings, tree).manifest()
 
     async def work() -> Calibration:
@@ -252,6 +252,8 @@ def _train(
     kinds = {"gepa": GepaSettings, "reflections": MethodSettings}
     kind = FewshotSettings if method.endswith("-fewshot") else kinds.get(method, AceSettings)
     config = typed.config(*kind.model_fields)
+    if config.ray:
+        raise UsageError(f"--ray does not know {method}", fix="leave it out: only the runs of --method kace use Ray")
     chosen = load_problems(validation, config.fields) if validation else ()
     if bare := next((problem for problem in chosen if problem.answer is None), None):
         raise DataError(f"validation problem {bare.name!r} has no answer", fix="every problem needs its answer here")
@@ -310,9 +312,18 @@ def _training_data(
 
 def _wall_in(config: Config, *given: Path) -> None:
     """Fetch weights, then let this process open the files and folders given, a teacher's folder, and no more."""
-    ensure_weights(config)
+    _prepare(config)
     if config.teacher and config.teacher.startswith("local/"):
         ensure_weights(config.for_teacher())
     models = (config.model, config.teacher or "")
     folders = [Path(name.partition("/")[2]) for name in models if name.startswith(("exchange/", "replay/", "local/"))]
     raise_wall([*given, config.cache_dir, *folders])
+
+
+def _prepare(config: Config) -> None:
+    """Fetch weights, and join the cluster that solves, where there is one."""
+    ensure_weights(config)
+    if config.ray:
+        from kace.solver.ray_pool import connect
+
+        connect(config)

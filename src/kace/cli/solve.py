@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -130,9 +131,10 @@ def solve_problems(
     async def work() -> Ledger | None:
         if config.ray and not model:
             from kace.solver.ray_pool import open_pool, solve_on_ray
+            from kace.solver.ray_worker import reading
 
-            async with open_pool(config, run, tree, observer=progress) as pool:
-                await solve_on_ray(pool, problems, config.seed, kept, known)
+            async with open_pool(config, run.calls, run, observer=progress) as pool:
+                await solve_on_ray(pool, run, problems, config.seed, partial(reading, config, tree), kept, known)
             return None
         calls = None if model else run.calls
         async with open_session(config, calls=calls, tree=tree, model=model, observer=progress) as session:

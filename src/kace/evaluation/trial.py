@@ -80,9 +80,9 @@ async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observ
         from kace.solver.ray_pool import open_pool, solve_on_ray
 
         bare = replace(trial, data=replace(trial.data, problems=()))
-        async with open_pool(trial.config, run, None, partial(solver_of, bare), observer) as pool:
+        async with open_pool(trial.config, run.calls, run, observer=observer) as pool:
             for seed in range(trial.config.seed, trial.config.seed + trial.seeds):
-                await solve_on_ray(pool, trial.problems, seed, known=recalled)
+                await solve_on_ray(pool, run, trial.problems, seed, partial(solver_of, bare), known=recalled)
         return
     async with open_session(trial.config, calls=run.calls, observer=observer) as session:
         await solve_trial(trial, run, session, recalled)

@@ -160,8 +160,7 @@ async def measure(epoch: int, tree: EpistemicTree, base: Records, study: Study) 
     if settings.impact == "fires" or not seen:
         return Impact(fires=seen)
     if settings.impact == "leave_one_out":
-        kit = study.kit(tree, study.seed(epoch, BASE))
-        placement = study.config.retrieval.placement
+        kit, placement = study.session.kit, study.config.retrieval.placement
         return await leave_one_out(base, tree, study.by_id, kit, max_calls=settings.impact_calls, placement=placement)
     records: list[Solution] = []
     for number in range(settings.impact_runs):

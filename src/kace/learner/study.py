@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from kace.config import Config
 from kace.datasets.loader import overlaps
@@ -28,16 +28,19 @@ from kace.models.provider import open_model
 from kace.problem import Problem
 from kace.retrieval.gate import RelevanceScore
 from kace.retrieval.prompt import template_hashes
-from kace.retrieval.retriever import EsPolicy
+from kace.retrieval.retriever import Retriever
 from kace.retrieval.router import registry_router
-from kace.solver.ladder import Dropout, Kit, Observer
+from kace.solver.ladder import Dropout, Observer, climb
 from kace.solver.manifest import manifest_of, solver_prompts
 from kace.solver.records import Attempt, Solution
-from kace.solver.run import Run
-from kace.solver.session import Session, in_role, open_retriever, open_session
+from kace.solver.run import Run, Solve
+from kace.solver.session import Session, in_role, open_session
 from kace.solver.summary import Summary
 from kace.solver.tiers import TierName
 from kace.tree.tree import Domain, EpistemicTree
+
+if TYPE_CHECKING:
+    from kace.solver.ray_pool import RayPool
 
 AUTHOR = "kace learn"
 LEAST_PROBLEMS = 10  # three domains of a tenth each cannot be told from fewer
@@ -103,6 +106,30 @@ class Routes(Kept):
     domains: dict[str, tuple[str, ...]]
 
 
+def practice(
+    config: Config,
+    tree: EpistemicTree | None,
+    dropout: Dropout | None,
+    relevance: RelevanceScore | None,
+    session: Session,
+    seed: int,
+) -> Solve:
+    """How a session solves training problems, in this process or on another machine: from a tree, or without one.
+
+    With a relevance score of its own, it reads what that score picks, and skips ES for it.
+    """
+    # The ladder that will be used: where it skips ES, so do the runs that say what a card is worth.
+    # The classifier keeps the learner's own seed: a problem stays in its domain from run to run, and is asked once.
+    if relevance:
+        skipping = config.retrieval.model_copy(update={"es_policy": "skip"})
+        config = config.model_copy(update={"retrieval": skipping})
+    kit = session.kit if tree is None else session.reading(tree, config)
+    if relevance and isinstance(kit.source, Retriever):
+        kit.source.gate.scores = relevance
+    kit = replace(kit, seed=seed, dropout=dropout)
+    return lambda problem, _: climb(problem, kit)
+
+
 @dataclass(frozen=True)
 class Resources:
     """An open folder, and the models that work in it. They share one ledger, and no call is paid for twice."""
@@ -113,6 +140,7 @@ class Resources:
     calls: CallStore
     asked: Teacher | None = None
     observer: LearnObserver | None = None
+    pool: RayPool | None = None  # where runs are solved, if not in this process
 
     @property
     def teacher(self) -> Teacher:
@@ -129,45 +157,28 @@ class Resources:
         dropout: Dropout | None = None,
         relevance: RelevanceScore | None = None,
     ) -> tuple[Solution, ...]:
-        """The records of a tiered run, in the order of its problems. A finished run is read, not repeated.
-
-        With a relevance score of its own, the run reads what that score picks, and skips ES for it.
-        """
+        """The records of a tiered run, in the order of its problems. A finished run is read, not repeated."""
         hidden = {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
         manifest = manifest_of(self.config.model_copy(update={"seed": seed}), tree) | {"dropout": hidden}
         done = self.log.recall(step, RunTotals)
+        opener = partial(practice, self.config, tree, dropout, relevance)
         with Run(inside(self.log.folder, step.folder), manifest, calls=self.calls) as run:
             if done is None:
                 todo = [problem for problem in problems if run.finished(problem, seed) is None]
                 if self.observer:
                     self.observer.run_started(step, len(problems), len(problems) - len(todo))
-                await run.solve(todo, self.kit(tree, seed, dropout, relevance), self.session.window)
+                if self.pool:
+                    from kace.solver.ray_pool import solve_on_ray
+
+                    await solve_on_ray(self.pool, run, todo, seed, opener)
+                else:
+                    kit = replace(self.session.kit, seed=seed)
+                    await run.solve(todo, kit, self.session.window, solve=opener(self.session, seed))
             last = {record.problem: record for record in run.records()}
             records = tuple(last[problem.id] for problem in problems)
         if done is None:
             self.log.write(step, RunTotals.of(records, step.folder))
         return records
-
-    def kit(
-        self,
-        tree: EpistemicTree | None,
-        seed: int,
-        dropout: Dropout | None = None,
-        relevance: RelevanceScore | None = None,
-    ) -> Kit:
-        """The solver with a tree to read from, or without one."""
-        if tree is None:
-            return replace(self.session.kit, seed=seed)
-        config = self.config
-        if relevance:
-            skipping = config.retrieval.model_copy(update={"es_policy": "skip"})
-            config = config.model_copy(update={"retrieval": skipping})
-        # The classifier keeps the learner's own seed: a problem stays in its domain from run to run, and is asked once.
-        source = open_retriever(tree, self.session.classifier, config)
-        if relevance:
-            source.gate.scores = relevance
-        # The ladder that will be used: where it skips ES, so do the runs that say what a card is worth.
-        return replace(self.session.kit, seed=seed, source=source, dropout=dropout, tiers=EsPolicy(source))
 
     def text_of(self, attempt: Attempt) -> str:
         """What an attempt said."""
@@ -263,7 +274,13 @@ async def open_resources(
         model = in_role("teacher", teacher, session.ledger, calls) if teacher else None
         room = config.teacher_max_tokens
         asked = Teacher(model, seed=config.seed, max_tokens=room, subject=config.about) if model else None
-        yield Resources(config, session, log, calls, asked, observer)
+        pool = None
+        if config.ray and given.solver is None:
+            from kace.solver.ray_pool import open_pool
+
+            started = open_pool(config, calls, ledger=session.ledger, observer=observer)
+            pool = await opened.enter_async_context(started)
+        yield Resources(config, session, log, calls, asked, observer, pool)
 
 
 def _open_teacher(config: Config) -> ChatModel:

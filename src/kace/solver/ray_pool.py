@@ -1,4 +1,4 @@
-"""A run on the machines of a Ray cluster. The driver alone has the run directory and the caps; workers only solve.
+"""Runs on the machines of a Ray cluster. The driver alone has the files and the ledger; workers only solve.
 
 A worker that is lost costs what was under way there: finished calls are kept by the driver as they end, and its
 problems go to other workers with them.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,96 +18,85 @@ from typing import Any
 
 from kace.config import Config
 from kace.errors import BudgetExceeded, KaceError, UsageError
-from kace.models.budget import CAP_FIX
+from kace.models.budget import CAP_FIX, Ledger, Spent
+from kace.models.cache import CallRecord, CallStore
 from kace.problem import Problem
 from kace.redact import one_line
+from kace.retrieval.router import FIRST, REFINED
 from kace.solver.ladder import Observer
-from kace.solver.ray_worker import Grant, Lot, News, Opener, RayWorker, ladder
+from kace.solver.ray_worker import Grant, Lot, News, Opener, RayWorker
 from kace.solver.records import Solution
 from kace.solver.run import Run, solve_all
 from kace.solver.session import window
-from kace.tree.tree import EpistemicTree
 
 log = logging.getLogger(__name__)
 
 LOT = 16  # problems sent to a worker at once
+SHARES = 4  # parts of what is left under the caps for each worker: one is granted at a time
+LENT = "lent to workers"  # as the ledger calls what was granted and is not spent yet
 START_SECONDS = 600.0  # that the first worker may take to come up, on nodes that a cluster starts when asked
 STILLBORN = 3  # workers in a row that end before they open a session
 
 
 @dataclass(slots=True)
 class _Job:
-    problem: Problem
-    seed: int
+    lot: Lot
     calls: list[str]  # that were paid for, as they are on disk
     done: asyncio.Future[Solution]
 
 
 @dataclass(slots=True)
-class _Purse:
-    """What is left under the caps. A share is granted at a time; what a lost worker had counts as spent."""
-
-    config: Config
-    share: int
-    calls: int = 0
-    usd: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.calls, self.usd = self.config.max_calls or 0, self.config.max_usd or 0.0
-
-    def grant(self, calls: int, usd: float) -> Grant:
-        """At least what a worker is short by, or why not."""
-        if calls > self.calls:
-            return Grant(refused=BudgetExceeded(f"the cap of {self.config.max_calls} calls is reached", fix=CAP_FIX))
-        if usd > self.usd:
-            over = f"the next call might pass the cap of {self.config.max_usd:.2f} USD"
-            return Grant(refused=BudgetExceeded(over, fix=CAP_FIX))
-        given = Grant(calls and max(calls, self.calls // self.share), usd and max(usd, self.usd / self.share))
-        self.calls -= given.calls
-        self.usd -= given.usd
-        return given
-
-
-@dataclass(slots=True)
 class RayPool:
-    """The workers of a run, and what is under way on them."""
+    """The workers of a cluster, and what is under way on them, of one run or of several side by side."""
 
     ray: Any
     config: Config
     workers: int
-    run: Run
+    calls: CallStore
+    ledger: Ledger  # holds the caps; what workers may spend and have not counts as spent
     actor: Callable[[], Any]  # starts a worker
     observer: Observer | None = None
-    kept: dict[str, list[str]] = field(default_factory=dict)  # keys of calls paid before, by problem not done yet
+    again: bool = False  # whether a problem is solved on a seed more than once: then its calls stay known
+    kept: defaultdict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The keys of calls paid before, by problem and seed."""
+    _turns: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _todo: asyncio.Queue[_Job] = field(default_factory=asyncio.Queue)
     _alive: int = 0
     _stopped: KaceError | None = None
 
-    async def solve(self, problem: Problem, seed: int) -> Solution:
-        """Solve a problem on whatever worker has room."""
-        if self._stopped:
-            raise self._stopped
-        records = filter(None, map(self.run.calls.record, self.kept.pop(problem.id, ())))
-        calls = [record.model_dump_json() for record in records]
-        job = _Job(problem, seed, calls, asyncio.get_running_loop().create_future())
-        self._todo.put_nowait(job)
-        solution = await job.done
+    async def solve(self, problem: Problem, seed: int, opener: Any) -> Solution:
+        """Solve a problem on whatever worker has room, as an opener in Ray's store says.
+
+        Whoever solves the same problem meanwhile has its turn later, and pays for nothing twice.
+        """
+        async with self._turns[problem.id]:
+            if self._stopped:
+                raise self._stopped
+            seeds = dict.fromkeys((seed, self.config.seed))  # a classifier may keep the configured one
+            keys = [key for each in seeds for key in self.kept.get((problem.id, each), ())]
+            calls = [record.model_dump_json() for record in map(self.calls.record, keys) if record]
+            job = _Job(Lot(problem, seed, (), opener), calls, asyncio.get_running_loop().create_future())
+            self._todo.put_nowait(job)
+            solution = await job.done
+        if not self.again:
+            self._turns.pop(problem.id, None)
+            self.kept.pop((problem.id, seed), None)
         if self.observer:
             for attempt in solution.made:
                 self.observer.attempted(problem, attempt)
             self.observer.solved(solution)
         return solution
 
-    async def member(self, purse: _Purse) -> None:
+    async def member(self) -> None:
         """One worker's place: whenever the worker there is lost, another is started."""
         stillborn = 0
         while not self._stopped:
-            actor, jobs, opened = self.actor(), dict[tuple[str, int], _Job](), asyncio.Event()
+            actor, jobs, opened = self.actor(), dict[str, _Job](), asyncio.Event()
             feeding = asyncio.create_task(self._feed(actor, jobs, opened))
             try:
                 async for told in actor.news.remote():
                     for news in await told:
-                        await self._hear(news, actor, jobs, opened, purse)
+                        await self._hear(news, actor, jobs, opened)
             except self.ray.exceptions.RayError as error:
                 stillborn = 0 if opened.is_set() else stillborn + 1
                 if stillborn == STILLBORN:
@@ -122,7 +112,7 @@ class RayPool:
         while not self._todo.empty():
             self._fail(self._todo.get_nowait(), self._stopped)
 
-    async def _feed(self, actor: Any, jobs: dict[tuple[str, int], _Job], opened: asyncio.Event) -> None:
+    async def _feed(self, actor: Any, jobs: dict[str, _Job], opened: asyncio.Event) -> None:
         """Give a worker problems in small lots, as long as it has room."""
         await opened.wait()
         room = window(self.config) + LOT  # so that a worker always has a next one
@@ -130,35 +120,61 @@ class RayPool:
             lots: list[Lot] = []
             while len(jobs) < room and len(lots) < LOT and not (lots and self._todo.empty()):
                 job = await self._todo.get()
-                jobs[job.problem.id, job.seed] = job
-                lots.append(Lot(job.problem, job.seed, tuple(job.calls)))
+                jobs[job.lot.problem.id] = job
+                lots.append(job.lot._replace(calls=tuple(job.calls)))
             if lots:
                 await actor.take.remote(lots)
             else:
                 await asyncio.sleep(0.01)
 
-    async def _hear(
-        self, news: News, actor: Any, jobs: dict[tuple[str, int], _Job], opened: asyncio.Event, purse: _Purse
-    ) -> None:
-        job = jobs.get((news.problem, news.seed))
+    async def _hear(self, news: News, actor: Any, jobs: dict[str, _Job], opened: asyncio.Event) -> None:
+        job = jobs.get(news.problem)
         match news.kind:
             case "open":
                 self._alive += 1
                 opened.set()
             case "asks":
-                await actor.grant.remote(purse.grant(*news.short))
+                await actor.grant.remote(self._grant(*news.short))
             case "call":
-                self.run.calls.put_line(news.key, news.line)
+                self._enter(CallRecord.model_validate_json(news.line), news.line)
                 if job:
                     job.calls.append(news.line)
             case "solved":
-                done = jobs.pop((news.problem, news.seed)).done
+                done = jobs.pop(news.problem).done
                 if not done.done():
                     done.set_result(Solution.model_validate_json(news.line))
             case "failed" if job:
-                self._fail(jobs.pop((news.problem, news.seed)), news.error)
+                self._fail(jobs.pop(news.problem), news.error)
             case "failed":
                 self.stop(news.error)
+
+    def _enter(self, record: CallRecord, line: str) -> None:
+        """Keep a call that a worker made, and enter it in the ledger."""
+        self.calls.put_line(record.key, line)
+        if self.again:
+            self.kept[record.problem, record.seed].append(record.key)
+        usage, price = record.reply().usage, self.ledger.price(self.config.model)
+        role = "classifier" if record.tier in (FIRST, REFINED) else "solver"
+        spent, usd = self.ledger.roles.setdefault(role, Spent()), price.cost(usage) if price else 0.0
+        spent.calls, spent.usage, spent.usd = spent.calls + 1, spent.usage + usage, spent.usd + usd
+        if lent := self.ledger.roles.get(LENT):
+            lent.calls -= self.ledger.caps.calls is not None
+            lent.usd -= usd if self.ledger.caps.usd is not None else 0.0
+
+    def _grant(self, calls: int, usd: float) -> Grant:
+        """At least what a worker is short by, or why not. What a lost worker had stays lent."""
+        caps, lent = self.ledger.caps, self.ledger.roles.setdefault(LENT, Spent())
+        left = (caps.calls or 0) - self.ledger.calls
+        if calls and calls > left:
+            return Grant(refused=BudgetExceeded(f"the cap of {caps.calls} calls is reached", fix=CAP_FIX))
+        money = (caps.usd or 0.0) - self.ledger.usd - self.ledger._reserved
+        if usd and usd > money:
+            over = f"the next call might pass the cap of {caps.usd:.2f} USD"
+            return Grant(refused=BudgetExceeded(over, fix=CAP_FIX))
+        share = SHARES * self.workers
+        given = Grant(calls and max(calls, left // share), usd and max(usd, money / share))
+        lent.calls, lent.usd = lent.calls + given.calls, lent.usd + given.usd
+        return given
 
     def _fail(self, job: _Job, error: KaceError | None) -> None:
         if not job.done.done():
@@ -202,9 +218,17 @@ def connect(config: Config) -> Any:
 
 @asynccontextmanager
 async def open_pool(
-    config: Config, run: Run, tree: EpistemicTree | None, opener: Opener = ladder, observer: Observer | None = None
+    config: Config,
+    calls: CallStore,
+    run: Run | None = None,
+    *,
+    ledger: Ledger | None = None,
+    observer: Observer | None = None,
 ) -> AsyncIterator[RayPool]:
-    """Start workers on the cluster: as many as it has room for, unless `ray_workers` says how many."""
+    """Start workers on the cluster: as many as it has room for, unless `ray_workers` says how many.
+
+    Without the one run that it is for, a pool serves several, which share calls.
+    """
     ray = connect(config)
     needs = {"CPU": config.ray_cpus, "GPU": config.ray_gpus}
     there = ray.cluster_resources()
@@ -216,11 +240,14 @@ async def open_pool(
     kind = ray.remote(num_cpus=config.ray_cpus, num_gpus=config.ray_gpus, max_concurrency=1000)(RayWorker)
 
     def actor() -> Any:
-        return kind.remote(config, tree, opener, version("kace"))
+        return kind.remote(config, version("kace"))
 
-    pool = RayPool(ray, config, workers, run, actor, observer, run.pending_calls())
-    purse = _Purse(config, 4 * workers)
-    tasks = [asyncio.create_task(pool.member(purse)) for _ in range(workers)] + [asyncio.create_task(pool.watch())]
+    ledger = ledger or Ledger(config.caps(), config.prices)
+    pool = RayPool(ray, config, workers, calls, ledger, actor, observer, again=run is None)
+    for record in calls.records():
+        if run is None or run.pending(record.problem, record.seed):
+            pool.kept[record.problem, record.seed].append(record.key)
+    tasks = [asyncio.create_task(work) for work in (*(pool.member() for _ in range(workers)), pool.watch())]
     try:
         yield pool
     finally:
@@ -231,16 +258,22 @@ async def open_pool(
 
 async def solve_on_ray(
     pool: RayPool,
+    run: Run,
     problems: Iterable[Problem],
     seed: int,
+    opener: Opener,
     kept: Callable[[Solution], None] = lambda solution: None,
     known: Callable[[Solution], None] = lambda solution: None,
 ) -> None:
-    """Solve what the run does not hold yet on the pool's workers."""
+    """Solve what a run does not hold yet on the pool's workers, which get the opener once each."""
+    shared = pool.ray.put(opener)
 
     def keep(solution: Solution) -> None:
-        pool.run.keep(solution)
+        run.keep(solution)
         kept(solution)
 
+    async def solve(problem: Problem, seed: int) -> Solution:
+        return await pool.solve(problem, seed, shared)
+
     many = pool.workers * (window(pool.config) + LOT)
-    await solve_all(pool.run.todo(problems, seed, known), seed, many, keep, pool.solve)
+    await solve_all(run.todo(problems, seed, known), seed, many, keep, solve)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from kace.config import Config
 from kace.errors import BudgetExceeded, KaceError
@@ -21,12 +21,14 @@ from kace.solver.session import Session, open_session
 from kace.tree.tree import EpistemicTree
 
 GATHER_SECONDS = 0.02  # news is sent together: an object of Ray's costs more than a record
+OPEN = 16  # ways to solve that a worker has open: as many runs go side by side at most
 Opener = Callable[[Session, int], Solve]  # how problems are solved in a session, on a seed
 
 
-def ladder(session: Session, seed: int) -> Solve:
-    """The ladder as the session has it."""
-    return climb
+def reading(config: Config, tree: EpistemicTree | None, session: Session, seed: int) -> Solve:
+    """The ladder, which reads from a tree where there is one."""
+    kit = replace(session.kit if tree is None else session.reading(tree, config), seed=seed)
+    return lambda problem, _: climb(problem, kit)
 
 
 class Lot(NamedTuple):
@@ -35,6 +37,7 @@ class Lot(NamedTuple):
     problem: Problem
     seed: int
     calls: tuple[str, ...]
+    opener: Any  # where Ray keeps the opener
 
 
 class News(NamedTuple):
@@ -42,9 +45,7 @@ class News(NamedTuple):
 
     kind: Literal["call", "solved", "failed", "asks", "open"]
     problem: str = ""
-    seed: int = 0
     line: str = ""
-    key: str = ""  # of a call
     error: KaceError | None = None
     short: tuple[int, float] = (0, 0.0)  # by so many calls and USD
 
@@ -111,7 +112,7 @@ class Relay(CallStore):
     def put(self, record: CallRecord) -> None:
         """Hold a finished call and tell the driver."""
         self._hold(record)
-        self._tell(News("call", record.problem, record.seed, record.model_dump_json(), record.key))
+        self._tell(News("call", record.problem, record.model_dump_json()))
 
     def drop(self, problem: str) -> None:
         """Forget the calls of a problem that is done."""
@@ -125,8 +126,8 @@ class Relay(CallStore):
 class RayWorker:
     """Solves what it is given, as many problems at once as its session bears."""
 
-    def __init__(self, config: Config, tree: EpistemicTree | None, opener: Opener, driver: str) -> None:
-        self._config, self._tree, self._opener, self._driver = config, tree, opener, driver
+    def __init__(self, config: Config, driver: str) -> None:
+        self._config, self._driver = config, driver
         self._news: list[News] = []
         self._told = asyncio.Event()
         self._todo: asyncio.Queue[Lot] = asyncio.Queue()
@@ -172,8 +173,8 @@ class RayWorker:
                 raise KaceError(f"a Ray worker has kace {ours}", fix=f"install kace {self._driver} on every node")
             caps = self._config.caps()
             ledger = Allowance(self._config, self._ask) if caps.calls or caps.usd else None
-            async with open_session(self._config, calls=self._relay, tree=self._tree, ledger=ledger) as session:
-                solvers: dict[int, Solve] = {}
+            async with open_session(self._config, calls=self._relay, ledger=ledger) as session:
+                solvers: dict[tuple[Any, int], Solve] = {}
                 self._tell(News("open"))
                 async with asyncio.TaskGroup() as group:
                     for _ in range(session.window):
@@ -181,14 +182,17 @@ class RayWorker:
         except KaceError as error:
             self._tell(News("failed", error=error))
 
-    async def _solve(self, session: Session, solvers: dict[int, Solve]) -> None:
+    async def _solve(self, session: Session, solvers: dict[tuple[Any, int], Solve]) -> None:
         while True:
-            problem, seed, _ = await self._todo.get()
+            problem, seed, _, where = await self._todo.get()
             try:
-                if seed not in solvers:
-                    solvers[seed] = self._opener(session, seed)
-                solution = await solvers[seed](problem, replace(session.kit, seed=seed))
-                self._tell(News("solved", problem.id, seed, solution.model_dump_json()))
+                opener: Opener = await where
+                if (where, seed) not in solvers:
+                    if len(solvers) == OPEN:
+                        del solvers[next(iter(solvers))]
+                    solvers[where, seed] = opener(session, seed)
+                solution = await solvers[where, seed](problem, replace(session.kit, seed=seed))
+                self._tell(News("solved", problem.id, solution.model_dump_json()))
             except KaceError as error:
-                self._tell(News("failed", problem.id, seed, error=error))
+                self._tell(News("failed", problem.id, error=error))
             self._relay.drop(problem.id)

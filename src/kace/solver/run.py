@@ -80,8 +80,7 @@ class Run:
 
     def finished(self, problem: Problem, seed: int) -> Solution | None:
         """The record of a problem already solved here, unless its provider failed and it is worth another try."""
-        place = self._done.get((problem.id, seed))
-        return None if place is None or place.failed else self._read(place)
+        return None if self.pending(problem.id, seed) else self._read(self._done[problem.id, seed])
 
     def records(self) -> Iterator[Solution]:
         """The last word on every problem and seed."""
@@ -122,14 +121,10 @@ class Run:
                 self._keep_text(problem)
                 yield problem
 
-    def pending_calls(self) -> dict[str, list[str]]:
-        """By problem, the keys of calls that were paid for and whose solve is not finished."""
-        found: dict[str, list[str]] = {}
-        for record in self.calls.records():
-            place = self._done.get((record.problem, record.seed))
-            if place is None or place.failed:
-                found.setdefault(record.problem, []).append(record.key)
-        return found
+    def pending(self, problem: str, seed: int) -> bool:
+        """Whether the solve of a problem, by its hash, is not finished."""
+        place = self._done.get((problem, seed))
+        return place is None or place.failed
 
     def _keep_text(self, problem: Problem) -> None:
         """Append a problem's text, once, so that people see their own questions beside the answers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from kace.models.cache import Cached, CallStore
 from kace.models.provider import open_model
 from kace.retrieval.retriever import EsPolicy, Retriever
 from kace.solver.confidence import open_policy
-from kace.solver.ladder import Kit, Observer, locked
+from kace.solver.ladder import Kit, Observer
 from kace.solver.tiers import PROGRAM_LENSES
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ class Session:
     def classifier(self) -> ChatModel:
         """The model that places problems."""
         return self.role("classifier")
+
+    def reading(self, tree: EpistemicTree, config: Config) -> Kit:
+        """The kit with a tree to read from, as the configuration says."""
+        source = open_retriever(tree, self.classifier, config)
+        return replace(self.kit, source=source, tiers=EsPolicy(source))
 
 
 @asynccontextmanager
@@ -68,7 +73,6 @@ async def open_session(
             from kace.solver.programs import Programs
 
             programs = Programs(PROGRAM_LENSES[config.programs], await opened_here.enter_async_context(Sandbox()))
-        retriever = None if tree is None else open_retriever(tree, role("classifier"), config)
         kit = Kit(
             model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
@@ -76,8 +80,6 @@ async def open_session(
             subject=config.about,
             seed=config.seed,
             early_stop=config.early_stop,
-            source=retriever,
-            tiers=EsPolicy(retriever) if retriever else locked,
             synthesis=synthesis,
             programs=programs,
             prompts=config.retrieval.prompts,
@@ -85,7 +87,8 @@ async def open_session(
             logprobs=config.asks_logprobs,
             confidence=open_policy(config),
         )
-        yield Session(kit, role, ledger, window(config))
+        session = Session(kit, role, ledger, window(config))
+        yield session if tree is None else replace(session, kit=session.reading(tree, config))
 
 
 def in_role(role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None) -> ChatModel:
