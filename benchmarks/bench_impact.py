@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
 
-from kace.evaluation.stats import Table, holm, wilson
+from kace.evaluation.stats import holm, wilson
 from kace.learner.commit import CommitRule, analyse, credit
-from kace.learner.effects import MIN_PROBLEMS, Impact, Stratum, effect_of, lift_of
+from kace.learner.effects import MIN_PROBLEMS, CardVotes, Impact, effect_of, lift_of
 from kace.learner.shrinkage import shrink
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
@@ -40,7 +40,7 @@ CARDS = 8
 DOMAINS = 5
 LOOKS = 2
 
-Strata = list[list[Stratum]]
+Strata = list[list[CardVotes]]
 """Comparisons by card."""
 
 
@@ -84,7 +84,7 @@ def by_dropout(world: World, seeds: int, chance: random.Random) -> Strata:
                 count[arm] += right
                 count[arm + 1] += 1
         for card, count in enumerate(counts):
-            found[card].append(Stratum(str(problem), Table(*count)))
+            found[card].append(CardVotes.of(str(problem), count))
     return [[c for c in comparisons if c.table.weight] for comparisons in found]
 
 
@@ -96,7 +96,7 @@ def by_leaving_out(world: World, seeds: int, chance: random.Random) -> Strata:
         base = sum(world.throw(problem, whole, chance) for _ in range(n))
         for card, comparisons in enumerate(found):
             again = sum(world.throw(problem, whole & ~(1 << card), chance) for _ in range(n))
-            comparisons.append(Stratum(str(problem), Table(base, n, again, n)))
+            comparisons.append(CardVotes.of(str(problem), (base, n, again, n)))
     return found
 
 
@@ -356,7 +356,7 @@ RUNS = 4
 KEEP, RETIRE = 0.8, 0.2
 
 
-def one_card(lift: float, problems: int, chance: random.Random) -> list[Stratum]:
+def one_card(lift: float, problems: int, chance: random.Random) -> list[CardVotes]:
     """A card on problems of its own, in dropout runs of the learner's size."""
     found = []
     for number in range(problems):
@@ -365,7 +365,7 @@ def one_card(lift: float, problems: int, chance: random.Random) -> list[Stratum]
             arm = 0 if chance.random() < 0.5 else 2
             counts[arm] += chance.random() < rate + (lift if arm == 0 else 0.0)
             counts[arm + 1] += 1
-        found.append(Stratum(str(number), Table(*counts)))
+        found.append(CardVotes.of(str(number), counts))
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kace.learner.leakage import ContaminationHashes, Leaks
-from kace.learner.writings import other_writings
+from kace.learner.text import other_writings
 from kace.problem import Problem
 from kace.tree.card_text import Example
 from tests.card_samples import card

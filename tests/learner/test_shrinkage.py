@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kace.evaluation.stats import Table
+from kace.learner.effects import CardVotes
 from kace.learner.shrinkage import Posterior, shrink
 
-Rows = list[tuple[str, Table]]
+Rows = list[CardVotes]
 KEEP, RETIRE = 0.8, 0.2
 
 
@@ -21,7 +21,7 @@ def measured(lift: float, problems: int, chance: random.Random, attempts: int = 
             arm = 0 if chance.random() < 0.5 else 2
             counts[arm] += chance.random() < rate + (lift if arm == 0 else 0.0)
             counts[arm + 1] += 1
-        rows.append((str(number), Table(*counts)))
+        rows.append(CardVotes.of(str(number), counts))
     return rows
 
 
@@ -54,7 +54,7 @@ def test_a_card_measured_on_one_problem_borrows_from_its_tree() -> None:
     chance = random.Random(3)
     helped = {str(card): measured(0.6, 6, chance) for card in range(12)}
     idle = {str(card): measured(0.0, 6, chance) for card in range(12)}
-    lone: Rows = [("p", Table(2, 2, 0, 2))]
+    lone: Rows = [CardVotes.of("p", (2, 2, 0, 2))]
     among_good, among_idle = shrink({**helped, "lone": lone})["lone"], shrink({**idle, "lone": lone})["lone"]
     assert among_good.helps > 0.9 > among_idle.helps
     assert among_good.mean > among_idle.mean
@@ -75,7 +75,7 @@ def test_more_problems_narrow_the_interval() -> None:
     assert found["many"].low <= 0.4 <= found["many"].high
 
 
-@pytest.mark.parametrize("rows", [[], [("p", Table(3, 3, 0, 0))]])
+@pytest.mark.parametrize("rows", [[], [CardVotes.of("p", (3, 3, 0, 0))]])
 def test_a_card_without_a_comparison_has_no_posterior_of_its_own(rows: Rows) -> None:
     assert shrink({"card": rows}) == {}
     assert set(shrink({"card": rows}, also=("card",))) == {"card"}

@@ -57,10 +57,36 @@ class CardVotes(Kept):
     right_without: int
     made_without: int
 
+    @classmethod
+    def of(cls, problem: str, counts: Iterable[int]) -> CardVotes:
+        """The attempts at a problem by their four counts."""
+        names = ("right", "made", "right_without", "made_without")
+        return cls(problem=problem, **dict(zip(names, counts, strict=True)))
+
     @property
     def table(self) -> Table:
         """The same as a table."""
         return Table(self.right, self.made, self.right_without, self.made_without)
+
+
+class ProblemVotes(NamedTuple):
+    """What all strata of a problem say together."""
+
+    excess: float
+    weight: float
+    chance: float  # the variance within them, weighed
+
+
+def by_problem(votes: Iterable[CardVotes]) -> dict[str, ProblemVotes]:
+    """The strata of each problem together."""
+    found: dict[str, ProblemVotes] = {}
+    for vote in votes:
+        table, before = vote.table, found.get(vote.problem, ProblemVotes(0.0, 0.0, 0.0))
+        # The variance of one attempt, both arms together, pulled away from 0 and 1.
+        rate = (table.hits + table.other_hits + 1) / (table.n + table.other_n + 2)
+        more = (table.excess, table.weight, table.weight * (rate * (1 - rate)))
+        found[vote.problem] = ProblemVotes(*(one + other for one, other in zip(before, more, strict=True)))
+    return found
 
 
 class Lift(Kept):
@@ -81,10 +107,8 @@ class Lift(Kept):
     @property
     def wins(self) -> tuple[int, int]:
         """Problems on which attempts were right more often with the card, and those on which they were less so."""
-        excess: defaultdict[str, float] = defaultdict(float)
-        for vote in self.votes:
-            excess[vote.problem] += vote.table.excess
-        return sum(each > 0 for each in excess.values()), sum(each < 0 for each in excess.values())
+        excess = [each.excess for each in by_problem(self.votes).values()]
+        return sum(each > 0 for each in excess), sum(each < 0 for each in excess)
 
 
 class Impact(Kept):
@@ -94,13 +118,6 @@ class Impact(Kept):
     lifts: tuple[Lift, ...] = ()
     calls: int = 0
     unmeasured: tuple[str, ...] = ()  # cards the call budget did not reach
-
-
-class Stratum(NamedTuple):
-    """Attempts at one problem and tier, with a card and without it."""
-
-    problem: str
-    table: Table
 
 
 def fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
@@ -128,33 +145,30 @@ def _fire(card_id: str, solves: Sequence[Solution], tiers: Sequence[list[TierNam
 
 
 def lift_of(
-    card_id: str, method: Method, strata: Iterable[Stratum], *, level: float = LEVEL, says: str = ""
+    card_id: str, method: Method, strata: Iterable[CardVotes], *, level: float = LEVEL, says: str = ""
 ) -> Lift | None:
     """The weighted difference over all strata, with its interval; `None` where nothing can be compared."""
-    fair = [stratum for stratum in strata if stratum.table.weight]
+    fair = tuple(vote for vote in strata if vote.table.weight)
     if not fair:
         return None
     effect, low, high, p = effect_of(fair), -1.0, 1.0, 1.0
-    problems = len({stratum.problem for stratum in fair})
+    problems = len({vote.problem for vote in fair})
     if problems >= MIN_PROBLEMS:
         error, df = _standard_error(fair), problems - 1
         half = error * t_quantile(0.5 + level / 2, df)
         low, high = max(-1.0, effect - half), min(1.0, effect + half)
-        p = max(t_p_value(effect / error, df), stratified_exact(stratum.table for stratum in fair))
-    shown, hidden = sum(s.table.n for s in fair), sum(s.table.other_n for s in fair)
+        p = max(t_p_value(effect / error, df), stratified_exact(vote.table for vote in fair))
     measured = {"effect": effect, "low": low, "high": high, "p": p}
-    names = ("right", "made", "right_without", "made_without")
-    votes = tuple(CardVotes(problem=s.problem, **dict(zip(names, s.table, strict=True))) for s in fair)
-    counts = {"shown": shown, "hidden": hidden, "problems": problems}
-    return Lift(card_id=card_id, method=method, **measured, **counts, votes=votes, says=says)
+    counts = {"shown": sum(v.made for v in fair), "hidden": sum(v.made_without for v in fair), "problems": problems}
+    return Lift(card_id=card_id, method=method, **measured, **counts, votes=fair, says=says)
 
 
-def evidence(tree: EpistemicTree, impacts: Iterable[Impact]) -> dict[str, list[Stratum]]:
+def evidence(tree: EpistemicTree, impacts: Iterable[Impact]) -> dict[str, list[CardVotes]]:
     """Every vote on the cards of a tree as they read now, from all epochs."""
-    found: defaultdict[str, list[Stratum]] = defaultdict(list)
+    found: defaultdict[str, list[CardVotes]] = defaultdict(list)
     for lift in (lift for impact in impacts for lift in impact.lifts if lift.card_id in tree):
         if lift.says == text_digest(tree.card(lift.card_id)):
-            found[lift.card_id] += [Stratum(vote.problem, vote.table) for vote in lift.votes]
+            found[lift.card_id] += lift.votes
     return found
 
 
@@ -163,20 +177,16 @@ def text_digest(card: Card) -> str:
     return hashlib.sha256(card.payload.encode()).hexdigest()[:12]
 
 
-def effect_of(strata: Sequence[Stratum]) -> float:
+def effect_of(votes: Sequence[CardVotes]) -> float:
     """The weighted difference of the rates with and without the card."""
-    return math.fsum(s.table.excess for s in strata) / math.fsum(s.table.weight for s in strata)
+    return math.fsum(v.table.excess for v in votes) / math.fsum(v.table.weight for v in votes)
 
 
-def _standard_error(strata: Sequence[Stratum]) -> float:
+def _standard_error(votes: Sequence[CardVotes]) -> float:
     """Of the weighted difference, by leaving out one problem at a time."""
-    excess: defaultdict[str, float] = defaultdict(float)
-    weight: defaultdict[str, float] = defaultdict(float)
-    for stratum in strata:
-        excess[stratum.problem] += stratum.table.excess
-        weight[stratum.problem] += stratum.table.weight
-    gained, total, n = math.fsum(excess.values()), math.fsum(weight.values()), len(weight)
-    left_out = (((gained - excess[name]) / (total - weight[name]) - gained / total) ** 2 for name in weight)
+    problems = by_problem(votes).values()
+    gained, total, n = math.fsum(p.excess for p in problems), math.fsum(p.weight for p in problems), len(problems)
+    left_out = (((gained - p.excess) / (total - p.weight) - gained / total) ** 2 for p in problems)
     return math.hypot(math.sqrt((n - 1) / n * math.fsum(left_out)), DOUBT / total)
 
 
@@ -192,22 +202,22 @@ def dropout_lifts(records: Sequence[Solution], tree: EpistemicTree | None = None
                     arm = 2 if card_id in attempt.hidden else 0
                     counts[arm] += bool(attempt.correct)
                     counts[arm + 1] += 1
-    strata = {name: [Stratum(at, Table(*n)) for (at, _), n in tables.items()] for name, tables in found.items()}
-    return _lifts("dropout", strata, tree)
+    votes = {name: [CardVotes.of(at, n) for (at, _), n in counts.items()] for name, counts in found.items()}
+    return _lifts("dropout", votes, tree)
 
 
-def _lifts(method: Method, strata: Mapping[str, Sequence[Stratum]], tree: EpistemicTree | None) -> tuple[Lift, ...]:
+def _lifts(method: Method, votes: Mapping[str, Sequence[CardVotes]], tree: EpistemicTree | None) -> tuple[Lift, ...]:
     says = {card.card_id: text_digest(card) for card in tree or ()}
-    found = (lift_of(name, method, strata[name], says=says.get(name, "")) for name in sorted(strata))
+    found = (lift_of(name, method, votes[name], says=says.get(name, "")) for name in sorted(votes))
     return tuple(filter(None, found))
 
 
 def paired(
     with_card: Sequence[Sequence[bool]], without: Sequence[Sequence[bool]], problems: Sequence[str] = ()
-) -> list[Stratum]:
+) -> list[CardVotes]:
     """Strata of attempts with a card and without it, paired by position; without `problems`, one each."""
     rows = zip(problems or map(str, range(len(with_card))), with_card, without, strict=True)
-    return [Stratum(name, Table(sum(one), len(one), sum(other), len(other))) for name, one, other in rows]
+    return [CardVotes.of(name, (sum(one), len(one), sum(other), len(other))) for name, one, other in rows]
 
 
 async def leave_one_out(
@@ -239,7 +249,7 @@ async def leave_one_out(
         """What an attempt read, less one card, in the same place of the prompt."""
         return PromptContext(tuple(tree.card(n) for n in recall.cards if n != without), placement=placement)
 
-    strata: dict[str, list[Stratum]] = {}
+    votes: dict[str, list[CardVotes]] = {}
     calls = 0
     for fire in sorted(shown, key=lambda fire: (-fire.n_shown, fire.card_id)):
         here = read[fire.card_id]
@@ -252,11 +262,11 @@ async def leave_one_out(
             for record, recall in here
         )
         found = paired(before, after, [record.problem for record, _ in here])
-        if any(stratum.table.weight for stratum in found):
-            strata[fire.card_id] = found
+        if any(vote.table.weight for vote in found):
+            votes[fire.card_id] = found
             calls += cost
-    unmeasured = tuple(fire.card_id for fire in shown if fire.card_id not in strata)
-    return Impact(fires=shown, lifts=_lifts("leave_one_out", strata, tree), calls=calls, unmeasured=unmeasured)
+    unmeasured = tuple(fire.card_id for fire in shown if fire.card_id not in votes)
+    return Impact(fires=shown, lifts=_lifts("leave_one_out", votes, tree), calls=calls, unmeasured=unmeasured)
 
 
 async def _again(problem: Problem, tier: TierName, context: PromptContext, kit: Kit) -> list[bool]:

@@ -16,7 +16,7 @@ and yet angles add up to 180. What counts is its salience and its role in the ca
 supporting. An answer of any size leaks together with all numbers of its problem, if one of them is salient, or the card
 is near, or a calculation leads from them to it. The numbers or names of one problem, or an n-gram of its words, make a
 card an instance. Formulas with letters, their constants, and examples in small numbers pass.
-A number counts in every writing that `kace.learner.writings` reads, of an answer in a worked example too.
+A number counts in every writing that `kace.learner.text` reads, of an answer in a worked example too.
 
 A worked example is held against held-out problems too, by hashes alone: it must not have the numbers and the answer of
 one, nor an n-gram of its words, nor more than `max_overlap` of its content words, numbers aside. The last is what shows

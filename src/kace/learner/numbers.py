@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from kace.answers.exact import INFINITY, MINUS_INFINITY, Collection, Number, Value
 from kace.answers.extract import Answer
-from kace.learner.text import SMALL, normalised
-from kace.learner.writings import other_writings
+from kace.learner.text import SMALL, normalised, other_writings
 
 MAX_PLAIN = 99
 CUSTOMARY = frozenset((24, 30, 45, 60, 90, 100, 120, 180, 270, 360, 365, 1_000, 10_000, 1_000_000))

@@ -9,15 +9,14 @@ does anything, the idle share takes them all.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kace.evaluation.stats import Table
+from kace.learner.effects import CardVotes, ProblemVotes, by_problem, effect_of
 
 IDLE = np.linspace(0.05, 0.95, 10)
 MEANS = np.linspace(-0.6, 0.9, 31)
@@ -27,9 +26,6 @@ MEAN_SCALE, SPREAD_SCALE = 0.3, 0.3
 LEVEL = 1.959964
 DIGITS = 4
 """The last bits of a sum differ between machines, and a replayed run must give the identical tree."""
-
-Measured = Mapping[str, Sequence[tuple[str, Table]]]
-"""By card: problems with their attempts, with the card and without it."""
 
 
 class Posterior(NamedTuple):
@@ -45,14 +41,13 @@ class Posterior(NamedTuple):
     """The probability that it is below."""
 
 
-def shrink(measured: Measured, also: Sequence[str] = ()) -> dict[str, Posterior]:
+def shrink(measured: Mapping[str, Iterable[CardVotes]], also: Sequence[str] = ()) -> dict[str, Posterior]:
     """The posterior of every measured card, and of the unmeasured ones in `also`, which know only their tree."""
-    tables = {name: [(p, t) for p, t in rows if t.weight] for name, rows in measured.items()}
-    tables = {name: rows for name, rows in tables.items() if rows}
-    names = list(tables)
-    between = _between_problems(list(tables.values()))
-    lifts = np.array([_lift(rows) for rows in tables.values()])
-    errors = np.array([_variance(rows, between) for rows in tables.values()])
+    fair = {name: [vote for vote in votes if vote.table.weight] for name, votes in measured.items()}
+    cards = {name: (effect_of(votes), by_problem(votes).values()) for name, votes in fair.items() if votes}
+    between = _between_problems(cards.values())
+    lifts = np.array([lift for lift, _ in cards.values()])
+    errors = np.array([_variance(problems, between) for _, problems in cards.values()])
     grid = np.array(list(product(IDLE, MEANS, SPREADS)))
     idle, mean, spread = grid.T[:, :, None]
     total = spread**2 + errors
@@ -66,7 +61,7 @@ def shrink(measured: Measured, also: Sequence[str] = ()) -> dict[str, Posterior]
     active = np.exp(some - both)
     centre = (mean * errors + lifts * spread**2) / total
     variance = spread**2 * errors / total
-    found = dict(zip(names, _summaries(weight, active, centre, variance), strict=True))
+    found = dict(zip(cards, _summaries(weight, active, centre, variance), strict=True))
     blank = np.ones((len(grid), 1))
     [unknown] = _summaries(weight, (1 - idle) * blank, mean * blank, spread**2 * blank)
     return {**dict.fromkeys(also, unknown), **found}
@@ -96,38 +91,20 @@ def _log_normal(
     return found
 
 
-def _lift(rows: Sequence[tuple[str, Table]]) -> float:
-    return math.fsum(t.excess for _, t in rows) / math.fsum(t.weight for _, t in rows)
-
-
-def _chance(table: Table) -> float:
-    """The variance of one attempt, both arms together, pulled away from 0 and 1."""
-    rate = (table.hits + table.other_hits + 1) / (table.n + table.other_n + 2)
-    return rate * (1 - rate)
-
-
-def _variance(rows: Sequence[tuple[str, Table]], between: float) -> float:
+def _variance(problems: Collection[ProblemVotes], between: float) -> float:
     """Of a card's lift: chance within problems, and what differs from problem to problem."""
-    by_problem: defaultdict[str, float] = defaultdict(float)
-    for problem, table in rows:
-        by_problem[problem] += table.weight
-    total = sum(by_problem.values())
-    within = math.fsum(t.weight * _chance(t) for _, t in rows)
-    return (within + between * math.fsum(w * w for w in by_problem.values())) / total**2
+    within = math.fsum(each.chance for each in problems)
+    spread = math.fsum(each.weight * each.weight for each in problems)
+    return (within + between * spread) / sum(each.weight for each in problems) ** 2
 
 
-def _between_problems(cards: Sequence[Sequence[tuple[str, Table]]]) -> float:
+def _between_problems(cards: Iterable[tuple[float, Collection[ProblemVotes]]]) -> float:
     """How much a lift varies from problem to problem beyond chance: one figure for the tree, by moments."""
     spread = scale = 0.0
-    for rows in cards:
-        weight, excess, chance = (defaultdict[str, float](float) for _ in range(3))
-        for problem, table in rows:
-            weight[problem] += table.weight
-            excess[problem] += table.excess
-            chance[problem] += table.weight * _chance(table)
-        total, centre = sum(weight.values()), _lift(rows)
-        for problem, w in weight.items():
+    for centre, problems in cards:
+        total = sum(each.weight for each in problems)
+        for excess, w, chance in problems:
             # E[w (d - centre)^2] = (chance / w) (1 - w / total) + between w (1 - w / total), to first order.
-            spread += w * (excess[problem] / w - centre) ** 2 - chance[problem] / w * (1 - w / total)
+            spread += w * (excess / w - centre) ** 2 - chance / w * (1 - w / total)
             scale += w * (1 - w / total)
     return max(0.0, spread / scale) if scale else 0.0

@@ -1,15 +1,24 @@
-r"""Text as the screen of cards reads it: normalisation, content words, n-grams, names, and phrases no card may hold.
+r"""Text as the screen of cards reads it: normalisation, numbers in other writings, words, n-grams, and barred phrases.
 
 Normalised text is ASCII and LaTeX without typography, numbers above twelve in digits: `13{,}000`, `½`, `5 x 4`,
-`90^\circ`, Unicode digits, invisible characters and spelled numbers are all seen through.
+`90^\circ`, Unicode digits, invisible characters and spelled numbers are all seen through. Other writings are whole
+numbers that a reader sees and a search for their digits does not: `4{2}{1}7`, `4_217`, `4.217`, `4 thousand 2 hundred
+17`, `4, 2, 1, 7`, `0x1079`, `MMMMCCXVII`, base64. What has to be worked out, as "one less than 4218", is none of them:
+no list of such ways would ever be whole.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import html
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 
 from kace.answers.normalize import normal_form
 
@@ -17,15 +26,34 @@ SMALL = 12  # whole numbers up to this occur in any formula and in any small exa
 LONG_NGRAMS = ((8, 4), (12, 2))
 """That many words in a row, numbers aside, with so many content words, are a copy; with fewer a phrase of the trade."""
 SHORT_NGRAM = 5  # so are fewer words, where they hold a salient number or a name
+LEAST, LEAST_SPREAD = 100, 1_000
+"""The least number that is read where its digits only look apart, and where they are: 1, 4, 2 is mostly no 142."""
+MOST_DIGITS = 40
+
+_TABLES = tomllib.loads(Path(__file__).with_name("screen.toml").read_text(encoding="utf-8"))
+_STOP, _FILLER, _KNOWN_NAMES = (frozenset(_TABLES[name].split()) for name in ("common", "filler", "names"))
+_TALK = "it speaks of {!r}, which is about tests and not about mathematics"
+_BANNED = (
+    ("benchmark_talk", re.compile("|".join(_TABLES["tests"])), _TALK),
+    ("benchmark_talk", re.compile("|".join(_TABLES["benchmark"]), re.IGNORECASE), _TALK),
+    ("orders", re.compile("|".join(_TABLES["orders"]), re.IGNORECASE), "it orders its reader about: {!r}"),
+)
+_EXHORTATION = re.compile("|".join(_TABLES["exhortations"]), re.IGNORECASE)
+_FORMULA = re.compile(r"[=<>^≤≥≠±√∑∏]|\\[A-Za-z]{2,}|\d|\b[a-zA-Z]\s*[-+*/]\s*[a-zA-Z\d]\b|[a-z]\([a-z]|\b[a-zA-Z]_\w")
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
+_TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_NAME_INSIDE = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
+_CAPITALISED = re.compile(r"\b[A-Z][a-z]{2,}\b")
 
 _ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-NUMBER_WORDS = {word: value for value, word in enumerate(f"{_ONES} seventeen eighteen nineteen".split())}
-NUMBER_WORDS |= {word: 10 * ten for ten, word in enumerate(_TENS.split(), 2)}
-SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
-_NUMBER_WORD = "|".join((*NUMBER_WORDS, *SCALES))
-_SPELLED = re.compile(rf"\b(?:{_NUMBER_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?!')", re.IGNORECASE)
-
+_NUMBERS = {word: value for value, word in enumerate(f"{_ONES} seventeen eighteen nineteen".split())}
+_NUMBERS |= {word: 10 * ten for ten, word in enumerate(_TENS.split(), 2)}
+_DIGITS = {word: value for word, value in _NUMBERS.items() if value < 10}
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_NUMBER = "|".join((*_NUMBERS, *_SCALES))
+_SPELLED = re.compile(rf"\b(?:{_NUMBER})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER}))*\b(?!')", re.IGNORECASE)
 _TYPOGRAPHY: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,)(?=\d{3}(?!\d))"), ""),
     (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degrees?(?![A-Za-z])"), " "),
@@ -37,99 +65,33 @@ _TYPOGRAPHY: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (re.compile(r"//"), "/"),
     (re.compile(r"(?<![\w.-])\d+(?:-\d+){2,}(?![\w.-])"), lambda match: match[0].replace("-", ", ")),  # 30-60-90
 )
-_COMMON = """
-    about above after again also always another answer because been before being below between both called cannot
-    compute contain could does done down each either equal ever every exactly expressed false find first following
-    form from give given gives have having hence here integer into just kind last least less like many more most
-    must need next note number once only other otherwise over part positive possible problem question rather same
-    second should show since some such suppose than that their them then there these they thing third this those
-    three thus together total true twice under until upon using value very want what when where whether which while
-    whole whose will with within without would write your
-"""
-_STOP = frozenset(_COMMON.split())
-_TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?")
-_COMMAND = re.compile(r"\\[A-Za-z]+")
-_NAME_INSIDE = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
-_CAPITALISED = re.compile(r"\b[A-Z][a-z]{2,}\b")
 
-# Capitalised words that belong to mathematics, the calendar or measures, and to no single problem.
-_KNOWN = """
-    Abel Apollonius April Archimedean Archimedes Arithmetico August Bayes Bernoulli Bezout Binet Bonferroni Boolean
-    Brahmagupta Brocard Burnside Cardano Carmichael Cartesian Cassini Catalan Cauchy Cayley Celsius Ceva Chebyshev
-    Chinese Clairaut Cramer December Descartes Diophantine Diophantus Dirichlet Egyptian Eisenstein Engel English
-    Eratosthenes Euclid Euclidean Euler Eulerian Fahrenheit February Fermat Ferrers Feuerbach Fibonacci Friday
-    Frobenius Gauss Gaussian Gergonne Greek Hall Hamilton Hamiltonian Hankel Hermite Heron Hilbert Holder Horner
-    Jacobi January Jensen Josephus July June Kelvin Kronecker Lagrange Laplace Latin Legendre Leibniz Liouville
-    Lucas Maclaurin March Markov Menelaus Mersenne Miquel Mobius Monday Morley Nagel Napoleon Newton November
-    October Pappus Pascal Pell Pick Platonic Poisson Pollard Ptolemy Pythagoras Pythagorean Ramsey Riemann Rolle
-    Roman Rouche Saturday Schur Schwarz September Simon Simson Snell Sophie Stewart Stirling Sturm Sunday Taylor
-    Thales Thursday Titu Tuesday Turan Useful Vandermonde Varignon Venn Vieta Viviani Wallis Wednesday Weierstrass
-    Wilson Zeckendorf
-"""
-_KNOWN_NAMES = frozenset(_KNOWN.split())
-
-_THOUSAND = r"(?:1[,.\s]?000|10\s*\^\s*\{?\s*3\s*\}?)(?!\d)"
-_MUST_BE = r"(?:is|are|must be|will be|should be)"
-# In capitals these are tests; `math` in small letters is a subject, and three letters may name an angle.
-_TESTS = (
-    r"\b(?:AIME|USAJ?MO|HMMT|MATHCOUNTS|PUMaC|MATH|GSM-?8[Kk]|OlymMATH|ARML)\b",
-    r"(?<!angle )(?<![${])\b(?:AMC|IMO)\b(?!\$)",
+_ESCAPED = re.compile(r"(?:\\u00|\\x|%)3(\d)")
+_INVISIBLE = re.compile(
+    r"\\(?:[hm]?space|[hm]?skip|m?kern)\*?\s*(?:\{[^{}]*\}|-?[\d.]+\s*[a-z]{2})|\\[hv]?phantom\s*\{[^{}]*\}|\{\}"
+    r"|\\(?:relax|nobreak|allowbreak|null|q?quad|thinspace|enspace|(?:math|text)(?:bf|rm|it|sf|tt)|text|mbox|bf|rm|it)"
+    r"(?![A-Za-z])\s*|\\[,;:! ]|</?[a-z]{1,8}>|\*\*|`|(?<=\d)(?:\\?_|['’])(?=\d)"
 )
-_BENCHMARK = (
-    r"\b(?:aime|amc ?(?:8|10|12)|putnam|olymmath|gsm-?8k|math-?(?:500|hard)|mathcounts)\b",
-    r"\b(?:olympiads?|benchmarks?|leaderboards?)\b",
-    r"(?<!round-robin )(?<!round robin )(?<!knockout )(?<!knock-out )\bcompetitions?\b",
-    r"\b(?:math\w*|this|these|the) contests?\b|\bcontest[- ](?:math|problems?|questions?|style|level|answers?)",
-    r"\b(?:training|test|validation|evaluation|eval) (?:set|split|data|problems?|questions?|examples?|items?)\b",
-    r"\b(?:this|these|our) (?:data ?sets?|corpus|problem sets?|exams?)\b",
-    r"\bdata ?set'?s? (?:answers?|problems?|questions?)",
-    r"\b(?:gold|reference|expected|ground[- ]truth) (?:answers?|labels?)\b",
-    r"\bgrad(?:er|ing script)\b|\banswer key\b",
-    rf"\\?[pb]?mod(?:ulo)?\s*\{{?\(?\$?\s*{_THOUSAND}|\bremainder\b[^.\n]{{0,60}} divided by \$?{_THOUSAND}",
-    r"\b0{1,3}\s*(?:to|and|-|–|through|\\le\w*\s*\w+\s*\\le\w*|<=?\s*\w+\s*<=?|\.\.+|\\ldots)\s*999\b",
-    r"\b(?:three|3)-digit (?:integer )?answers?\b",
-    rf"\banswers? {_MUST_BE} (?:always|usually|typically|often|guaranteed|restricted)\b",
-    rf"\banswers? {_MUST_BE} (?:an? )?(?:non-?negative |positive |three-digit )*(?:integers?|whole numbers?)"
-    r" (?:from|between|in the range|under|below|up to|less)",
+_SLANTED = re.compile(r"(?<![\d)}\s])\s?\*(\d+)\*|(?<=\s)\*(\d+)\*")
+_ARGUMENT = re.compile(r"\\[dtc]?(?:frac|binom)\s*\d")
+_BRACED = re.compile(r"(?:(?<=\d)|(?<![\w}^\\]))(?:\{\d+\})+")
+_DIGIT = rf"(?:\d|{'|'.join(_DIGITS)})"
+_SPREAD = re.compile(  # with the same between all of them: `1/5 and 1/2` are two fractions
+    rf"(?<![\w.])({_DIGIT}((?:[^\w\\^=+*]|\b(?:then|and)\b){{1,8}}){_DIGIT}(?:\2{_DIGIT}){{2,}})\b", re.IGNORECASE
 )
-_ORDERS = (
-    r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:instructions?|prompts?|cards?|previous|system)\b",
-    r"\b(?:ignore|disregard|forget|override) (?:all |any |the )?(?:other |above |earlier )?rules?\b",
-    r"\b(?:system prompt|you are now|new instructions?|as an ai|(?:admit|approve|accept) this card)\b",
-    r"\balways (?:answer|output|reply|respond|box)\b[^.\n]{0,20}\d",
+_PAIRS = re.compile(r"(?<![\w.,-])\d\d\s+\d\d(?![\w,-]|\.\d)")
+_POINTS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?!\d|\.\d)")
+_COUNT = rf"(?:\d+(?:\.\d+)?|{'|'.join(_NUMBERS)})"
+_SCALED = re.compile(
+    rf"(?<![\w.])(?:\d+\.\d+k\b|{_COUNT}(?:[\s-]+{_COUNT})?[\s-]*(?:{'|'.join(_SCALES)})\b)"
+    rf"(?:(?:\s*,?\s*(?:and\s+)?|-)(?:{_COUNT}|{'|'.join(_SCALES)})\b)*",
+    re.IGNORECASE,
 )
-_TALK = "it speaks of {!r}, which is about tests and not about mathematics"
-_BANNED = (
-    ("benchmark_talk", re.compile("|".join(_TESTS)), _TALK),
-    ("benchmark_talk", re.compile("|".join(_BENCHMARK), re.IGNORECASE), _TALK),
-    ("orders", re.compile("|".join(_ORDERS), re.IGNORECASE), "it orders its reader about: {!r}"),
-)
-_EXHORTATIONS = (
-    r"\b(?:be|stay|remain) (?:very |extra |more )?"
-    r"(?:careful|cautious|attentive|alert|thorough|precise|patient|systematic|vigilant)\b",
-    r"\bthink (?:step[- ]by[- ]step|carefully|hard(?:er)?|clearly|twice|logically|again)\b|\bstep[- ]by[- ]step\b",
-    r"\b(?:double|triple)[- ]?check\b(?: (?:your|the|all|every|each)\b)?(?: (?:work|answers?|results?|steps?)\b)?",
-    r"\b(?:re-?)?check your (?:work|answers?|steps?|calculations?|reasoning|results?)\b",
-    r"\b(?:re-?)?read the (?:problem|question|text|statement)(?: \w+)? (?:carefully|closely|twice|again|slowly)\b",
-    r"\bread (?:carefully|closely|twice|slowly)\b",
-    r"\b(?:try (?:harder|again|your best)|take your time|pay (?:close )?attention)\b",
-    r"\b(?:avoid|watch (?:out )?for|beware of) (?:\w+ )?(?:mistakes|errors|slips|traps|pitfalls)\b",
-    r"\bdo(?:n't| not) (?:rush|guess|panic|give up)\b",
-    r"\bmake sure (?:that )?(?:you|your|the answer|everything)\b",
-    r"\b(?:work|reason|solve|proceed) (?:\w+ )?(?:carefully|methodically|slowly)\b",
-    r"\b(?:(?:remember|important) (?:that|to)|use common sense|understand (?:the )?(?:problem|question))\b",
-)
-_EXHORTATION = re.compile("|".join(_EXHORTATIONS), re.IGNORECASE)
-_FORMULA = re.compile(r"[=<>^≤≥≠±√∑∏]|\\[A-Za-z]{2,}|\d|\b[a-zA-Z]\s*[-+*/]\s*[a-zA-Z\d]\b|[a-z]\([a-z]|\b[a-zA-Z]_\w")
-_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
-
-_FILLER = """
-    accurate accurately answer approach arithmetic attempt attention best calculation careful carefully check
-    closely common computation correct correctly detail error everything final good help helpful important
-    information keep know logic logical look make mathematic matter method mistake organize proceed process properly
-    reach reason reasoning remember result right simple slowly solution solve solving stay step sure systematic take
-    task think thorough thoroughly time understand verify work working wrong
-"""
+_RADIX = re.compile(r"(?<!\w)0(?:x[\da-f]{2,32}|b[01]{4,64}|o[0-7]{2,32})(?!\w)", re.IGNORECASE)
+_ASCII = re.compile(r"(?<!\w)(?:3\d){4,20}(?!\w)")
+_BASE64 = re.compile(r"(?<![\w+/])[A-Za-z\d+/]{5,40}={0,2}(?![\w+/])")
+_ROMAN = re.compile(r"\bM{1,9}(?:CM|CD|D?C{0,4})(?:XC|XL|L?X{0,4})(?:IX|IV|V?I{0,4})\b")
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
 def visible(text: str) -> str:
@@ -140,11 +102,16 @@ def visible(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """The text in ASCII and LaTeX, without typography, with numbers above ten in digits."""
+    """The text in ASCII and LaTeX, without typography, with numbers above twelve in digits."""
+
+    def digits(match: re.Match[str]) -> str:
+        value = _spelled_value(re.findall(r"[a-z]+", match[0].lower()))
+        return str(value) if value > SMALL else match[0]
+
     text = text if text.isascii() else "".join(char if char.isascii() else _spelling(char) for char in text)
     for pattern, new in _TYPOGRAPHY:
         text = pattern.sub(new, text)
-    return _SPELLED.sub(_digits, text)
+    return _SPELLED.sub(digits, text)
 
 
 @lru_cache(maxsize=4_096)
@@ -154,14 +121,48 @@ def _spelling(char: str) -> str:
     return f"{form} " if form.startswith("\\") and form[-1].isalpha() else form
 
 
-def _digits(match: re.Match[str]) -> str:
-    total = current = 0
-    for word in re.findall(r"[a-z]+", match[0].lower()):
-        scale = SCALES.get(word, 0)
-        current = max(1, current) * scale if scale else current + NUMBER_WORDS.get(word, 0)
-        if scale > 100:
-            total, current = total + current, 0
-    return str(total + current) if total + current > SMALL else match[0]
+def _spelled_value(words: Iterable[str]) -> Fraction:
+    """What number words and numerals come to: `four thousand two hundred 17`."""
+    total = current = Fraction(0)
+    for word in words:
+        scale = 1_000 if word == "k" else _SCALES.get(word, 0)
+        if scale:
+            current = max(Fraction(1), current) * scale
+            total, current = (total + current, Fraction(0)) if scale > 100 else (total, current)
+        elif word != "and":
+            current += _NUMBERS[word] if word in _NUMBERS else Fraction(word[:MOST_DIGITS])
+    return total + current
+
+
+def other_writings(text: str) -> Iterator[int]:
+    """The whole numbers that a text writes in another way than by their digits."""
+    shown = _ESCAPED.sub(r"\1", html.unescape(visible(text)))
+    joined = _SLANTED.sub(r" \1\2", _ARGUMENT.sub(" ", _INVISIBLE.sub("", shown)))
+    joined = _BRACED.sub(lambda match: re.sub(r"[{}]", "", match[0]), joined)
+    written = set(re.findall(r"\d+", text))
+    close = (int(run) for run in re.findall(r"\d+", joined) if len(run) <= MOST_DIGITS and run not in written)
+    yield from (value for value in close if value >= LEAST)
+    yield from (value for value in _spread(joined) if LEAST_SPREAD <= value < 10**MOST_DIGITS)
+
+
+def _spread(text: str) -> Iterator[int]:
+    for run in (*(match[1] for match in _SPREAD.finditer(text)), *_PAIRS.findall(text), *_POINTS.findall(text)):
+        digits = "".join(str(_DIGITS.get(each.lower(), each)) for each in re.findall(r"\d|[A-Za-z]+", run))
+        yield int("".join(filter(str.isdecimal, digits))[:MOST_DIGITS])
+    scaled = (_spelled_value(re.findall(r"[a-z]+|\d+(?:\.\d+)?", run.lower())) for run in _SCALED.findall(text))
+    yield from (int(value) for value in scaled if value.denominator == 1)
+    yield from (int(run, 0) for run in _RADIX.findall(text))
+    yield from (int(run[1::2]) for run in _ASCII.findall(text))
+    for run in _BASE64.findall(text):
+        try:
+            plain = base64.b64decode(run.rstrip("=") + "=" * (-len(run.rstrip("=")) % 4), validate=True)
+        except binascii.Error:
+            continue
+        if plain.isdigit():
+            yield int(plain)
+    for run in _ROMAN.findall(text):
+        values = [_ROMAN_VALUES[letter] for letter in run]
+        yield sum(-one if one < after else one for one, after in zip(values, (*values[1:], 0), strict=True))
 
 
 def _tokens(text: str) -> list[str]:
@@ -225,6 +226,6 @@ def is_vague(body: str) -> bool:
     """Whether no sentence of a body has a formula, or two words about something besides exhortations."""
     for sentence in _SENTENCE.split(body):
         rest = _EXHORTATION.sub(" ", sentence)
-        if _FORMULA.search(rest) or len(content_words(rest).difference(_FILLER.split())) >= 2:
+        if _FORMULA.search(rest) or len(content_words(rest) - _FILLER) >= 2:
             return False
     return True
