@@ -47,7 +47,7 @@ def fault(reply: str, grammar: Grammar = CARD) -> BadBlock:
 
 def test_a_block_is_its_fields_and_its_text():
     found = only("<card>\nid: A_B_C\nproblems: 1, 3\npayload:\nfirst\n\n  second: line\n</card>")
-    assert found == Block("card", 1, {"id": "A_B_C", "problems": "1, 3"}, "first\n\n  second: line")
+    assert found == Block(1, {"id": "A_B_C", "problems": "1, 3"}, "first\n\n  second: line")
 
 
 @pytest.mark.parametrize(

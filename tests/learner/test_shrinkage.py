@@ -57,7 +57,7 @@ def test_a_card_measured_on_one_problem_borrows_from_its_tree() -> None:
     lone: Rows = [CardVotes.of("p", (2, 2, 0, 2))]
     among_good, among_idle = shrink({**helped, "lone": lone})["lone"], shrink({**idle, "lone": lone})["lone"]
     assert among_good.helps > 0.9 > among_idle.helps
-    assert among_good.mean > among_idle.mean
+    assert among_good.effect > among_idle.effect
 
 
 def test_an_unmeasured_card_knows_only_its_tree() -> None:

@@ -29,7 +29,7 @@ def ask(model: Said) -> Reading[str]:
 
 
 def bad(name: str, reason: str = "no") -> BadBlock:
-    return BadBlock("card", 1, name, reason, "")
+    return BadBlock(1, name, reason)
 
 
 # One round

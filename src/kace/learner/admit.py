@@ -113,7 +113,7 @@ def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
     reading = read_each(reply, RULING, make)
     twice = {bad.name for bad in reading.bad}  # two blocks on one card: neither counts
     found = {name: ruling for name, ruling in reading.found.items() if name not in twice}
-    return replace(reading, found=found).expecting(names, RULING.tag, "there is no ruling on this card")
+    return replace(reading, found=found).expecting(names, "there is no ruling on this card")
 
 
 def _broken_rules(card: Card, cell: TreeCell, domains: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -176,7 +176,7 @@ def read_examples(reply: str, known: Mapping[str, Card], count: int, context: Ad
         return context.screen(card) or card
 
     reading = read_each(reply, EXAMPLES, make)
-    return reading.expecting(known, EXAMPLES.tag, "there is no example for this card")
+    return reading.expecting(known, "there is no example for this card")
 
 
 def _example(text: str) -> Example:

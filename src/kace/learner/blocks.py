@@ -68,7 +68,6 @@ class Grammar(NamedTuple):
 class Block(NamedTuple):
     """A block that has the form. Neither its fields nor its text hold control characters but newline and tab."""
 
-    tag: str
     line: int
     fields: Mapping[str, str]
     text: str
@@ -77,11 +76,10 @@ class Block(NamedTuple):
 class BadBlock(NamedTuple):
     """Something in a reply that could not be used, and why. Safe to store and to show."""
 
-    tag: str
     line: int
     name: str
     reason: str
-    excerpt: str
+    excerpt: str = ""
     rule: str = ""  # the rule of code that it breaks; empty where it could not be read as what was asked for
 
     @property
@@ -99,7 +97,7 @@ class BadBlock(NamedTuple):
     def of(cls, block: Block, name: str, reason: str, rule: str = "") -> BadBlock:
         """A block that has the form but says something that cannot be accepted."""
         lines = (*(f"{key}: {value}" for key, value in block.fields.items()), block.text)
-        return cls(block.tag, block.line, one_line(name, 64), reason, _excerpt(lines), rule)
+        return cls(block.line, one_line(name, 64), reason, _excerpt(lines), rule)
 
 
 def read_blocks(reply: str, grammar: Grammar) -> tuple[tuple[Block, ...], tuple[BadBlock, ...]]:
@@ -118,9 +116,9 @@ def read_blocks(reply: str, grammar: Grammar) -> tuple[tuple[Block, ...], tuple[
         except ValueError as error:
             parts = (line.partition(":") for line in lines)
             named = (value for key, colon, value in parts if colon and key.strip().lower() == grammar.name)
-            bad.append(BadBlock(grammar.tag, start, one_line(next(named, ""), 64), str(error), _excerpt(lines)))
+            bad.append(BadBlock(start, one_line(next(named, ""), 64), str(error), _excerpt(lines)))
     if len(reply) > MAX_REPLY_CHARS:
-        bad.append(BadBlock(grammar.tag, 0, "", _TOO_LONG, _excerpt([reply[MAX_REPLY_CHARS:]])))
+        bad.append(BadBlock(0, "", _TOO_LONG, _excerpt([reply[MAX_REPLY_CHARS:]])))
     return tuple(blocks), tuple(bad)
 
 
@@ -192,7 +190,7 @@ def _block(start: int, lines: Sequence[str], grammar: Grammar) -> Block:
     given = {**fields, grammar.text or "": text}
     if missing := [name for name in (grammar.name, *grammar.required) if name and not given.get(name)]:
         raise ValueError(f"the field {missing[0]} is missing or empty; {form}")
-    return Block(grammar.tag, start, fields, text)
+    return Block(start, fields, text)
 
 
 def _verbatim(lines: Sequence[str]) -> str:

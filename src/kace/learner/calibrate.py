@@ -67,20 +67,18 @@ async def calibrate(
     """The thresholds, from so many runs of the problems that other techniques' cards are relevant to."""
     nearest = nearest_others(tree, train)
     problems = [problem for problem in train if problem.text in nearest]
-    losses: dict[str, list[float]] = {problem.id: [] for problem in problems}
-    at_es: dict[str, list[float]] = {problem.id: [] for problem in problems}
+    lost: dict[str, list[tuple[float, float]]] = {problem.id: [] for problem in problems}
     for number in range(1, runs + 1) if problems else ():
         alone = await solve(problems, None, number)
         shown = await solve(problems, lambda text, least=0.0: nearest[text], number)
         for before, after in zip(alone, shown, strict=True):
-            lost = float(bool(before.correct)) - float(bool(after.correct))
-            at_es[before.problem].append(lost)
+            loss = float(bool(before.correct)) - float(bool(after.correct))
             # A problem that left at ES never reads: MS and HS are the same samples, whether ES was skipped or failed.
-            losses[before.problem].append(0.0 if before.exit is ExitPath.ES_UNANIMOUS else lost)
+            lost[before.problem].append((0.0 if before.exit is ExitPath.ES_UNANIMOUS else loss, loss))
     found = []
     for problem in problems:
         (card, score), *_ = nearest[problem.text].items()
-        loss, skip = (sum(each[problem.id]) / runs for each in (losses, at_es))
+        loss, skip = (sum(each) / runs for each in zip(*lost[problem.id], strict=True))
         found.append(LeftOut(problem=problem.name, card=card, score=score, loss=loss, skip_loss=skip))
     threshold, bound = loosest([(each.score, each.loss) for each in found], len(train), max_harm)
     skip, skip_bound = loosest([(each.score, each.skip_loss) for each in found], len(train), max_harm)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kace.evaluation.stats import holm, sign_flip
-from kace.learner.effects import MIN_PROBLEMS, Fire, Impact, Lift, evidence
+from kace.learner.effects import MIN_PROBLEMS, Impact, Lift, evidence
 from kace.learner.shrinkage import Posterior, shrink
 from kace.learner.steps import Kept
 from kace.learner.text import ngrams
@@ -23,6 +23,7 @@ NEAR_DUPLICATE, NGRAM = 0.7, 3
 """Share of the n-grams of two cards, of those either has, from which on they say the same."""
 MAX_SUPPORTING = 64  # a card names no more problems than this; the first ones stay
 MAX_ID_TOKENS = 6
+COUNTED = ("n_uses", "n_wins", "n_losses")
 MAX_COUNT = 1 << 53  # the largest number a card's counter holds
 
 _LABELS = re.compile(rf"^(?:{USEFUL}|{AVOID})\s*$", re.MULTILINE)
@@ -117,11 +118,10 @@ def _united(first: Card, other: Card) -> Card:
     """The first card with what is known of where the other came from and how it fared."""
     one, two = first.provenance, other.provenance
     supporting = tuple(dict.fromkeys((*one.supporting_problems, *two.supporting_problems)))
-    counted = ("n_uses", "n_wins", "n_losses")
     provenance = one.model_dump(mode="json") | {
         "supporting_problems": supporting[: max(MAX_SUPPORTING, len(one.supporting_problems))],
         "validated_lift": one.validated_lift or two.validated_lift,
-        **{name: min(getattr(one, name) + getattr(two, name), MAX_COUNT) for name in counted},
+        **{name: min(getattr(one, name) + getattr(two, name), MAX_COUNT) for name in COUNTED},
         "epoch_introduced": min(one.epoch_introduced, two.epoch_introduced),
     }
     try:
@@ -134,10 +134,11 @@ def credit(tree: EpistemicTree, impact: Impact, *, epoch: int, alpha: float) -> 
     """Edits of the cards that were shown or measured, in order of id.
 
     A card is validated where it helps, and deprecated where it harms, significantly after Holm's correction over all
-    cards measured in this impact: `alpha` bounds the family-wise error rate. At 1 nothing is called.
+    cards measured in this impact: `alpha` bounds the family-wise error rate. At 1 nothing is called. A deprecated card
+    stays so. A validated one that fails to repeat keeps its rank unless the new interval lies below zero: a measurement
+    that shows nothing does not undo one that did, one that contradicts it does.
     """
-    fired = {fire.card_id: fire for fire in impact.fires}
-    lifts = {lift.card_id: lift for lift in impact.lifts}
+    fires, lifts = impact.by_card
     # Cards with too few problems claim nothing, so they cost nothing either.
     family = [lift for lift in impact.lifts if lift.problems >= MIN_PROBLEMS]
     called = {
@@ -145,15 +146,18 @@ def credit(tree: EpistemicTree, impact: Impact, *, epoch: int, alpha: float) -> 
         for lift, p in zip(family, holm([lift.p for lift in family]), strict=True)
         if p <= alpha < 1 and lift.effect
     }
-    seen = [(card, fired.get(card.card_id), lifts.get(card.card_id)) for card in tree]
-    credited = (_credited(*each, called.get(each[0].card_id), epoch) for each in seen if any(each[1:]))
-    return tuple(map(Edit, credited))
-
-
-def posteriors(tree: EpistemicTree, impacts: Sequence[Impact]) -> dict[str, Posterior]:
-    """What all epochs say of every card that may be shown; nothing where no card was measured."""
-    measured = evidence(tree, impacts)
-    return shrink(measured, [card.card_id for card in shown_cards(tree)]) if measured else {}
+    changes: list[Change] = []
+    for card in (card for card in tree if card.card_id in fires or card.card_id in lifts):
+        fire, lift, status = fires.get(card.card_id), lifts.get(card.card_id), card.status
+        if status is not Status.DEPRECATED:
+            contradicted = status is Status.VALIDATED and lift and lift.high < 0
+            status = called.get(card.card_id) or (Status.EXPERIMENTAL if contradicted else status)
+        said = lift_text(lift, epoch) if lift else card.provenance.validated_lift
+        # Rounded: the last bits of a sum differ between machines, and a replayed run must give the identical tree.
+        score = round(lift.effect, 4) + 0.0 if lift else card.helpfulness_score
+        counts = (fire.n_shown, fire.shown_correct, fire.shown_wrong) if fire else (0, 0, 0)
+        changes.append(_credited(card, status, said, score, counts))
+    return tuple(changes)
 
 
 def credit_posterior(tree: EpistemicTree, impacts: Sequence[Impact], *, epoch: int, keep: float) -> tuple[Change, ...]:
@@ -162,22 +166,29 @@ def credit_posterior(tree: EpistemicTree, impacts: Sequence[Impact], *, epoch: i
     A card is validated where it helps with probability `keep` or more, deprecated where it harms with as much, and else
     waits. One that no run both showed and hid is judged by the tree it belongs to.
     """
-    believed = posteriors(tree, impacts)
-    fired = {fire.card_id: fire for fire in impacts[-1].fires}
-    lifts = {lift.card_id: lift for lift in impacts[-1].lifts}
+    believed, (fires, lifts) = posteriors(tree, impacts), impacts[-1].by_card
     changes: list[Change] = []
     for card in shown_cards(tree) if believed else ():
-        known, lift, fire = dict(card.provenance), lifts.get(card.card_id), fired.get(card.card_id)
-        found = believed[card.card_id]
+        found, fire, lift = believed[card.card_id], fires.get(card.card_id), lifts.get(card.card_id)
         called = {Status.VALIDATED: found.helps >= keep, Status.DEPRECATED: found.harms >= keep}
-        known["promotion_status"] = next((status for status, so in called.items() if so), Status.EXPERIMENTAL)
-        known["validated_lift"] = posterior_text(found, lift, epoch)
-        won, lost = lift.wins if lift else (0, 0)
-        counts = {"n_uses": fire.n_shown if fire else 0, "n_wins": won, "n_losses": lost}
-        known |= {name: known[name] + count for name, count in counts.items()}
-        provenance = Provenance.model_validate(known)
-        changes.append(Edit(card.model_copy(update={"provenance": provenance, "helpfulness_score": found.mean})))
+        status = next((status for status, so in called.items() if so), Status.EXPERIMENTAL)
+        counts = (fire.n_shown if fire else 0, *(lift.wins if lift else (0, 0)))
+        changes.append(_credited(card, status, posterior_text(found, lift, epoch), found.effect, counts))
     return tuple(changes)
+
+
+def _credited(card: Card, status: Status, said: str | None, score: float, counts: Iterable[int]) -> Edit:
+    """The card with its status and figures, and with uses, wins and losses added to those before."""
+    known = dict(card.provenance) | {"promotion_status": status, "validated_lift": said}
+    known |= {name: known[name] + more for name, more in zip(COUNTED, counts, strict=True)}
+    update = {"provenance": Provenance.model_validate(known), "helpfulness_score": score}
+    return Edit(card.model_copy(update=update))
+
+
+def posteriors(tree: EpistemicTree, impacts: Sequence[Impact]) -> dict[str, Posterior]:
+    """What all epochs say of every card that may be shown; nothing where no card was measured."""
+    measured = evidence(tree, impacts)
+    return shrink(measured, [card.card_id for card in shown_cards(tree)]) if measured else {}
 
 
 def idle(before: EpistemicTree, tree: EpistemicTree, impacts: Sequence[Impact], retire: float) -> tuple[Change, ...]:
@@ -199,43 +210,22 @@ def unproven(tree: EpistemicTree) -> tuple[Change, ...]:
 
 def lift_text(lift: Lift, epoch: int) -> str:
     """A lift in words, as `validated_lift` of a card holds it for people."""
-    return f"{_interval(lift.effect, lift.low, lift.high)}, {_counts(lift)}, epoch {epoch}"
+    return f"{_interval(lift)}, {_counts(lift)}, epoch {epoch}"
 
 
 def posterior_text(believed: Posterior, lift: Lift | None, epoch: int) -> str:
     """A posterior in words, as `validated_lift` of a card holds it for people."""
     measured = _counts(lift) if lift else "judged by its tree alone"
-    interval = _interval(believed.mean, believed.low, believed.high)
-    return f"{interval}, {measured}, epoch {epoch}; helps with probability {believed.helps:.2f}"
+    return f"{_interval(believed)}, {measured}, epoch {epoch}; helps with probability {believed.helps:.2f}"
 
 
-def _interval(effect: float, low: float, high: float) -> str:
-    return f"{_points(effect)} points [{_points(low)}, {_points(high)}]"
+def _interval(found: Lift | Posterior) -> str:
+    return f"{_points(found.effect)} points [{_points(found.low)}, {_points(found.high)}]"
 
 
 def _counts(lift: Lift) -> str:
     method = lift.method.replace("_", "-")
     return f"{lift.shown} attempts with, {lift.hidden} without, {lift.problems} problems, {method}"
-
-
-def _credited(card: Card, fire: Fire | None, lift: Lift | None, called: Status | None, epoch: int) -> Card:
-    """The card with its figures and its status: as called, or as it was.
-
-    A deprecated card stays so. A validated one that fails to repeat keeps its rank unless the new interval lies below
-    zero: a measurement that shows nothing does not undo one that did, one that contradicts it does.
-    """
-    known = dict(card.provenance)
-    contradicted = card.status is Status.VALIDATED and lift and lift.high < 0
-    if card.status is not Status.DEPRECATED:
-        known["promotion_status"] = called or (Status.EXPERIMENTAL if contradicted else card.status)
-    if fire:
-        counts = {"n_uses": fire.n_shown, "n_wins": fire.shown_correct, "n_losses": fire.shown_wrong}
-        known |= {name: known[name] + count for name, count in counts.items()}
-    if lift:
-        known["validated_lift"] = lift_text(lift, epoch)
-    # Rounded: the last bits of a sum differ between machines, and a replayed run must give the identical tree.
-    score = round(lift.effect, 4) + 0.0 if lift else card.helpfulness_score
-    return card.model_copy(update={"provenance": Provenance.model_validate(known), "helpfulness_score": score})
 
 
 class CommitRule(NamedTuple):

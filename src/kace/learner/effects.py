@@ -119,29 +119,34 @@ class Impact(Kept):
     calls: int = 0
     unmeasured: tuple[str, ...] = ()  # cards the call budget did not reach
 
+    @property
+    def by_card(self) -> tuple[dict[str, Fire], dict[str, Lift]]:
+        """What was seen and measured of each card."""
+        return {fire.card_id: fire for fire in self.fires}, {lift.card_id: lift for lift in self.lifts}
+
 
 def fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
     """How often each card was shown, by id. A card that a dropout run hid from every attempt of a tier was not."""
-    seen: defaultdict[str, dict[int, list[TierName]]] = defaultdict(dict)
+    seen: defaultdict[str, dict[int, set[TierName]]] = defaultdict(dict)
     for place, record in enumerate(records):
         for recall in record.recalls:
             made = [a for a in record.attempts if a.tier is recall.tier and a.outcome is not Outcome.CANCELLED]
             for card_id in recall.cards:
                 if any(card_id not in attempt.hidden for attempt in made):
-                    seen[card_id].setdefault(place, []).append(recall.tier)
-    return tuple(_fire(name, [records[n] for n in at], list(at.values())) for name, at in sorted(seen.items()))
-
-
-def _fire(card_id: str, solves: Sequence[Solution], tiers: Sequence[list[TierName]]) -> Fire:
-    counts = Counter(tier for some in tiers for tier in set(some))
-    return Fire(
-        card_id=card_id,
-        n_shown=len(solves),
-        shown_correct=sum(record.correct is True for record in solves),
-        shown_wrong=sum(record.correct is False for record in solves),
-        tiers={tier: counts[tier] for tier in TierName if counts[tier]},
-        problems=tuple(dict.fromkeys(record.label or record.problem[:8] for record in solves)),
-    )
+                    seen[card_id].setdefault(place, set()).add(recall.tier)
+    found = []
+    for card_id, at in sorted(seen.items()):
+        solves, counts = [records[place] for place in at], Counter(tier for tiers in at.values() for tier in tiers)
+        fire = Fire(
+            card_id=card_id,
+            n_shown=len(solves),
+            shown_correct=sum(record.correct is True for record in solves),
+            shown_wrong=sum(record.correct is False for record in solves),
+            tiers={tier: counts[tier] for tier in TierName if counts[tier]},
+            problems=tuple(dict.fromkeys(record.label or record.problem[:8] for record in solves)),
+        )
+        found.append(fire)
+    return tuple(found)
 
 
 def lift_of(

@@ -110,4 +110,4 @@ def _faults(members: Mapping[str, Sequence[int]], shown: int) -> list[BadBlock]:
                 faults.append(f"problem {number} is both in {owner[number]} and in {name}")
     if rest := [str(number) for number in range(1, shown + 1) if number not in owner]:
         faults.append(f"no usable domain holds the problems {', '.join(rest)}")
-    return [BadBlock(DOMAIN.tag, 0, "", fault, "") for fault in faults]
+    return [BadBlock(0, "", fault) for fault in faults]

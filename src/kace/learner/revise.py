@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kace.errors import DataError
@@ -167,22 +168,21 @@ def _read(reply: str, domain: DomainRevision, screen: Screen) -> Reading[Revisio
 
 
 def _revision(block: Block, domain: DomainRevision, screen: Screen) -> Revision | CardRefusal:
-    """What a block decides, or the first thing that speaks against it."""
-    try:
-        return _decided(block, domain, screen)
-    except _UnfitError as error:
-        return CardRefusal.by_code(block.fields["id"], *error.args)
+    """What a block decides, or the first thing that speaks against it.
 
-
-def _decided(block: Block, domain: DomainRevision, screen: Screen) -> Revision:
-    """The decision; an EDIT or RELOCATE that writes down what is there already is a KEEP."""
+    An EDIT or RELOCATE that writes down what is there already is a KEEP.
+    """
     fields, name = block.fields, block.fields["id"]
+    refused = partial(CardRefusal.by_code, name)
     card = next((card for card in domain.cards if card.card_id == name), None)
     if card is None:
-        raise _UnfitError("not_here", "no card of this id is in the request; only those can be revised")
-    action = _choice(Action, fields["action"].strip(" .`*"), "unknown_action")
-    given, routing = fields.get("difficulty", ""), fields.get("routing", "")
-    difficulty = _choice(Difficulty, given, "card_rule") if given else None
+        return refused("not_here", "no card of this id is in the request; only those can be revised")
+    asked, given, routing = fields["action"].strip(" .`*"), fields.get("difficulty", ""), fields.get("routing", "")
+    action, difficulty = _choice(Action, asked), _choice(Difficulty, given)
+    if action is None:
+        return refused("unknown_action", _no_choice(Action, asked))
+    if given and difficulty is None:
+        return refused("card_rule", _no_choice(Difficulty, given))
     bare = Revision(action=action, card_id=name, reason=one_line(fields["reason"], REASON_CHARS))
     if action is Action.KEEP:
         return bare
@@ -190,47 +190,41 @@ def _decided(block: Block, domain: DomainRevision, screen: Screen) -> Revision:
         # A card that was proved to help goes only where it was measured to do harm. Counts of solves prove neither.
         harmful = any(lift.card_id == name and lift.high < 0 for lift in domain.impact.lifts)
         if card.status is Status.VALIDATED and not harmful:
-            raise _UnfitError("validated", "the card has a validated lift, and no measurement says that it harms")
+            return refused("validated", "the card has a validated lift, and no measurement says that it harms")
         return bare
     parts = () if routing.lower() == "none" else tuple(part.strip() for part in routing.split(";") if part.strip())
     told = {"payload": block.text, "routing": parts if routing else None, "difficulty": difficulty}
     domains = tuple(fields.get("domains", "").replace(",", " ").split())
     revision = bare.model_copy(update={**told, "domains": domains})
     if action is Action.EDIT and not revision.payload and revision.routing is None:
-        raise _UnfitError("wrong_action", "an EDIT needs the whole new text under payload, or new routing")
-    if action is Action.RELOCATE and revision.difficulty is None and not revision.domains:
-        raise _UnfitError("wrong_action", "a RELOCATE needs the new difficulty, or the new domains")
+        return refused("wrong_action", "an EDIT needs the whole new text under payload, or new routing")
+    if action is Action.RELOCATE and difficulty is None and not domains:
+        return refused("wrong_action", "a RELOCATE needs the new difficulty, or the new domains")
     try:
         after = revised(card, revision)
     except CardError as error:
-        raise _UnfitError("card_rule", f"{error.message.removeprefix(f'card {name!r}: ')}; {error.fix}") from None
+        return refused("card_rule", f"{error.message.removeprefix(f'card {name!r}: ')}; {error.fix}")
     if after == card:
         return bare.model_copy(update={"action": Action.KEEP})
     moved = (after.difficulty_tag, after.domain_tags) != (card.difficulty_tag, card.domain_tags)
     if moved is not (action is Action.RELOCATE):
         meant = "moves the card: say RELOCATE" if moved else "leaves the card where it is: say EDIT"
-        raise _UnfitError("wrong_action", f"{action.value} {meant}, or change what you wrote")
-    if refused := screen(after):
-        raise _UnfitError(refused.rule, refused.reason)
-    return revision
+        return refused("wrong_action", f"{action.value} {meant}, or change what you wrote")
+    return screen(after) or revision
 
 
-class _UnfitError(Exception):
-    """The rule that a decision breaks, and the reason."""
+def _choice(kind: type[E], given: str) -> E | None:
+    return next((each for each in kind if each.value.lower() == given.lower()), None)
 
 
-def _choice(kind: type[E], given: str, rule: str) -> E:
-    for each in kind:
-        if each.value.lower() == given.lower():
-            return each
+def _no_choice(kind: type[E], given: str) -> str:
     use = ", ".join(each.value for each in kind)
-    raise _UnfitError(rule, f"{one_line(given, 40)!r} is no {kind.__name__.lower()}; use one of {use}")
+    return f"{one_line(given, 40)!r} is no {kind.__name__.lower()}; use one of {use}"
 
 
 def _page(of: DomainRevision, epoch: int) -> str:
     """The cards with their figures, then the problems still wrong."""
-    fires = {fire.card_id: fire for fire in of.impact.fires}
-    lifts = {lift.card_id: lift for lift in of.impact.lifts}
+    fires, lifts = of.impact.by_card
     where = "every domain" if of.domain == UNIVERSAL else neutral(of.domain)
     head = f"Domain: {where}\nThis epoch: {epoch}\nCards: {len(of.cards)}"
     cards = (_card(card, fires.get(card.card_id), lifts.get(card.card_id)) for card in of.cards)

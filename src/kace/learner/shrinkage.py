@@ -31,7 +31,7 @@ DIGITS = 4
 class Posterior(NamedTuple):
     """What is believed of a card's lift after measuring the whole tree."""
 
-    mean: float
+    effect: float
     low: float
     high: float
     """The middle 95 %, by mean and standard deviation."""

@@ -36,10 +36,10 @@ class Reading(Generic[T]):
     bad: tuple[BadBlock, ...] = ()
     declined: bool = False  # it holds nothing, and says so: "no card"
 
-    def expecting(self, names: Iterable[str], tag: str, reason: str) -> Reading[T]:
+    def expecting(self, names: Iterable[str], reason: str) -> Reading[T]:
         """The reading, with what it neither holds nor lists added to what could not be used: it is asked for again."""
         there = {*self.found, *(bad.name for bad in self.bad)}
-        missing = (BadBlock(tag, 0, name, reason, "") for name in names if name not in there)
+        missing = (BadBlock(0, name, reason) for name in names if name not in there)
         return replace(self, bad=(*self.bad, *missing))
 
 
@@ -157,7 +157,7 @@ def _filled(reading: Reading[T], reply: str) -> Reading[T]:
     """The reading; one that holds nothing at all says so, with the words that came instead."""
     if reading.found or reading.bad or reading.declined:
         return reading
-    return replace(reading, bad=(BadBlock("", 0, "", _NO_BLOCK, one_line(reply, EXCERPT_CHARS)),))
+    return replace(reading, bad=(BadBlock(0, "", _NO_BLOCK, one_line(reply, EXCERPT_CHARS)),))
 
 
 def _repair(messages: tuple[Message, ...], reply: str, reading: Reading[T]) -> tuple[Message, ...]:
