@@ -122,11 +122,13 @@ class Config(BaseModel):
     max_calls: Positive | None = None
     max_usd: Annotated[float, Field(gt=0)] | None = None
     prices: dict[str, Price] = Field(default_factory=dict)
-    # Attempts as jobs of the provider's batch API: cheaper, within a day. Neither changes what is found.
+    # Attempts as jobs of the provider's batch API: cheaper, within a day. None of it changes what is found.
     batch: bool = Field(default=False, exclude=True)
     batch_wait: bool = Field(default=True, exclude=True)  # for the jobs to end, or submit, collect what has and stop
     batch_retry: Literal["live", "batch"] = Field(default="live", exclude=True)  # how, what a job did not answer
     batch_window: Annotated[int, Field(ge=1, le=100_000)] = Field(default=10_000, exclude=True)  # problems open at once
+    batch_size: Positive | None = Field(default=None, exclude=True)  # requests a job has at most; else the provider's
+    batch_ahead: bool = Field(default=False, exclude=True)  # MS in the job of ES, before anybody knows who needs it
     threads: Annotated[int, Field(ge=1, le=512)] | None = None  # of the engine; left out, chosen for the machine
     slots: Annotated[int, Field(ge=1, le=64)] | None = None  # attempts the embedded engine decodes side by side
     ray: str | None = Field(default=None, exclude=True)  # a Ray cluster to solve on: auto, or its address

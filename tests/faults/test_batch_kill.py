@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kace.models.cache import read_calls
-from tests.models.batch_desk import boxed
+from tests.models.batch_desk import Desk, boxed, dice, votes
 from tests.models.batch_server import BatchServer, Drop
 
 ROOT = Path(__file__).parents[2]
@@ -27,15 +28,17 @@ OWN += ["1 calls", f"{COUNT // 2} calls", f"{COUNT} calls"]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[BatchServer]:
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BatchServer]:
     with BatchServer(tmp_path / "server") as server:
+        if request.node.callspec.params["work"] == "climb":
+            server.says = dice
         yield server
 
 
-def start(folder: Path, server: BatchServer, kind: str, *step: str) -> subprocess.Popen[str]:
+def start(folder: Path, server: BatchServer, kind: str, work: str, *step: str) -> subprocess.Popen[str]:
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.models.batch_child", str(folder), server.url, kind, str(COUNT), *step],
+        [sys.executable, "-m", "tests.models.batch_child", str(folder), server.url, kind, str(COUNT), work, *step],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},  # noqa: TID251
         stdout=subprocess.PIPE,
@@ -44,18 +47,37 @@ def start(folder: Path, server: BatchServer, kind: str, *step: str) -> subproces
     )
 
 
-def ends_well(folder: Path, server: BatchServer, kind: str) -> None:
-    out, errors = start(folder, server, kind).communicate(timeout=300)
-    assert out.splitlines() == boxed(COUNT), errors
-    assert len(server.submitted) == COUNT and set(server.submitted.values()) == {1} and not server.live
+def ends_well(folder: Path, server: BatchServer, kind: str, work: str) -> None:
+    out, errors = start(folder, server, kind, work).communicate(timeout=300)
+    if work == "ask":
+        assert out.splitlines() == boxed(COUNT), errors
+        assert len(server.submitted) == COUNT
+    else:
+        told = [json.loads(line) for line in out.splitlines()]
+        assert [found for found, _ in told] == without_ahead(folder, kind), errors
+        made = [len(answers) for (_, _, answers), _ in told]
+        not_needed = [3 if attempts == 2 else 0 for attempts in made]
+        assert [ahead for _, ahead in told] == not_needed and 0 < not_needed.count(3) < COUNT
+        assert len(server.submitted) == sum(made) + sum(not_needed)
+    assert set(server.submitted.values()) == {1} and not server.live
     kept = Counter(record.key for segment in (folder / "calls").glob("*.jsonl") for record in read_calls(segment))
     assert kept.keys() == server.submitted.keys() and set(kept.values()) == {1}
+    assert not list((folder / "batches").iterdir())
+
+
+def without_ahead(folder: Path, kind: str) -> list[object]:
+    """What the same problems come to where MS is asked only once ES has failed."""
+    with BatchServer(folder / "other") as server:
+        server.says = dice
+        found = Desk(folder / "plain", server.url, kind).climb(COUNT, ahead=False)
+        return [json.loads(json.dumps(votes(solution))) for solution in found]
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("work", ["ask", "climb"])
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize("step", SERVED)
-def test_killed_while_the_provider_is_asked(tmp_path: Path, server: BatchServer, kind: str, step: str):
+def test_killed_while_the_provider_is_asked(tmp_path: Path, server: BatchServer, kind: str, step: str, work: str):
     if kind == "anthropic" and "upload" in step:
         pytest.skip("has no upload")
     kills: list[str] = []
@@ -68,19 +90,20 @@ def test_killed_while_the_provider_is_asked(tmp_path: Path, server: BatchServer,
             raise Drop
 
     server.hook = hook
-    child = start(tmp_path / "run", server, kind)
+    child = start(tmp_path / "run", server, kind, work)
     child.communicate(timeout=300)
     assert child.returncode == -signal.SIGKILL and kills
-    ends_well(tmp_path / "run", server, kind)
+    ends_well(tmp_path / "run", server, kind, work)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("work", ["ask", "climb"])
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize("step", OWN)
 def test_killed_before_and_after_each_line_of_the_log_and_among_the_kept_calls(
-    tmp_path: Path, server: BatchServer, kind: str, step: str
+    tmp_path: Path, server: BatchServer, kind: str, step: str, work: str
 ):
-    child = start(tmp_path / "run", server, kind, step)
+    child = start(tmp_path / "run", server, kind, work, step)
     _, errors = child.communicate(timeout=300)
     assert child.returncode == -signal.SIGKILL, errors
-    ends_well(tmp_path / "run", server, kind)
+    ends_well(tmp_path / "run", server, kind, work)

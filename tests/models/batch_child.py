@@ -1,7 +1,11 @@
-"""A process that asks through batches, to be killed: RUN URL KIND COUNT [STEP]. At its step it kills itself."""
+"""A process that asks through batches, to be killed: RUN URL KIND COUNT WORK [STEP]. At its step it kills itself.
+
+WORK is ask, so many requests; or climb, so many problems on the ladder, MS sent ahead with ES.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -10,14 +14,14 @@ from typing import Any
 
 from kace.models.cache import CallStore
 from kace.models.spool import Spool
-from tests.models.batch_desk import Desk, asked, texts
+from tests.models.batch_desk import Desk, asked, texts, votes
 
 
 def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(run: str, url: str, kind: str, count: str, step: str = "") -> None:
+def main(run: str, url: str, kind: str, count: str, work: str, step: str = "") -> None:
     when, _, what = step.partition(" ")
     note, put = Spool.note, CallStore.put
     kept: list[object] = []
@@ -36,8 +40,13 @@ def main(run: str, url: str, kind: str, count: str, step: str = "") -> None:
             die()
 
     Spool.note, CallStore.put = killed_note, killed_put  # type: ignore[method-assign]
-    for text in texts(Desk(Path(run), url, kind).ask(*map(asked, range(int(count))))):
-        print(text)
+    desk = Desk(Path(run), url, kind)
+    if work == "climb":
+        for solution in desk.climb(int(count), ahead=True):
+            print(json.dumps([votes(solution), solution.ahead_calls]))
+    else:
+        for text in texts(desk.ask(*map(asked, range(int(count))))):
+            print(text)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from kace.answers.judge import Judge
 from kace.errors import KaceError
 from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
@@ -15,6 +17,12 @@ from kace.models.budget import Ledger, Metered, Price
 from kace.models.cache import Cached, CallStore
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.spool import BatchEvent
+from kace.problem import Problem
+from kace.solver.ahead import Ahead
+from kace.solver.ladder import Kit
+from kace.solver.records import Solution
+from kace.solver.run import Run
+from kace.solver.tiers import PRESETS
 from tests.models.batch_server import KEY
 
 QUICK = Pace(quiet=0.05, first=0.01, longest=0.05, settle=0.01, patience=5.0)
@@ -34,12 +42,32 @@ class Desk:
         self.make = lambda: KINDS[kind]("m", base_url=f"{url}/v1", api_key=key, timeout=30, name=f"{kind}/m")
         self.ledger = Ledger(prices={f"{kind}/m": Price(10.0, 100.0)})
 
+    def open(self, calls: CallStore) -> Cached:
+        model = Limited(self.make(), AdaptiveLimiter(), RetryPolicy(base=0.01, deadline=30))
+        batched = Batched(model, jobs_of(model), calls, ledger=self.ledger, **self.options)
+        return Cached(Metered(batched, self.ledger, "solver"), calls)
+
+    def climb(self, count: int, ahead: bool, **kit: Any) -> list[Solution]:
+        """Solve so many problems on the ladder, in a run that goes on."""
+
+        async def work(run: Run) -> None:
+            model = self.open(run.calls)
+            try:
+                async with Judge() as judge:
+                    given = {"ahead": Ahead(self.ledger) if ahead else None, **kit}
+                    ladder = Kit(model, judge, PRESETS["math-hard"].sampling, **given)
+                    problems = [Problem(f"How much is {number}?", "0") for number in range(count)]
+                    await run.solve(problems, ladder, count)
+            finally:
+                await model.aclose()
+
+        with Run(self.folder, {}) as run:
+            asyncio.run(work(run))
+            return sorted(run.records(), key=lambda record: record.problem)
+
     def ask(self, *requests: Request) -> list[Reply | BaseException]:
         async def work() -> list[Reply | BaseException]:
-            calls = CallStore(self.folder / "calls")
-            model = Limited(self.make(), AdaptiveLimiter(), RetryPolicy(base=0.01, deadline=30))
-            batched = Batched(model, jobs_of(model), calls, **self.options)
-            cached = Cached(Metered(batched, self.ledger, "solver"), calls)
+            cached = self.open(CallStore(self.folder / "calls"))
 
             async def one(request: Request) -> Reply | BaseException:
                 try:
@@ -62,6 +90,16 @@ class Desk:
 
     def left(self) -> list[str]:
         return sorted(path.suffix for path in (self.folder / "batches").glob("*"))
+
+
+def dice(body: dict[str, Any]) -> str:
+    """An answer of three, by what is asked and in which words."""
+    said = "".join(str(message["content"]) for message in body["messages"])
+    return f"\\boxed{{{int(sha256(said.encode()).hexdigest(), 16) % 3}}}"
+
+
+def votes(solution: Solution) -> list[object]:
+    return [solution.exit, solution.answer, [attempt.answer for attempt in solution.attempts]]
 
 
 def texts(replies: list[Reply | BaseException]) -> list[str]:

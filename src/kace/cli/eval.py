@@ -19,6 +19,7 @@ from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.trial import Trial, run_trial, transfer_rows, transfer_runs
+from kace.models.budget import AHEAD
 from kace.solver.shards import Shard
 from kace.solver.tiers import benchmark_preset
 from kace.systems.registry import SYSTEMS, require, spec_of
@@ -146,6 +147,8 @@ def _metrics_lines(found: Metrics, compared: Comparison | None) -> Iterator[str]
     routed = f", {found.classifier_calls:.2f} to choose what it reads" if found.classifier_calls else ""
     real = f"{found.real_calls:.2f} really made{routed}"
     yield f"calls        {found.paper_calls:.2f} a problem by the paper's count, {real}"
+    if found.cost.ahead:
+        yield f"ahead        {counted(found.cost.ahead, 'call')} {AHEAD}"
     yield f"tokens       {found.input:.0f} in ({found.cached:.0f} cached), {found.output:.0f} out, a solve"
     if read := found.card_tokens:
         size = f"{'about ' if read.estimated else ''}{read.mean_when_read:.0f}"

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kace.cli.streams import on_terminal, plain
+from kace.models.budget import AHEAD
 from kace.problem import Problem
 from kace.solver.records import Attempt, Outcome, Solution
 from kace.solver.summary import Summary
@@ -93,6 +94,8 @@ def summary_lines(summary: Summary, seconds: float) -> Iterator[str]:
     kept = f" ({summary.cached_calls} of {summary.real_calls} read from disk)" if summary.cached_calls else ""
     paper, real = summary.paper_calls / n, summary.real_calls / n
     yield f"calls        {paper:.2f} a problem by the paper's count, {real:.2f} really made{kept}"
+    if summary.ahead_calls:
+        yield f"ahead        {counted(summary.ahead_calls, 'call')} {AHEAD}"
     if summary.finished:
         right = f", {summary.finished_right} right" if summary.labelled else ""
         yield f"synthesis    {summary.finished} problems answered from common facts{right}"

@@ -20,7 +20,7 @@ from kace.words import counted
 
 _TEXTS = ("problem", "label", "family", "domain")
 _ROUTING = ("classifier_calls", "classifier_input", "classifier_cached", "classifier_output")
-_SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "abstained", "seconds")
+_SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "abstained", "seconds", "ahead_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,10 @@ class SolveRow:
     batch_input: int = 0  # of the solver's tokens, those of calls in batches, which have a price of their own
     batch_cached: int = 0
     batch_output: int = 0
+    ahead_calls: int = 0  # sent ahead by a batch and not needed, with their tokens: part of no other figure
+    ahead_input: int = 0
+    ahead_cached: int = 0
+    ahead_output: int = 0
 
     @property
     def name(self) -> str:
@@ -156,6 +160,7 @@ def row_of(record: Solution) -> SolveRow:
     batched = [each for each in record.made if each.batch]
     taken |= {f"batch_{name}": sum(getattr(each, name) for each in batched) for name in ("input", "cached", "output")}
     taken |= {name: sum(getattr(recall, name) for recall in recalls) for name in _ROUTING}
+    taken |= {f"ahead_{name}": getattr(record.ahead_usage, name) for name in ("input", "cached", "output")}
     return SolveRow(
         **taken,
         attempts=len(ran),

@@ -13,7 +13,7 @@ from itertools import groupby
 from kace.evaluation.arm import Arm, Clusters, SolveRow, clusters_of
 from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
 from kace.models.base import Usage
-from kace.models.budget import Price, free_price
+from kace.models.budget import AHEAD, Price, free_price
 from kace.solver.manifest import manifest_part
 from kace.solver.tiers import ExitPath
 from kace.words import counted
@@ -71,6 +71,11 @@ class RunCost:
         """Over all roles; `None` where a role's price is not known."""
         known = [role.usd for role in self.roles if role.usd is not None]
         return sum(known) if len(known) == len(self.roles) else None
+
+    @property
+    def ahead(self) -> int:
+        """Calls sent ahead and not needed."""
+        return sum(role.calls for role in self.roles if role.role == AHEAD)
 
 
 class Bucket(StrEnum):
@@ -218,17 +223,20 @@ def _accuracy(rows: Iterable[SolveRow]) -> float | None:
 
 
 def cost_of(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
-    """The solver's and the classifier's part. Of what was written to a cache, traces know no share: priced as fresh."""
+    """Every role's part. Of what was written to a cache, traces know no share: priced as fresh."""
+
+    def tokens(prefix: str) -> Usage:
+        kinds = (f"{prefix}{kind}" for kind in ("input", "cached", "output"))
+        return Usage(*(sum(getattr(row, kind) for row in rows) for kind in kinds))
+
     roles = []
-    for role, prefix, calls in (("solver", "", "real_calls"), ("classifier", "classifier_", "classifier_calls")):
-        made, *tokens = (
-            sum(getattr(row, figure) for row in rows)
-            for figure in (calls, *(f"{prefix}{kind}" for kind in ("input", "cached", "output")))
-        )
-        usage, batched = Usage(*tokens), Usage()
-        if role == "solver":
-            kinds = ("batch_input", "batch_cached", "batch_output")
-            batched = Usage(*(sum(getattr(row, kind) for row in rows) for kind in kinds))
+    for role, calls, prefix, in_batches in (
+        ("solver", "real_calls", "", "batch_"),
+        ("classifier", "classifier_calls", "classifier_", None),
+        (AHEAD, "ahead_calls", "ahead_", "ahead_"),
+    ):
+        made, usage = sum(getattr(row, calls) for row in rows), tokens(prefix)
+        batched = Usage() if in_batches is None else tokens(in_batches)
         if made or role == "solver":
             roles.append(RoleCost(role, made, usage, None if price is None else price.mixed(usage, batched)))
     return RunCost(tuple(roles))

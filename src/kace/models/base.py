@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -73,6 +73,8 @@ class Request:
     """The only replies wanted. A model that cannot be held to them ignores them: the asker still checks."""
     logprobs: bool = False
     """Whether the reply's confidence is wanted. A call is kept apart from the same without: that one has none."""
+    ahead: bool = field(default=False, compare=False)
+    """Whether it is sent before anybody knows that it is needed: what a batch does not answer is not asked again."""
 
     def digest(self, identity: str) -> str:
         """The cache key: what was asked, of which model, as which attempt."""

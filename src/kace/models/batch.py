@@ -20,7 +20,7 @@ from typing import TypeVar
 from kace.errors import KaceError, Submitted
 from kace.io import sync, whole_lines
 from kace.models.base import ChatModel, ModelError, RateLimited, Reply, Request, Transient, Wrapper
-from kace.models.budget import sent_again
+from kace.models.budget import AHEAD, Ledger, sent_again
 from kace.models.cache import CallStore, head_of
 from kace.models.jobs import Absent, Jobs, JobStatus, Unfinished, head_of_result
 from kace.models.spool import RequestBatch, Spool
@@ -65,11 +65,12 @@ class Batched(Wrapper):
         wait: bool = True,
         live: bool = True,
         pace: Pace | None = None,
-        spent: Callable[[], float] = lambda: 0.0,
+        ledger: Ledger | None = None,
+        size: int | None = None,
     ) -> None:
         super().__init__(model)
-        self._jobs, self._wait, self._live, self._pace, self._spent = jobs, wait, live, pace or Pace(), spent
-        self._spool = Spool(jobs, calls)
+        self._jobs, self._wait, self._live, self._pace = jobs, wait, live, pace or Pace()
+        self._ledger, self._spool = ledger or Ledger(), Spool(jobs, calls, size)
         self._turns: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)  # who waits for which request
         self._wake, self._arrived, self._told = asyncio.Event(), 0, 0.0
         self._strange: set[str] = set()  # jobs of others
@@ -83,7 +84,7 @@ class Batched(Wrapper):
             try:
                 return await self._answer(key, request)
             except Unfinished as fault:
-                if not left:
+                if not left or (request.ahead and not fault.anew):
                     raise
                 missed = fault
             await sent_again(missed)
@@ -184,7 +185,7 @@ class Batched(Wrapper):
             except (ModelError, KaceError, Absent) as error:
                 self._wake_up(spool.drop(batch, str(error)))
                 raise
-        spent = f"; {usd:.2f} USD so far" if (usd := self._spent()) else ""
+        spent = f"; {usd:.2f} USD so far" if (usd := self._ledger.usd) else ""
         log.warning("batch: %s submitted as %s%s", counted(batch.requests, "request"), batch.job, spent)
 
     async def _find(self, batch: RequestBatch) -> bool:
@@ -303,8 +304,10 @@ class Batched(Wrapper):
         parts = [f"{counted(len(under_way), 'job')} under way, {done:,} of {counted(total, 'request')} done"]
         if waiting := sum(batch.requests for batch in spool.held):
             parts.append(f"{waiting:,} wait for room")
-        if usd := self._spent():
+        if usd := self._ledger.usd:
             parts.append(f"{usd:.2f} USD so far")
+        if ahead := self._ledger.ahead:
+            parts.append(f"{counted(ahead, 'call')} {AHEAD}")
         ends = [each.status.expires or each.began + DAY for each in told if each.status]
         if 0 < done < total:
             paces = [now + (now - each.began) * (each.requests / each.status.done - 1)

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 2  # deliberately low, so that a reservation made before the provider has counted is never too small
 FREE = ("local", "scripted", "replay", "exchange", "solutions")  # that nobody sends a bill for
+AHEAD = "sent ahead and not needed"  # calls that a batch took along, of a tier that was then not reached
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 
@@ -109,6 +110,7 @@ class Ledger:
     prices: Mapping[str, Price] = field(default_factory=dict)
     roles: dict[str, Spent] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)  # models that were heard to report no usable token counts
+    ahead: int = 0  # of the calls, those sent ahead and not needed
     _reserved: float = 0.0
     _under_way: int = 0
     _freed: asyncio.Condition = field(default_factory=asyncio.Condition)

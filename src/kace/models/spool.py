@@ -59,11 +59,11 @@ class RequestBatch:
 class Spool:
     """The batches of one model in a run. Requests are known by the heads of their keys."""
 
-    def __init__(self, jobs: Jobs, calls: CallStore) -> None:
+    def __init__(self, jobs: Jobs, calls: CallStore, size: int | None = None) -> None:
         self._jobs, self._calls, self._model = jobs, calls, jobs.remote.identity
         self._folder = inside(calls.folder.parent, "batches")
         self._log = LineLog(calls.folder.parent / "batches.jsonl")
-        self.most = jobs.MOST_REQUESTS
+        self.most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self.gathering: tuple[RequestBatch, BinaryIO] | None = None
         self.held: list[RequestBatch] = []  # to be submitted
         self.open: list[RequestBatch] = []  # submitted; without a job, perhaps

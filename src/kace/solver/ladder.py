@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
@@ -24,6 +24,7 @@ from kace.solver.vote import AnswerClass, Standing, count, group
 
 if TYPE_CHECKING:
     from kace.retrieval.retriever import ContextSource, Retrieval
+    from kace.solver.ahead import Ahead
     from kace.solver.confidence import ConfidencePolicy
     from kace.solver.programs import Programs
     from kace.solver.synthesis import Synthesis
@@ -91,6 +92,7 @@ class Kit:
     observer: Observer | None = None
     logprobs: bool = False  # ask how sure the model was of each attempt
     confidence: ConfidencePolicy | None = None  # what that decides
+    ahead: Ahead | None = None  # makes the calls of MS together with those of ES
 
 
 async def climb(problem: Problem, kit: Kit) -> Solution:
@@ -101,7 +103,10 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     attempts: list[Attempt] = []
     read: list[Retrieval] = []
     finishing: Attempt | None = None
-    for tier in await kit.tiers(problem):
+    tiers = await kit.tiers(problem)
+    heard = await kit.ahead.hear(problem, tiers, kit) if kit.ahead else None
+    kit = replace(kit, model=heard) if heard else kit
+    for tier in tiers:
         start = len(attempts)
         found = await kit.source.retrieve(problem, tier.name, attempts, read) if kit.source else None
         if found:
@@ -126,6 +131,8 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     solution = await conclude(
         problem, kit, path, answer, attempts, classes, seconds=time.monotonic() - began, read=read, finishing=finishing
     )
+    if heard:
+        solution = solution.model_copy(update=heard.not_needed(read=bool(read)))
     if kit.observer:
         kit.observer.solved(solution)
     return solution
@@ -190,7 +197,7 @@ async def sample(
 ) -> list[Attempt]:
     """The tier's attempts in order, made side by side."""
     tier = kit.programs.of(tier) if kit.programs else tier
-    keys = [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
+    keys = keys_of(problem, tier, kit)
     done: dict[int, Attempt] = {}
     stopped: list[KaceError] = []
     async with asyncio.TaskGroup() as siblings:
@@ -214,6 +221,18 @@ async def sample(
     return [done.get(key.index) or Attempt.cancelled(key, tier.lenses[key.index]) for key in keys]
 
 
+def keys_of(problem: Problem, tier: Tier, kit: Kit) -> list[AttemptKey]:
+    """The tier's attempts."""
+    return [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
+
+
+def requests_of(problem: Problem, tier: Tier, context: PromptContext, kit: Kit) -> list[Request]:
+    """What the tier's attempts ask, but for the repair of a program."""
+    tier = kit.programs.of(tier) if kit.programs else tier
+    keys = keys_of(problem, tier, kit)
+    return [request_of(key, prompt_of(problem, tier, key, context, kit).prompt, kit) for key in keys]
+
+
 async def settled(
     problem: Problem, tier: Tier, before: Sequence[Attempt], done: Mapping[int, Attempt], kit: Kit
 ) -> bool:
@@ -232,10 +251,7 @@ async def attempt(
     A user error is returned, not raised, so that siblings already paid for finish and are kept.
     """
     lens = tier.lenses[key.index]
-    hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
-    seen = tuple(card for card in context.cards if card.card_id not in hidden)
-    role = tier.name if kit.prompts == "paper" else None
-    prompt = solver_prompt(problem.text, lens, replace(context, cards=seen), role, kit.subject)
+    prompt, hidden = prompt_of(problem, tier, key, context, kit)
     try:
         result = await drawn(key, lens, prompt, kit)
         if kit.programs and lens is Lens.PROGRAM:
@@ -248,13 +264,32 @@ async def attempt(
     return result
 
 
-async def drawn(key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit) -> Attempt:
-    """One call to the solver; the one place where a failed call becomes data."""
+class AttemptPrompt(NamedTuple):
+    """What an attempt is shown, and the cards that it is not."""
+
+    prompt: Prompt
+    hidden: tuple[str, ...]
+
+
+def prompt_of(problem: Problem, tier: Tier, key: AttemptKey, context: PromptContext, kit: Kit) -> AttemptPrompt:
+    """The prompt of an attempt with what its tier reads."""
+    hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
+    seen = tuple(card for card in context.cards if card.card_id not in hidden)
+    role, lens = tier.name if kit.prompts == "paper" else None, tier.lenses[key.index]
+    return AttemptPrompt(solver_prompt(problem.text, lens, replace(context, cards=seen), role, kit.subject), hidden)
+
+
+def request_of(key: AttemptKey, prompt: Prompt, kit: Kit) -> Request:
+    """What an attempt asks of the solver."""
     draw = kit.sampling[TierName(key.tier)]
     sampling = Sampling(draw.temperature, draw.max_tokens, key.sampling_seed())
-    request = Request(prompt.messages, sampling, key, logprobs=kit.logprobs)
+    return Request(prompt.messages, sampling, key, logprobs=kit.logprobs)
+
+
+async def drawn(key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit) -> Attempt:
+    """One call to the solver; the one place where a failed call becomes data."""
     try:
-        reply = await kit.model.complete(request)
+        reply = await kit.model.complete(request_of(key, prompt, kit))
     except ModelError as error:
         return Attempt.failed(key, error, lens, prompt.hash)
     if kit.logprobs and reply.text and reply.confidence is None:

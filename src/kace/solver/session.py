@@ -73,6 +73,11 @@ async def open_session(
             from kace.solver.programs import Programs
 
             programs = Programs(PROGRAM_LENSES[config.programs], await opened_here.enter_async_context(Sandbox()))
+        ahead = None
+        if config.batch and config.batch_ahead:
+            from kace.solver.ahead import Ahead
+
+            ahead = Ahead(ledger)
         kit = Kit(
             model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
@@ -86,6 +91,7 @@ async def open_session(
             observer=observer,
             logprobs=config.asks_logprobs,
             confidence=open_policy(config),
+            ahead=ahead,
         )
         session = Session(kit, role, ledger, window(config))
         yield session if tree is None else replace(session, kit=session.reading(tree, config))
@@ -124,7 +130,7 @@ def _open(
 
         if calls is None:
             raise UsageError("--batch goes on from a run directory, and there is none here", fix="leave it out")
-        live = config.batch_retry == "live"
-        model = Batched(model, jobs_of(model), calls, wait=config.batch_wait, live=live, spent=lambda: ledger.usd)
+        live, size = config.batch_retry == "live", config.batch_size
+        model = Batched(model, jobs_of(model), calls, wait=config.batch_wait, live=live, ledger=ledger, size=size)
     stack.push_async_callback(model.aclose)
     return model

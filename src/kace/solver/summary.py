@@ -24,6 +24,7 @@ class Summary:
     paper_calls: int = 0
     real_calls: int = 0
     cached_calls: int = 0
+    ahead_calls: int = 0  # sent ahead and not needed
     usage: Usage = field(default_factory=Usage)
     fresh_output: int = 0  # output tokens of calls really made now, which is what a speed may be computed from
     finished: int = 0  # problems whose answer is that of an attempt from common facts
@@ -46,6 +47,7 @@ class Summary:
             self.exits[record.exit] += 1
         self.paper_calls += record.paper_calls
         self.real_calls += record.real_calls
+        self.ahead_calls += record.ahead_calls
         if record.synthesis and record.synthesis.answer is not None:
             self.finished += 1
             self.finished_right += bool(record.synthesis.correct)
