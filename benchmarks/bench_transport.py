@@ -45,8 +45,8 @@ class Row(NamedTuple):
 
 
 @contextmanager
-def mock_server() -> Iterator[str]:
-    command = [sys.executable, str(PEERS / "mock_server.py"), str(SECONDS)]
+def mock_server(seconds: float = SECONDS) -> Iterator[str]:
+    command = [sys.executable, str(PEERS / "mock_server.py"), str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -57,13 +57,13 @@ def mock_server() -> Iterator[str]:
 
 def measured(command: Sequence[str], server: str, folder: Path) -> Row | None:
     """Run a command; nothing where it fails."""
-    _window(server)
+    window(server)
     started = time.perf_counter()
     with (folder / "output").open("w+b") as output:
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    total, found = time.perf_counter() - started, _window(server)
+    total, found = time.perf_counter() - started, window(server)
     if process.returncode or not found["count"]:
         print(f"    failed: {(folder / 'output').read_text(errors='replace').strip()[-300:]}")
         return None
@@ -71,7 +71,7 @@ def measured(command: Sequence[str], server: str, folder: Path) -> Row | None:
     return Row(int(found["count"]), found["seconds"], total, cpu, used.ru_maxrss // 1024)
 
 
-def _window(server: str) -> dict[str, float]:
+def window(server: str) -> dict[str, float]:
     with urllib.request.urlopen(f"{server}/window", timeout=10) as reply:
         found: dict[str, float] = json.load(reply)
         return found

@@ -20,7 +20,7 @@ SERVER = (
 )
 CARD = 65_000.0  # tokens/s of five such servers on the same card, which is then full
 FULL = 400  # calls under way from where on a server generates that much
-PROCESS = 265.0  # calls/s of one kace process through the openai client it had, on a slow core; see --rate
+PROCESS = 1_222.0  # calls/s of one kace process on a slow core, calls of 50 ms: see bench_transport.py and --rate
 MERGE, REPORT = 63e-6, 530e-6  # seconds a solve takes to merge and to report on, on the same core
 TRACE = 2_200.0  # bytes of trace a problem
 
@@ -97,7 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=1_000_000)
     parser.add_argument("--cards", type=int, nargs="+", default=[1, 2, 8], help="GPUs like an H200, five servers each")
-    parser.add_argument("--processes", type=int, nargs="+", default=[1, 4, 16], help="kace processes: shards, workers")
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4], help="kace processes: shards, workers")
     parser.add_argument("--rate", type=float, default=PROCESS, help="calls a second of one process")
     parser.add_argument("--work", choices=WORK, nargs="+", default=list(WORK))
     parser.add_argument("--hour", type=float, default=3.5, help="USD an hour of a card (an example)")

@@ -2,8 +2,8 @@
 
     python benchmarks/peers/mock_server.py SECONDS
 
-Its first line is its port. `GET /window` says how many completions were asked for since the last time that was asked,
-and how many seconds passed from the first request to the last reply.
+Its first line is its port. `GET /window` says how many completions were asked for and how many of them were answered
+since the last time that was asked, and how many seconds passed from the first request to the last reply.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPLY = answer(json.dumps(COMPLETION).encode())
 class Window:
     """The completions since the last look."""
 
-    count, first, last = 0, 0.0, 0.0
+    count, answered, first, last = 0, 0, 0.0, 0.0
 
 
 class Server(asyncio.Protocol):
@@ -56,8 +56,9 @@ class Server(asyncio.Protocol):
                 return
             self._data = self._data[whole:]
             if head.startswith(b"get /window"):
-                found = {"count": Window.count, "seconds": Window.last - Window.first}
-                Window.count = 0
+                seconds = Window.last - Window.first
+                found = {"count": Window.count, "answered": Window.answered, "seconds": seconds}
+                Window.count = Window.answered = 0
                 self._write(answer(json.dumps(found).encode()))
             else:
                 if not Window.count:
@@ -67,6 +68,7 @@ class Server(asyncio.Protocol):
 
     def _reply(self) -> None:
         Window.last = time.perf_counter()
+        Window.answered += not self._transport.is_closing()
         self._write(REPLY)
 
     def _write(self, data: bytes) -> None:
