@@ -217,11 +217,22 @@ def test_an_interrupt_in_a_notebook_calls_the_work_off():
     async def cell() -> None:
         kace.solve("6 times 7?", model)
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a command that was interrupted ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(cell())
     finally:
         signal.signal(signal.SIGINT, before)
         loop.close()
+    assert model.cancelled
+
+
+def test_an_interrupt_in_a_script_leaves_it_interruptible():
+    model, before = Stuck(), signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            kace.solve_many(["6 times 7?"], model)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert model.cancelled

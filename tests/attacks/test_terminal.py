@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cli.streams import CONTROLS, escaped, plain
+from kace.cli.streams import CONTROLS, escaped, plain, run_async
 from tests.command import run_kace
 
 HIDDEN = [
@@ -77,3 +78,24 @@ def test_a_second_signal_ends_at_once_and_without_a_traceback(tmp_path: Path, nu
     assert len(errors.splitlines()) == 1, errors
     assert process.returncode in (130, -signal.SIGTERM)  # once all is told, the next one may end it
     assert (tmp_path / "run" / "traces.jsonl").read_text().endswith("}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_that_goes_on_after_an_interrupted_command_has_its_signals_back(number: signal.Signals):
+    async def work() -> None:
+        os.kill(os.getpid(), number)
+        await asyncio.sleep(600)
+
+    def ours(*_: object) -> None: ...
+
+    before = {each: signal.signal(each, ours) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with pytest.raises(SystemExit) as ended:
+            run_async(work(), resumable=False)
+        assert ended.value.code == 130
+        assert [signal.getsignal(each) for each in before] == [ours, ours]
+        run_async(asyncio.sleep(0), resumable=False)  # nor does one that was not interrupted change them
+        assert [signal.getsignal(each) for each in before] == [ours, ours]
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from kace.cli.options import GroupedVerbs, option
-from kace.cli.streams import note
+from kace.cli.streams import ends_process, note
 from kace.errors import KaceError
 from kace.redact import redact
 
@@ -103,6 +103,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
+    ends_process.set(True)
     try:
         app()
     except KaceError as error:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
 SHOW_CURSOR = "\x1b[?25h"
 ENDING = (signal.SIGINT, signal.SIGTERM)
+ends_process: ContextVar[bool] = ContextVar("ends_process", default=False)
+"""Whether the process ends with the command. One that goes on after it, as a notebook, gets its signals back."""
 ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -140,6 +143,8 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
     """
     import asyncio  # a fifth of what `kace --help` takes
 
+    before = {number: signal.getsignal(number) for number in ENDING}
+
     def on_signals(act: Callable[..., object] | signal.Handlers) -> None:
         with contextlib.suppress(ValueError):  # not the main thread
             for number in ENDING:
@@ -184,3 +189,8 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
     except (KeyboardInterrupt, asyncio.CancelledError):
         tell()
         sys.exit(130)
+    finally:
+        if not ends_process.get():
+            with contextlib.suppress(ValueError, TypeError):  # not the main thread; a handler that C code set
+                for number, act in before.items():
+                    signal.signal(number, act)
