@@ -205,7 +205,7 @@ def lock_folder(folder: Path, seconds: float = 0.0) -> int:
                 if time.monotonic() >= deadline:
                     held, end = f"has been locked by another process for {seconds:.0f} s", "end it"
                     if not seconds:
-                        held, end = "is being written by another process", "choose another --out"
+                        held, end = "is being written by another process", "choose another folder"
                     raise KaceError(f"{folder} {held}", fix=f"wait for it, or {end}")
                 time.sleep(0.002)
             return lock

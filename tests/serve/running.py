@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -54,14 +55,14 @@ class Running:
         limits: RequestLimits | None = None,
         key: str | None = None,
         passthrough: bool = False,
+        record: Path | None = None,
         grace: float = 1.0,
         **settings: object,
     ) -> None:
         named = model if isinstance(model, str) else "scripted/watched"
         config = load_config({"model": named, "max_connections": 500, **settings}, env={"HOME": "/nonexistent"})
-        self._options = ServerOptions(
-            config, tree, limits or RequestLimits(), key=key, passthrough=passthrough, closing=Closing(grace)
-        )
+        doors = {"key": key, "passthrough": passthrough, "record": record}
+        self._options = ServerOptions(config, tree, limits or RequestLimits(), closing=Closing(grace), **doors)
         self._model = None if isinstance(model, str) else model
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))

@@ -149,7 +149,7 @@ def test_no_key_leaves_by_a_reply_an_error_a_log_or_a_file(tmp_path: Path, statu
     heard = ""
     with ChatServer(upstream) as provider:
         base = provider.url.replace("http://", f"http://user:{PASSWORD}@")
-        arguments = ("--model", "openai/m", "--base-url", base, "--passthrough")
+        arguments = ("--model", "openai/m", "--base-url", base, "--passthrough", "--record", "served")
         keys = {"OPENAI_API_KEY": CANARY, "KACE_SERVE_KEY": KEY}
         with kace_serve(tmp_path, *arguments, **keys, KACE_TIMEOUT="5") as (process, url):
             for model in ("kace", "passthrough/m"):

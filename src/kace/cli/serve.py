@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from kace.cli.models import ensure_weights
-from kace.cli.options import CAPS, LIMITS, SERVER, SOLVER, Typed, command, new_app, option
+from kace.cli.options import CAPS, LIMITS, OUTPUT, SERVER, SOLVER, Typed, command, new_app, option
 from kace.cli.streams import note
 from kace.tree.store import open_tree
 from kace.web.server import Bind, Closing, listening
@@ -20,6 +21,7 @@ def serve(
     port: int = option(SERVER, 8123, help="The port; 0 picks a free one."),
     allow_host: list[str] = option(SERVER, [], help="A further name clients call this server by; may be repeated."),
     passthrough: bool = option(SERVER, False, "--passthrough", help="Let passthrough/NAME ask the model directly."),
+    record: Path = option(OUTPUT, None, help="Keep problems, solves and calls in this run directory."),
     max_seconds: float = option(LIMITS, None, min=0.001, help="Seconds that one request may take."),
     grace: float = option(SERVER, 10.0, min=0, help="Seconds that requests have to end once the server is to stop."),
 ) -> None:
@@ -42,11 +44,14 @@ def serve(
             hosts=Hosts.of(host, allow_host),
             key=key,
             passthrough=passthrough,
+            record=record,
             closing=Closing(grace),
         )
 
         def ready(url: str) -> None:
             note(f"kace: {config.model}{f' and {config.tree}' if config.tree else ''} on {url}/v1 (Ctrl-C ends)")
+            if record:
+                note(f"kace: problems, solves and calls are kept in {record}")
             if passthrough:
                 note("kace: passthrough/NAME asks the model directly")
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as METRICS
 from starlette.applications import Starlette
@@ -30,6 +31,7 @@ from kace.problem import Problem
 from kace.serve import chat
 from kace.serve.chat import ApiError, ChatBody, HttpReply, RequestLimits, SseWriter, denied
 from kace.serve.passthrough import PREFIX, ROLE, Forward, open_passthrough
+from kace.serve.record import Record
 from kace.serve.solving import SolveService
 from kace.solver.session import open_session
 from kace.tree.tree import EpistemicTree
@@ -53,6 +55,7 @@ class ServerOptions:
     hosts: Hosts = field(default_factory=Hosts)
     key: str | None = None
     passthrough: bool = False
+    record: Path | None = None  # the run that keeps what is solved
     closing: Closing = field(default_factory=Closing)
 
 
@@ -64,10 +67,13 @@ async def run(options: ServerOptions, port: Port, *, ready: Ready, model: ChatMo
             model = ReconnectingModel(partial(open_model, config))
             stack.push_async_callback(model.aclose)
         Ledger(options.limits.caps(), config.prices).require_price(model.name)
+        record = None
+        if options.record:
+            record = stack.enter_context(Record(options.record, config, options.tree))
         # The caps of the configuration are each request's own: the session as a whole has none.
         unlimited = config.model_copy(update={"max_calls": None, "max_usd": None})
         session = await stack.enter_async_context(open_session(unlimited, model=model, tree=options.tree))
-        service, forward = SolveService(session, options.limits, working=config.working), None
+        service, forward = SolveService(session, options.limits, working=config.working, record=record), None
         if options.passthrough:
             passthrough = open_passthrough(config, session.role(ROLE), session.ledger)
             forward = await stack.enter_async_context(passthrough)

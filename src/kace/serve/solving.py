@@ -16,14 +16,15 @@ from prometheus_client.registry import Collector
 
 from kace.answers.extract import Answer
 from kace.errors import BudgetExceeded, KaceError
-from kace.models.budget import Ledger, Metered
+from kace.models.budget import Ledger
 from kace.problem import Problem
 from kace.redact import one_line, redact
 from kace.retrieval.retriever import EsPolicy, Retrieval, Retriever
 from kace.serve.chat import SOLVE_IGNORES, ApiError, ChatBody, Completion, RequestLimits, usage_json
+from kace.serve.record import Record
 from kace.solver.ladder import Kit, climb
 from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution, boxed
-from kace.solver.session import Session
+from kace.solver.session import Session, in_role
 from kace.solver.tiers import LOCKED, ExitPath, TierName
 from kace.words import counted
 
@@ -84,11 +85,16 @@ class ServerMetrics(Collector):
 
 
 class SolveService:
-    """Solves requests, each within its limits, until it expires. Without `working`, it gives answers alone."""
+    """Solves requests, each within its limits, until it expires. Without `working`, it gives answers alone.
 
-    def __init__(self, session: Session, limits: RequestLimits, *, working: bool = True) -> None:
+    What is in a record is read from there, and costs nothing.
+    """
+
+    def __init__(
+        self, session: Session, limits: RequestLimits, *, working: bool = True, record: Record | None = None
+    ) -> None:
         self.metrics, self.closing = ServerMetrics(session.ledger), False
-        self._session, self._limits, self._working = session, limits, working
+        self._session, self._limits, self._working, self._record = session, limits, working, record
         self._clocks: set[asyncio.Timeout] = set()
         self._waiting, self._places = 0, asyncio.Semaphore(session.window)
         self.metrics.waiting.set_function(lambda: self._waiting)
@@ -109,7 +115,11 @@ class SolveService:
         climbing = _Climb(tell, partial(self._session.kit.subject.read, problem=problem.text))
         try:
             async with self.within(limits.max_seconds), self._place(climbing):
-                solution = await climb(problem, self._kit(body, climbing, bill))
+                kit = self._kit(body, climbing, bill)
+                problem = self._record.asked(problem) if self._record else problem
+                solution = await climb(problem, kit)
+            if self._record and kit.sampling == self._session.kit.sampling:  # else it was drawn as no run says
+                self._record.solved(solution)
             if solution.answer is None and all(attempt.outcome in _BROKEN for attempt in solution.made):
                 message = f"the model failed every attempt ({solution.made[-1].detail or 'no reply'})"
                 raise ApiError(message, status=502, code="upstream_failed")
@@ -170,17 +180,18 @@ class SolveService:
     def _kit(self, body: ChatBody, climbing: _Climb, bill: Ledger) -> Kit:
         """The session's kit as one request uses it: every call is on its own bill, too."""
         kit, cap = self._session.kit, body.token_cap
+        billed = partial(in_role, ledger=bill, calls=self._record.calls if self._record else None)
         seed = kit.seed if body.seed is None else body.seed
         synthesis, sampling, tiers = kit.synthesis, kit.sampling, kit.tiers
         if kit.source is not None:  # all requests share what it has indexed
-            asked = Metered(self._session.classifier, bill, "classifier")
-            climbing.source = cast("Retriever", kit.source).asking(asked, seed)
+            asked = cast("Retriever", kit.source).asking
+            climbing.source = asked(billed("classifier", self._session.classifier), seed)
             tiers = EsPolicy(climbing.source)
         if synthesis is not None:
-            synthesis = replace(synthesis, teacher=Metered(synthesis.teacher, bill, "synthesis"))
+            synthesis = replace(synthesis, teacher=billed("synthesis", synthesis.teacher))
         if cap is not None:
             sampling = {tier: replace(draw, max_tokens=min(draw.max_tokens, cap)) for tier, draw in sampling.items()}
-        kit = replace(kit, model=Metered(kit.model, bill, "solver"), source=climbing, observer=climbing)
+        kit = replace(kit, model=billed("solver", kit.model), source=climbing, observer=climbing)
         return replace(kit, tiers=tiers, synthesis=synthesis, seed=seed, sampling=sampling)
 
 

@@ -36,7 +36,7 @@ def hold_to(
         return
     if told := differences(read_manifest(path), manifest, names, defaults):
         what = f"{path.parent} holds a run with another {', another '.join(told)}"
-        raise UsageError(what, fix="choose another --out, or repeat the settings of that run")
+        raise UsageError(what, fix="choose another folder, or repeat the settings of that run")
 
 
 def differences(

@@ -118,7 +118,7 @@ class Run:
             if done := self.finished(problem, seed):
                 known(done)
             else:
-                self._keep_text(problem)
+                self.keep_text(problem)
                 yield problem
 
     def pending(self, problem: str, seed: int) -> bool:
@@ -126,11 +126,11 @@ class Run:
         place = self._done.get((problem, seed))
         return place is None or place.failed
 
-    def _keep_text(self, problem: Problem) -> None:
+    def keep_text(self, problem: Problem) -> None:
         """Append a problem's text, once, so that people see their own questions beside the answers."""
         if self._problems and problem.id not in self._told:
-            self._told.add(problem.id)
             self._problems.append(*problem_rows([replace(problem, solution=None)]))
+            self._told.add(problem.id)
 
     def close(self) -> None:
         """Make everything durable and release the lock."""

@@ -1,0 +1,231 @@
+"""What a server keeps of what it solves: an ordinary run, whatever happens to the server or to the disk."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import signal
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kace
+from kace.models.base import Failure, ModelError, Reply, Request
+from kace.models.cache import read_calls
+from kace.models.scripted import dice
+from kace.redact import keep_secret
+from kace.solver.records import Solution, last_solutions, read_trace
+from kace.solver.run import read_problems
+from kace.tree.store import open_tree, tree_path
+from tests.command import run_kace
+from tests.disk import no_file_grows_past
+from tests.serve.running import Running, Watched, until
+from tests.serve.test_serve_keys import kace_serve
+
+BUS = "A bus goes 30 km/h out and 70 km/h back. Average speed?"
+
+STARTER = open_tree(tree_path("starter"))
+
+
+def ask(base_url: str, text: str, **more: object) -> dict[str, Any]:
+    """The `kace` object of a reply, with its usage."""
+    body = {"model": "kace", "messages": [{"role": "user", "content": text}], **more}
+    request = urllib.request.Request(f"{base_url}/chat/completions", data=json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=600) as response:
+        told = json.load(response)
+    return {**told["kace"], "usage": told["usage"], "content": told["choices"][0]["message"]["content"]}
+
+
+def solved(folder: Path) -> list[Solution]:
+    return [line.content for line in read_trace(folder / "traces.jsonl") if isinstance(line.content, Solution)]
+
+
+def texts(folder: Path) -> list[str]:
+    return [problem.text for problem in read_problems(folder)]
+
+
+def paid(folder: Path) -> list[str]:
+    return [call.key for segment in (folder / "calls").glob("*.jsonl") for call in read_calls(segment)]
+
+
+def test_what_is_solved_is_a_run_that_says_it_was_served(tmp_path: Path):
+    with Running(Watched(dice(3)), tree=STARTER, record=tmp_path / "run") as server:
+        told = {text: ask(server.base_url, text) for text in (BUS, "What is 2 + 2?")}
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: ask(server.base_url, f"{n}?"), range(8)))
+    run = kace.load_run(tmp_path / "run")
+    rows = {row["text"]: row for row in run.rows()}
+    assert set(rows) == {BUS, "What is 2 + 2?", *(f"{n}?" for n in range(8))}
+    for text in (BUS, "What is 2 + 2?"):
+        assert (rows[text]["answer"], rows[text]["exit"]) == (told[text]["answer"], told[text]["exit_path"])
+        assert rows[text]["expected"] is rows[text]["correct"] is None
+    assert told[BUS]["cards"] and rows[BUS]["cards"] == " ".join(told[BUS]["cards"])
+    assert all(each.working for each in run.solutions()), "the texts of its attempts are among the calls"
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert manifest["data"] == {"name": "served"}
+    assert manifest["tree"]["hash"] == STARTER.content_hash()
+
+
+def test_without_the_option_nothing_is_written(tmp_path: Path):
+    with Running(Watched(), cache_dir=str(tmp_path)) as server:
+        ask(server.base_url, "6 times 7?")
+    assert not list(tmp_path.iterdir())
+
+
+def test_asked_twice_it_is_kept_once_and_paid_once(tmp_path: Path):
+    model = Watched(dice(3))
+    with Running(model, record=tmp_path) as server:
+        first, calls = ask(server.base_url, BUS), model.calls
+        again = ask(server.base_url, BUS)
+        assert model.calls == calls and (again["calls"], again["usage"]["total_tokens"]) == ({}, 0)
+        assert (again["answer"], again["content"]) == (first["answer"], first["content"])
+        other = ask(server.base_url, BUS, seed=5)
+        assert other["calls"] == {"solver": model.calls - calls}, "another seed draws other samples"
+    assert texts(tmp_path) == [BUS]
+    assert [(each.problem, each.seed) for each in solved(tmp_path)] == [(kace.Problem(BUS).id, seed) for seed in (0, 5)]
+    assert len(paid(tmp_path)) == model.calls
+    with Running(model, record=tmp_path) as server:  # nor after a restart
+        made = model.calls
+        assert ask(server.base_url, BUS)["answer"] == first["answer"]
+        assert model.calls == made
+    assert len(solved(tmp_path)) == 2
+
+
+def test_asked_by_many_at_once_it_is_kept_once(tmp_path: Path):
+    with Running(Watched(dice(3), latency=0.05), record=tmp_path) as server, ThreadPoolExecutor(8) as pool:
+        answers = {told["answer"] for told in pool.map(lambda _: ask(server.base_url, BUS), range(8))}
+    assert len(answers) == len(solved(tmp_path)) == len(texts(tmp_path)) == 1
+
+
+def test_a_request_with_a_lower_token_cap_keeps_its_problem_and_not_its_solve(tmp_path: Path):
+    with Running(Watched(), record=tmp_path) as server:
+        ask(server.base_url, BUS, max_tokens=50)
+        ask(server.base_url, "6 times 7?", max_tokens=10**6)
+    assert texts(tmp_path) == [BUS, "6 times 7?"]
+    assert [each.problem for each in solved(tmp_path)] == [kace.Problem("6 times 7?").id]
+
+
+class Moody(Watched):
+    """A model whose provider fails it until it is mended."""
+
+    broken = True
+
+    async def complete(self, request: Request) -> Reply:
+        if self.broken:
+            raise ModelError(Failure.PROVIDER_ERROR, "no luck")
+        return await super().complete(request)
+
+
+def test_a_solve_that_the_provider_failed_is_replaced_by_the_next(tmp_path: Path):
+    model = Moody()
+    with Running(model, record=tmp_path) as server:
+        with pytest.raises(urllib.error.HTTPError, match="502") as failed:
+            ask(server.base_url, BUS)
+        failed.value.close()
+        model.broken = False
+        assert ask(server.base_url, BUS)["answer"] == "42"
+    assert [each.failed for each in solved(tmp_path)] == [True, False]
+    assert [each.answer for each in last_solutions(tmp_path)] == ["42"]
+
+
+def test_killed_it_loses_only_what_was_under_way_and_goes_on_there(tmp_path: Path):
+    folder = tmp_path / "served"
+    arguments = ("--model", "scripted/dice?sides=9&latency=0.05", "--set", "max_connections=4", "--record", "served")
+    told: dict[str, str] = {}
+    with kace_serve(tmp_path, *arguments) as (process, url), ThreadPoolExecutor(4) as pool:
+
+        def each(number: int) -> None:
+            try:
+                told[f"What is {number} + 1?"] = ask(url, f"What is {number} + 1?")["answer"]
+            except (OSError, ValueError):  # the server is gone
+                return
+
+        for number in range(60):
+            pool.submit(each, number)
+        assert until(lambda: len(told) >= 10)
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+    kept = {row["text"]: row["answer"] for row in kace.load_run(folder).rows()}
+    assert 10 <= len(kept) < 60, "it was killed at work"
+    assert told.items() <= kept.items(), "whoever was answered is in the record"
+    assert len(texts(folder)) <= len(kept) + 4, "and besides, what was under way"
+    before, begun = set(paid(folder)), [text for text in texts(folder) if text not in kept]
+    with kace_serve(tmp_path, *arguments) as (_, url):
+        again = {text: ask(url, text) for text in (*told, *begun)}
+    assert all((again[text]["answer"], again[text]["calls"]) == (told[text], {}) for text in told)
+    assert {row["text"] for row in kace.load_run(folder).rows()} == {*kept, *begun}
+    after = paid(folder)
+    assert before <= set(after) and len(after) == len(set(after)), "no finished call is paid twice"
+
+
+def test_one_server_writes_a_record_and_settings_must_be_its_own(tmp_path: Path):
+    arguments = ("serve", "--model", "scripted/steady", "--record", "served", "--port", "0")
+    with kace_serve(tmp_path, *arguments[1:5]):
+        done = run_kace(tmp_path, *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "served is being written by another process" in done.stderr
+    done = run_kace(tmp_path, *arguments, "--seed", "3")
+    assert done.returncode == 2 and "holds a run with another config 'seed' (0, now 3)" in done.stderr
+    (tmp_path / "p.jsonl").write_text('{"problem": "1 + 1?"}\n')
+    done = run_kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/steady", "--out", "served")
+    assert done.returncode == 2 and "holds a run with another data" in done.stderr
+
+
+def test_a_full_disk_costs_the_record_and_no_answer_and_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    with Running(Watched(), record=tmp_path) as server, caplog.at_level(logging.WARNING):
+        ask(server.base_url, "before?")
+        with no_file_grows_past(10):
+            assert [ask(server.base_url, f"{n}?")["answer"] for n in range(5)] == ["42"] * 5
+        said = [record.getMessage() for record in caplog.records]
+        ask(server.base_url, "after?")
+    assert len(said) == 1 and "cannot write" in said[0] and "records what it can" in said[0]
+    assert texts(tmp_path) == ["before?", "after?"]
+    assert len(solved(tmp_path)) == 2, "what could not be written was taken back"
+
+
+def test_a_record_that_is_taken_away_costs_no_answer(tmp_path: Path):
+    with Running(Watched(), record=tmp_path / "run") as server:
+        ask(server.base_url, BUS)
+        shutil.rmtree(tmp_path / "run")
+        assert ask(server.base_url, BUS)["answer"] == "42"
+        assert ask(server.base_url, "6 times 7?")["answer"] == "42"
+
+
+def test_a_key_inside_a_problem_is_not_kept(tmp_path: Path):
+    secret = "record-canary-0123456789"
+    keep_secret(secret)
+    echo = Watched(lambda request: f"{request.messages[-1].content} \\boxed{{42}}")
+    with Running(echo, record=tmp_path) as server:
+        ask(server.base_url, f"My key is {secret}. What is 6 times 7?")
+    assert texts(tmp_path) == ["My key is [redacted]. What is 6 times 7?"]
+    assert [each.problem for each in solved(tmp_path)] == [kace.Problem(*texts(tmp_path)).id]
+    assert all(secret.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_problem_texts_can_be_left_out(tmp_path: Path):
+    with Running(Watched(), record=tmp_path, problem_texts=False) as server:
+        ask(server.base_url, BUS)
+    assert len(solved(tmp_path)) == 1 and not texts(tmp_path)
+
+
+def test_what_was_served_can_be_labelled_measured_and_learned_from(tmp_path: Path):
+    model = ("--model", "scripted/dice?sides=2")
+    with kace_serve(tmp_path, *model, "--record", "served") as (_, url):
+        answered = {f"Add {n} and one.": ask(url, f"Add {n} and one.")["answer"] for n in range(12)}
+    rows = [json.loads(line) for line in (tmp_path / "served" / "problems.jsonl").read_text().splitlines()]
+    labelled = [{**row, "answer": str(at % 2 + 1), "solution": r"So \boxed{1}."} for at, row in enumerate(rows)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labelled))
+    measured = ("eval", "--data", "train.jsonl", "--system", "tiered", *model, "--seeds", "1", "--reuse", "served")
+    done = run_kace(tmp_path, *measured, "--max-calls", "1", "--out", "eval")
+    assert done.returncode == 0, done.stderr
+    right = sum(answered[row["problem"]] == row["answer"] for row in labelled)
+    assert sum(bool(row["correct"]) for row in kace.load_run(tmp_path / "eval").rows()) == right
+    learned = run_kace(tmp_path, "learn", "--train", "train.jsonl", *model, "--teacher", "solutions", "--out", "tree")
+    assert learned.returncode == 0, learned.stderr
+    shown = run_kace(tmp_path, "report", "served", "--format", "md", "--out", "report", "--no-pdf")
+    assert shown.returncode == 0 and "no known answer" in (tmp_path / "report" / "report.md").read_text()
