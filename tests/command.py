@@ -10,7 +10,7 @@ from pathlib import Path
 
 Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
-OURS = ("KACE_", "OPENAI_", "ANTHROPIC_", "HF_")
+OURS = ("KACE_", "OPENAI_", "ANTHROPIC_", "HF_", "OTEL_")
 
 
 def run_kace(folder: Path, *arguments: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -272,7 +273,7 @@ def _finished(work: Coroutine[Any, Any, T]) -> T:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()  # a thread that is there is waited for, one interrupted while it starts is not
         try:
-            return pool.submit(asyncio.run, noted()).result()
+            return pool.submit(copy_context().run, asyncio.run, noted()).result()
         except KeyboardInterrupt:  # which reaches this thread alone
             try:
                 call_off()

@@ -271,7 +271,7 @@ async def open_resources(
         opened.callback(calls.close)
         opening = open_session(config, calls=calls, model=given.solver, observer=observer)
         session = await opened.enter_async_context(opening)
-        model = in_role("teacher", teacher, session.ledger, calls) if teacher else None
+        model = in_role("teacher", teacher, session.ledger, calls, session.kit.spans) if teacher else None
         room = config.teacher_max_tokens
         asked = Teacher(model, seed=config.seed, max_tokens=room, subject=config.about) if model else None
         pool = None

@@ -166,9 +166,10 @@ class _ChatEndpoint:
             raise missing(f"there is no model '{model[:80]}' here: ask for 'kace'")
         problem, body = chat.read_solve(raw, headers)
         self.service.check(body)
-        if body.stream:
-            return await self._stream(problem, body, reply)
-        await reply.whole(200, SseWriter(body).whole(await self.service.solve(problem, body)))
+        with self.service.under(headers):
+            if body.stream:
+                return await self._stream(problem, body, reply)
+            await reply.whole(200, SseWriter(body).whole(await self.service.solve(problem, body)))
 
     async def _stream(self, problem: Problem, body: ChatBody, reply: HttpReply) -> None:
         steps: asyncio.Queue[Mapping[str, object] | None] = asyncio.Queue()

@@ -19,6 +19,7 @@ from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Samplin
 from kace.problem import Problem
 from kace.retrieval.prompt import NOTHING, Prompt, PromptContext, Prompts, solver_prompt
 from kace.solver.records import Attempt, ClassRecord, Outcome, Solution
+from kace.solver.spans import Spans, spanned
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, Lens, Tier, TierName, TierSampling, decided
 from kace.solver.vote import AnswerClass, Standing, count, group
 
@@ -93,8 +94,10 @@ class Kit:
     logprobs: bool = False  # ask how sure the model was of each attempt
     confidence: ConfidencePolicy | None = None  # what that decides
     ahead: Ahead | None = None  # makes the calls of MS together with those of ES
+    spans: Spans | None = None
 
 
+@spanned
 async def climb(problem: Problem, kit: Kit) -> Solution:
     """Sample, vote, and climb until some answer has enough agreement."""
     began = time.monotonic()

@@ -18,6 +18,7 @@ from kace.models.provider import open_model
 from kace.retrieval.retriever import EsPolicy, Retriever
 from kace.solver.confidence import open_policy
 from kace.solver.ladder import Kit, Observer
+from kace.solver.spans import Spanned, Spans, open_spans
 from kace.solver.tiers import PROGRAM_LENSES
 
 if TYPE_CHECKING:
@@ -59,14 +60,15 @@ async def open_session(
     async with AsyncExitStack() as opened_here:
         opened = model or _open(config, opened_here, calls, ledger)
         ledger.require_price(opened.name)
-        role = partial(in_role, model=opened, ledger=ledger, calls=calls)
+        spans = open_spans() if config.otel else None
+        role = partial(in_role, model=opened, ledger=ledger, calls=calls, spans=spans)
         synthesis = None
         if config.synthesis:
             teacher = _open(config.for_teacher(), opened_here)
             ledger.require_price(teacher.name)
             from kace.solver.synthesis import Synthesis
 
-            synthesis = Synthesis(in_role("synthesis", teacher, ledger, calls), config.teacher_max_tokens)
+            synthesis = Synthesis(in_role("synthesis", teacher, ledger, calls, spans), config.teacher_max_tokens)
         programs = None
         if config.programs != "none":
             from kace.answers.program import Sandbox
@@ -92,15 +94,19 @@ async def open_session(
             logprobs=config.asks_logprobs,
             confidence=open_policy(config),
             ahead=ahead,
+            spans=spans,
         )
         session = Session(kit, role, ledger, window(config))
         yield session if tree is None else replace(session, kit=session.reading(tree, config))
 
 
-def in_role(role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None) -> ChatModel:
+def in_role(
+    role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None, spans: Spans | None = None
+) -> ChatModel:
     """The model as one role of a run uses it: entered in the ledger, and never paid twice where calls are kept."""
-    metered = Metered(model, ledger, role)
-    return metered if calls is None else Cached(metered, calls)
+    model = Metered(model, ledger, role)
+    model = Spanned(model, role, spans) if spans else model
+    return model if calls is None else Cached(model, calls)
 
 
 def open_retriever(tree: EpistemicTree, model: ChatModel, config: Config) -> Retriever:
