@@ -250,13 +250,15 @@ def test_off_it_imports_nothing_of_opentelemetry():
 class Collector:
     """An OTLP collector on a real socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: int = 200) -> None:
+        self.requests = 0
         self.spans: list[tuple[str, dict[str, str], str, str]] = []  # name, texts among its attributes, id, parent
         self.service = ""
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                collector.requests += 1
                 told = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"])))
                 for resource in told.resource_spans:
                     names = {each.key: each.value.string_value for each in resource.resource.attributes}
@@ -264,7 +266,7 @@ class Collector:
                     for span in (span for scope in resource.scope_spans for span in scope.spans):
                         texts = {each.key: each.value.string_value for each in span.attributes}
                         collector.spans.append((span.name, texts, span.span_id.hex(), span.parent_span_id.hex()))
-                self.send_response(200)
+                self.send_response(status)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None: ...
@@ -337,3 +339,11 @@ def test_a_collector_that_is_away_neither_fails_nor_holds_up_a_run(tmp_path: Pat
     assert len(done.stdout.splitlines()) == len(plain.stdout.splitlines()) == 300
     assert done.stderr.count("spans may be missing, and all else goes on") == 1 and "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == len(plain.stderr.splitlines()) + 1
+
+
+def test_at_the_end_a_collector_that_fails_is_tried_once(tmp_path: Path):
+    with Collector(status=503) as collector:
+        where = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "3600000"}
+        done = run_kace(tmp_path, "solve", "6 times 7?", *MODEL, "--set", "otel=true", **where)
+    assert (done.returncode, collector.requests) == (0, 1)
+    assert done.stderr.count("spans may be missing") == 1 and "Traceback" not in done.stderr
