@@ -64,7 +64,7 @@ experiments: .venv/installed
 # Rewrites requirements.lock from pyproject.toml; needs uv on PATH. Emits hashes and no index addresses.
 lock:
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra local --extra data --extra gepa --extra otel --extra plots --extra program --extra web --extra dev \
+	  --extra local --extra data --extra hub --extra mcp --extra gepa --extra otel --extra plots --extra program --extra web --extra dev \
 	  pyproject.toml requirements-build.in --output-file requirements.lock
 
 clean:

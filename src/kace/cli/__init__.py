@@ -35,6 +35,7 @@ VERBS = {
         "view": "Look at trees, runs and learners in the browser: kace view runs/eval-1.",
         "data": "List, fetch, check and write problem sets.",
         "models": "List, fetch and find embedded models.",
+        "mcp": "Let agents use kace: tools over stdio (MCP), or a skill that teaches its commands.",
         "doctor": "Check the model, its endpoint and key, the equivalence worker and write access.",
     },
 }

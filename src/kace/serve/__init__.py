@@ -1,1 +1,1 @@
-"""The ladder behind OpenAI's chat completions: any client that can change its base URL gets the KACE answer."""
+"""The ladder behind OpenAI's chat completions and as tools of agents: who asks for an answer gets the voted one."""

@@ -7,8 +7,8 @@ import gc
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,19 @@ class ServerOptions:
 
 async def run(options: ServerOptions, port: Port, *, ready: Ready, model: ChatModel | None = None) -> None:
     """Serve until a signal. A model that is given stays the caller's to close."""
+    async with AsyncExitStack() as stack:
+        service, forward = await stack.enter_async_context(open_service(options, model)), None
+        if options.passthrough:
+            session = service.session
+            passthrough = open_passthrough(options.config, session.role(ROLE), session.ledger)
+            forward = await stack.enter_async_context(passthrough)
+        closing = replace(options.closing, expire=service.expire)
+        await serve(create_app(service, options, forward), port, ready=ready, closing=closing)
+
+
+@asynccontextmanager
+async def open_service(options: ServerOptions, model: ChatModel | None = None) -> AsyncIterator[SolveService]:
+    """What solves requests, of whatever protocol. A model that is given stays the caller's to close."""
     config = options.config
     async with AsyncExitStack() as stack:
         if model is None:
@@ -73,12 +86,7 @@ async def run(options: ServerOptions, port: Port, *, ready: Ready, model: ChatMo
         # The caps of the configuration are each request's own: the session as a whole has none.
         unlimited = config.model_copy(update={"max_calls": None, "max_usd": None})
         session = await stack.enter_async_context(open_session(unlimited, model=model, tree=options.tree))
-        service, forward = SolveService(session, options.limits, working=config.working, record=record), None
-        if options.passthrough:
-            passthrough = open_passthrough(config, session.role(ROLE), session.ledger)
-            forward = await stack.enter_async_context(passthrough)
-        closing = replace(options.closing, expire=service.expire)
-        await serve(create_app(service, options, forward), port, ready=ready, closing=closing)
+        yield SolveService(session, options.limits, working=config.working, record=record)
 
 
 def create_app(service: SolveService, options: ServerOptions, forward: Forward | None) -> ASGIApp:

@@ -94,14 +94,14 @@ class SolveService:
         self, session: Session, limits: RequestLimits, *, working: bool = True, record: Record | None = None
     ) -> None:
         self.metrics, self.closing = ServerMetrics(session.ledger), False
-        self._session, self._limits, self._working, self._record = session, limits, working, record
+        self.session, self._limits, self._working, self._record = session, limits, working, record
         self._clocks: set[asyncio.Timeout] = set()
         self._waiting, self._places = 0, asyncio.Semaphore(session.window)
         self.metrics.waiting.set_function(lambda: self._waiting)
 
     def check(self, body: ChatBody) -> None:
         """Refuse what cannot even begin. Raises `ApiError`."""
-        price = self._session.ledger.price(self._session.kit.model.name)
+        price = self.session.ledger.price(self.session.kit.model.name)
         if body.kace.max_usd is not None and price is None:
             raise ApiError("max_usd needs a price for the model, and this server has none", "kace.max_usd")
         if self._waiting >= MAX_WAITING:
@@ -110,15 +110,15 @@ class SolveService:
     async def solve(self, problem: Problem, body: ChatBody, tell: Tell = lambda step: None) -> Completion:
         """Climb the ladder for one request. Raises `ApiError`, with what was paid for."""
         limits = self._limits.least(body.kace)
-        ledger = self._session.ledger
+        ledger = self.session.ledger
         bill = Ledger(limits.caps(), ledger.prices, uncounted=ledger.uncounted)
-        climbing = _Climb(tell, partial(self._session.kit.subject.read, problem=problem.text))
+        climbing = _Climb(tell, partial(self.session.kit.subject.read, problem=problem.text))
         try:
             async with self.within(limits.max_seconds), self._place(climbing):
                 kit = self._kit(body, climbing, bill)
                 problem = self._record.asked(problem) if self._record else problem
                 solution = await climb(problem, kit)
-            if self._record and kit.sampling == self._session.kit.sampling:  # else it was drawn as no run says
+            if self._record and kit.sampling == self.session.kit.sampling:  # else it was drawn as no run says
                 self._record.solved(solution)
             if solution.answer is None and all(attempt.outcome in _BROKEN for attempt in solution.made):
                 message = f"the model failed every attempt ({solution.made[-1].detail or 'no reply'})"
@@ -143,7 +143,7 @@ class SolveService:
 
     def under(self, headers: Mapping[str, str]) -> AbstractContextManager[None]:
         """Solve as a part of what the client traces, where spans are sent and its headers name it."""
-        spans = self._session.kit.spans
+        spans = self.session.kit.spans
         return spans.under(headers) if spans else nullcontext()
 
     def expire(self) -> None:
@@ -184,13 +184,13 @@ class SolveService:
 
     def _kit(self, body: ChatBody, climbing: _Climb, bill: Ledger) -> Kit:
         """The session's kit as one request uses it: every call is on its own bill, too."""
-        kit, cap = self._session.kit, body.token_cap
+        kit, cap = self.session.kit, body.token_cap
         billed = partial(in_role, ledger=bill, calls=self._record.calls if self._record else None)
         seed = kit.seed if body.seed is None else body.seed
         synthesis, sampling, tiers = kit.synthesis, kit.sampling, kit.tiers
         if kit.source is not None:  # all requests share what it has indexed
             asked = cast("Retriever", kit.source).asking
-            climbing.source = asked(billed("classifier", self._session.classifier), seed)
+            climbing.source = asked(billed("classifier", self.session.classifier), seed)
             tiers = EsPolicy(climbing.source)
         if synthesis is not None:
             synthesis = replace(synthesis, teacher=billed("synthesis", synthesis.teacher))
