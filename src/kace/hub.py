@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,16 +22,24 @@ class Unavailable(Exception):
     """A source that could not give the bytes; the message says why."""
 
 
-def download(url: str, part: Path, most: int, watch: Callable[[int], object] = bool) -> None:
+def download(
+    url: str,
+    part: Path,
+    most: int,
+    watch: Callable[[int], object] = bool,
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> None:
     """Fetch a file of at most so many bytes, from where `part` ends; `watch` is told how many there are.
 
-    A connection that drops part way is tried again, one that brings nothing is not. Raises `Unavailable`.
+    A connection that drops part way is tried again, one that brings nothing is not. Raises `Unavailable`. A token among
+    the headers goes to no other server that this one redirects to.
     """
     import httpx2
 
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     # Compressed transfer would make byte ranges and lengths speak of other bytes than the file's.
-    headers = {"Accept-Encoding": "identity"}
+    headers = {**(headers or {}), "Accept-Encoding": "identity"}
     with httpx2.Client(timeout=timeout, headers=headers, follow_redirects=True) as client, part.open("ab") as stream:
         tries_left = TRIES
         while (size := stream.tell()) < most:

@@ -10,15 +10,16 @@ import typer
 from kace.cli.options import command, new_app
 from kace.cli.streams import choice, decoded, note, plain, print_lines, read_input, source, write_output
 from kace.cli.tree_card import MAX_BYTES, STORE, TREE, edited, given_card, new_card, store_at, try_card
+from kace.cli.tree_hub import pull, push
 from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, json_of, print_diff
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
 from kace.tree import diff as diffs
 from kace.tree import formats
-from kace.tree.card import Card, Difficulty, card_line
+from kace.tree.card import Difficulty, card_line
 from kace.tree.journal import ChangeKind, author
 from kace.tree.store import TreeStore, open_tree, tree_path
-from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains, TreeError
+from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains
 from kace.words import counted
 
 app = new_app(
@@ -100,7 +101,7 @@ def add(
     for domain in bundle.domains:
         if domain not in base.domains:
             note(f"domain {domain.name} is described otherwise here, and stays as it is")
-    fitting, refused = _sorted_out(base, bundle)
+    fitting, refused = formats.sorted_out(base, bundle)
     for name in fitting:
         if name in bundle.changed:
             note(f"changed {name}: {'; '.join(map(plain, bundle.changed[name]))}")
@@ -117,26 +118,6 @@ def add(
         note(f"refused {each}")
     if refused:
         raise KaceError(f"{len(refused)} of {given} cards were refused")
-
-
-def _sorted_out(tree: EpistemicTree, bundle: formats.Bundle) -> tuple[dict[str, Card], list[formats.RefusedCard]]:
-    """The cards that can be added, and those that cannot, with reasons. A card the tree has already is in neither."""
-    fitting: dict[str, Card] = {}
-    refused = list(bundle.refused)
-    for each in bundle.cards:
-        name = each.card_id
-        if name in tree and tree.card(name) == each:
-            continue
-        try:
-            if name in fitting:
-                raise TreeError("the file has two cards of this id", fix="rename or remove one of them")
-            if name in tree:
-                raise TreeError("the tree has another card of this id", fix="kace tree edit, or choose another id")
-            EpistemicTree.of(tree.domains, (each,))
-            fitting[name] = each
-        except TreeError as error:
-            refused.append(formats.RefusedCard(name, str(error).removeprefix(f"card {name}: ")))
-    return fitting, refused
 
 
 @command(app)
@@ -300,6 +281,10 @@ def export(
     write_output(formats.export(found, form, name or tree.resolve().name.partition(".json")[0]), out)
     if out is not None:
         note(f"{len(found)} cards written to {out}")
+
+
+command(app)(push)
+command(app)(pull)
 
 
 def opened(path: Path) -> tuple[EpistemicTree, TreeStore | None]:

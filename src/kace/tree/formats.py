@@ -104,6 +104,26 @@ def read_exchange(data: bytes, domains: Iterable[str]) -> Bundle:
     return _bundle((), cards)._replace(changed=changed)
 
 
+def sorted_out(tree: EpistemicTree, bundle: Bundle) -> tuple[dict[str, Card], list[RefusedCard]]:
+    """The cards that can be added, and those that cannot, with reasons. A card the tree has already is in neither."""
+    fitting: dict[str, Card] = {}
+    refused = list(bundle.refused)
+    for each in bundle.cards:
+        name = each.card_id
+        if name in tree and tree.card(name) == each:
+            continue
+        try:
+            if name in fitting:
+                raise TreeError("the file has two cards of this id", fix="rename or remove one of them")
+            if name in tree:
+                raise TreeError("the tree has another card of this id", fix="kace tree edit, or choose another id")
+            EpistemicTree.of(tree.domains, (each,))
+            fitting[name] = each
+        except TreeError as error:
+            refused.append(RefusedCard(name, str(error).removeprefix(f"card {name}: ")))
+    return fitting, refused
+
+
 def tree_from_json(data: bytes) -> EpistemicTree:
     """A whole tree from the SPEC's JSON; the first bad card raises. Cards without a registry name their own domains."""
     value = read_json(data)

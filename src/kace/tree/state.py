@@ -62,11 +62,24 @@ def state_text(state: TreeState) -> str:
     return "\n".join([header.model_dump_json(), *map(card_line, state.tree), ""])
 
 
+def read_header(line: bytes, path: Path) -> Header:
+    """The first line of a tree's file; raises `TreeError` where it cannot be one."""
+    try:
+        version = json.loads(line)["kace_tree"]
+        if version == FORMAT:
+            return Header.model_validate_json(line)
+    except (ValueError, KeyError, TypeError, RecursionError):  # pydantic's is a ValueError
+        fix = f"remove {path.name}: it is rebuilt from the journal beside it"
+        raise TreeError(f"{path}:1: the header cannot be read", fix=fix) from None
+    what = f"{path} was written by a newer kace (format {version}, this one knows {FORMAT})"
+    raise TreeError(what, fix="upgrade kace")
+
+
 def read_file(path: Path) -> TreeState:
     """Read cards.jsonl or a snapshot; raises `TreeError` with file and line where it cannot be one."""
     data = read_bytes(path)
     first = (data.find(b"\n") + 1) or len(data)
-    header = _header(data[:first], path)
+    header = read_header(data[:first], path)
     digest = hashlib.sha256(domains_line(header.domains).encode() + b"\n")
     digest.update(memoryview(data)[first:])
     trusted = digest.hexdigest() == header.sha256
@@ -174,18 +187,6 @@ def _generation(line: JournalLine) -> int:
 
 def _damaged(path: Path, line: int, reason: str) -> TreeError:
     return TreeError(f"{path}:{line}: {reason}", fix="restore the file, or begin again from a snapshot")
-
-
-def _header(line: bytes, path: Path) -> Header:
-    try:
-        version = json.loads(line)["kace_tree"]
-        if version == FORMAT:
-            return Header.model_validate_json(line)
-    except (ValueError, KeyError, TypeError, RecursionError):  # pydantic's is a ValueError
-        fix = f"remove {path.name}: it is rebuilt from the journal beside it"
-        raise TreeError(f"{path}:1: the header cannot be read", fix=fix) from None
-    what = f"{path} was written by a newer kace (format {version}, this one knows {FORMAT})"
-    raise TreeError(what, fix="upgrade kace")
 
 
 def _checked_cards(lines: list[bytes], path: Path) -> Iterable[Card]:
