@@ -96,16 +96,16 @@ def test_a_revision_is_a_branch_a_data_set_has_its_own_name_and_the_same_tree_is
     urls = {Repository.at(f"{data}@next%2Ftry", config(hub)).push(new, tmp_path, public=True) for _ in range(2)}
     held = hub.repositories["datasets/me/my-tree"]
     assert held.visibility == "public" and len(held.commits) == 3 and len(urls) == 1
-    assert pulled(hub, tmp_path / "main", data).cards == 0
-    assert pulled(hub, tmp_path / "next", f"{data}@next%2Ftry").cards == 1
+    assert len(pulled(hub, tmp_path / "main", data).tree) == 0
+    assert len(pulled(hub, tmp_path / "next", f"{data}@next%2Ftry").tree) == 1
     assert list(open_tree(tmp_path / "next").cards) == ["MICRO_NEW_ONE_HERE"]
-    assert pulled(hub, tmp_path / "first", f"{data}@{held.branches['main']}").cards == 0
+    assert len(pulled(hub, tmp_path / "first", f"{data}@{held.branches['main']}").tree) == 0
 
 
 def test_the_tree_that_ships_can_be_pushed_too(hub: HubServer, tmp_path: Path):
     starter = tree_path("starter")
     Repository.at(URI, config(hub)).push(open_tree(starter), starter, public=False)
-    assert pulled(hub, tmp_path / "mine").cards == 44
+    assert len(pulled(hub, tmp_path / "mine").tree) == 44
     env = {"HOME": "/nonexistent"}
     assert load_config({"tree": str(tmp_path / "mine")}, env=env).retrieval == load_config({}, env=env).retrieval
 
@@ -121,10 +121,28 @@ def test_a_card_that_holds_a_key_is_not_sent_and_nothing_is_asked(hub: HubServer
     assert secret not in done.stderr
 
 
+def test_domains_are_looked_through_too_and_a_profile_that_cannot_be_read_is_one_line(hub: HubServer, tmp_path: Path):
+    leaky = EpistemicTree.of((ALGEBRA.model_copy(update={"description": "use sk-abcdef0123456789"}),), ())
+    with pytest.raises(UsageError, match="the registry of domains holds what looks like a key"):
+        Repository.at(URI, config(hub)).push(leaky, tmp_path, public=False)
+    (tmp_path / PROFILE_FILE).write_text('[retrieval]\nrouter = "nobody"\n')
+    with pytest.raises(UsageError, match=r"profile\.toml: 1 validation error") as caught:
+        Repository.at(URI, config(hub)).push(TREE, tmp_path, public=False)
+    assert "\n" not in str(caught.value) and hub.seen == []
+
+
+def test_a_loosely_written_card_is_made_to_fit_and_that_is_told(hub: HubServer, tmp_path: Path):
+    header, *lines = written(EpistemicTree.of((ALGEBRA,), [card("MICRO_LOOSE_ONE_HERE")])).decode().splitlines()
+    (loose,) = (line.replace('"routing_conditions":[],', "") for line in lines)
+    hub.repository("models/me/my-tree", {CARDS: HeldFile(f"{header}\n{loose}\n".encode())})
+    done = run_kace(tmp_path, "tree", "pull", URI, "theirs", HF_ENDPOINT=hub.url, HF_HOME=str(tmp_path / "home"))
+    assert done.returncode == 0 and done.stderr.startswith("changed MICRO_LOOSE_ONE_HERE: "), done.stderr
+
+
 def test_the_token_goes_to_the_hub_alone_and_is_shown_nowhere(hub: HubServer, tmp_path: Path):
     held = hub.repository("models/me/my-tree", {CARDS: HeldFile(written(TREE), large=True)})
     held.visibility = "private"
-    assert pulled(hub, tmp_path / "mine").cards == len(TREE)
+    assert len(pulled(hub, tmp_path / "mine").tree) == len(TREE)
     assert hub.tokens == [None], "the server of large files gets no token"
     hub.answer = (403, f'{{"error": "bad token {TOKEN}"}}'.encode())
     env = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path / "home")}
@@ -140,7 +158,7 @@ def test_a_hub_that_only_a_file_names_gets_no_token(hub: HubServer, tmp_path: Pa
     file = tmp_path / "kace.toml"
     file.write_text(f'hub = "{hub.url}"\n')
     named = load_config({}, file=file, env={"HOME": "/nonexistent"})
-    assert Repository.at(URI, named).pull(tmp_path / "open").cards == len(TREE)
+    assert len(Repository.at(URI, named).pull(tmp_path / "open").tree) == len(TREE)
     held.visibility = "private"
     with pytest.raises(KaceError, match="could not be read: 401"):
         Repository.at(URI, named).pull(tmp_path / "private")
@@ -180,6 +198,7 @@ ODD = {
     "the header cannot be read": {CARDS: HeldFile(b"../../../../etc/passwd")},
     "was written by a newer kace": {CARDS: HeldFile(b'{"kace_tree": 99}\n')},
     "profile.toml has 65,537 bytes": {CARDS: HeldFile(written(TREE)), PROFILE_FILE: HeldFile(b"#" * 65_537)},
+    "profile.toml: not TOML": {CARDS: HeldFile(written(TREE)), PROFILE_FILE: HeldFile(b"\xff = 1")},
     "profile.toml: 1 validation error": {
         CARDS: HeldFile(written(TREE)),
         PROFILE_FILE: HeldFile(b'[retrieval]\nmodel = "x"\n'),
@@ -216,7 +235,7 @@ def test_a_pull_that_fails_leaves_nothing(hub: HubServer, tmp_path: Path):
     with pytest.raises(KaceError, match="404"):
         pulled(hub, tmp_path / "theirs", f"{URI}@nothing")
     assert everything_in(tmp_path) == []
-    assert pulled(hub, tmp_path / "theirs").cards == len(TREE)
+    assert len(pulled(hub, tmp_path / "theirs").tree) == len(TREE)
 
 
 def test_a_pull_that_is_interrupted_leaves_nothing_and_works_again(hub: HubServer, tmp_path: Path):
@@ -237,7 +256,7 @@ def test_a_pull_that_is_interrupted_leaves_nothing_and_works_again(hub: HubServe
             go_on.set()
     assert everything_in(tmp_path) == ["tmp"]
     hub.sent = lambda: None
-    assert pulled(hub, tmp_path / "theirs").cards == len(TREE)
+    assert len(pulled(hub, tmp_path / "theirs").tree) == len(TREE)
 
 
 def test_a_folder_that_holds_something_is_left_alone(hub: HubServer, tmp_path: Path):

@@ -48,9 +48,11 @@ def pull(
     Cards are screened as those of `kace tree add` are, and none counts as validated here. Exit 1 if any was refused.
     """
     done = Repository.at(uri, typed.config()).pull(folder)
+    for name, changes in done.changed.items():
+        note(f"changed {name}: {'; '.join(changes)}")
     for each in done.refused:
         note(f"refused {each}")
     print(folder)
-    note(f"{counted(done.cards, 'card')} of {uri} at {done.commit[:12]}. Read them first: kace view {folder}")
+    note(f"{counted(len(done.tree), 'card')} of {uri} at {done.commit[:12]}. Read them first: kace view {folder}")
     if done.refused:
-        raise KaceError(f"{len(done.refused)} of {done.cards + len(done.refused)} cards were refused")
+        raise KaceError(f"{len(done.refused)} of {len(done.tree) + len(done.refused)} cards were refused")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -28,7 +28,7 @@ from kace.tree.formats import Bundle, RefusedCard, read_exchange, sorted_out
 from kace.tree.journal import author
 from kace.tree.state import TreeState, read_header, state_text
 from kace.tree.store import TreeStore
-from kace.tree.tree import EpistemicTree, TreeError
+from kace.tree.tree import EpistemicTree, TreeError, domains_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 CARDS = "cards.jsonl"
 MOST = {CARDS: 256 << 20, PROFILE_FILE: 64 << 10}  # bytes of each file
 FORM = "write hf://owner/name, hf://datasets/owner/name, and @revision after it for another than main"
-
 FIX = "check the name and the connection; HF_TOKEN is the token, and HF_ENDPOINT another hub"
 
 
 class PulledTree(NamedTuple):
-    """What came of a pull."""
+    """A tree of a hub, as far as its cards keep the rules."""
 
-    cards: int
+    tree: EpistemicTree
+    refused: Sequence[RefusedCard]
+    changed: Mapping[str, Sequence[str]]  # as `Bundle` has it
     commit: str
-    refused: tuple[RefusedCard, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +87,13 @@ class Repository:
         """
         from huggingface_hub import CommitOperationAdd
 
-        for card in tree:
-            if redact(line := card_line(card)) != line:
-                fix = f"take it out with: kace tree edit TREE {card.card_id}"
-                raise UsageError(f"card {card.card_id} holds what looks like a key; nothing was pushed", fix=fix)
-        reading = RetrievalConfig.model_validate(profile_of(None, path).get("retrieval", {}))
+        texts = {"the registry of domains": domains_line(tree.domains)}
+        texts |= {f"card {card.card_id}": card_line(card) for card in tree}
+        if leaky := next((name for name, text in texts.items() if redact(text) != text), None):
+            raise UsageError(f"{leaky} holds what looks like a key; nothing was pushed", fix="take it out")
         files = {
             CARDS: state_text(TreeState(tree, generation=0, journal=0, frozen=None)),
-            PROFILE_FILE: profile_text(reading.model_dump(), {}),
+            PROFILE_FILE: _reading(profile_of(None, path), str(path)),
         }
         said = f"{len(tree)} cards, content {tree.content_hash()[:12]}"
         with self._asking("written"):
@@ -118,22 +117,22 @@ class Repository:
         with self._asking("read"):
             commit = self._commit()
             data = self._files(commit)
-        tree, refused = _screened(data[CARDS], self.uri)
-        if refused and not len(tree):
-            raise DataError(f"{self.uri}: every card is refused, as {refused[0]}", fix="take another tree")
-        reading = _reading(data[PROFILE_FILE], self.uri) if PROFILE_FILE in data else None
+        found = _screened(data[CARDS], self.uri, commit)
+        if found.refused and not len(found.tree):
+            raise DataError(f"{self.uri}: every card is refused, as {found.refused[0]}", fix="take another tree")
+        reading = _profile(data[PROFILE_FILE], self.uri) if PROFILE_FILE in data else ""
         note = f"pulled from {self.uri} at {commit[:12]}"
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
                 made = Path(place) / "tree"
-                TreeStore.create(made, tree.domains, tree, author=author(), note=note)
+                TreeStore.create(made, found.tree.domains, found.tree, author=author(), note=note)
                 if reading:
-                    write_atomic(made / PROFILE_FILE, profile_text(reading.model_dump(), {}))
+                    write_atomic(made / PROFILE_FILE, reading)
                 made.rename(folder)
         except OSError as error:
             raise cannot_write(folder, error) from None
-        return PulledTree(len(tree), commit, refused)
+        return found
 
     def _commit(self) -> str:
         """The commit that the revision is at now: files of one commit belong together."""
@@ -175,7 +174,7 @@ class Repository:
             raise KaceError(f"{self.uri} could not be {what}: {reason}", fix=FIX) from None
 
 
-def _screened(data: bytes, where: str) -> tuple[EpistemicTree, tuple[RefusedCard, ...]]:
+def _screened(data: bytes, where: str, commit: str) -> PulledTree:
     """The cards that keep every rule. A hash in the header is the sender's word, so it is not believed."""
     first, _, rest = data.partition(b"\n")
     try:
@@ -184,13 +183,20 @@ def _screened(data: bytes, where: str) -> tuple[EpistemicTree, tuple[RefusedCard
         raise DataError(f"{where}, {error.message}", fix="is it a tree, and is kace up to date?") from None
     bundle = read_exchange(rest, [domain.name for domain in domains]) if rest.strip() else Bundle((), ())
     fitting, refused = sorted_out(EpistemicTree.of(domains, ()), bundle)
-    return EpistemicTree.of(domains, map(as_import, fitting.values())), tuple(refused)
+    tree = EpistemicTree.of(domains, map(as_import, fitting.values()))
+    return PulledTree(tree, refused, bundle.changed, commit)
 
 
-def _reading(data: bytes, where: str) -> RetrievalConfig:
-    """How the tree is to be read: settings by value alone, and nothing of how it was learned."""
+def _profile(data: bytes, where: str) -> str:
     try:
-        return RetrievalConfig.model_validate(tomllib.loads(data.decode()).get("retrieval", {}))
-    except (ValueError, ValidationError) as error:
-        reason = one_line(str(error), 200)
-        raise DataError(f"{where}, {PROFILE_FILE}: {reason}", fix="is kace up to date?") from None
+        return _reading(tomllib.loads(data.decode()), where)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{where}, {PROFILE_FILE}: not TOML ({error})", fix="take another tree") from None
+
+
+def _reading(profile: Mapping[str, object], where: str) -> str:
+    """The profile of how a tree is read, checked and written anew; nothing of how it was learned."""
+    try:
+        return profile_text(RetrievalConfig.model_validate(profile.get("retrieval", {})).model_dump(), {})
+    except ValidationError as error:
+        raise DataError(f"{where}, {PROFILE_FILE}: {one_line(str(error), 200)}", fix="is kace up to date?") from None
