@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-FILE = re.compile(r"[A-Za-z0-9._-]+\.html")
+FILE = re.compile(r"[A-Za-z0-9._-]+\.html(#[A-Za-z0-9._~-]+)?")
 ALLOWED = re.compile(
     "html|head|meta|title|link|script|body|a|header|nav|[uo]l|li|main|footer|section|aside|p|h[1-6]|b|small|span|div|"
     "code|pre|kbd|em|strong|blockquote|hr|br|wbr|table|thead|tbody|t[rhd]|details|summary|d[ltd]|form|input|textarea|"
-    "label|button|select|option|figure|figcaption|svg|g|line|rect|circle|text|path|progress|time|i|ins|del|noscript"
+    "label|button|select|option|figure|figcaption|svg|g|line|rect|circle|text|path|progress|time|i|ins|del|"
+    "noscript|article"
 )
 
 

@@ -34,7 +34,7 @@ def test_a_card_shows_its_triggers_its_body_and_its_routing(tmp_path: Path) -> N
     assert "Useful when sum of two squares" in words
     assert "Do not apply if the terms are not squares" in words
     assert "Choose by pick when two squares are added" in words
-    assert '<span class="math" data-display="false">a^2+b^2=(a+b)^2-2ab</span>' in page.body
+    assert '<span class="math">a^2+b^2=(a+b)^2-2ab</span>' in page.body
     assert "As a solver reads it [EXACT_SUM_OF_SQUARES] Useful when:" in words
 
 

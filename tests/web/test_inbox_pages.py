@@ -88,7 +88,7 @@ def test_a_request_is_taken_apart_for_reading(folder: Path):
         html = client.get(path_of("inbox", "letters", name)).text
     page = Audit(body_of(html))
     assert "New cards: algebra, hard" in page.text
-    assert '<blockquote class="quote problem">' in html and '<span class="math" data-display="false">' in html
+    assert '<blockquote class="quote problem">' in html and '<span class="math">' in html
     assert "=====" not in page.text, "the ruling lines are for files"
     assert "The form of a card" in page.text, "the rules stand beside the form"
     assert "<card>" in page.text and "payload:" in page.text

@@ -223,7 +223,7 @@ def test_each_text_is_rendered_and_folded_under_its_attempt(tmp_path: Path):
     keep(tmp_path / "run" / "calls", "First **bold** and $x^2$.\n\n- one\n- two", "<script>alert(1)</script>")
     page = ask(shelf)
     assert "<strong>bold</strong>" in page.body
-    assert '<span class="math" data-display="false">x^2</span>' in page.body
+    assert '<span class="math">x^2</span>' in page.body
     assert "&lt;script&gt;alert(1)" in page.body
     assert page.body.count('<details class="attempt"') == 10
     assert " open" not in "".join(re.findall(r'<details class="attempt"[^>]*>', page.body))

@@ -44,6 +44,22 @@ def test_every_item_has_its_pages(folder):
         assert file_name(path) in names
 
 
+def test_all_solves_of_a_problem_are_one_file(tmp_path):
+    """Of several runs and seeds: each has its place there, and links of every page lead to it."""
+    solves = [a_solve(problem * 16, seed=seed) for problem in "bc" for seed in (0, 1)]
+    workspace = Workspace([a_run(tmp_path / name, solves) for name in ("first", "second")])
+    done = export(workspace, tmp_path / "out")
+    workspace.close()
+    first, second = (file_name(f"/run/first/problem/{problem * 16}/0") for problem in "bc")
+    assert file_name(f"/run/second/problem/{'b' * 16}/1") == first != second
+    assert {path.name for path in pages(tmp_path / "out") if path.name.startswith("problem-")} == {first, second}
+    text = (tmp_path / "out" / first).read_text(encoding="utf-8")
+    assert re.findall(r'<article class="solve" id="([^"]*)"', text) == ["first~0", "first~1", "second~0", "second~1"]
+    assert len(re.findall(r' id="([^"]*)"', text)) == len(set(re.findall(r' id="([^"]*)"', text)))
+    assert f'href="{first}#second~1"' in (tmp_path / "out" / file_name("/run/second")).read_text(encoding="utf-8")
+    assert len(done.paths) > len(done.files)
+
+
 def test_every_link_leads_to_a_file_that_is_there(folder):
     for page in pages(folder):
         for address in re.findall(r'(?:href|src|action)="([^"]*)"', page.read_text(encoding="utf-8")):

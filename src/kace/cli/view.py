@@ -45,7 +45,7 @@ def view(
         from kace.web.export import export as write_pages
 
         done = write_pages(workspace, export, say=note)
-        note(f"export       {done.index} ({len(done.paths):,} pages)")
+        note(f"export       {done.index} ({len(done.paths):,} pages in {len(done.files) + 1:,} files)")
         for line in done.left_out:
             note(f"note         {line}")
 

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import starmap
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.routing import Match
@@ -23,7 +25,7 @@ from starlette.routing import Match
 from kace.errors import KaceError, UsageError
 from kace.io import cannot_write, inside, read_plain
 from kace.web.app import create_app, document, missing
-from kace.web.page import LEFT_OUT, Links, NotHere, Page, assets, file_name
+from kace.web.page import LEFT_OUT, Links, NotHere, Page, address_of, assets, file_name
 from kace.web.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ PAGES_OF_ITEM = 2_500
 PAGES = 20_000
 MANY, CHUNK = 150, 25  # pages that are worth another process, and that are given to one at a time
 LIST = "kace-view.json"  # names the files that an export wrote, so that the next one takes away those it does not
-_FILE = re.compile(rb"[A-Za-z0-9._-]+\.html")
+_FILE = re.compile(rb"([A-Za-z0-9._-]+\.html)(?:#[A-Za-z0-9._~-]+)?")
 _OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*|assets(?:/[A-Za-z0-9_][A-Za-z0-9._-]*){1,3}")
 
 
@@ -43,6 +45,7 @@ class Exported:
 
     index: Path
     paths: list[str] = field(default_factory=lambda: ["/"])
+    files: dict[str, list[str]] = field(default_factory=dict)  # what each file has to hold: a page, or solves
     left_out: list[str] = field(default_factory=list)  # a sentence for each item of which not every page was written
     _known: dict[str, bool] = field(default_factory=lambda: {"/": True, LEFT_OUT: True})
     _of_item: Counter[str] = field(default_factory=Counter)
@@ -51,9 +54,12 @@ class Exported:
         """Whether the page that a link leads to is written: those of an item that are linked first are."""
         item = "/".join(path.split("/")[:3])
         if path not in self._known:
-            taken = self._known[path] = len(self.paths) < PAGES and self._of_item[item] < PAGES_OF_ITEM
-            self.paths += [path] * taken
-            self._of_item[item] += taken
+            file, room = self.files.get(file_name(path), []), self._of_item[item] < PAGES_OF_ITEM
+            taken = self._known[path] = len(self.paths) < PAGES and (bool(file) or room)
+            self._of_item[item] += taken and not file
+            if taken:
+                self.paths.append(path)
+                self.files.setdefault(file_name(path), file).append(path)
             self.lack("" if taken else f"Of {_name(item)}, the first {self._of_item[item]:,} pages are here.")
         return self._known[path]
 
@@ -77,15 +83,16 @@ def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = l
 
     def pages() -> None:
         led(draw("/"))
-        while wave := done.paths[len(drawn) + 1 :]:  # which leads to the next one
+        at = 1
+        while new := dict.fromkeys(map(file_name, done.paths[at:])):  # which lead to the next ones
+            at, wave = len(done.paths), [sorted(done.files[name]) for name in new]
             with _drawing(draw, workspace.roots, len(wave)) as drawings:
-                for path, page in zip(wave, drawings(wave), strict=True):
+                for paths, page in zip(wave, drawings(wave), strict=True):
                     if page.status >= 500:
-                        done.lack(f"{_name(path).capitalize()} cannot be read in full: its page says why.")
-                    write(file_name(path), led(page))
-                    drawn.append(path)
-                    if len(drawn) % 500 == 0:
-                        say(f"export       {len(drawn):,} of {len(done.paths):,} pages so far")
+                        done.lack(f"{_name(paths[0]).capitalize()} cannot be read in full: its page says why.")
+                    write(file_name(paths[0]), led(page))
+                    if len(written) % 500 == 0:
+                        say(f"export       {len(written):,} files so far")
         about = Page("left_out.html", "Left out", {"most": PAGES_OF_ITEM, "all": PAGES})
         write(file_name(LEFT_OUT), document(about, draw.app.state.link, left_out=done.left_out).encode())
         draw.app.state.left_out = done.left_out
@@ -93,11 +100,10 @@ def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = l
 
     def led(page: Drawn) -> bytes:
         """A page with its links to pages that are left out turned to the one that says so."""
-        away = {file_name(path).encode() for path in page.links if not done.takes(path)}
+        away = {address_of(path).encode() for path in page.links if not done.takes(path)}
         there = file_name(LEFT_OUT).encode()
-        return _FILE.sub(lambda name: there if name[0] in away else name[0], page.content) if away else page.content
+        return _FILE.sub(lambda at: there if away & {at[0], at[1]} else at[0], page.content) if away else page.content
 
-    drawn: list[str] = []
     write_list(written | before)  # first, so that an export that is cut short is known as one
     try:
         for name, content in assets().items():
@@ -131,9 +137,11 @@ class _Draw:
             with contextlib.suppress(KaceError):  # its page says what is wrong
                 workspace.run(item.name).wait()
 
-    def __call__(self, path: str) -> Drawn:
+    def __call__(self, path: str, *others: str) -> Drawn:
+        """The page of a path; that of a solve with others of the same problem."""
         self.links = {}
-        return Drawn(*self.runner.run(_asked(self.app, path)), tuple(self.links))
+        also = " ".join(f"{run}/{seed}" for _, _, run, _, _, seed in (other.split("/") for other in others))
+        return Drawn(*self.runner.run(_asked(self.app, path, urlencode({"with": also}))), tuple(self.links))
 
     def _led(self, path: str) -> bool:
         self.links[path] = None
@@ -149,16 +157,18 @@ def _begin(roots: Sequence[Path]) -> None:
     _draw = _Draw(Workspace(roots))
 
 
-def _drawn(path: str) -> Drawn:
-    return _draw(path)
+def _drawn(paths: Sequence[str]) -> Drawn:
+    return _draw(*paths)
 
 
 @contextlib.contextmanager
-def _drawing(draw: _Draw, roots: Sequence[Path], pages: int) -> Iterator[Callable[[Sequence[str]], Iterator[Drawn]]]:
+def _drawing(
+    draw: _Draw, roots: Sequence[Path], pages: int
+) -> Iterator[Callable[[Sequence[Sequence[str]]], Iterator[Drawn]]]:
     """Draws pages in their order: a few here, many on all cores."""
     workers = min(os.cpu_count() or 1, pages // MANY)
     if workers < 2:
-        yield partial(map, draw)
+        yield partial(starmap, draw)
         return
     spawned = get_context("spawn")  # threads of ours may hold locks that a fork would keep shut
     with ProcessPoolExecutor(workers, spawned, _begin, (roots,)) as pool:
@@ -168,9 +178,9 @@ def _drawing(draw: _Draw, roots: Sequence[Path], pages: int) -> Iterator[Callabl
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def _asked(app: Starlette, path: str) -> tuple[int, bytes]:
+async def _asked(app: Starlette, path: str, query: str) -> tuple[int, bytes]:
     """What the app answers to a path, without its guard."""
-    scope = {"type": "http", "app": app, "method": "GET", "path": path, "query_string": b"", "headers": []}
+    scope = {"type": "http", "app": app, "method": "GET", "path": path, "query_string": query.encode(), "headers": []}
     with contextlib.suppress(NotHere):  # a name that no address can have
         for found, matched in (route.matches(scope) for route in app.routes):
             if found is Match.FULL:

@@ -34,6 +34,7 @@ FILE_POLICY = (
 )
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+_SOLVE = re.compile("/run/([^/]+)/problem/([^/]+)/([^/]+)")
 
 
 class NotHere(KaceError):
@@ -55,7 +56,7 @@ class Links:
         """The address of the page at a path, given in parts. Empty values and the first page are left out of it."""
         path = path_of(*parts)
         if self.static:
-            return file_name(path if self.takes(path) else LEFT_OUT)
+            return address_of(path if self.takes(path) else LEFT_OUT)
         said = {
             name: value for name, value in query.items() if value not in (None, "") and (name, value) != ("page", 1)
         }
@@ -67,10 +68,23 @@ def path_of(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
+def solve_key(run: str, seed: str) -> str:
+    """What a solve is called on the page of its problem; no name of a run has the sign between."""
+    return f"{run}~{seed}"
+
+
+def address_of(path: str) -> str:
+    """Where an export has a path's page: a file, or a solve in the file of its problem."""
+    solve = _SOLVE.fullmatch(path)
+    return file_name(path) + (f"#{solve_key(solve[1], solve[3])}" if solve else "")
+
+
 def file_name(path: str) -> str:
-    """The file that holds a path's page: readable, and different for different paths."""
+    """The file that holds a path's page: readable, and another for another path. Solves of a problem share one."""
     if path == "/":
         return "index.html"
+    if solve := _SOLVE.fullmatch(path):
+        path = f"/problem/{solve[2]}"
     plain = _PLAIN.sub("-", path.strip("/")).strip("-.")[:MAX_FILE_NAME]
     return f"{plain}-{hashlib.sha256(path.encode()).hexdigest()[:8]}.html"
 

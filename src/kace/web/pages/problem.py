@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kace.redact import redact
 from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
 from kace.web.calls import PATIENCE
-from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading
+from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading, solve_key
 from kace.web.pages.compare import tree_of
 from kace.web.pages.run import chosen_solves, opened_runs
 from kace.web.runs import RunIndex
@@ -21,45 +21,59 @@ FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
 
 def problem_page(request: PageRequest) -> Page:
-    """One solve."""
+    """One solve; in a file, every solve of its problem that the export has, `with` the first of them."""
     name, problem, said = (request.parts[part] for part in ("run", "problem", "seed"))
     if not said.removeprefix("-").isascii() or not said.removeprefix("-").isdigit() or len(said) > 18:
         raise NotHere("a seed is a whole number")
-    seed, (run, near) = int(said), opened_runs(request)
+    run, near = opened_runs(request)
     run.look()
-    crumbs = (HOME, Crumb(name, ("run", name)))
+    crumbs = (HOME,) if request.static else (HOME, Crumb(name, ("run", name)))
     try:
-        record = run.record(problem, seed)
+        solves = [_solve(request, name, run.record(problem, int(said)))]
     except StillReading:
         read, about = run.progress
         said = f"{read:,} of about {about:,} solves of this run are read, and {problem[:16]} is not among them yet."
         told = {"status": "Solve", "sentences": [said], "bars": [("Solves read", read, max(1, about))]}
         return Page("error.html", "Not read yet", told, crumbs, SOON)
-    if run.texts:
-        run.texts.look(PATIENCE)
+    for other, _, seed in (each.rpartition("/") for each in request.query.get("with", "").split() if request.static):
+        solves.append(_solve(request, other, request.workspace.run(other).record(problem, int(seed))))
+    record = solves[0]["record"]
+    label = record.label or problem[:8]
     values = {
-        "record": record,
-        "mark": "nothing" if record.answer is None and record.correct is None else mark_of(record.correct),
+        "label": label,
+        "solves": solves,
         "text": run.statement(problem, record.label),
-        "climb": climb_of(record),
         "plurality": FALLBACK_GATE.votes,
-        "let_out": next((tier.name for tier in LOCKED if record.exit is tier.exit), ""),
         "mark_of": mark_of,
-        "texts": [run.texts and run.texts.text(attempt.call) for attempt in record.made],
-        "whys": [redact(attempt.detail) for attempt in record.made],
-        "keeps_texts": run.texts is not None,
-        "texts_complete": run.texts is None or run.texts.complete,
-        "cards": _card_links(request, record),
         **_steps(request, run, near, record),
         **_elsewhere(request, run, near),
     }
-    title = f"{record.label or problem[:8]}, seed {seed}"
-    return Page("problem.html", title, values, crumbs, None if values["texts_complete"] else SOON)
+    title = label if request.static else f"{label}, seed {said}"
+    return Page("problem.html", title, values, crumbs, None if solves[0]["texts_complete"] else SOON)
 
 
-def _card_links(request: PageRequest, record: Solution) -> dict[str, tuple[str, str]]:
+def _solve(request: PageRequest, name: str, record: Solution) -> dict[str, Any]:
+    """What a page shows of one solve."""
+    if texts := request.workspace.run(name).texts:
+        texts.look(PATIENCE)
+    return {
+        "run": name,
+        "key": solve_key(name, str(record.seed)),
+        "record": record,
+        "mark": "nothing" if record.answer is None and record.correct is None else mark_of(record.correct),
+        "climb": climb_of(record),
+        "let_out": next((tier.name for tier in LOCKED if record.exit is tier.exit), ""),
+        "texts": [texts and texts.text(attempt.call) for attempt in record.made],
+        "whys": [redact(attempt.detail) for attempt in record.made],
+        "keeps_texts": texts is not None,
+        "texts_complete": texts is None or texts.complete,
+        "cards": _card_links(request, name, record),
+    }
+
+
+def _card_links(request: PageRequest, name: str, record: Solution) -> dict[str, tuple[str, str]]:
     """The address and the beginning of every card that the open tree has."""
-    found = tree_of(request.workspace, request.parts["run"]) if record.recalls else None
+    found = tree_of(request.workspace, name) if record.recalls else None
     if found is None:
         return {}
     wanted = {card for recall in record.recalls for card in recall.cards}

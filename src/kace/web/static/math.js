@@ -25,7 +25,7 @@
     let made;
     try {
       const safe = { trust: false, throwOnError: false, strict: "ignore", maxSize: 10, maxExpand: 500, macros: { ...MACROS } };
-      made = katex.__renderToDomTree(tex, { displayMode: span.dataset.display === "true", ...safe });
+      made = katex.__renderToDomTree(tex, { displayMode: span.classList.contains("display"), ...safe });
       made = made.classes.includes("katex-error") ? null : withoutStyles(made).toNode();
     } catch {
       made = null; // too deep for it after all
@@ -38,7 +38,7 @@
   // A formula that is wider than its line scrolls by itself, so that the page never has to.
   function fit(root) {
     const right = (node) => node.getBoundingClientRect().right;
-    const lines = [...root.querySelectorAll('.math.set[data-display="false"]')];
+    const lines = [...root.querySelectorAll(".math.set:not(.display)")];
     for (const span of lines.filter((span) => right(span) > right(span.parentElement) + 1)) span.classList.add("wide");
   }
 
