@@ -30,7 +30,8 @@ from kace.models.exchange import Exchange
 from kace.tree.card import Status
 from kace.tree.store import TreeStore
 from kace.web.app import create_app
-from kace.web.learner import Fate, Learner, is_held, learner_of
+from kace.web.index import is_held
+from kace.web.learner import Fate, Learner, learner_of
 from kace.web.page import Links, file_name, path_of
 from kace.web.pages.learner import DOING, DONE, TO_COME, stages
 from kace.web.replies import Inbox
@@ -173,7 +174,7 @@ def test_what_has_changed_since_it_was_read_is_not_up_to_date(tree: Path, monkey
 
 def test_where_locks_cannot_be_looked_at_a_fresh_file_is_a_sign_of_life(tree: Path, monkeypatch, tmp_path: Path):
     cut(tree, before_hard_cards)
-    monkeypatch.setattr("kace.web.learner.LOCKS", tmp_path / "none")
+    monkeypatch.setattr("kace.web.index.LOCKS", tmp_path / "none")
     (tree / "learn" / "lock").touch()
     assert "at work" in text_of(served(tree))
     for path in (tree / "learn").rglob("*"):

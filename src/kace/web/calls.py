@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from kace.io import MAX_BYTES, open_plain, whole_lines
 from kace.models.cache import CallRecord
 from kace.solver.records import MAX_DAMAGED
-from kace.web.index import FileState, Sidecar
+from kace.web.index import FileState, Mark, Sidecar
 
 BATCH = 2_000
 PATIENCE = 0.3  # seconds that a page waits for texts
@@ -75,6 +75,7 @@ class CallIndex(Sidecar):
                         damaged -= 1
                     if damaged > MAX_DAMAGED:
                         break
+            self.mark(db, Mark(FileState.of(path).changed, taken))
             done = packed or taken < BATCH
             db.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?)", (path.name, place, stamp if done else None))
             return True

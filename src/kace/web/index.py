@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kace.config import user_cache
 from kace.errors import KaceError
@@ -30,14 +30,30 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _in_turn = ThreadPoolExecutor(1, thread_name_prefix="kace-index")  # reads what nobody waits for, one by one
 
-VERSION = 5  # of every schema together: another version has other files
+VERSION = 6  # of every schema together: another version has other files
 OLD = 30 * 86_400  # seconds after which a sidecar that nobody used is removed
 PATIENCE = 0.25  # seconds that a page waits for a source, so that a small one is whole at once
 TIMEOUT = 20.0  # seconds that whoever asks waits for whoever writes
 KEPT = 24  # values of one source that are kept in memory
 MARK = 4_096  # bytes by which what was read last is known again
 LARGE, SHORT, LONG = 4_000_000, 0.1, 0.5  # bytes of a large source, seconds that a page waits for it, and for others
-META = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+META = """CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS marks (at REAL PRIMARY KEY, calls, busy, waited, lost) WITHOUT ROWID;"""
+LOCKS = Path("/proc/locks")
+
+
+class Mark(NamedTuple):
+    """What a source had gained when it was read, and when it had last changed then."""
+
+    at: float
+    calls: int = 0
+    busy: float = 0.0  # seconds that its solves took
+    waited: float = 0.0  # of them, those in which no attempt was being answered
+    lost: int = 0  # solves that lost a call for good
+
+    def __add__(self, more: tuple[Any, ...]) -> Mark:
+        """Both together, at the time of this one."""
+        return Mark(self.at, *(here + new for here, new in zip(self[1:], more[1:], strict=True)))
 
 
 class Sidecar(ABC):
@@ -142,9 +158,21 @@ class Sidecar(ABC):
         with self.reading() as db:
             return get_meta(db, name, default)
 
+    def mark(self, db: sqlite3.Connection, new: Mark) -> None:
+        """Keep what was gained, beside what was gained at the same time."""
+        known = db.execute("SELECT * FROM marks WHERE at = ?", (new.at,)).fetchone()
+        db.execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?)", new + known if known else new)
+
+    def marks(self) -> list[Mark]:
+        """All of them, the earliest first."""
+        return [Mark(*row) for row in self.rows("SELECT * FROM marks ORDER BY at")]
+
     def clear(self, db: sqlite3.Connection) -> None:
         """Forget everything: the source is another one."""
-        for sql in (*(f"DROP TABLE {table}" for table in (*self.tables, "meta")), *(META + self.schema).split(";")):
+        for sql in (
+            *(f"DROP TABLE {table}" for table in (*self.tables, "meta", "marks")),
+            *(META + self.schema).split(";"),
+        ):
             db.execute(sql)
 
     def resumed(self, db: sqlite3.Connection, path: Path) -> int:
@@ -240,6 +268,16 @@ class FileState(NamedTuple):
     def within(self, seconds: float) -> bool:
         """Whether it changed just now."""
         return time.time() - self.changed < seconds
+
+
+def is_held(lock: Path) -> bool | None:
+    """Whether a process holds a lock file; `None` where the system does not say."""
+    try:  # trying the lock would take it, and whoever starts in that moment would be turned away
+        inode = lock.stat().st_ino
+        lines = LOCKS.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None if lock.exists() else False
+    return any(" FLOCK " in line and line.split()[-3].endswith(f":{inode}") for line in lines)
 
 
 def get_meta(db: sqlite3.Connection, name: str, default: T) -> T:

@@ -24,11 +24,11 @@ from kace.tree.card import Card, Status
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree
 from kace.web.calls import CallIndex
+from kace.web.index import is_held
 from kace.web.later import KeptValue, Later
 from kace.web.page import render_document
 from kace.web.scale import LiftMark, lift_scale, scale_over
 
-LOCKS = Path("/proc/locks")
 RECENT = 60.0  # seconds since the last sign of life of a learner at work, where its lock cannot be looked at
 MANY = 30  # measured cards beyond which those are folded away that show nothing: not ruled on, zero in the interval
 
@@ -132,16 +132,6 @@ def at_work(folder: Path) -> bool:
     """Whether a learner works on the tree of a folder now."""
     held = is_held(folder / "learn" / "lock")
     return time.time() - last_sign(folder) < RECENT if held is None else held
-
-
-def is_held(lock: Path) -> bool | None:
-    """Whether a process holds a lock file; `None` where the system does not say."""
-    try:  # trying the lock would take it, and a learner that starts in that moment would be turned away
-        inode = lock.stat().st_ino
-        lines = LOCKS.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return None if lock.exists() else False
-    return any(" FLOCK " in line and line.split()[-3].endswith(f":{inode}") for line in lines)
 
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:

@@ -26,7 +26,7 @@ from kace.solver.records import MAX_DAMAGED, TRACE_VERSION, TRACES, Damage, Solu
 from kace.solver.run import read_problems
 from kace.solver.tiers import ExitPath
 from kace.web.calls import CallIndex
-from kace.web.index import FileState, Sidecar, get_meta, set_meta
+from kace.web.index import FileState, Mark, Sidecar, get_meta, is_held, set_meta
 from kace.web.page import NotHere, StillReading
 
 BATCH = 1_000  # solves read at a time
@@ -98,6 +98,7 @@ class RunIndex(Sidecar):
         self.manifest = read_manifest(self.folder / "run.json", MAX_MANIFEST)
         self.setup = setup_of(self.manifest)
         self.name = self.setup.system or self.folder.name
+        self._gained = Mark(0.0)  # by the step under way
         above = (at / "calls" for at in (self.folder, *self.folder.parents) if at.is_relative_to(self.within))
         calls = next((at.resolve() for at in above if at.is_dir() and at.resolve().is_relative_to(self.within)), None)
         self.texts = CallIndex(calls) if calls else None
@@ -119,7 +120,7 @@ class RunIndex(Sidecar):
             return False
         place = 0 if packed else self.resumed(db, path)
         before = number = get_meta(db, "number", 0)
-        damaged = 0
+        damaged, self._gained = 0, Mark(FileState.of(path).changed)
         try:
             for _, at, line in islice(whole_lines(path, place), None if packed else BATCH):
                 damaged += not self._take(db, number + 1, line, None if packed else at)
@@ -131,6 +132,7 @@ class RunIndex(Sidecar):
                 raise
             db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", (number + 1, error.strerror or str(error)))
         finally:  # a line that nobody here can read ends it; what comes before counts
+            self.mark(db, self._gained)
             set_meta(db, number=number, **({"stamp": stamp} if packed else {}))
             if not packed:
                 self.read_up_to(db, path, place)
@@ -155,6 +157,10 @@ class RunIndex(Sidecar):
             "line": None if place is not None else zlib.compress(line, 1),
         }
         db.execute(_UPSERT, values)
+        made = [attempt for attempt in found.made if not attempt.from_cache]
+        tiers = {tier: max(each.seconds for each in made if each.tier is tier) for tier in {each.tier for each in made}}
+        waited = max(0.0, found.seconds - sum(tiers.values()))
+        self._gained += Mark(0.0, row.real_calls, found.seconds, waited, row.failed)
         return True
 
     def _card_set(self, db: sqlite3.Connection, cards: tuple[str, ...]) -> int:
@@ -227,7 +233,7 @@ class RunIndex(Sidecar):
     @property
     def going(self) -> bool:
         """Whether the run seems to be under way: something was written to it just now, and it is not finished."""
-        return self.missing != 0 and any(FileState.of(path).within(RECENT) for path in self.files())
+        return self.missing != 0 and at_work(self.folder, *self.files())
 
     @property
     def missing(self) -> int | None:
@@ -267,6 +273,11 @@ def _starter(split: Split, seed: int | None = None, n: int = 0) -> Mapping[str, 
     """The texts of a bundled split, or of the first n problems that a seed draws."""
     drawn = load_split(split) if seed is None else generate_set(min(n, MAX_DRAWN), seed, split)
     return {problem.id: problem.text for problem in drawn}
+
+
+def at_work(folder: Path, *files: Path) -> bool:
+    """Whether a process of this machine holds a run's folder, or one of any machine wrote to its files just now."""
+    return bool(is_held(folder / "lock")) or any(FileState.of(path).within(RECENT) for path in files)
 
 
 def solve_in(line: bytes) -> Solution | str:

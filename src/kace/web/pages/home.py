@@ -17,6 +17,7 @@ from kace.web.learner import at_work
 from kace.web.page import Page, PageRequest
 from kace.web.replies import Inbox
 from kace.web.runs import MAX_MANIFEST, RunAccuracy, setup_of
+from kace.web.runs import at_work as run_at_work
 from kace.web.workspace import KINDS, Item
 from kace.words import counted
 
@@ -34,7 +35,6 @@ SMALL = 32_000_000  # bytes of a trace up to which a run is read just to say on 
 PACKED = 10  # how much larger a compressed trace is once it is read, about
 PATIENCE = 0.15  # seconds that the page waits for such runs, for all together
 MAX_LINE = 4_000_000
-NEWS = 60.0  # seconds since the last change within which a run counts as going on
 LAST = 4_000  # bytes at the end of a learner's steps, which tell whether it is finished
 GOING = ("going on", "good")
 
@@ -106,7 +106,7 @@ def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
     trace = request.workspace.inside(trace)
     packed = trace.suffix == ".gz"
     told = ItemSummary(item, () if packed else (_lines(trace, "solve"),), about, trace.stat().st_mtime)
-    news, unread, missing, score = time.time() - trace.stat().st_mtime < NEWS, "open it to count", None, None
+    unread, missing, score = "open it to count", None, None
     if trace.stat().st_size * (PACKED if packed else 1) <= SMALL or item.name in request.workspace.runs():
         run = request.workspace.run(item.name)
         if run.look(None if request.static else max(0.0, until - time.monotonic()), urgent=False):
@@ -115,7 +115,7 @@ def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
             told = told._replace(holds=(f"{done}{counted(run.count() + (missing or 0), 'solve')}",))
         else:
             unread = "being read"
-    badge = GOING if news and missing != 0 else ("unfinished", "warn") if missing else None
+    badge = GOING if missing != 0 and run_at_work(item.path, trace) else ("unfinished", "warn") if missing else None
     return told._replace(badge=badge, score=score, unread=unread)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -23,6 +24,7 @@ from kace.web.page import HOME, Page, PageRequest, slice_of
 from kace.web.pages.compare import base_of, related_runs, same_problems, tree_of
 from kace.web.runs import RunIndex
 from kace.web.selection import NO_LADDER, VIEWS, Choice, ChosenSolves
+from kace.web.timeline import timeline_of
 
 PER_PAGE = 100
 IN_FILES = 2_000  # solves that a static page lists; each has a page of its own beside it
@@ -57,6 +59,7 @@ def run_page(request: PageRequest) -> Page:
         "tree": tree_of(workspace, name),
         "wilson": wilson,
         "charts": _charts(request, run, metrics, near, facts["shares"]) if metrics else [],
+        "timeline": timeline_of(run, time.time()),
         "by_card": chosen.by_card(GROUPS) if chosen.base and complete else (),
         **facts,
         "shares": {**difficulty, **facts["shares"]},

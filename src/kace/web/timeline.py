@@ -1,0 +1,108 @@
+"""A run as time goes by: its calls a minute, how long its solves wait, and its batches, from what the run writes.
+
+A run keeps no time of a call, nor one that was refused. What its files have gained whenever they were read counts to
+the time since they were read before, by the times of their last changes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from kace.errors import KaceError
+from kace.io import whole_lines
+from kace.models.spool import BatchEvent
+from kace.web.index import FileState, Mark
+from kace.web.runs import RunIndex
+from kace.web.scale import Scale
+
+FINEST = 120  # stretches that are told apart
+STEPS = (1, 5, 15, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 604_800)  # seconds between labels
+LABELS = 7
+ENDED = {"dropped": "dropped", "collected": "collected", "kept": "collected"}
+
+
+class Stretch(NamedTuple):
+    """What happened from one time to another."""
+
+    begin: float
+    end: float
+    what: Mark
+
+    @property
+    def rate(self) -> float:
+        """Calls a minute."""
+        return 60 * self.what.calls / max(1.0, self.end - self.begin)
+
+    @property
+    def waiting(self) -> float:
+        """The share of the solves' time in which no attempt of theirs was being answered."""
+        return min(1.0, self.what.waited / self.what.busy) if self.what.busy else 0.0
+
+
+class Batch(NamedTuple):
+    """A batch from when it was gathered until its results came; `end` is none while it is at the provider."""
+
+    begin: float
+    end: float | None
+    requests: int
+    state: str
+    why: str
+
+
+class Timeline(NamedTuple):
+    """A run from its beginning until its last change, or until now while it goes on."""
+
+    scale: Scale
+    calls: list[Stretch]
+    solves: list[Stretch]
+    batches: list[Batch]
+
+    @property
+    def fastest(self) -> float:
+        """The most calls a minute."""
+        return max((each.rate for each in self.calls), default=0.0)
+
+
+def timeline_of(run: RunIndex, now: float) -> Timeline | None:
+    """The timeline of a run that goes on, was watched while it did, or has batches."""
+    own = run.texts if run.texts and run.texts.source.parent == run.folder else run
+    own.look(0)
+    solves, batches, going = run.marks(), _batches(run), run.going
+    if not (going or len(solves) > 1 or batches):
+        return None
+    calls = own.marks()
+    times = [mark.at for mark in (*solves, *calls)] + [batch.end or batch.begin for batch in batches]
+    begin = min([FileState.of(run.folder / "run.json").changed, *times, *(batch.begin for batch in batches)])
+    end = max([now if going else begin + 1, *times])
+    step = next((step for step in STEPS if (end - begin) / step <= LABELS), STEPS[-1])
+    return Timeline(Scale(begin, end, step), _stretches(begin, end, calls), _stretches(begin, end, solves), batches)
+
+
+def _stretches(begin: float, end: float, marks: list[Mark]) -> list[Stretch]:
+    """What came between marks; those are joined that are too near each other to be seen apart."""
+    found, since, held = list[Stretch](), begin, Mark(begin)
+    for mark in marks:
+        held += mark
+        if mark.at - since >= (end - begin) / FINEST or mark is marks[-1]:
+            found.append(Stretch(since, mark.at, held))
+            since, held = mark.at, Mark(mark.at)
+    return found
+
+
+def _batches(run: RunIndex) -> list[Batch]:
+    """The batches of a run in the order in which they were gathered."""
+    path, events = run.folder / "batches.jsonl", dict[str, list[BatchEvent]]()
+    with suppress(OSError, KaceError):
+        for _, _, line in whole_lines(path) if path.resolve().is_relative_to(run.within) else ():
+            with suppress(ValidationError):
+                event = BatchEvent.model_validate_json(line)
+                events.setdefault(event.tag, []).append(event)
+    found = []
+    for told in events.values():
+        ended = next((event for event in told if event.event in ENDED), None)
+        state, requests = ENDED[ended.event] if ended else told[-1].event, max(event.requests for event in told)
+        found.append(Batch(told[0].at, ended.at if ended else None, requests, state, ended.why if ended else ""))
+    return found
