@@ -113,7 +113,7 @@ def test_a_finished_run_tells_what_was_learned_and_rests(tree: Path):
     assert "56.2% without cards: 9 of 16 right, 33% to 77%" in said
     assert "38 calls of the teacher" in said
     assert "exchange/exchange" in said, "the teacher is named"
-    assert "RUBRIC_ HOLLOW_ RUN_ COST" in said and "+66.7 [−100.0, +100.0]" in said
+    assert "RUBRIC_ HOLLOW_ RUN_ COST" in said and "too few problems" in said and "−100.0" not in said
 
 
 def test_every_part_leads_to_its_own_page(tree: Path):

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +76,9 @@ def ask(shelf: Workspace, run: str = "kace", *, static: bool = False, **query: s
     for name in {run, query.get("against", run), *(item.name for item in shelf.items("run") if item.name == "tiered")}:
         shelf.run(name).wait()
         run_pages.metrics_so_far(shelf.run(name), patience=None)
-    return drawn(shelf, run, query, static=static)
+    while not static and (page := drawn(shelf, run, query)).refresh == run_pages.NEWS:
+        time.sleep(0.01)
+    return page if not static else drawn(shelf, run, query, static=True)
 
 
 def read(page: Drawn) -> Audit:
@@ -185,14 +188,18 @@ def test_problems_are_shown_in_words_the_starter_sets_by_their_seed(tmp_path: Pa
 
 
 def test_right_answers_are_told_by_how_hard_the_base_found_the_problem(tmp_path: Path):
-    hard = a_solve("c" * 16, attempts=(an_attempt(correct=False),), classes=())
     for name in ("kace", "tiered"):
+        hard = a_solve("c" * 16, attempts=(an_attempt(correct=name == "kace"),), classes=())
         a_run(tmp_path / name, [a_solve(), hard], **{**DATA, "system": {"name": name}})
     workspace = Workspace([tmp_path])
     for name in ("kace", "tiered"):
         workspace.run(name).wait()
     text = read(ask(workspace)).text
-    assert "Right by difficulty for tiered" in text and "VERY-HARD" in text and "MED-EASY" in text
+    assert "Right by difficulty for tiered" in text and "sorted by the share of attempts of tiered that" in text
+    found = run_pages.metrics_so_far(workspace.run("kace"), workspace.run("tiered"), patience=None).value
+    assert found and [(row.bucket.value, row.solves) for row in found.buckets if row.solves] == [
+        *[("EASY", 1), ("VERY-HARD", 1)]
+    ], "kace itself got every attempt at it right"
 
 
 def test_runs_of_the_same_problems_are_drawn_beside_it(shelf: Workspace, tmp_path: Path):

@@ -262,11 +262,12 @@ def concordance_of(groups: ProblemSolves) -> Concordance | None:
     return Concordance(tuple(found), pairs(rates), concordant(found), spearman(rates, ranks))
 
 
-def bucket_rows(groups: ProblemSolves) -> tuple[BucketRow, ...]:
-    """The bucket table, easiest first; empty where no answer is expected."""
+def bucket_rows(groups: ProblemSolves, base: ProblemSolves | None = None) -> tuple[BucketRow, ...]:
+    """The bucket table, easiest first for `base` or else for the arm itself; empty where no answer is expected."""
     ladder, found = any(row.exit for solves in groups.values() for row in solves), []
+    buckets = {problem: Bucket.of(raw_rate(solves)) for problem, solves in (base or groups).items()}
     for bucket in Bucket:
-        inside = [solves for solves in groups.values() if Bucket.of(raw_rate(solves)) is bucket]
+        inside = [solves for problem, solves in groups.items() if buckets.get(problem) is bucket]
         rows = [row for solves in inside for row in solves]
         right, calls = sum(bool(row.correct) for row in rows), sum(row.paper_calls for row in rows)
         found.append(BucketRow(bucket, len(inside), len(rows), right, calls, _exits(rows, ladder=ladder)))

@@ -19,6 +19,7 @@ WIDE, NARROW, PRINT = 880.0, 350.0, 500.0
 """Widths in which plots are drawn: for a screen, for a phone, and in points for a paper."""
 DRAWN = 40  # cards up to which every lift is drawn; beyond, those that say something
 PARTS = 5  # colours there are for roles
+OWN = "their attempts"  # by which a caption says that problems are sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ def _tradeoff(found: Evaluation) -> Iterator[Plot]:
     title = "Accuracy against calls"
     caption = (
         "Solver calls by the paper’s count: every attempt of the tiers a solve reached, which is 2, 5 or 10 on the "
-        "locked ladder; placing a problem is counted apart. Bars are 95 % Wilson intervals. Filled arms are those "
-        f"that no other beats on both{'; the line joins them.' if len(front(spots)) > 1 else '.'}"
+        "locked ladder; calls to route a problem are counted apart. Bars are 95 % Wilson intervals. Filled arms are "
+        f"those that no other beats on both{'; the line joins them.' if len(front(spots)) > 1 else '.'}"
     )
     yield Plot("accuracy-against-calls", title, caption, partial(tradeoff, title, spots))
 
@@ -99,7 +100,7 @@ def _exits(found: Evaluation) -> Iterator[Plot]:
     caption = "Figures in the bars are solves; those on the right are problems."
     if any(arm.buckets for arm in found.ladders):
         caption = (
-            "Problems are sorted by the share of their attempts that are right: EASY from 80 %, MED-EASY from 50 %, "
+            f"Problems are sorted by the share of {OWN} that are right: EASY from 80 %, MED-EASY from 50 %, "
             "MED-HARD from 20 %, HARD above none, VERY-HARD none. What leaves early in the last row agreed on a wrong "
             f"answer. {caption}"
         )

@@ -169,10 +169,8 @@ class Sidecar(ABC):
 
     def clear(self, db: sqlite3.Connection) -> None:
         """Forget everything: the source is another one."""
-        for sql in (
-            *(f"DROP TABLE {table}" for table in (*self.tables, "meta", "marks")),
-            *(META + self.schema).split(";"),
-        ):
+        dropped = (f"DROP TABLE {table}" for table in (*self.tables, "meta", "marks"))
+        for sql in (*dropped, *(META + self.schema).split(";")):
             db.execute(sql)
 
     def resumed(self, db: sqlite3.Connection, path: Path) -> int:

@@ -112,9 +112,10 @@ def page(report: Report) -> str:
 def figures(report: Report, stories: Iterable[CardStory]) -> dict[str, object]:
     """The report with its scales: that of the runs' accuracies, and that of some cards' lifts."""
     ends = [end for score in report.scores for end in score.interval] or [0.0, 1.0]
-    scale, lifts = scale_over(min(ends), max(ends), about=6), lift_scale(map(newest_lift, stories))
+    lifts = (lift for lift in map(newest_lift, stories) if lift and not lift.vague)
+    scale = scale_over(min(ends), max(ends), about=6)
     told = {"report": report, "summary": summary(report), "lift_of": newest_lift}
-    return {**told, "run_scale": scale, "lift_scale": lifts}
+    return {**told, "run_scale": scale, "lift_scale": lift_scale(lifts)}
 
 
 def newest_lift(story: CardStory) -> LiftMark | None:

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from kace.evaluation.metrics import Bucket
 from kace.solver.tiers import ExitPath
 from kace.web.runs import RunIndex
 
@@ -129,14 +128,6 @@ class ChosenSolves(NamedTuple):
         sums = ", ".join(f"CAST(TOTAL({CHANGES[change]}) AS INT) AS {change}" for change in CHANGES)
         rest = "JOIN set_cards USING (card_set) GROUP BY card HAVING lost ORDER BY lost - gained DESC, card LIMIT ?"
         return self.found(f"card, COUNT(*) AS solves, {sums}", rest, most)
-
-    def by_difficulty(self) -> list[tuple[str, int, int]]:
-        """By how often the base's attempts at a problem were right: solves that are right here, and all."""
-        rate = "SELECT problem, TOTAL(right_attempts) / SUM(attempts) AS rate FROM other.solves GROUP BY problem"
-        rest = f"JOIN ({rate}) USING (problem) WHERE rate IS NOT NULL AND correct IS NOT NULL GROUP BY rate"
-        found = self.found("rate, SUM(correct), COUNT(correct)", rest) if self.base else []
-        sums = [(bucket.value, [row for row in found if Bucket.of(row[0]) is bucket]) for bucket in Bucket]
-        return [(name, sum(row[1] for row in rows), sum(row[2] for row in rows)) for name, rows in sums if rows]
 
     def beside(self, problem: str, seed: int) -> tuple[int, list[sqlite3.Row | None]]:
         """Where a solve stands among them, from 1, with that before and that after; 0 where it is not chosen."""

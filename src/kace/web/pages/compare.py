@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kace.errors import KaceError
-from kace.evaluation.arm import Arm
+from kace.evaluation.arm import Arm, SolveRow
 from kace.evaluation.compare import p_text
-from kace.evaluation.metrics import Metrics
+from kace.evaluation.metrics import Metrics, bucket_rows, by_problem
 from kace.evaluation.page import figure_of
-from kace.evaluation.plots import plots_of
+from kace.evaluation.plots import OWN, Plot, plots_of
 from kace.evaluation.report import evaluation_of
 from kace.redact import redact
 from kace.solver.manifest import read_manifest
@@ -94,6 +94,8 @@ def pair_of(runs: Mapping[str, RunIndex], *, static: bool) -> KeptValue[Mapping[
 def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
     """All that a page says of two runs."""
     found = evaluation_of([ours, theirs], base=theirs.name)
+    sorted_arms = [by_base(arm, each.rows, theirs.rows) for arm, each in zip(found.arms, (ours, theirs), strict=True)]
+    plots = plots_of(replace(found, arms=tuple(sorted_arms)))
     comparison = next(iter(found.comparisons), None)
     changed = {"gained": comparison.gained, "lost": comparison.lost} if comparison else {}
     listed = {each.problem for changes in changed.values() for each in changes[:LISTED]}
@@ -106,8 +108,18 @@ def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
         "seeds": _telling_seeds(ours, theirs, listed),
         "lines": list(_lines(*found.arms)),
         "differences": list(_differences(ours.manifest, theirs.manifest)),
-        "plots": {plot.name: figure_of(plot) for plot in plots_of(found)},
+        "plots": {plot.name: figure_of(said_of(plot, theirs.name)) for plot in plots},
     }
+
+
+def by_base(metrics: Metrics, rows: Iterable[SolveRow], base: Iterable[SolveRow]) -> Metrics:
+    """The figures of a run with its problems sorted by how hard another found them."""
+    return replace(metrics, buckets=bucket_rows(by_problem(rows), by_problem(base)))
+
+
+def said_of(plot: Plot, base: str) -> Plot:
+    """A plot that says by whose attempts its problems are sorted."""
+    return replace(plot, caption=plot.caption.replace(OWN, f"attempts of {base}")) if base != OWN else plot
 
 
 def _telling_seeds(ours: Arm, theirs: Arm, problems: set[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 from kace.errors import KaceError
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.page import DrawnPlot, figure_of
-from kace.evaluation.plots import plots_of
+from kace.evaluation.plots import OWN, plots_of
 from kace.evaluation.report import Evaluation
 from kace.evaluation.stats import wilson
 from kace.evaluation.tradeoff import Spot, front
@@ -21,7 +21,7 @@ from kace.solver.tiers import ExitPath
 from kace.web.index import LARGE
 from kace.web.later import KeptValue, Later
 from kace.web.page import HOME, Page, PageRequest, slice_of
-from kace.web.pages.compare import base_of, related_runs, same_problems, tree_of
+from kace.web.pages.compare import base_of, by_base, related_runs, said_of, same_problems, tree_of
 from kace.web.runs import RunIndex
 from kace.web.selection import NO_LADDER, VIEWS, Choice, ChosenSolves
 from kace.web.timeline import timeline_of
@@ -46,26 +46,28 @@ def run_page(request: PageRequest) -> Page:
     workspace, name = request.workspace, request.parts["run"]
     run, near = opened_runs(request)
     complete = run.glimpse()
+    chosen, facts = chosen_solves(request, run, near), run.kept("facts", _facts)
+    base = chosen.base if chosen.base and chosen.base.complete and complete else None
     metrics, fresh = None, False  # of a large run, working them out would take the time that the first page needs
     if complete or request.static or run.size <= LARGE:
-        metrics, fresh = metrics_so_far(run, patience=None if request.static else 0.25)
-    chosen = chosen_solves(request, run, near)
-    facts = run.kept("facts", _facts)
-    difficulty = {"difficulty": buckets} if complete and len(buckets := chosen.by_difficulty()) > 1 else {}
+        metrics, fresh = metrics_so_far(run, base, patience=None if request.static else 0.25)
+    table = _table(request, chosen, near, facts)
+    charts, drawn = _charts(request, run, metrics, near, facts["shares"], table["base"] if base else OWN)
+    buckets = [(row.bucket.value, row.right, row.solves) for row in metrics.buckets if row.solves] if metrics else []
     values = {
         "run": run,
         "metrics": metrics,
         "score": run.score(),
         "tree": tree_of(workspace, name),
         "wilson": wilson,
-        "charts": _charts(request, run, metrics, near, facts["shares"]) if metrics else [],
+        "charts": charts,
         "timeline": timeline_of(run, time.time()),
         "by_card": chosen.by_card(GROUPS) if chosen.base and complete else (),
         **facts,
-        "shares": {**difficulty, **facts["shares"]},
-        **_table(request, chosen, near, facts),
+        "shares": {**({"difficulty": buckets} if base and len(buckets) > 1 else {}), **facts["shares"]},
+        **table,
     }
-    reading = not (complete and fresh and all(each.complete for each in near.values()))
+    reading = not (complete and fresh and drawn and all(each.complete for each in near.values()))
     return Page("run.html", name, values, (HOME,), NEWS if reading else GROWING if run.going else None)
 
 
@@ -87,10 +89,16 @@ def chosen_solves(request: PageRequest, run: RunIndex, near: Mapping[str, RunInd
     return ChosenSolves(run, choice, near.get(base_of(request.workspace, request.parts["run"])))
 
 
-def metrics_so_far(run: RunIndex, *, patience: float | None = 0.25) -> KeptValue[Metrics]:
-    """The figures of what is read so far. Of a run that grows, perhaps those of a moment ago."""
+def metrics_so_far(run: RunIndex, base: RunIndex | None = None, *, patience: float | None = 0.25) -> KeptValue[Metrics]:
+    """The figures of what is read so far, problems sorted by how hard the base found them; perhaps of a moment ago."""
     price = known_prices().get(run.setup.model)
-    return _METRICS.ask((run, price), run.version, lambda: metrics_of(run.arm(), price), patience=patience)
+
+    def make() -> Metrics:
+        arm = run.arm()
+        found = metrics_of(arm, price)
+        return by_base(found, arm.rows, base.solves()) if base else found
+
+    return _METRICS.ask((run, base, price), (run.version, base and base.version), make, patience=patience)
 
 
 @cache
@@ -126,9 +134,16 @@ def _facts(db: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _charts(
-    request: PageRequest, run: RunIndex, metrics: Metrics, near: Mapping[str, RunIndex], shares: Mapping[str, object]
-) -> list[DrawnPlot]:
-    """Where solves leave, and what accuracy takes beside other runs of the same problems."""
+    request: PageRequest,
+    run: RunIndex,
+    metrics: Metrics | None,
+    near: Mapping[str, RunIndex],
+    shares: Mapping[str, object],
+    sorted_by: str,
+) -> tuple[list[DrawnPlot], bool]:
+    """Where solves leave, and what accuracy takes beside other runs of the same problems; and whether that is all."""
+    if metrics is None:
+        return [], False
     name = request.parts["run"]
     # Runs that are still being read have no place beside others yet, and their plot would be drawn again and again.
     digest = run.setup.data_hash if run.complete else ""
@@ -139,7 +154,8 @@ def _charts(
     arms = _beside(replace(metrics, name=f"{name} (this run)"), known, request.query.get("against", ""))
     width = HALF if len(arms) > 1 and (metrics.exits or shares) else WHOLE
     plots = ("exits-by-difficulty", [replace(metrics, name=name)]), ("accuracy-against-calls", arms)
-    return [drawn for plot, shown in plots if (drawn := _drawn(plot, tuple(map(_Drawable.of, shown)), width))]
+    figures = [_drawn(plot, tuple(map(_Drawable.of, shown)), width, sorted_by) for plot, shown in plots]
+    return [drawn for drawn in figures if drawn], len(known) == len(asked)
 
 
 def _beside(here: Metrics, others: Sequence[Metrics], against: str) -> list[Metrics]:
@@ -169,16 +185,16 @@ class _Drawable:
 
 
 @lru_cache(maxsize=64)
-def _drawn(name: str, arms: tuple[_Drawable, ...], width: float) -> DrawnPlot | None:
+def _drawn(name: str, arms: tuple[_Drawable, ...], width: float, sorted_by: str) -> DrawnPlot | None:
     """One plot of runs side by side; nothing where there is no data for it."""
     shown = tuple(replace(arm.metrics, concordance=None) for arm in arms)
     found = Evaluation(title="", arms=shown, base="", comparisons=(), lifts=(), setups=(), warnings=())
-    return next((figure_of(plot, width) for plot in plots_of(found) if plot.name == name), None)
+    return next((figure_of(said_of(plot, sorted_by), width) for plot in plots_of(found) if plot.name == name), None)
 
 
 def _table(
     request: PageRequest, chosen: ChosenSolves, near: Mapping[str, RunIndex], facts: Mapping[str, Any]
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The filters, the order and the rows of the table."""
     choice, name = chosen.choice, request.parts["run"]
 
