@@ -169,7 +169,7 @@ class Learner:
             tiers={TierName.MS: 5},
             problems=(f"P1{self.evil}",),
         )
-        lifts = (self.lift(HELPS, 0.25, 0.05, 0.45), self.lift(HARMS, -0.2, -3.0, -0.1))
+        lifts = (self.lift(HELPS, 0.25, 0.05, 0.45), self.lift(HARMS, -0.2, -0.9, -0.1))
         self.keep("refine", "impact", Impact(fires=(fire,), lifts=lifts))
         tree = self.growth.tree
         credited = (

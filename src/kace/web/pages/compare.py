@@ -119,7 +119,7 @@ def by_base(metrics: Metrics, rows: Iterable[SolveRow], base: Iterable[SolveRow]
 
 def said_of(plot: Plot, base: str) -> Plot:
     """A plot that says by whose attempts its problems are sorted."""
-    return replace(plot, caption=plot.caption.replace(OWN, f"attempts of {base}")) if base != OWN else plot
+    return replace(plot, caption=plot.caption.replace(OWN, f"attempts of {base}")) if base else plot
 
 
 def _telling_seeds(ours: Arm, theirs: Arm, problems: set[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 from kace.errors import KaceError
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.evaluation.page import DrawnPlot, figure_of
-from kace.evaluation.plots import OWN, plots_of
+from kace.evaluation.plots import plots_of
 from kace.evaluation.report import Evaluation
 from kace.evaluation.stats import wilson
 from kace.evaluation.tradeoff import Spot, front
@@ -52,7 +52,7 @@ def run_page(request: PageRequest) -> Page:
     if complete or request.static or run.size <= LARGE:
         metrics, fresh = metrics_so_far(run, base, patience=None if request.static else 0.25)
     table = _table(request, chosen, near, facts)
-    charts, drawn = _charts(request, run, metrics, near, facts["shares"], table["base"] if base else OWN)
+    charts, drawn = _charts(request, run, metrics, near, facts["shares"], table["base"] if base else "")
     buckets = [(row.bucket.value, row.right, row.solves) for row in metrics.buckets if row.solves] if metrics else []
     values = {
         "run": run,
@@ -139,7 +139,7 @@ def _charts(
     metrics: Metrics | None,
     near: Mapping[str, RunIndex],
     shares: Mapping[str, object],
-    sorted_by: str,
+    base: str,
 ) -> tuple[list[DrawnPlot], bool]:
     """Where solves leave, and what accuracy takes beside other runs of the same problems; and whether that is all."""
     if metrics is None:
@@ -151,10 +151,10 @@ def _charts(
     patience = None if request.static else 0.05
     asked = {other: metrics_so_far(each, patience=patience) for other, each in alike.items()}
     known = [replace(found.value, name=other) for other, found in asked.items() if found.value]
-    arms = _beside(replace(metrics, name=f"{name} (this run)"), known, request.query.get("against", ""))
+    arms = _beside(replace(metrics, name=f"{name} (this run)"), known, base)
     width = HALF if len(arms) > 1 and (metrics.exits or shares) else WHOLE
     plots = ("exits-by-difficulty", [replace(metrics, name=name)]), ("accuracy-against-calls", arms)
-    figures = [_drawn(plot, tuple(map(_Drawable.of, shown)), width, sorted_by) for plot, shown in plots]
+    figures = [_drawn(plot, tuple(map(_Drawable.of, shown)), width, base) for plot, shown in plots]
     return [drawn for drawn in figures if drawn], len(known) == len(asked)
 
 
@@ -185,11 +185,11 @@ class _Drawable:
 
 
 @lru_cache(maxsize=64)
-def _drawn(name: str, arms: tuple[_Drawable, ...], width: float, sorted_by: str) -> DrawnPlot | None:
+def _drawn(name: str, arms: tuple[_Drawable, ...], width: float, base: str) -> DrawnPlot | None:
     """One plot of runs side by side; nothing where there is no data for it."""
     shown = tuple(replace(arm.metrics, concordance=None) for arm in arms)
     found = Evaluation(title="", arms=shown, base="", comparisons=(), lifts=(), setups=(), warnings=())
-    return next((figure_of(said_of(plot, sorted_by), width) for plot in plots_of(found) if plot.name == name), None)
+    return next((figure_of(said_of(plot, base), width) for plot in plots_of(found) if plot.name == name), None)
 
 
 def _table(
