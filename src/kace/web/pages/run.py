@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from kace.errors import KaceError
@@ -39,6 +39,7 @@ HEADS = {"problem": "Problem", "seed": "Seed", "result": "Result", "": "Answer",
 HEADS |= {"tokens": "Tokens", "cards": "Cards", "seconds": "Seconds"}
 FIRST_DOWN = ("calls", "tokens", "cards", "seconds")  # columns of which the largest figures are asked for first
 _METRICS: Later[Metrics] = Later(keep=64)
+_CHARTS: Later[list[DrawnPlot]] = Later(keep=32)
 
 
 def run_page(request: PageRequest) -> Page:
@@ -52,7 +53,10 @@ def run_page(request: PageRequest) -> Page:
     if complete or request.static or run.size <= LARGE:
         metrics, fresh = metrics_so_far(run, base, patience=None if request.static else 0.25)
     table = _table(request, chosen, near, facts)
-    charts, drawn = _charts(request, run, metrics, near, facts["shares"], table["base"] if base else "")
+    charts, drawn = KeptValue[list[DrawnPlot]](None, False)
+    if metrics:
+        alone = not (metrics.exits or facts["shares"])
+        charts, drawn = _charts(request, run, metrics, near, base=table["base"] if base else "", alone=alone)
     buckets = [(row.bucket.value, row.right, row.solves) for row in metrics.buckets if row.solves] if metrics else []
     values = {
         "run": run,
@@ -60,7 +64,7 @@ def run_page(request: PageRequest) -> Page:
         "score": run.score(),
         "tree": tree_of(workspace, name),
         "wilson": wilson,
-        "charts": charts,
+        "charts": charts or [],
         "timeline": timeline_of(run, time.time()),
         "by_card": chosen.by_card(GROUPS) if chosen.base and complete else (),
         **facts,
@@ -134,28 +138,24 @@ def _facts(db: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _charts(
-    request: PageRequest,
-    run: RunIndex,
-    metrics: Metrics | None,
-    near: Mapping[str, RunIndex],
-    shares: Mapping[str, object],
-    base: str,
-) -> tuple[list[DrawnPlot], bool]:
-    """Where solves leave, and what accuracy takes beside other runs of the same problems; and whether that is all."""
-    if metrics is None:
-        return [], False
+    request: PageRequest, run: RunIndex, metrics: Metrics, near: Mapping[str, RunIndex], *, base: str, alone: bool
+) -> KeptValue[list[DrawnPlot]]:
+    """Where solves leave, and what accuracy takes beside other runs of the same problems, drawn beside the pages."""
     name = request.parts["run"]
     # Runs that are still being read have no place beside others yet, and their plot would be drawn again and again.
     digest = run.setup.data_hash if run.complete else ""
     alike = {other: each for other, each in near.items() if each.complete and each.setup.data_hash == digest != ""}
-    patience = None if request.static else 0.05
-    asked = {other: metrics_so_far(each, patience=patience) for other, each in alike.items()}
-    known = [replace(found.value, name=other) for other, found in asked.items() if found.value]
-    arms = _beside(replace(metrics, name=f"{name} (this run)"), known, base)
-    width = HALF if len(arms) > 1 and (metrics.exits or shares) else WHOLE
-    plots = ("exits-by-difficulty", [replace(metrics, name=name)]), ("accuracy-against-calls", arms)
-    figures = [_drawn(plot, tuple(map(_Drawable.of, shown)), width, base) for plot, shown in plots]
-    return [drawn for drawn in figures if drawn], len(known) == len(asked)
+
+    def make() -> list[DrawnPlot]:
+        asked = ((other, metrics_so_far(each, patience=None).value) for other, each in alike.items())
+        others = [replace(found, name=other) for other, found in asked if found]
+        arms = _beside(replace(metrics, name=f"{name} (this run)"), others, base)
+        width = HALF if len(arms) > 1 and not alone else WHOLE
+        plots = ("exits-by-difficulty", [replace(metrics, name=name)]), ("accuracy-against-calls", arms)
+        return [drawn for plot, shown in plots for drawn in _drawn(plot, shown, width, base)]
+
+    state = (metrics, *(each.version for each in alike.values()))
+    return _CHARTS.ask((run, base, *alike), state, make, patience=None if request.static else 0.25)
 
 
 def _beside(here: Metrics, others: Sequence[Metrics], against: str) -> list[Metrics]:
@@ -170,26 +170,11 @@ def _beside(here: Metrics, others: Sequence[Metrics], against: str) -> list[Metr
     return sorted(known, key=order)[:BESIDE]
 
 
-@dataclass(frozen=True)
-class _Drawable:
-    """The figures of a run, known by those that plots show, so that one that shows the same is not drawn again."""
-
-    key: tuple[object, ...]
-    metrics: Metrics = field(compare=False)
-
-    @classmethod
-    def of(cls, each: Metrics) -> _Drawable:
-        buckets = tuple((row.problems, *row.exits.values()) for row in each.buckets)
-        shown = (each.name, each.accuracy, each.wilson, each.paper_calls)
-        return cls((*shown, tuple(each.exits.values()), buckets), each)
-
-
-@lru_cache(maxsize=64)
-def _drawn(name: str, arms: tuple[_Drawable, ...], width: float, base: str) -> DrawnPlot | None:
+def _drawn(name: str, arms: Iterable[Metrics], width: float, base: str) -> list[DrawnPlot]:
     """One plot of runs side by side; nothing where there is no data for it."""
-    shown = tuple(replace(arm.metrics, concordance=None) for arm in arms)
+    shown = tuple(replace(arm, concordance=None) for arm in arms)
     found = Evaluation(title="", arms=shown, base="", comparisons=(), lifts=(), setups=(), warnings=())
-    return next((figure_of(said_of(plot, base), width) for plot in plots_of(found) if plot.name == name), None)
+    return [figure_of(said_of(plot, base), width) for plot in plots_of(found) if plot.name == name]
 
 
 def _table(
