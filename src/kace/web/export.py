@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 PAGES_OF_ITEM = 2_500
 PAGES = 20_000
 MANY, CHUNK = 150, 25  # pages that are worth another process, and that are given to one at a time
+CAPS = (
+    f"An export holds at most {PAGES_OF_ITEM:,} pages of one item and {PAGES:,} in all, and nothing that depends on a "
+    "search or a filter. To see everything, open the original with: kace view"
+)
 LIST = "kace-view.json"  # names the files that an export wrote, so that the next one takes away those it does not
 _FILE = re.compile(rb"([A-Za-z0-9._-]+\.html)(?:#[A-Za-z0-9._~-]+)?")
 _OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*|assets(?:/[A-Za-z0-9_][A-Za-z0-9._-]*){1,3}")
@@ -93,8 +97,9 @@ def export(workspace: Workspace, folder: Path, *, say: Callable[[str], None] = l
                     write(file_name(paths[0]), led(page))
                     if len(written) % 500 == 0:
                         say(f"export       {len(written):,} files so far")
-        about = Page("left_out.html", "Left out", {"most": PAGES_OF_ITEM, "all": PAGES})
-        write(file_name(LEFT_OUT), document(about, draw.app.state.link, left_out=done.left_out).encode())
+        told = {"status": "Left out", "sentences": [CAPS, *done.left_out]}
+        about = Page("error.html", "This page was left out", told)
+        write(file_name(LEFT_OUT), document(about, draw.app.state.link).encode())
         draw.app.state.left_out = done.left_out
         write("index.html", led(draw("/")))  # it says what is left out, so it is written last
 

@@ -18,19 +18,21 @@ from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kace.config import user_cache
 from kace.errors import KaceError
-from kace.io import open_plain
+from kace.io import open_plain, whole_lines
 from kace.redact import redact
+from kace.solver.records import MAX_DAMAGED, beyond_repair
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 _in_turn = ThreadPoolExecutor(1, thread_name_prefix="kace-index")  # reads what nobody waits for, one by one
 
-VERSION = 6  # of every schema together: another version has other files
+VERSION = 7  # of every schema together: another version has other files
 OLD = 30 * 86_400  # seconds after which a sidecar that nobody used is removed
 PATIENCE = 0.25  # seconds that a page waits for a source, so that a small one is whole at once
 TIMEOUT = 20.0  # seconds that whoever asks waits for whoever writes
@@ -38,7 +40,8 @@ KEPT = 24  # values of one source that are kept in memory
 MARK = 4_096  # bytes by which what was read last is known again
 LARGE, SHORT, LONG = 4_000_000, 0.1, 0.5  # bytes of a large source, seconds that a page waits for it, and for others
 META = """CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS marks (at REAL PRIMARY KEY, calls, busy, waited, lost) WITHOUT ROWID;"""
+    CREATE TABLE IF NOT EXISTS marks (at REAL PRIMARY KEY, calls, busy, waited, lost) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS followed (name PRIMARY KEY, place, number, mark, size, changed, done) WITHOUT ROWID;"""
 LOCKS = Path("/proc/locks")
 
 
@@ -169,23 +172,45 @@ class Sidecar(ABC):
 
     def clear(self, db: sqlite3.Connection) -> None:
         """Forget everything: the source is another one."""
-        dropped = (f"DROP TABLE {table}" for table in (*self.tables, "meta", "marks"))
+        dropped = (f"DROP TABLE {table}" for table in (*self.tables, "meta", "marks", "followed"))
         for sql in (*dropped, *(META + self.schema).split(";")):
             db.execute(sql)
 
-    def resumed(self, db: sqlite3.Connection, path: Path) -> int:
-        """Where reading of a file that grows goes on: 0, with everything forgotten, where it is another file by now."""
-        place, now = get_meta(db, "place", 0), FileState.of(path)
-        edited = now.size == get_meta(db, "size", -1) and now.changed != get_meta(db, "changed", 0.0)
-        if edited or _mark(path, place) != get_meta(db, "mark", _mark(path, 0)):
-            self.clear(db)
-            return 0
-        return place
+    def follow(self, db: sqlite3.Connection, path: Path, batch: int) -> bool:
+        """Take the next lines of a file, or all of a compressed one; whether there was anything to read.
 
-    def read_up_to(self, db: sqlite3.Connection, path: Path, place: int) -> None:
-        """Keep how far such a file is read."""
-        now = FileState.of(path)
-        set_meta(db, place=place, mark=_mark(path, place), size=now.size, changed=now.changed)
+        Everything is forgotten first where it is another file by now. What comes before an error counts.
+        """
+        now, packed = FileState.of(path), path.suffix == ".gz"
+        columns = "SELECT place, number, mark, size, changed, done FROM followed WHERE name = ?"
+        known = db.execute(columns, (path.name,)).fetchone()
+        place, number, mark, size, changed, done = known or (0, 0, _mark(path, 0), -1, 0.0, 0)
+        if done and (size, changed) == now[1:]:
+            return False
+        if known and (packed or (size == now.size and changed != now.changed) or _mark(path, place) != mark):
+            self.clear(db)
+            place = number = 0
+        gained, damaged, first, done = Mark(now.changed), 0, number, 0
+        try:
+            for _, at, line in islice(whole_lines(path, place), None if packed else batch):
+                found = self.take(db, path, number + 1, None if packed else at, line)
+                number, damaged, gained = number + 1, damaged + (found is None), gained + (found or Mark(0.0))
+                place = 0 if packed else at + len(line) + 1
+                if damaged > MAX_DAMAGED:
+                    raise beyond_repair(path, number)
+            done = int(packed or number - first < batch)
+        finally:
+            self.mark(db, gained)
+            row = (path.name, place, number, _mark(path, place), *now[1:], done)
+            db.execute("INSERT OR REPLACE INTO followed VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        return True
+
+    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Mark | None:
+        """Keep what a line of a followed file says; nothing comes of one that cannot be read.
+
+        A compressed file has no places: its lines are kept themselves.
+        """
+        raise NotImplementedError
 
     def _build(self) -> None:
         try:

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +19,13 @@ from kace.datasets.starter import SPLITS, Split, generate_set, load_split
 from kace.errors import DataError, KaceError
 from kace.evaluation.arm import Arm, SolveRow, row_of
 from kace.evaluation.stats import Interval, wilson_of_share
-from kace.io import MAX_BYTES, open_plain, whole_lines
+from kace.io import MAX_BYTES, open_plain
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
-from kace.solver.records import MAX_DAMAGED, TRACE_VERSION, TRACES, Damage, Solution, beyond_repair
+from kace.solver.records import TRACE_VERSION, TRACES, Damage, Solution
 from kace.solver.run import read_problems
 from kace.solver.tiers import ExitPath
 from kace.web.calls import CallIndex
-from kace.web.index import FileState, Mark, Sidecar, get_meta, is_held, set_meta
+from kace.web.index import FileState, Mark, Sidecar, is_held
 from kace.web.page import NotHere, StillReading
 
 BATCH = 1_000  # solves read at a time
@@ -98,7 +97,6 @@ class RunIndex(Sidecar):
         self.manifest = read_manifest(self.folder / "run.json", MAX_MANIFEST)
         self.setup = setup_of(self.manifest)
         self.name = self.setup.system or self.folder.name
-        self._gained = Mark(0.0)  # by the step under way
         above = (at / "calls" for at in (self.folder, *self.folder.parents) if at.is_relative_to(self.within))
         calls = next((at.resolve() for at in above if at.is_dir() and at.resolve().is_relative_to(self.within)), None)
         self.texts = CallIndex(calls) if calls else None
@@ -109,41 +107,25 @@ class RunIndex(Sidecar):
         return (path,) if path and path.resolve().is_relative_to(self.within) else ()
 
     def step(self, db: sqlite3.Connection) -> bool:
-        """Read the next solves; all of a compressed trace, which keeps its lines here and does not grow by lines."""
-        path, stamp, known = next(iter(self.files()), None), json.dumps(self.stamp()), get_meta(db, "stamp", "")
-        packed = path is not None and path.suffix == ".gz"
-        if packed and known == stamp:
-            return False
-        if path is None or packed or known:  # gone, another one, or no longer compressed
-            self.clear(db)
-        if path is None:
-            return False
-        place = 0 if packed else self.resumed(db, path)
-        before = number = get_meta(db, "number", 0)
-        damaged, self._gained = 0, Mark(FileState.of(path).changed)
+        """Read the next solves; all of a compressed trace, which does not grow by lines."""
+        path = next(iter(self.files()), None)
+        if path is None or db.execute("SELECT 1 FROM followed WHERE name <> ?", (path.name,)).fetchone():
+            self.clear(db)  # gone, or no longer compressed
         try:
-            for _, at, line in islice(whole_lines(path, place), None if packed else BATCH):
-                damaged += not self._take(db, number + 1, line, None if packed else at)
-                number, place = number + 1, at + len(line) + 1
-                if damaged > MAX_DAMAGED:
-                    raise beyond_repair(path, number)
+            return path is not None and self.follow(db, path, BATCH)
         except OSError as error:
-            if not packed:
+            if path is None or path.suffix != ".gz":
                 raise
-            db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", (number + 1, error.strerror or str(error)))
-        finally:  # a line that nobody here can read ends it; what comes before counts
-            self.mark(db, self._gained)
-            set_meta(db, number=number, **({"stamp": stamp} if packed else {}))
-            if not packed:
-                self.read_up_to(db, path, place)
-        return not packed and number - before == BATCH
+            damaged = "INSERT OR REPLACE INTO damage SELECT MAX(number) + 1, ? FROM followed"
+            db.execute(damaged, (error.strerror or str(error),))
+            return False
 
-    def _take(self, db: sqlite3.Connection, number: int, line: bytes, place: int | None) -> bool:
-        """Keep what a line says; whether it can be read."""
+    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Mark | None:
+        """Keep what a solve says."""
         found = solve_in(line)
         if isinstance(found, str):
             db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", (number, found))
-            return False
+            return None
         row = row_of(found)
         values = {name: getattr(row, name) for name in _COLUMNS} | {
             "exit": row.exit.value if row.exit else None,
@@ -160,8 +142,7 @@ class RunIndex(Sidecar):
         made = [attempt for attempt in found.made if not attempt.from_cache]
         tiers = {tier: max(each.seconds for each in made if each.tier is tier) for tier in {each.tier for each in made}}
         waited = max(0.0, found.seconds - sum(tiers.values()))
-        self._gained += Mark(0.0, row.real_calls, found.seconds, waited, row.failed)
-        return True
+        return Mark(0.0, row.real_calls, found.seconds, waited, row.failed)
 
     def _card_set(self, db: sqlite3.Connection, cards: tuple[str, ...]) -> int:
         """The number of a set of cards; solves share their sets."""
@@ -226,9 +207,8 @@ class RunIndex(Sidecar):
     @property
     def progress(self) -> tuple[int, int]:
         """How many solves are read, and about how many there are."""
-        read = self.count()
-        place, size, number = (self.meta(name, 0) for name in ("place", "size", "number"))
-        return read, read if self.complete or not place else max(read, round(number * size / place))
+        read, file = self.count(), self.rows("SELECT number * size / place FROM followed WHERE place")
+        return read, max(read, *(int(row[0]) for row in file)) if file and not self.complete else read
 
     @property
     def going(self) -> bool:

@@ -66,17 +66,17 @@ class Timeline(NamedTuple):
         return max((each.rate for each in self.calls), default=0.0)
 
 
-def timeline_of(run: RunIndex, now: float) -> Timeline | None:
-    """The timeline of a run that goes on, was watched while it did, or has batches."""
+def timeline_of(run: RunIndex, now: float | None) -> Timeline | None:
+    """The timeline of a run that goes on, was watched while it did, or has batches. A file has no `now`."""
     own = run.texts if run.texts and run.texts.source.parent == run.folder else run
     own.look(0)
-    solves, batches, going = run.marks(), _batches(run), run.going
-    if not (going or len(solves) > 1 or batches):
+    solves, batches, until = run.marks(), _batches(run), now if run.going else None
+    if not (until or len(solves) > 1 or batches):
         return None
     calls = own.marks()
     times = [mark.at for mark in (*solves, *calls)] + [batch.end or batch.begin for batch in batches]
     begin = min([FileState.of(run.folder / "run.json").changed, *times, *(batch.begin for batch in batches)])
-    end = max([now if going else begin + 1, *times])
+    end = max([until or begin + 1, *times])
     step = next((step for step in STEPS if (end - begin) / step <= LABELS), STEPS[-1])
     return Timeline(Scale(begin, end, step), _stretches(begin, end, calls), _stretches(begin, end, solves), batches)
 

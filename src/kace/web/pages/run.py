@@ -65,7 +65,7 @@ def run_page(request: PageRequest) -> Page:
         "tree": tree_of(workspace, name),
         "wilson": wilson,
         "charts": charts or [],
-        "timeline": timeline_of(run, time.time()),
+        "timeline": timeline_of(run, None if request.static else time.time()),
         "by_card": chosen.by_card(GROUPS) if chosen.base and complete else (),
         **facts,
         "shares": {**({"difficulty": buckets} if base and len(buckets) > 1 else {}), **facts["shares"]},
