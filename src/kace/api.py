@@ -154,7 +154,7 @@ def evaluate(
 def compare(
     base: str | Path | RecordedRun, other: str | Path | RecordedRun, *, cluster: str | None = None
 ) -> Comparison:
-    """Say which of two runs is better, or that it cannot be told, as `kace report --format text` does.
+    """Say which of two runs is better, or that it cannot be told, as `kace report` does.
 
     `cluster` is what counts as one observation: `problem`, `family`, `domain`, or a field of the runs' problems.jsonl;
     left out, the family where every solve has one.

@@ -110,7 +110,7 @@ def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace:
     said = kace("eval", "--system", "kace-skip-es", *settings, "--out", "kace-skip-es")
     assert f"{calls:.2f} a problem by the paper's count, {calls:.2f} really made" in said.stdout
     runs = ("kace", "kace-no-exit-at-es", "kace-skip-es")
-    assert f"{calls:.2f}" in kace("report", *runs, "--format", "text").stdout
+    assert f"{calls:.2f}" in kace("report", *runs).stdout
     reported = kace("report", *runs, "--tree", "tree", "--format", "md", "--out", "report")
     assert reported.returncode == 0, reported.stderr
     assert f"| {calls:.2f} / {calls:.2f} |" in (tmp_path / "report" / "report.md").read_text()
@@ -150,7 +150,7 @@ def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):
     for system in ("single", "tiered"):
         arguments = ("--data", "p.jsonl", *DICE, "--seeds", "2", "--out", f"runs/{system}")
         assert kace("eval", "--system", system, *arguments).returncode == 0
-    compared = kace("report", "runs/single", "runs/tiered", "--format", "text")
+    compared = kace("report", "runs/single", "runs/tiered")
     assert compared.returncode == 0, compared.stderr
     assert "not distinguishable" in compared.stdout or "better" in compared.stdout
     reported = kace("report", "runs/single", "runs/tiered", "--out", "page")

@@ -97,7 +97,9 @@ def test_a_card_is_tried_without_and_with_the_tree_side_by_side(kace, mine: Path
     assert "no card fits, so nothing changes" in apples
     assert "right" not in apples and "wrong" not in apples, "nothing is expected"
     agreed = kace("tree", "try", "mine", VAN, "--model", "scripted/steady").stdout
-    assert f"{NAME} fits, and --set es_policy=skip would read it" in " ".join(agreed.split())
+    unread = f"{NAME} fits, and --set es_policy=skip would read it"
+    assert unread in " ".join(agreed.split())
+    assert kace("solve", VAN, "--tree", "mine", "--model", "scripted/steady").stderr.endswith(f"\nkace: {unread}\n")
     skipped = kace("tree", "try", "mine", VAN, "--model", "scripted/steady", "--set", "es_policy=skip").stdout
     assert "with 1 card    42" in skipped
 

@@ -36,7 +36,7 @@ def test_shards_of_an_evaluation_merge_into_the_run_that_the_plain_command_goes_
     one, two = sorted((tmp_path / "runs").iterdir())
     assert (one.name[-5:], two.name[-5:]) == ("-1of2", "-2of2")
     whole = one.with_name(one.name.removesuffix("-1of2"))
-    merged = kace("report", f"runs/{one.name}", f"runs/{two.name}", "--merge", f"runs/{whole.name}")
+    merged = kace("report", f"runs/{one.name}", f"runs/{two.name}", "--merge", f"runs/{whole.name}", "--out", "report")
     assert merged.returncode == 0, merged.stderr
     assert f"{len(problems(2))} problems, {2 * len(problems(2))} solves" in merged.stderr
     assert "missing" not in merged.stderr and (tmp_path / "report" / "index.html").is_file()

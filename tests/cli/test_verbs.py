@@ -60,7 +60,7 @@ def test_the_demo_writes_two_runs_over_the_same_problems(replayed: tuple[str, Pa
     settings = manifests[1]["config"]["retrieval"]
     assert {name: settings[name] for name in profile_of("default")["retrieval"]} == profile_of("default")["retrieval"]
     assert manifests[1]["config"]["model"].startswith("replay/")
-    done = run_kace(demo, "report", WITHOUT, WITH, "--format", "text")
+    done = run_kace(demo, "report", WITHOUT, WITH)
     assert done.returncode == 0, done.stderr
 
 
@@ -211,7 +211,7 @@ def test_data_writes_the_bundled_split_and_fresh_problems(kace, tmp_path: Path):
         (("serve", "--api-key", "k"), "KACE_SERVE_KEY=KEY before the command, or --set serve_key=KEY"),
         (("tree", "cards", "t"), "kace tree show TREE cards"),
         (("tree", "diff", "t", "--since", "3"), "kace tree diff TREE N"),
-        (("compare", "a", "b"), "kace report RUN RUN --format text"),
+        (("compare", "a", "b"), "kace report RUN RUN"),
     ],
 )
 def test_a_setting_typed_as_an_option_is_refused_with_the_way_to_set_it(kace, arguments: tuple[str, ...], fix: str):

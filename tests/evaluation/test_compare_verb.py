@@ -1,4 +1,4 @@
-"""`kace report --format text`: a table, a sentence, the problems that changed, JSON, and bad input in one line."""
+"""`kace report`: a table, a sentence, the problems that changed, JSON, and bad input in one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def a_run(folder: Path, system: str, right: Sequence[Sequence[bool]]) -> None:
 @pytest.fixture
 def kace(tmp_path: Path) -> Kace:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, "report", "--format", "text", *arguments, COLUMNS="200")
+        return run_kace(tmp_path, "report", *arguments, COLUMNS="200")
 
     a_run(tmp_path / "runs" / "tiered-1", "tiered", [[True, True]] * 10 + [[False, False]] * 20)
     a_run(tmp_path / "runs" / "kace-1", "kace", [[True, False]] + [[True, True]] * 21 + [[False, False]] * 8)
@@ -109,7 +109,6 @@ def test_the_same_runs_give_the_same_bytes(kace: Kace):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["runs/tiered-1"], "a comparison needs two runs"),
         (["runs/tiered-1", "runs/nothing"], "no such file"),
         (["runs/tiered-1", "runs/kace-1", "--base", "gepa"], "no arm is called 'gepa'. Fix: choose --base from tiered"),
         (["runs/tiered-1", "runs/tiered-1"], "is given twice"),

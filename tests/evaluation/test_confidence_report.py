@@ -96,12 +96,12 @@ def test_a_confident_es_exit_lets_fewer_out(runs: Path):
 
 def test_the_report_says_it_in_every_form(runs: Path):
     names = [str(runs / name) for name in ("counted", "weighted")]
-    text = CliRunner().invoke(app, ["report", *names, "--format", "text"])
+    text = CliRunner().invoke(app, ["report", *names])
     assert "AUC, right against wrong" in text.output and "by weights" in text.output
-    told = json.loads(CliRunner().invoke(app, ["report", *names, "--format", "text", "--json"]).stdout)
+    told = json.loads(CliRunner().invoke(app, ["report", *names, "--json"]).stdout)
     assert [arm["name"] for arm in told["confidence"]] == ["counted", "weighted"]
     assert told["confidence"][0]["weighted"] is None, "no calibration of its own"
-    recounted = ["report", *names, "--format", "text", "--json", "--set", f"confidence_from={runs / 'calibration'}"]
+    recounted = ["report", *names, "--json", "--set", f"confidence_from={runs / 'calibration'}"]
     told = json.loads(CliRunner().invoke(app, recounted).stdout)
     assert told["confidence"][0]["weighted"] == told["confidence"][1]["weighted"]
     found = evaluation_of([read_arm(runs / "weighted")])

@@ -441,9 +441,12 @@ def kace(*arguments: str | Path) -> str:
     return done.stdout
 
 
-def test_the_verb_writes_a_page(runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_verb_writes_a_page_where_one_is_asked_for(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
-    assert kace(*runs) == ""
+    assert "(base)" in kace(*runs) and not (tmp_path / "report").exists()
+    assert kace(*runs, "--format", "html") == ""
     html = (tmp_path / "report" / "index.html").read_text()
     assert "Compared with tiered" in html and "33.3" in html
 

@@ -28,7 +28,7 @@ VERBS = {
     },
     "Measure": {
         "eval": "Evaluate a system on a data set and write a run.",
-        "report": "Say which run is better, or that it cannot be told: kace report RUN RUN --format text.",
+        "report": "Say which run is better, or that it cannot be told: kace report RUN RUN; with --out DIR, as a page.",
         "reproduce": "Run the paper's table for a benchmark: shows every command first, then runs them with --yes.",
     },
     "Look": {

@@ -107,7 +107,7 @@ def learn(
         return print_lines([json.dumps([asdict(row) for row in rows])] if as_json else forecast_lines(rows))
     _wall_in(config, train, out)
     _learn(LearnPlan(problems, config, settings, out, ContaminationHashes.of(kept_out)))
-    _show_report(out, None, as_json)
+    _show_report(out, _kept_page(out), as_json)
 
 
 def _learn(plan: LearnPlan) -> None:
@@ -131,7 +131,7 @@ def _demo(typed: Typed, out: Path, epochs: int | None) -> None:
     print_lines(demo.intro(train, held_out, config))
     _wall_in(config, out)
     _learn(LearnPlan(train, config, settings, out / "tree", ContaminationHashes.of(held_out.problems)))
-    _show_report(out / "tree", None, as_json=False)
+    _show_report(out / "tree", _kept_page(out / "tree"), as_json=False)
     print_lines(demo.compared(held_out, config, out))
 
 
@@ -139,21 +139,26 @@ def _demo(typed: Typed, out: Path, epochs: int | None) -> None:
 def report(
     as_json: bool,
     tree: Path = typer.Argument(help="The tree that kace learn made, finished or not."),
-    html: Path = option(OUTPUT, None, help="Write the page here instead of into the tree's folder."),
+    html: Path = option(OUTPUT, None, help="Also write it here, as a page."),
 ) -> None:
     """Show what was learned: what each card earned, what was refused and why, and the cost."""
     inner = tree / "tree"  # where `kace learn --demo` puts it, beside its runs
     _show_report(inner if (inner / "learn").is_dir() else tree, html, as_json)
 
 
+def _kept_page(tree: Path) -> Path:
+    return inside(tree, "learn") / "report.html"
+
+
 def _show_report(tree: Path, html: Path | None, as_json: bool) -> None:
-    found, place = report_of(tree), html or inside(tree, "learn") / "report.html"
-    write_atomic(place, page(found))
+    found = report_of(tree)
+    if html is not None:
+        write_atomic(html, page(found))
+        note(f"page         {html}")
     if as_json:
         write_output(escaped(report_json(found)) + "\n", None)
     else:
         print_lines(report_lines(found))
-    note(f"page         {place}")
 
 
 @command(app, "model", "base_url", "seed", "limit", *CAPS)

@@ -73,7 +73,7 @@ REPLACED = {  # what was typed once, and what to write now
     "--starter": "kace tree init DIR starter", "--domain": "kace tree show TREE DOMAIN",
     "--status": "kace tree show TREE STATUS", "cards": "kace tree show TREE cards", "card": "kace tree show TREE ID",
     "import": "kace tree add TREE FILE", "relocate": "kace tree edit TREE ID --difficulty KIND --domains NAMES",
-    "deprecate": "kace tree edit TREE ID --deprecate --note WHY", "compare": "kace report RUN RUN --format text",
+    "deprecate": "kace tree edit TREE ID --deprecate --note WHY", "compare": "kace report RUN RUN",
     "train": "kace learn --method NAME", "select": "kace learn select TREE", "transfer": "kace eval --tree A --tree B",
 }  # fmt: skip
 

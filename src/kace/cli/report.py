@@ -30,7 +30,7 @@ from kace.words import counted, points
 
 HEAD = ("arm", "problems", "accuracy", "95 % interval", "calls", "against base", "95 % interval")
 LISTED = 12  # problems named in a line; the rest are counted
-FILES = {"text": "", "html": "index.html", "md": "report.md"}
+FILES = {"html": "index.html", "md": "report.md"}
 app = new_app()
 
 
@@ -39,10 +39,8 @@ def report(
     typed: Typed,
     as_json: bool,
     runs: list[Path] = typer.Argument(metavar="RUN...", help="Folders that kace eval wrote.", show_default=False),
-    form: str = option(
-        OUTPUT, "html", "--format", help="text: which run is better, in the terminal; html: a page; md: Markdown."
-    ),
-    out: Path = option(OUTPUT, None, help="The folder to write into (default: report)."),
+    form: str = option(OUTPUT, None, "--format", help="text, or files: html, a page; md, Markdown (default: text)."),
+    out: Path = option(OUTPUT, None, help="Write the page, or Markdown, into this folder (default: report)."),
     plots: Path = option(OUTPUT, None, help="Also write every plot here, as SVG and PDF."),
     no_pdf: bool = option(OUTPUT, False, "--no-pdf", help="Plots as SVG alone, which needs no extra library."),
     base: str = option(OUTPUT, None, help="The run that the others are compared with, by name; left out, the first."),
@@ -55,11 +53,10 @@ def report(
     tree: Path = option(OUTPUT, None, help="The tree whose cards' measured lift to show."),
     merge: Path = option(OUTPUT, None, metavar="RUN", help="The runs are shards: join them here first, as one run."),
 ) -> None:
-    """Say which run is better, or that it cannot be told: kace report RUN RUN --format text."""
-    if form not in FILES:
-        raise UsageError(f"--format cannot be '{form[:40]}'", fix=f"choose one of {', '.join(FILES)}")
-    if form == "text" and (len(runs) < 2 or merge):
-        raise UsageError("a comparison needs two runs", fix="kace report RUN RUN --format text")
+    """Say which run is better, or that it cannot be told: kace report RUN RUN; with --out DIR, as a page."""
+    form = form or ("text" if out is None else "html")
+    if form not in ("text", *FILES):
+        raise UsageError(f"--format cannot be '{form[:40]}'", fix=f"choose one of text, {', '.join(FILES)}")
     if plots is not None and not no_pdf:
         require_pdf()
     cards = None if tree is None else open_tree(tree)
@@ -83,8 +80,7 @@ def report(
     elif form == "text":
         print_lines(comparison_lines(found))
     if form != "text":
-        if out is not None or not as_json:
-            _write_report(found, (out or Path("report")) / FILES[form], drawn)
+        _write_report(found, (out or Path("report")) / FILES[form], drawn)
         note(lead(found))
     for warning in found.warnings:
         note(f"note         {warning}")

@@ -41,16 +41,24 @@ class SideBySide:
             why = self._why_none(problem, using)
             yield from textwrap.wrap(why, width, initial_indent="    ", subsequent_indent="    ")
 
+    def passed_over(self, problem: Problem) -> str:
+        """The card that fits a problem which left at ES, and how to read it; nothing where none fits."""
+        best, score = self._nearest(problem)
+        return f"{best} fits, and {SKIP_ES} would read it" if best and score >= self.gate.skip_threshold else ""
+
     def _why_none(self, problem: Problem, solution: Solution) -> str:
-        scores = self.gate.scores(problem.text)
-        best = max(scores, key=lambda name: scores[name], default="")
-        fits = bool(best) and scores[best] >= self.gate.threshold
         if not solution.recalls:
-            also = f"; {best} fits, and {SKIP_ES} would read it" if fits else ""
-            return f"both {TierName.ES} attempts agree, so no card is read{also}"
-        close = bool(best) and scores[best] >= 2 / 3 * self.gate.threshold
-        near = f" (nearest: {best} at {scores[best]:.2f}, shown from {self.gate.threshold:.2f})" if close else ""
+            left = f"both {TierName.ES} attempts agree, so no card is read"
+            return "; ".join(filter(None, (left, self.passed_over(problem))))
+        (best, score), threshold = self._nearest(problem), self.gate.threshold
+        close = best and score >= 2 / 3 * threshold
+        near = f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})" if close else ""
         return f"no card fits, so nothing changes{near}"
+
+    def _nearest(self, problem: Problem) -> tuple[str, float]:
+        """The card that comes nearest to a problem, and its score; of an empty tree none, at zero."""
+        scores = self.gate.scores(problem.text)
+        return max(scores.items(), key=lambda item: item[1], default=("", 0.0))
 
 
 def colour_of(line: str) -> str:

@@ -15,6 +15,7 @@ import typer
 from kace.api import asolve_config, with_texts
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, OUTPUT, SOLVER, Typed, command, new_app, option
+from kace.cli.side_by_side import SideBySide
 from kace.cli.streams import escaped, note, on_terminal, plain, run_async
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines
 from kace.config import Config
@@ -71,8 +72,9 @@ def _shown(record: Solution, as_json: bool, explain: bool) -> Iterator[str]:
 
 def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
     check_problem_text(text)
+    problem = Problem(text)
     with RunProgress(1) as table:
-        solution = run_async(asolve_config(Problem(text), config, observer=table), resumable=config.cache)
+        solution = run_async(asolve_config(problem, config, observer=table), resumable=config.cache)
     for line in _shown(solution, as_json, explain):
         print(line)
     if not as_json:
@@ -81,6 +83,9 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
         if solution.answer is not None:
             print(plain(solution.answer))
         note(audit_line(solution))
+        unread = open_tree(config.tree) if config.tree and not solution.recalls else None
+        if unread and (card := SideBySide(unread, config.retrieval).passed_over(problem)):
+            note(f"kace: {card}")
     if solution.answer is None:
         outcomes = ", ".join(sorted({attempt.outcome.value for attempt in solution.made}))
         reason = min((f" ({attempt.detail})" for attempt in solution.made if attempt.detail), default="")

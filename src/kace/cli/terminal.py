@@ -116,7 +116,7 @@ class RunProgress:
 
     def __init__(self, total: int | None) -> None:
         self.total = total
-        self.attempts = self.done = self.right = self.labelled = 0
+        self.attempts = self.tokens = self.done = self.right = self.labelled = 0
         self.began = time.monotonic()
         console, own = Console(stderr=True), on_terminal()  # results that go into a file or a pipe are left alone
         self._live = Live(console=console, get_renderable=self._render, transient=True, redirect_stdout=own)
@@ -127,6 +127,7 @@ class RunProgress:
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
         """An attempt has ended."""
         self.attempts += 1
+        self.tokens += attempt.input + attempt.output
 
     def solved(self, solution: Solution) -> None:
         """Count a finished problem."""
@@ -154,7 +155,7 @@ class RunProgress:
     def status(self) -> str:
         """How far it is."""
         score = f", {self.right} of {self.labelled} right" if self.labelled else ""
-        return f"{self.done} of {self.total} solved{score}, {self.attempts} attempts"
+        return f"{self.done} of {self.total} solved{score}, {self.attempts} attempts, {self.tokens:,} tokens"
 
     def _render(self) -> RenderableType:
         return Text(f"{self.status()}, {time.monotonic() - self.began:.0f} s")
