@@ -92,4 +92,4 @@ def test_a_newcomer_gets_from_a_problem_to_a_card_and_a_comparison(tmp_path: Pat
         done = typed(command, tmp_path)
         assert done.returncode == 0 and done.stdout, (command, done.stderr)
         if command.startswith("kace report"):
-            assert re.search(r"^without +8 .*\nwith +8 ", done.stdout, re.MULTILINE)
+            assert re.search(r"^tiered +8 .*\nkace +8 ", done.stdout, re.MULTILINE)

@@ -49,6 +49,7 @@ def test_the_demo_shows_what_cards_change_what_they_do_not_and_what_was_measured
     assert "no card fits, so nothing changes" in out
     assert "both ES attempts agree, so no card is read" in out
     assert "EXACT_LARGEST_AMOUNT_NOT_MADE: The two values are a and b." in out
+    assert "Prompts with cards: 5,595 tokens, 68 % of them found in the prefix cache.\n" in out
     assert "Chosen to show cards." in out and out.count("\n  kace ") == 2 and "docs/first-card.md" in out
 
 
@@ -97,8 +98,9 @@ def test_the_recordings_are_of_the_default_model_and_only_those_with_cards_diffe
 
 
 def test_a_demo_with_another_model_makes_every_attempt_itself(kace, tmp_path: Path):
-    done = kace("demo", "--model", "scripted/steady", "--out", "both")
+    done = kace("demo", "--model", "scripted/steady", "--out", "both", PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
+    assert re.search(r"\n  source .*/bin/activate\n  kace solve ", done.stdout), "kace is not on that path"
     assert done.stdout.count("2 of 2 attempts agree at ES") == 2 * len(demo_problems())
     assert "REPLAY" not in done.stdout and "Every attempt is made now." in done.stdout
     rows = [json.loads(line) for line in (tmp_path / "both" / WITHOUT / "traces.jsonl").read_text().splitlines()]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import textwrap
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,7 +54,7 @@ gate that is used now is stricter than the one measured. Every vote: docs/result
 """The published study of this model and tree; tests hold the figures to the README."""
 NEXT = """\
 Next: a problem of your own, these attempts in the browser, a card of your own.
-  kace solve "YOUR PROBLEM" --tree starter --explain
+{activate}  kace solve "YOUR PROBLEM" --tree starter --explain
   kace view {folder}
   docs/first-card.md"""
 app = new_app()
@@ -97,9 +100,24 @@ def demo(
     after = _solved(Trial("kace", few, config, 1, tree), folder / WITH, tell)
     without, using = (sum(bool(each.correct) for each in found.values()) for found in (before, after))
     said = f"Right: {without} of {len(problems)} without cards, {using} of {len(problems)} with the tree."
-    print(said, _paragraph(MEASURED), "", NEXT.format(folder=folder), sep="\n")
+    next_steps = NEXT.format(folder=folder, activate=_activate())
+    print(said, *_shared(after.values()), _paragraph(MEASURED), "", next_steps, sep="\n")
     if replay:
         print("\nThis was a REPLAY. Run `make demo` for the real model.")
+
+
+def _shared(solutions: Iterable[Solution]) -> Iterator[str]:
+    """How much of the prompts with cards was read once for several attempts."""
+    reading = [(each, {recall.tier for recall in each.recalls if recall.cards}) for each in solutions]
+    prompts = [attempt for each, tiers in reading for attempt in each.made if attempt.tier in tiers]
+    if tokens := sum(attempt.input for attempt in prompts):
+        again = 100 * sum(attempt.cached for attempt in prompts) / tokens
+        yield f"Prompts with cards: {tokens:,} tokens, {again:.0f} % of them found in the prefix cache."
+
+
+def _activate() -> str:
+    """The line that puts `kace` on the path, where it is not: `make demo` runs it from its folder."""
+    return "" if shutil.which("kace") else f"  source {os.path.relpath(Path(sys.prefix, 'bin', 'activate'))}\n"
 
 
 def _paragraph(text: str) -> str:
