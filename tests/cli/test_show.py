@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kace.answers.judge import Judge
 from kace.cli.streams import plain
-from kace.cli.terminal import audit_line, explanation, summary_lines, votes_of
+from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines, votes_of
 from kace.config import load_config
 from kace.models.scripted import Scripted, dice
 from kace.problem import Problem
@@ -99,3 +99,13 @@ def test_the_summary_has_interval_exits_both_calls_and_tokens():
     assert "es_unanimous 1, fallback_last_hs 1" in text
     assert "6.00 a problem by the paper's count, 6.00 really made" in text
     assert "no_answer 10" in text
+
+
+def test_the_line_that_says_how_a_run_goes_counts_attempts_and_tokens():
+    solution, progress = record(lambda request: r"It is \boxed{1}."), RunProgress(1)
+    for attempt in solution.made:
+        progress.attempted(Problem("How much?"), attempt)
+    progress.solved(solution)
+    tokens = sum(attempt.input + attempt.output for attempt in solution.made)
+    assert tokens > 20
+    assert progress.status() == f"1 of 1 solved, 1 of 1 right, 2 attempts, {tokens} tokens"
