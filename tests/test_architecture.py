@@ -14,7 +14,7 @@ PURE = (
     "answers",
     *(f"answers.{name}" for name in ("extract", "kinds", "normalize", "parse", "calculator", "exact")),
     *(f"solver.{name}" for name in ("vote", "tiers")),
-    *("subject", "evaluation.stats", "errors", "models.base", "models.confidence", "tree.card_text", "retrieval.fence"),
+    *("evaluation.stats", "errors", "models.base", "models.confidence", "tree.card_text", "retrieval.fence"),
 )
 THIRD_PARTY = {"pydantic", "typer", "rich", "openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
 HEAVY = {"openai", "httpx2", "sympy", "math_verify", "xllamacpp", "rich", "pydantic", "asyncio", "typer"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import unicodedata
 from pathlib import Path
@@ -11,7 +12,9 @@ from pydantic import ValidationError
 
 from kace.errors import KaceError
 from kace.tree.card import Card, card_line
+from kace.tree.state import check_store
 from kace.tree.store import TreeStore, open_tree
+from kace.tree.tree import Add, domains_line
 from tests.card_samples import card, small_tree
 
 IGNORABLE = [(0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
@@ -61,3 +64,30 @@ def test_a_hidden_order_is_refused_from_a_tree_made_by_others(where: str, tmp_pa
     with pytest.raises(KaceError) as raised:
         open_tree(path.parent if where == "cards.jsonl" else path)
     assert not set(ORDER) & set(str(raised.value))
+
+
+def forged(folder: Path, **fields: object) -> Path:
+    """A tree of one card whose header has the hash of whatever the card says."""
+    made = TreeStore.create(folder, small_tree().domains, [card("MICRO_NEW_CARD")])
+    path = folder / "cards.jsonl"
+    header = json.loads(path.read_text(encoding="utf-8").split("\n")[0])
+    line = json.dumps({**GOOD, **fields}, ensure_ascii=False, separators=(",", ":"))
+    text = f"{domains_line(made.load().domains)}\n{line}\n"
+    header["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    path.write_text(f"{json.dumps(header)}\n{line}\n", encoding="utf-8")
+    return folder
+
+
+def test_a_hash_that_fits_vouches_for_nothing_that_nobody_sees(tmp_path: Path) -> None:
+    with pytest.raises(KaceError, match="tag latin small letter"):
+        open_tree(forged(tmp_path / "tree", **FIELDS["payload"](ORDER)))
+
+
+def test_a_card_that_only_its_hash_vouched_for_enters_no_other_tree(tmp_path: Path) -> None:
+    long = GOOD["payload"] + "\nand on" * 40
+    theirs = open_tree(forged(tmp_path / "theirs", payload=long))
+    ours = TreeStore.create(tmp_path / "ours", small_tree().domains, [])
+    with pytest.raises(KaceError, match="has a body of 41 non-blank lines"):
+        ours.apply(Add(theirs.card("MICRO_NEW_CARD")), author="me")
+    assert list(ours.load()) == [] and check_store(tmp_path / "ours") == []
+    assert any("41 non-blank lines" in each for each in check_store(tmp_path / "theirs"))

@@ -242,13 +242,13 @@ def _entry(
     """The entry that leads from a state to a tree, which differ in the named cards only; None for none."""
     old, new = state.tree, tree
     pairs = ((old.card(name) if name in old else None, new.card(name) if name in new else None) for name in ids)
-    cards = tuple(CardChange(before=a, after=b) for a, b in pairs if a is not b and a != b)
     domains = None if old.domains == new.domains else DomainsChange(before=old.domains, after=new.domains)
-    if not cards and domains is None and kind not in _ALWAYS:
-        return None
     now, after = datetime.now(UTC).isoformat(timespec="seconds"), state.generation + 1
-    made = {"kind": kind, "cards": cards, "domains": domains, "frozen": state.frozen}
-    try:
+    try:  # a tree from others may hold cards that only its hash vouched for
+        cards = tuple(CardChange(before=a, after=b) for a, b in pairs if a is not b and a != b)
+        if not cards and domains is None and kind not in _ALWAYS:
+            return None
+        made = {"kind": kind, "cards": cards, "domains": domains, "frozen": state.frozen}
         return JournalEntry.model_validate({"generation": after, "time": now, "author": author, "note": note, **made})
     except ValidationError as error:
         what, fix = refusal(error)
