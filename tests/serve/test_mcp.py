@@ -165,7 +165,7 @@ def test_a_published_run_is_explained_by_its_groups_its_cards_and_its_climbs(tmp
     assert [(tier["tier"], tier["left_here"]) for tier in climb["tiers"]] == [("ES", False), ("MS", True)]
     assert climb["tiers"][1]["cards"] == ["EXACT_GRID_POLYGON_AREA"] and len(climb["attempts"]) == 5
     assert all(each["correct"] for each in climb["elsewhere"]["tiered"])
-    assert elsewhere.found["against"] == "single"
+    assert elsewhere.found["against"] == "best-of-5"
     assert {card for each in elsewhere.found["listed"] for card in each["cards"]} == {"EXACT_GRID_POLYGON_AREA"}
 
 
@@ -179,14 +179,19 @@ def test_a_climb_has_what_attempts_wrote_and_no_tool_writes_to_what_it_reads(tmp
         files = (path for path in (tmp_path / "shelf").rglob("*") if path.is_file())
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
+    manifest = json.loads((tmp_path / "shelf" / "run" / "run.json").read_text())
+    manifest["config"]["model"] = "half a letter \ud800"
+    (tmp_path / "shelf" / "run" / "run.json").write_text(json.dumps(manifest))
     before = everything()
-    climb, _, _ = asked(
+    whole, climb, _, _ = asked(
         tmp_path,
         ["shelf", "--model", "scripted/steady"],
+        ("explain_run", {"show": "all"}),
         ("explain_run", {"problem": "p-1"}),
         ("search_cards", {"query": "sum of squares"}),
         ("solve", {"problem": "Six times seven?"}),
     )
+    assert whole.found["model"] == "half a letter ?" and whole.found["in_group"] == 1
     assert climb.found["attempts"][0]["ends"] == "Every step agrees. \\boxed{42}"
     assert climb.found["text"] == "Six times seven?" and climb.found["correct"]
     assert everything() == before

@@ -44,5 +44,5 @@ def mcp(
     limits = RequestLimits(max_calls=config.max_calls, max_usd=config.max_usd)
     options = ServerOptions(config, open_tree(config.tree) if config.tree else None, limits)
     given = [*(paths or ()), *([config.tree] if config.tree else ())]
-    tools = Tools(Workspace(given) if given else None, options)
+    tools = Tools(Workspace(given) if given else None, config)
     run_async(serve_stdio(tools, options), resumable=False)

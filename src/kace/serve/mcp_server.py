@@ -22,7 +22,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kace.config import RetrievalConfig, profile_of
+from kace.config import Config, load_config
 from kace.errors import KaceError, UsageError
 from kace.redact import one_line, redact
 from kace.retrieval.gate import RelevanceGate
@@ -104,9 +104,9 @@ TOOLS: Mapping[str, type[Solve | SearchCards | ExplainRun]] = {
 class Tools:
     """What the tools read: the opened trees and runs, and a service that solves, or the reason why there is none."""
 
-    def __init__(self, workspace: Workspace | None, options: ServerOptions) -> None:
+    def __init__(self, workspace: Workspace | None, config: Config) -> None:
         self.solver: SolveService | KaceError = UsageError("no model is open")
-        self._workspace, self._config = workspace, options.config
+        self._workspace, self._config = workspace, config
         self._gates: dict[str, tuple[object, EpistemicTree, RelevanceGate]] = {}
 
     async def call(self, name: str, arguments: Mapping[str, object], tell: Callable[[str], None]) -> Result:
@@ -139,10 +139,9 @@ class Tools:
         index = workspace.tree(name)
         if (known := self._gates.get(name)) is None or known[0] != index.stamp():
             stamp, tree = index.stamp(), index.load()
-            settings = profile_of(self._config.profile, index.source).get("retrieval", {})
-            own = self._config.tree and self._config.tree.resolve() == index.source
-            retrieval = self._config.retrieval if own else RetrievalConfig.model_validate(settings)
-            known = self._gates[name] = stamp, tree, RelevanceGate(tree, retrieval)
+            own = self._config.tree is not None and self._config.tree.resolve() == index.source
+            config = self._config if own else load_config({"tree": index.source, "profile": self._config.profile})
+            known = self._gates[name] = stamp, tree, RelevanceGate(tree, config.retrieval)
         _, tree, gate = known
         scores = gate.scores(asked.query)
         cards = [card for card in map(tree.card, scores) if card.status is not Status.DEPRECATED]
@@ -284,11 +283,12 @@ async def serve_stdio(tools: Tools, options: ServerOptions) -> None:
         finally:
             if steps:
                 await asyncio.wait(steps)
-        said = protocol.TextContent(type="text", text=json.dumps(found, ensure_ascii=False))
-        return protocol.CallToolResult(content=[said], structured_content=dict(found))
+        text = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace").decode()  # files may hold half letters
+        said = protocol.TextContent(type="text", text=text)
+        return protocol.CallToolResult(content=[said], structured_content=json.loads(text))
 
-    about, offers = version("kace"), INSTRUCTIONS
-    server = Server("kace", version=about, instructions=offers, on_list_tools=list_tools, on_call_tool=call_tool)
+    handlers: dict[str, Any] = {"on_list_tools": list_tools, "on_call_tool": call_tool}
+    server: Server[Any] = Server("kace", version=version("kace"), instructions=INSTRUCTIONS, **handlers)
     async with AsyncExitStack() as stack:
         try:
             tools.solver = await stack.enter_async_context(open_service(options))
