@@ -184,7 +184,8 @@ def _screened(data: bytes, where: str, commit: str) -> PulledTree:
     bundle = read_exchange(rest, [domain.name for domain in domains]) if rest.strip() else Bundle((), ())
     fitting, refused = sorted_out(EpistemicTree.of(domains, ()), bundle)
     tree = EpistemicTree.of(domains, map(as_import, fitting.values()))
-    return PulledTree(tree, refused, bundle.changed, commit)
+    changed = {name: changes for name, changes in bundle.changed.items() if name in tree}
+    return PulledTree(tree, refused, changed, commit)
 
 
 def _profile(data: bytes, where: str) -> str:
