@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from contextvars import copy_context
 from pathlib import Path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kace.handles import RecordedRun, Tree
 
 T = TypeVar("T")
+LISTEN = 0.2  # seconds between looks for an interrupt
 Problems = str | Path | Iterable[str | Problem]
 """A JSONL file, or problems and their texts."""
 
@@ -271,9 +272,12 @@ def _finished(work: Coroutine[Any, Any, T]) -> T:
                 loop.call_soon_threadsafe(task.cancel)
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()  # a thread that is there is waited for, one interrupted while it starts is not
+        pool.submit(int).result()  # starts the thread: one that is interrupted while it starts is not waited for
         try:
-            return pool.submit(copy_context().run, asyncio.run, noted()).result()
+            done = pool.submit(copy_context().run, asyncio.run, noted())
+            while wait([done], LISTEN).not_done:  # a signal just before a wait without end would not be heard
+                pass
+            return done.result()
         except KeyboardInterrupt:  # which reaches this thread alone
             try:
                 call_off()
