@@ -94,7 +94,7 @@ class Kit:
     logprobs: bool = False  # ask how sure the model was of each attempt
     confidence: ConfidencePolicy | None = None  # what that decides
     ahead: Ahead | None = None  # makes the calls of MS together with those of ES
-    spans: Spans | None = None
+    spans: Spans | None = None  # sends one of each solve; those of calls are the model's
 
 
 @spanned

@@ -159,7 +159,8 @@ def _provider() -> TracerProvider:
     for name in span_exporters():
         found = entry_points(group="opentelemetry_traces_exporter", name=name)
         if not found:
-            raise UsageError(f"there is no exporter of spans called '{name}' here", fix="install it, or use otlp")
+            fix = f"pip install opentelemetry-exporter-{name.replace('_', '-')}, or unset OTEL_TRACES_EXPORTER and"
+            raise UsageError(f"there is no exporter of spans called '{name}'", fix=f"{fix} OTEL_EXPORTER_OTLP_PROTOCOL")
         exporter = next(iter(found)).load()()
         faults.on_end.append(exporter.shutdown)
         provider.add_span_processor(BatchSpanProcessor(exporter))
