@@ -315,7 +315,8 @@ def solves(right: str, *, card: str = NAME, seed: int = 0) -> list[Solution]:
 def opened(tmp_path: Path, **runs: list[Solution]) -> Shown:
     """The card's page once these runs were looked at."""
     a_tree(tmp_path / "oak", [a_card()])
-    paths = [a_run(tmp_path / name, records) for name, records in runs.items()]
+    systems = {name: {"name": "tiered" if name == "bare" else "kace"} for name in runs}
+    paths = [a_run(tmp_path / name, records, system=systems[name]) for name, records in runs.items()]
     workspace = workspace_of(tmp_path / "oak", *paths)
     for name in runs:
         workspace.run(name).wait()
@@ -343,7 +344,7 @@ def test_runs_that_nobody_looked_at_are_offered(tmp_path: Path) -> None:
     assert "No run is open." in said(page)
 
 
-def test_problems_gained_and_broken_are_told_beside_a_run_without_the_card(tmp_path: Path) -> None:
+def test_problems_gained_and_broken_are_told_beside_the_ladder_without_cards(tmp_path: Path) -> None:
     page = opened(tmp_path, kace=solves("rrwwr?"), bare=solves("wrrwrr", card=""))
     words = said(page)
     assert "kace against bare 1 gained 1 broken of 5 pairs, 3 alike" in words
@@ -366,7 +367,7 @@ def test_runs_of_other_seeds_or_other_models_are_not_set_beside(tmp_path: Path) 
     assert "gained" not in said(page_of(workspace, f"/tree/elm/card/{NAME}"))
 
 
-def test_the_plainest_run_is_set_beside(tmp_path: Path) -> None:
+def test_the_ladder_without_cards_is_set_beside(tmp_path: Path) -> None:
     other = solves("ww", card="EXACT_OTHER_CARD")
     page = opened(
         tmp_path, kace=solves("rr"), aaa=[with_tokens(solve, 900) for solve in other], bare=solves("ww", card="")

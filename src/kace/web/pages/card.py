@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,13 @@ from kace.tree.card_text import TextError, read_payload
 from kace.tree.journal import JournalEntry
 from kace.web.journal import history
 from kace.web.page import HOME, Crumb, Page, PageRequest
+from kace.web.pages.compare import base_of, related_runs
 from kace.web.pages.diff import DiffLine, card_diff, diff_lines, what_changed
 from kace.web.pages.tree import journal_of, opened, place_name
 from kace.web.runs import RunIndex
 from kace.web.scale import LiftMark
+from kace.web.selection import Choice, ChosenSolves
+from kace.web.workspace import Workspace
 from kace.words import counted
 
 VERDICTS = {
@@ -33,24 +35,11 @@ STATUS_WORDS = {
 }
 MOST, OPEN = 40, 3  # changes of a card that are shown, and how many of the newest are open from the start
 OFFERED = 8  # runs that are offered to be looked at
-_READ = "SELECT card_set FROM {}set_cards WHERE card = ?"
+_READ = "card_set IN (SELECT card_set FROM set_cards WHERE card = ?)"
 _USE = f"""
     SELECT COUNT(*) AS solves, TOTAL(used) AS reading, TOTAL(used AND correct) AS right,
         TOTAL(used AND correct IS NOT NULL) AS judged
-    FROM (SELECT correct, card_set IN ({_READ.format("")}) AS used FROM solves)
-"""
-_PAIRS = f"""
-    FROM solves AS ours JOIN other.solves AS theirs ON theirs.problem = ours.problem AND theirs.seed = ours.seed
-    WHERE ours.card_set IN ({_READ.format("")}) AND theirs.card_set NOT IN ({_READ.format("other.")})
-        AND ours.correct IS NOT NULL AND theirs.correct IS NOT NULL
-"""
-_FIT = f"""
-    SELECT SUM((ours.exit IS NULL) <> (theirs.exit IS NULL)), COUNT(*),
-        SUM(theirs.input) * 1.0 / MAX(1, SUM(theirs.attempts)) {_PAIRS}
-"""
-_CHANGED = f"""
-    SELECT ours.problem, ours.seed, ours.label, ours.correct {_PAIRS} AND ours.correct <> theirs.correct
-    ORDER BY ours.position
+    FROM (SELECT correct, {_READ} AS used FROM solves)
 """
 
 
@@ -123,7 +112,7 @@ def _uses(request: PageRequest, tree: str, digest: str, card_id: str) -> Mapping
     unopened = sorted((name for name in there if name not in runs), key=lambda run: not run.startswith(f"{tree}."))
     return {
         "uses": uses,
-        "swings": list(_swings(card_id, [use["run"] for use in uses], runs)),
+        "swings": list(_swings(request.workspace, card_id, [use["run"] for use in uses])),
         "opened": len(runs),
         "there": len(there),
         "offered": unopened[:OFFERED],
@@ -142,25 +131,18 @@ def _reading(card_id: str, runs: Mapping[str, RunIndex]) -> Iterator[dict[str, A
             yield {"run": name, **figures, **told}
 
 
-def _swings(card_id: str, using: Sequence[str], runs: Mapping[str, RunIndex]) -> Iterator[dict[str, object]]:
-    """Per run that read the card, the plainest of the same model, problems and seeds that did not, if any."""
+def _swings(workspace: Workspace, card_id: str, using: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Per run that read the card, what changed where it did, against the run it is held against, if that is open."""
     for name in using:
-        ours, fits = runs[name], list[tuple[int, bool, float, int, str, int]]()
-        for other, theirs in runs.items():
-            if other != name and theirs.setup.model == ours.setup.model:
-                ladders, pairs, prompt = _asked(ours, theirs, _FIT, card_id)[0]
-                fits += [(ladders, theirs.setup.tree_hash != "", prompt, len(fits), other, pairs)] if pairs else []
-        if fits:
-            *_, best, pairs = min(fits)
-            changed = _asked(ours, runs[best], _CHANGED, card_id)
-            gained, broken = ([row for row in changed if row["correct"] == right] for right in (1, 0))
-            yield {"run": name, "against": best, "pairs": pairs, "gained": gained, "broken": broken}
-
-
-def _asked(ours: RunIndex, theirs: RunIndex, sql: str, card_id: str) -> list[sqlite3.Row]:
-    theirs.count()  # its tables are there
-    with ours.reading(theirs) as db:
-        return db.execute(sql, (card_id, card_id)).fetchall()
+        base = base_of(workspace, name)
+        if (theirs := related_runs(workspace, name).get(base)) is None:
+            continue
+        solves = ChosenSolves(workspace.run(name), Choice(), theirs)
+        pairs = solves.found("COUNT(was)", f"WHERE {_READ} AND correct IS NOT NULL", card_id)[0][0]
+        changed = solves.found("*", f"WHERE {_READ} AND correct <> was ORDER BY position", card_id)
+        gained, broken = ([row for row in changed if row["correct"] == right] for right in (1, 0))
+        if pairs:
+            yield {"run": name, "against": base, "pairs": pairs, "gained": gained, "broken": broken}
 
 
 ROUTES = {"/tree/{tree}/card/{card}": card_page}
