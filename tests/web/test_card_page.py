@@ -12,9 +12,9 @@ from kace.solver.records import Solution
 from kace.tree.card import Card, Difficulty, Status
 from kace.tree.store import TreeStore
 from kace.tree.tree import Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains
-from kace.web.journal import history, latest
 from kace.web.page import moment
 from kace.web.pages.diff import card_diff, diff_lines
+from kace.web.trees import history, latest
 from tests.card_examples import DOMAINS, a_card
 from tests.web.samples import a_recall, a_run, a_solve, a_tree
 from tests.web.tree_views import Shown, grown, measured, page_of, said, workspace_of

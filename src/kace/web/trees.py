@@ -1,21 +1,26 @@
-"""A tree in a sidecar: one row a card, its places on the map, and its words for search."""
+"""A tree in a sidecar: one row a card, its places on the map, and its words for search; and its journal beside it."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from pydantic import TypeAdapter
 
+from kace.io import whole_lines
 from kace.retrieval.selector import estimate
 from kace.tree.card import TRUSTED, Card, Difficulty
+from kace.tree.journal import CardChange, JournalEntry, read_journal
 from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import Domain, EpistemicTree
-from kace.web.index import Sidecar, get_meta, set_meta
+from kace.web.index import FileState, Sidecar, get_meta, set_meta
 from kace.web.page import NotHere, StillReading
 from kace.web.scale import lift_of
 
@@ -80,12 +85,16 @@ class TreeIndex(Sidecar):
 
     def files(self) -> tuple[Path, ...]:
         """Its cards, and what says which change they are of."""
-        folder = self.source
-        return (folder / "cards.jsonl", folder / "journal.jsonl") if folder.is_dir() else (folder,)
+        return (self.source / "cards.jsonl", self.journal) if self.journal else (self.source,)
 
     def load(self) -> EpistemicTree:
         """The tree itself, for what needs all of it, such as a diff."""
         return open_tree(self.source)
+
+    @property
+    def journal(self) -> Path | None:
+        """Its journal; a tree in one file has none."""
+        return self.source / "journal.jsonl" if self.source.is_dir() else None
 
     def whole(self, *, wait: bool = False) -> TreeIndex:
         """This tree once it is read; `StillReading` before that, and the error of a tree that cannot be read."""
@@ -182,3 +191,29 @@ def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:
     db.executemany("INSERT INTO places VALUES (?, ?, ?)", places)
     db.executemany("INSERT INTO texts VALUES (?, ?)", texts)
     db.executemany("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", words)
+
+
+def latest(path: Path, most: int) -> list[JournalEntry]:
+    """The newest changes that can be read, newest first."""
+    with suppress(FileNotFoundError):
+        lines = deque((start for _, start, _ in whole_lines(path)), most)
+        entries = [_entry(path, start, FileState.of(path)) for start in reversed(lines)]
+        return [entry for entry in entries if entry]
+    return []
+
+
+def history(path: Path, card_id: str) -> tuple[list[tuple[JournalEntry, CardChange]], int]:
+    """The changes of a card, newest first, and how many more cannot be read."""
+    named, entries = f'"card_id":"{card_id}"'.encode(), list[JournalEntry | None]()
+    with suppress(FileNotFoundError):
+        entries = [_entry(path, start, FileState.of(path)) for _, start, line in whole_lines(path) if named in line]
+    known = [entry for entry in reversed(entries) if entry]
+    steps = [(entry, change) for entry in known for change in entry.cards if change.card_id == card_id]
+    return steps, len(entries) - len(known)
+
+
+@lru_cache(maxsize=64)
+def _entry(path: Path, start: int, state: FileState) -> JournalEntry | None:
+    """The change at an offset; `None` where the line is damaged. A line may hold every card of a tree."""
+    content = next(read_journal(path, start)).content
+    return content if isinstance(content, JournalEntry) else None

@@ -12,14 +12,14 @@ from kace.retrieval.prompt import card_text
 from kace.tree.card import Card, Status
 from kace.tree.card_text import TextError, read_payload
 from kace.tree.journal import JournalEntry
-from kace.web.journal import history
 from kace.web.page import HOME, Crumb, Page, PageRequest
 from kace.web.pages.compare import base_of, related_runs
 from kace.web.pages.diff import DiffLine, card_diff, diff_lines, what_changed
-from kace.web.pages.tree import journal_of, opened, place_name
+from kace.web.pages.tree import opened, place_name
 from kace.web.runs import RunIndex
 from kace.web.scale import LiftMark
 from kace.web.selection import Choice, ChosenSolves
+from kace.web.trees import history
 from kace.web.workspace import Workspace
 from kace.words import counted
 
@@ -69,7 +69,7 @@ def card_page(request: PageRequest) -> Page:
         "judged": judged,
         "interval": wilson(known.n_wins, judged) if judged else None,
         "uses": _uses(request, name, tree.meta("hash", ""), card_id),
-        "history": _history(journal_of(tree), card),
+        "history": _history(tree.journal, card),
     }
     place = Crumb(place_name(first, kind), ("tree", name, "cell", first, kind))
     return Page("card.html", card_id, values, crumbs=(HOME, Crumb(name, ("tree", name)), place))

@@ -8,18 +8,16 @@ from __future__ import annotations
 import re
 import sqlite3
 from functools import partial
-from pathlib import Path
 
 from markupsafe import Markup
 
 from kace.tree.card import TRUSTED, UNIVERSAL, Card, Difficulty, Status
 from kace.web.index import FileState
-from kace.web.journal import latest
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, slice_of
 from kace.web.pages.compare import PATIENCE, base_of, pair_of, runs_of
 from kace.web.scale import BANDS, UNMEASURED
 from kace.web.text import marked
-from kace.web.trees import ORDERS, Cell, TreeIndex, fields_of
+from kace.web.trees import ORDERS, Cell, TreeIndex, fields_of, latest
 
 PER_PAGE = 50
 IN_A_FILE = 2_000  # rows that a list holds in a file, which cannot be asked for the next page
@@ -44,7 +42,7 @@ def tree_page(request: PageRequest) -> Page:
     """What a tree was measured to do, its cards, its map, and what changed last."""
     name = request.parts["tree"]
     tree = opened(request, name)
-    total, cells, journal = tree.total(), tree.cells(), journal_of(tree)
+    total, cells, journal = tree.total(), tree.cells(), tree.journal
     changes, sort = latest(journal, LATEST) if journal else [], request.choice("sort", list(ORDERS), "lift")
     effects, waiting = _effects(request, tree.meta("hash", ""))
     values = {
@@ -119,11 +117,6 @@ def cell_page(request: PageRequest) -> Page:
 def opened(request: PageRequest, name: str) -> TreeIndex:
     """The tree of a page, read whole; an export waits for it."""
     return request.workspace.tree(name).whole(wait=request.static)
-
-
-def journal_of(tree: TreeIndex) -> Path | None:
-    """Its journal; a tree in one file has none."""
-    return tree.source / "journal.jsonl" if tree.source.is_dir() else None
 
 
 def place_name(domain: str, difficulty: str) -> str:
