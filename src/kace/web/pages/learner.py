@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kace.errors import DataError
-from kace.learner.report import Epoch, Report, RunScore, is_shown
+from kace.learner.report import CardStory, Epoch, Report, RunScore, is_shown
 from kace.learner.settings import Settings
 from kace.learner.steps import StepLine, StepName
-from kace.web.learner import Fate, at_work, figures, last_sign, learner_of
+from kace.web.learner import Fate, at_work, figures, last_sign, learner_of, newest_lift
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading, slice_of
 from kace.web.replies import Inbox
 from kace.web.workspace import Item
@@ -39,7 +39,7 @@ def learner_page(request: PageRequest) -> Page:
         raise StillReading(item.name)
     report = found.report
     state = "finished" if report.finished else "working" if held or not fresh else "stopped"
-    stories = sorted(report.cards, key=lambda story: not is_shown(story.card))[:LISTED]
+    stories = sorted(report.cards, key=_last)[:LISTED]
     runs = (each for each in request.workspace.items("run") if each.path.parent == item.path / "learn")
     inbox, waiting = _inbox(request, report.teacher), 0
     with suppress(NotHere):
@@ -58,6 +58,12 @@ def learner_page(request: PageRequest) -> Page:
         "addresses": {each.path.name: request.link("run", each.name) for each in runs},
     }
     return Page("learner.html", item.name, values | figures(report, stories), refresh=REFRESH.get(state))
+
+
+def _last(story: CardStory) -> tuple[bool, bool]:
+    """Cards that no solve reads come last, and before them those whose lift says nothing."""
+    lift = newest_lift(story)
+    return not is_shown(story.card), lift is None or lift.vague
 
 
 def proposal_page(request: PageRequest) -> Page:
