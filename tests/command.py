@@ -19,9 +19,7 @@ def environment(folder: Path, **env: str) -> dict[str, str]:
     return {**kept, "KACE_CACHE_DIR": str(folder / "cache"), **env}
 
 
-def run_kace(
-    folder: Path, *arguments: str, stdin: str | None = None, timeout: float = 120, **env: str
-) -> subprocess.CompletedProcess[str]:
+def run_kace(folder: Path, *arguments: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     """Run `kace` with its cache in the folder; `env` is added to what the machine sets."""
     return subprocess.run(
         [sys.executable, "-m", "kace", *arguments],
@@ -31,5 +29,5 @@ def run_kace(
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=timeout,
+        timeout=120,
     )
