@@ -40,6 +40,17 @@ def keep_secret(value: str | None) -> None:
         _known[form] = None
 
 
+def credentials(url: str) -> tuple[str, str] | None:
+    """The name and the password in an address, kept secret from now on."""
+    parts = urlsplit(url.strip())
+    if parts.username is None:
+        return None
+    user, password = unquote(parts.username), unquote(parts.password or "")
+    keep_secret(password)
+    keep_secret(f"{user}:{password}")
+    return user, password
+
+
 def redact(text: str) -> str:
     """The text without known secrets and without anything shaped like one. Redacting twice changes nothing."""
     text = without_secrets(text)

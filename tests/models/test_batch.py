@@ -134,6 +134,19 @@ def test_ms_goes_with_es_and_everything_but_the_price_is_the_same(tmp_path: Path
     assert len(hasty.climb(20, ahead=True)) == 20 and set(server.submitted.values()) == {1}
 
 
+def test_what_was_sent_ahead_by_one_command_is_collected_by_the_next(tmp_path: Path, server: BatchServer, kind: str):
+    server.says, server.looks = dice, 1000
+    hasty = Desk(tmp_path / "run", server.url, kind, wait=False)
+    for _ in range(2):
+        with pytest.raises(Submitted, match="1 job under way, 0 of 100 requests"):
+            hasty.climb(20, ahead=True)
+    server.looks = 0
+    found = Desk(tmp_path / "run", server.url, kind).climb(20, ahead=True)
+    assert len(found) == 20 and set(server.submitted.values()) == {1} and not server.live
+    assert len(server.submitted) == sum(len(each.attempts) + each.ahead_calls for each in found)
+    assert hasty.left() == []
+
+
 def test_what_was_sent_ahead_in_vain_is_asked_again_only_where_it_is_needed(desk: Desk, server: BatchServer):
     server.says = dice
 

@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, TypeVar
 import httpx2
 
 from kace.errors import KaceError
-from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient
+from kace.models.base import ModelError, RateLimited, Reply, Request, Transient
 from kace.models.cache import head_of
 from kace.models.remote import ErrorReport, Remote
-from kace.models.wire import MAX_BODY, Response
+from kace.models.wire import MAX_BODY, Broken, NoConnection, Response
 from kace.redact import one_line, without_secrets
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,6 @@ class Jobs(ABC):
 
     def __init__(self, remote: Remote) -> None:
         self.remote, self._url = remote, remote.url
-        self._reached = self._answered = False  # a response has come; a job has brought a reply
         self._client: httpx2.AsyncClient | None = None
 
     @abstractmethod
@@ -104,7 +103,7 @@ class Jobs(ABC):
         """How a job goes."""
         try:
             status = await self._call("GET", f"{self.PATH}/{job}", self._status)
-            self._answered |= status.answered > 0
+            self.remote.answered |= status.answered > 0
             return status
         except Absent:
             said = f"{self._url} knows no batch '{job}' under this key: another key or project submitted it"
@@ -171,8 +170,6 @@ class Jobs(ABC):
             self.remote.left_out |= {parameter}
             return Unfinished(f"'{parameter}' is not taken", anew=True)
         fault = self.remote._refusal(report)
-        if isinstance(fault, KaceError) and status in (400, 413, 422) and self._answered:  # then it is its own fault
-            fault = ModelError(Failure.PROVIDER_ERROR, fault.message)
         if isinstance(fault, RateLimited | Transient):
             return Unfinished(fault.message)
         if isinstance(fault, ModelError):
@@ -213,22 +210,18 @@ class Jobs(ABC):
         sending = self._client.stream(method, self._url + path, content=content, headers=more)
         try:
             async with asyncio.timeout(CALL_SECONDS), sending as response:
-                self._reached = True
+                self.remote.reached = True
                 if response.status_code >= 300:
                     body = bytearray()
                     async for piece in response.aiter_raw(PIECE):
                         body += piece[: 10_000 - len(body)]
-                    raise self._error(response.status_code, body.decode("utf-8", "replace"), response.headers)
+                    failed = Response(response.status_code, response.headers, bytes(body))
+                    raise Absent if failed.status == 404 else self.remote._refusal(ErrorReport(failed))
                 yield response.aiter_raw(PIECE)
         except (httpx2.HTTPError, TimeoutError) as error:
-            why = one_line(f"{self._url}: {str(error) or type(error).__name__}")
-            if not self._reached and isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-                raise KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?") from None
-            raise Transient(f"lost the connection to {why}") from None
-
-    def _error(self, status: int, text: str, headers: Mapping[str, str]) -> Exception:
-        report = ErrorReport(Response(status, headers, text.encode()))
-        return Absent(text) if status == 404 else self.remote._refusal(report)
+            unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+            broken = (NoConnection if unsent else Broken)(str(error) or type(error).__name__)
+            raise self.remote._unreachable(broken) from None
 
 
 def id_of(found: Any) -> str:

@@ -30,11 +30,12 @@ from kace.models.apis import read_usage
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Transient
 from kace.models.catalog import weights_of
 from kace.models.confidence import LOGPROBS, confidence_of
+from kace.models.wire import Broken, Connection
 from kace.redact import one_line
 
 CHILD = Path(__file__).with_name("engine_child.py")
 SLOTS = 8  # on two cores, these decode 1.1 to 1.3 times the tokens of four; each costs 50 MB of memory (0.5B model)
-STOP_SECONDS, LINE_LIMIT = 2.0, 1 << 20
+STOP_SECONDS = 2.0
 MAX_THREADS = 16  # more only wait for each other on models that fit a laptop
 MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error, not one more failed attempt
 SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}  # llama.cpp's defaults, written out: no update may change them
@@ -80,27 +81,18 @@ class Engine:
 
     async def ask(self, path: str, body: Mapping[str, object]) -> str:
         """Send a request and read the reply as it comes; cancelling makes llama.cpp stop."""
+        connection = Connection()
         try:
-            reader, writer = await asyncio.open_unix_connection(self._socket, limit=LINE_LIMIT)
-        except OSError:
-            raise Transient(self._obituary()) from None
-        try:
-            content, blocks = json.dumps(body).encode(), list[bytes]()
-            lines = (f"POST {path} HTTP/1.1", "Host: kace", "Content-Type: application/json", "Connection: close")
-            writer.write("\r\n".join((*lines, f"Content-Length: {len(content)}", "", "")).encode() + content)
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-            if (status := int(head.split(" ", 2)[1])) != 200:
-                raise _refusal(status, await reader.read(LINE_LIMIT))
-            if "transfer-encoding: chunked" not in head:
-                return (await reader.read()).decode()
-            while size := int(await reader.readuntil(), 16):
-                blocks.append(await reader.readexactly(size))
-                await reader.readexactly(2)
-            return b"".join(blocks).decode()
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+            await asyncio.get_running_loop().create_unix_connection(lambda: connection, self._socket)
+            connection.post(path, "host: kace\r\nconnection: close\r\n", json.dumps(body).encode())
+            response, _ = await connection.response()
+        except (OSError, Broken):
             raise Transient(self._obituary()) from None
         finally:
-            writer.transport.abort()
+            connection.abort()
+        if response.status != 200:
+            raise _refusal(response.status, response.body)
+        return response.body.decode(errors="replace")
 
     def _obituary(self) -> str:
         with suppress(subprocess.TimeoutExpired):

@@ -27,14 +27,14 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import ClassVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from kace.errors import KaceError, UsageError
 from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient, lacks_room
 from kace.models.budget import sent_again
 from kace.models.wire import Broken, NoConnection, Response, Wire, basic_auth
-from kace.redact import keep_secret, one_line, public_url, without_secrets
+from kace.redact import credentials, keep_secret, one_line, public_url, without_secrets
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Remote(ABC):
         self._model, self._timeout, self.name = model, timeout, name
         self.identity = f"{self.PROVIDER} {self.url} {model}"
         self.reached = False  # once a response has come, a failed connection is the network's fault, not the user's
-        self._answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
+        self.answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
         self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
         self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
 
@@ -120,7 +120,7 @@ class Remote(ABC):
         except TimeoutError:
             raise ModelError(Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s") from None
         reply = self._read(body, time.perf_counter() - started)
-        self._answered = True
+        self.answered = True
         return replace(reply, text=without_secrets(reply.text))
 
     async def aclose(self) -> None:
@@ -177,7 +177,7 @@ class Remote(ABC):
     def _bad_request(self, report: ErrorReport, line: str) -> ModelError | KaceError:
         if report.labels & _NOT_ALLOWED:
             return ModelError(Failure.REFUSED, line)
-        if self._answered or report.status == 413 or report.says(_TOO_LONG):
+        if self.answered or report.status == 413 or report.says(_TOO_LONG):
             return ModelError(Failure.PROVIDER_ERROR, line)
         fewer = "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, --set max_tokens=N for a solver"
         fix = fewer if lacks_room(report.words) else "change what it names"
@@ -205,12 +205,7 @@ def address(url: str) -> tuple[str, tuple[str, str] | None]:
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and plain
     if not valid:
         raise UsageError(f"'{one_line(url)}' is no base URL", fix="give one like http://localhost:8000/v1")
-    if parts.username is None:
-        return public_url(url.strip()), None
-    user, password = unquote(parts.username), unquote(parts.password or "")
-    keep_secret(password)
-    keep_secret(f"{user}:{password}")
-    return public_url(url.strip()), (user, password)
+    return public_url(url.strip()), credentials(url)
 
 
 def usable_key(key: str | None, *, variable: str) -> str:

@@ -22,7 +22,7 @@ from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError,
 from kace.models.budget import Ledger, Spent
 from kace.models.pool import Balancer, Endpoint
 from kace.models.remote import address, usable_key
-from kace.models.wire import MAX_BODY
+from kace.models.wire import CODING, MAX_BODY, unpacked
 from kace.redact import one_line, redact, without_secrets
 from kace.serve.chat import EVENTS, JSON, ApiError, Completion, HttpReply, SseWriter, read_chat
 
@@ -57,7 +57,7 @@ async def open_passthrough(config: Config, model: ChatModel, ledger: Ledger) -> 
             url, auth = address(base_url)
             # Credentials in the URL take the place of the key, as they do for every other call.
             known = {} if auth else {"authorization": f"Bearer {key}"}
-            headers = {**known, "content-type": JSON}
+            headers = {**known, "content-type": JSON, "accept-encoding": CODING}
             client = httpx2.AsyncClient(base_url=url, auth=auth, headers=headers, timeout=timeout, limits=limits)
             endpoints.append(Endpoint(url, await stack.enter_async_context(client)))
         yield partial(_relay, Balancer(endpoints), config.timeout, ledger)
@@ -104,14 +104,14 @@ async def _pass_reply(response: httpx2.Response, reply: HttpReply, spent: Spent)
     kind, line = response.headers.get("content-type", JSON), b""
     if kind.startswith(EVENTS):
         await reply.start(response.status_code, kind)
-        async for piece in _bounded(response, MAX_STREAM):
+        async for piece in _pieces(response, MAX_STREAM):
             whole, newline, line = (line + piece).rpartition(b"\n")
             if len(line) > MAX_BODY:
                 raise ModelError(Failure.PROVIDER_ERROR, "a line of the stream has no end")
             if newline:
                 await reply.send(_public(whole + newline))
         return await reply.send(_public(line), more=False)
-    body = b"".join([piece async for piece in _bounded(response)])
+    body = b"".join([piece async for piece in _pieces(response)])
     await reply.whole(response.status_code, _public(body), kind)
     try:
         spent.usage += read_completion(body, 0.0).usage
@@ -119,14 +119,8 @@ async def _pass_reply(response: httpx2.Response, reply: HttpReply, spent: Spent)
         spent.failed += 1
 
 
-async def _bounded(response: httpx2.Response, most: int = MAX_BODY) -> AsyncIterator[bytes]:
-    """The body of a response in pieces, unpacked; more than `most` bytes of it raise `ModelError`."""
-    size = 0
-    async for piece in response.aiter_bytes():
-        size += len(piece)
-        if size > most:
-            raise ModelError(Failure.PROVIDER_ERROR, f"the reply is larger than {most // 1_000_000} MB")
-        yield piece
+def _pieces(response: httpx2.Response, most: int = MAX_BODY) -> AsyncIterator[bytes]:
+    return unpacked(response.aiter_raw(), response.headers.get("content-encoding", ""), most)
 
 
 def _public(body: bytes) -> bytes:
@@ -138,7 +132,7 @@ async def _pass_error(response: httpx2.Response, reply: HttpReply, spent: Spent)
     if response.status_code in (401, 403):  # our key, not the client's
         raise ApiError("the provider refused the key this server has for it", status=502, code="upstream_refused")
     body = b""
-    async for piece in _bounded(response):
+    async for piece in _pieces(response):
         body += piece
         if len(body) > MAX_ERROR:
             break
