@@ -136,14 +136,17 @@ def test_a_model_without_a_batch_api_is_refused_by_name(folder: Path, server: Ba
 
 
 @pytest.mark.slow
-def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, server: BatchServer):
+@pytest.mark.parametrize("ahead", ["false", "true"])
+def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, server: BatchServer, ahead: str):
     server.looks = 0
     assert kace_data(folder, "starter", "--split", "train", "--out", "train.jsonl").returncode == 0
     few = ("--limit", "20", "--set", "impact_runs=1", "--set", "calibration_runs=0", "--preset", "starter")
+    batch = ("--batch", "--set", f"batch_ahead={ahead}")
     done = kace(
-        folder, server, "learn", "--train", "train.jsonl", "--teacher", "solutions", *few, "--out", "tree", "--batch"
+        folder, server, "learn", "--train", "train.jsonl", "--teacher", "solutions", *few, "--out", "tree", *batch
     )
     assert done.returncode == 0, done.stderr
+    assert ("calls sent ahead and not needed" in done.stderr) == (ahead == "true")
     assert not server.live and set(server.submitted.values()) == {1}
     bill = json.loads((folder / "tree" / "learn" / "bill.json").read_text())["roles"]["solver"]
     assert bill["calls"] == len(server.submitted)

@@ -98,6 +98,8 @@ class Batched(Wrapper):
             self._worker.cancel()
             await asyncio.wait([self._worker])
             self._worker = None
+            if self._ledger.ahead:
+                log.warning("batch: %s", "; ".join(self._spent()))
         self._spool.close()
         await self._jobs.aclose()
         await super().aclose()
@@ -185,8 +187,8 @@ class Batched(Wrapper):
             except (ModelError, KaceError, Absent) as error:
                 self._wake_up(spool.drop(batch, str(error)))
                 raise
-        spent = f"; {usd:.2f} USD so far" if (usd := self._ledger.usd) else ""
-        log.warning("batch: %s submitted as %s%s", counted(batch.requests, "request"), batch.job, spent)
+        said = f"{counted(batch.requests, 'request')} submitted as {batch.job}"
+        log.warning("batch: %s", "; ".join([said, *self._spent()]))
 
     async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted. A new one may not be listed at once."""
@@ -295,6 +297,12 @@ class Batched(Wrapper):
             await asyncio.sleep(min(max(wait, asked or 0.0), self._pace.patience))
             wait = min(self._pace.longest, 2 * wait)
 
+    def _spent(self) -> list[str]:
+        """Money so far, and calls that it went to in vain, where there are any."""
+        usd, ahead = self._ledger.usd, self._ledger.ahead
+        said = {f"{usd:.2f} USD so far": usd, f"{counted(ahead, 'call')} {AHEAD}": ahead}
+        return [words for words, any_of_it in said.items() if any_of_it]
+
     def progress(self) -> str:
         """How it goes: batches, requests, money and the expected end."""
         spool, now = self._spool, time.time()
@@ -304,10 +312,7 @@ class Batched(Wrapper):
         parts = [f"{counted(len(under_way), 'job')} under way, {done:,} of {counted(total, 'request')} done"]
         if waiting := sum(batch.requests for batch in spool.held):
             parts.append(f"{waiting:,} wait for room")
-        if usd := self._ledger.usd:
-            parts.append(f"{usd:.2f} USD so far")
-        if ahead := self._ledger.ahead:
-            parts.append(f"{counted(ahead, 'call')} {AHEAD}")
+        parts += self._spent()
         ends = [each.status.expires or each.began + DAY for each in told if each.status]
         if 0 < done < total:
             paces = [now + (now - each.began) * (each.requests / each.status.done - 1)
