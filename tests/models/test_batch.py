@@ -179,6 +179,20 @@ def test_a_router_that_asks_is_asked_with_es_and_ms_is_then_sent_only_where_it_i
     assert len(server.submitted) == sum(len(each.attempts) for each in found) and desk.ledger.ahead == len(easy)
 
 
+def test_nothing_is_sent_ahead_where_it_is_not_known_what_ms_reads(tmp_path: Path, server: BatchServer):
+    server.says = dice
+    desk = Desk(tmp_path / "run", server.url, "openai")
+
+    class Unreadable:
+        async def retrieve(self, problem: Problem, tier: TierName, before: object, earlier: object) -> None:
+            if tier is not TierName.ES:
+                raise KaceError("the tree cannot be read", fix="mend it")
+
+    with pytest.raises(KaceError, match="the tree cannot be read"):
+        desk.climb(20, ahead=True, source=Unreadable())
+    assert len(server.submitted) == 2 * 20
+
+
 @pytest.mark.parametrize("live", [True, False])
 def test_what_a_batch_did_not_answer_is_retried(desk: Desk, server: BatchServer, kind: str, live: bool):
     """Errors of single lines, expired ones, and such that no file mentions."""

@@ -110,7 +110,7 @@ class Ledger:
     prices: Mapping[str, Price] = field(default_factory=dict)
     roles: dict[str, Spent] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)  # models that were heard to report no usable token counts
-    ahead: int = 0  # of the calls, those sent ahead and not needed
+    ahead: int = 0  # calls sent ahead and not needed, those read from disk too
     _reserved: float = 0.0
     _under_way: int = 0
     _freed: asyncio.Condition = field(default_factory=asyncio.Condition)

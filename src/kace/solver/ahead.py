@@ -33,10 +33,10 @@ class Ahead:
         return heard
 
     async def _ms(self, problem: Problem, tier: Tier, kit: Kit, heard: HeardAhead) -> None:
-        found = None
-        if kit.source:
-            with suppress(KaceError):  # the solve meets it again, if it needs to know
-                found = await kit.source.retrieve(problem, tier.name, (), ())
+        try:
+            found = await kit.source.retrieve(problem, tier.name, (), ()) if kit.source else None
+        except KaceError:  # the solve meets it again, if it comes to MS
+            return
         heard.routed = found.record if found else None
         if not (found and found.record.classifier_calls):
             context = found.context if found else NOTHING
