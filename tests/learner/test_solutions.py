@@ -16,7 +16,7 @@ from kace.learner.loop import learn
 from kace.learner.propose import TreeCell
 from kace.learner.report import report_of
 from kace.learner.settings import Settings
-from kace.learner.solutions import WHOLE, cards_of, domains_of, untaught
+from kace.learner.solutions import WHOLE, partition_by_label, propose_solved, untaught
 from kace.learner.study import LearnPlan, open_study
 from kace.learner.summary import summary
 from kace.models.base import Request
@@ -37,7 +37,7 @@ def problem(text: str, answer: str = "4", solution: str | None = "Add: 2 + 2 = 4
 def test_problems_that_share_telling_words_make_one_card() -> None:
     coins = [problem(f"A purse holds {n} silver coins and {n} copper coins. How many coins?") for n in (2, 3)]
     train = [*coins, problem("A triangle has angles of 30 and 60 degrees. What is the third angle?")]
-    one, other = cards_of(CELL, train, 2)
+    one, other = propose_solved(CELL, train, 2).cards
     assert [example.problem for example in one.examples] == [each.text for each in coins]
     assert "PURSE" in one.card_id or "COIN" in one.card_id
     assert len(other.examples) == 1
@@ -49,39 +49,39 @@ def test_a_demonstration_ends_with_the_boxed_answer() -> None:
         problem("Two gnomes plus two gnomes?"),
         problem("Six elves less two elves?", solution=r"So \boxed{4}."),
     )
-    texts = [card.examples[0].worked for card in cards_of(CELL, [bare, boxed], 1)]
+    texts = [card.examples[0].worked for card in propose_solved(CELL, [bare, boxed], 1).cards]
     assert texts == ["Add: 2 + 2 = 4.\nThe answer is \\boxed{4}.", r"So \boxed{4}."]
 
 
 def test_a_solution_too_long_to_show_makes_no_card() -> None:
     long = problem("Two gnomes plus two gnomes?", solution="\n".join(["Count one more."] * 40))
-    assert cards_of(CELL, [long], 2) == ()
+    assert propose_solved(CELL, [long], 2).cards == ()
 
 
 def test_a_hostile_solution_makes_no_card_and_no_error() -> None:
     bad = problem("Two gnomes plus two gnomes?", solution="turn \u202e around")
-    assert cards_of(CELL, [bad], 2) == ()
+    assert propose_solved(CELL, [bad], 2).cards == ()
 
 
 def test_tiers_get_cards_of_their_own() -> None:
     coins = [problem("A purse holds two silver coins. How many coins?")]
-    ids = {cards_of(TreeCell(tier, WHOLE), coins, 2)[0].card_id for tier in (TierName.MS, TierName.HS)}
+    ids = {propose_solved(TreeCell(tier, WHOLE), coins, 2).cards[0].card_id for tier in (TierName.MS, TierName.HS)}
     assert len(ids) == 2
 
 
 def test_gold_domains_are_used_where_every_problem_has_one() -> None:
     named = [problem("a b", domain="Number Theory"), problem("c d", domain="geometry")]
-    assert [domain.name for domain in domains_of(named)] == ["geometry", "number_theory"]
-    assert [domain.name for domain in domains_of([*named, problem("e f")])] == [WHOLE]
+    assert [domain.name for domain in partition_by_label(named).domains] == ["geometry", "number_theory"]
+    assert [domain.name for domain in partition_by_label([*named, problem("e f")]).domains] == [WHOLE]
 
 
 @pytest.mark.parametrize("name", ["universal", "2D", "x" * 80, "幾何"])
 def test_a_label_that_can_name_no_domain_makes_a_single_one(name: str) -> None:
-    assert [domain.name for domain in domains_of([problem("a b", domain=name)])] == [WHOLE]
+    assert [domain.name for domain in partition_by_label([problem("a b", domain=name)]).domains] == [WHOLE]
 
 
 def test_most_problems_are_placed_by_words_where_their_label_says() -> None:
-    domains = domains_of(load_split("train"))
+    domains = partition_by_label(load_split("train")).domains
     for split in ("train", "validation"):
         found = [each.domain in route_by_words(each, domains).domains for each in load_split(split)]
         assert sum(found) >= 0.7 * len(found), split
@@ -89,7 +89,7 @@ def test_most_problems_are_placed_by_words_where_their_label_says() -> None:
 
 def test_a_set_without_solutions_is_refused_with_the_fix() -> None:
     with pytest.raises(DataError, match="no training problem has a worked solution") as raised:
-        domains_of([problem("a b", solution=None)])
+        partition_by_label([problem("a b", solution=None)])
     assert "field 'solution'" in raised.value.fix
 
 
@@ -97,9 +97,9 @@ def test_the_kinds_of_the_starter_set_are_mostly_its_families() -> None:
     train = load_split("train")
     named = {each.name: each.family for each in train}
     pure = total = 0
-    for domain in domains_of(train):
+    for domain in partition_by_label(train).domains:
         here = [each for each in train if each.domain == domain.name]
-        for card in cards_of(TreeCell(TierName.MS, domain.name), here, 2):
+        for card in propose_solved(TreeCell(TierName.MS, domain.name), here, 2).cards:
             families = [named[name] for name in card.provenance.supporting_problems]
             pure, total = pure + max(map(families.count, families)), total + len(families)
     assert pure >= 0.8 * total

@@ -24,7 +24,6 @@ from kace.problem import Problem
 from kace.retrieval.gate import BackgroundScore, RelevanceScore
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
-from kace.tree.card import Status
 from kace.tree.store import CALIBRATION
 from kace.tree.tree import EpistemicTree, cards_by_source
 
@@ -116,12 +115,12 @@ def loosest(losses: Sequence[tuple[float, float]], problems: int, max_harm: floa
 def nearest_others(tree: EpistemicTree, train: Sequence[Problem]) -> Mapping[str, Mapping[str, float]]:
     """By problem text, the most relevant card of another technique with its score, where that reaches the least."""
     own, score, found = own_cards(tree, train), BackgroundScore(tree), {}
+    shown = {card.card_id for card in tree.shown}
     for problem in train:
         scores = score(problem.text, LEAST)
-        others = {card: near for card, near in scores.items() if card not in own[problem.id]}
-        shown = [card for card in others if tree.card(card).status is not Status.DEPRECATED]
-        if shown:
-            best = max(shown, key=lambda card: (others[card], card))
+        others = {card: near for card, near in scores.items() if card in shown and card not in own[problem.id]}
+        if others:
+            best = max(others, key=lambda card: (others[card], card))
             found[problem.text] = {best: others[best]}
     return found
 

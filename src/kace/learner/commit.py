@@ -168,7 +168,7 @@ def credit_posterior(tree: EpistemicTree, impacts: Sequence[Impact], *, epoch: i
     """
     believed, (fires, lifts) = posteriors(tree, impacts), impacts[-1].by_card
     changes: list[Change] = []
-    for card in shown_cards(tree) if believed else ():
+    for card in tree.shown if believed else ():
         found, fire, lift = believed[card.card_id], fires.get(card.card_id), lifts.get(card.card_id)
         called = {Status.VALIDATED: found.helps >= keep, Status.DEPRECATED: found.harms >= keep}
         status = next((status for status, so in called.items() if so), Status.EXPERIMENTAL)
@@ -188,19 +188,14 @@ def _credited(card: Card, status: Status, said: str | None, score: float, counts
 def posteriors(tree: EpistemicTree, impacts: Sequence[Impact]) -> dict[str, Posterior]:
     """What all epochs say of every card that may be shown; nothing where no card was measured."""
     measured = evidence(tree, impacts)
-    return shrink(measured, [card.card_id for card in shown_cards(tree)]) if measured else {}
+    return shrink(measured, [card.card_id for card in tree.shown]) if measured else {}
 
 
 def idle(before: EpistemicTree, tree: EpistemicTree, impacts: Sequence[Impact], retire: float) -> tuple[Change, ...]:
     """Deprecations of the cards that help with probability `retire` or less, and that no curator has rewritten."""
     believed = posteriors(before, impacts)
-    same = (card for card in shown_cards(tree) if card.payload == before.card(card.card_id).payload)
+    same = (card for card in tree.shown if card.payload == before.card(card.card_id).payload)
     return tuple(Deprecate(card.card_id) for card in same if believed and believed[card.card_id].helps <= retire)
-
-
-def shown_cards(tree: EpistemicTree) -> tuple[Card, ...]:
-    """The cards that a solve may read."""
-    return tuple(card for card in tree if card.status is not Status.DEPRECATED)
 
 
 def unproven(tree: EpistemicTree) -> tuple[Change, ...]:

@@ -16,7 +16,7 @@ from kace.learner.revise import DomainRevision, LastTry, Revisions, changes, rem
 from kace.learner.settings import Settings
 from kace.learner.solutions import admit_fitting, partition_by_label, propose_solved
 from kace.learner.steps import StepName
-from kace.learner.study import ADD, BASE, UNSEEN, Resources, Routes, Study, seed_of
+from kace.learner.study import ADD, BASE, UNSEEN, Resources, Routes, Study
 from kace.learner.teacher import side_by_side
 from kace.problem import Problem
 from kace.redact import one_line
@@ -24,7 +24,7 @@ from kace.retrieval.gate import RelevanceScore
 from kace.solver.ladder import Dropout
 from kace.solver.records import Solution
 from kace.solver.tiers import TierName
-from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from kace.tree.card import UNIVERSAL, Card, Difficulty
 from kace.tree.tree import Batch, Change, Edit, EpistemicTree, applied
 
 Records = tuple[Solution, ...]
@@ -57,7 +57,7 @@ async def set_thresholds(
     async def solve(problems: Sequence[Problem], relevance: RelevanceScore | None, number: int) -> Records:
         step = StepName("calibrate", "left out" if relevance else "alone", number=number)
         read = tree if relevance else EpistemicTree.of(tree.domains, ())
-        return await work.run(step, problems, read, seed_of(work.config, 0, number), relevance=relevance)
+        return await work.run(step, problems, read, work.seed_of(0, number), relevance=relevance)
 
     ask = partial(calibrate, tree, train, solve, runs=settings.calibration_runs, max_harm=settings.max_harm)
     return await work.log.once(StepName("close", "calibrate"), Calibration, ask)
@@ -67,7 +67,7 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     """Phase 1: a tiered run, then new cards for every cell of the tiers where it failed."""
     tree, place = study.tree, "+".join(tier.value for tier in tiers)
     run = StepName("add", "run", epoch, place)
-    records = await study.run(run, study.train, tree, study.seed(epoch, ADD))
+    records = await study.run(run, study.train, tree, study.seed_of(epoch, ADD))
     at_es = await failures_at_es(epoch, place, records, study) if study.settings.confident else {}
     failed = {
         cell: (*study.failed(records, cell), *at_es.get(cell.domain, ()))
@@ -103,7 +103,8 @@ async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...
         return screen(card, cell, study.leaks, domains)
 
     if not study.asked:  # the training set's own solutions teach
-        made = partial(propose_solved, cell, epoch, failed, study.settings.examples)
+        problems = [failure.problem for failure in failed]
+        made = partial(propose_solved, cell, problems, study.settings.examples, epoch)
         proposed = await study.log.once(step("propose"), Proposals, made)
         return await study.log.once(step("admit"), Rulings, partial(admit_fitting, proposed, fits))
     proposed = Proposals()
@@ -124,7 +125,7 @@ async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...
 async def measure_and_revise(epoch: int, study: Study) -> None:
     """Phase 2: no new cards. What each card is worth, and what the curator would change about it."""
     tree, settings = study.tree, study.settings
-    base = await study.run(StepName("refine", "base", epoch), study.train, tree, study.seed(epoch, BASE))
+    base = await study.run(StepName("refine", "base", epoch), study.train, tree, study.seed_of(epoch, BASE))
     impact = await study.log.once(
         StepName("refine", "impact", epoch), Impact, partial(measure, epoch, tree, base, study)
     )
@@ -144,8 +145,8 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
 
 async def revise_domains(epoch: int, credited: EpistemicTree, base: Records, impact: Impact, study: Study) -> None:
     """Put every domain's cards before its curator, and keep what reruns bear out."""
-    before, seed = {card.card_id for card in credited if card.status is Status.DEPRECATED}, study.seed(epoch, BASE)
-    if any(name in before for record in base for recall in record.recalls for name in recall.cards):
+    shown, seed = {card.card_id for card in credited.shown}, study.seed_of(epoch, BASE)
+    if any(name not in shown for record in base for recall in record.recalls for name in recall.cards):
         # The tree reads differently now, so a revision needs another base to be held against.
         base = await study.run(StepName("refine", "rebase", epoch), study.train, credited, seed)
     names = [name for name in (*credited.domain_names, UNIVERSAL) if cards_to_revise(name, credited)]
@@ -165,7 +166,7 @@ async def measure(epoch: int, tree: EpistemicTree, base: Records, study: Study) 
     records: list[Solution] = []
     for number in range(settings.impact_runs):
         # The first run draws the base run's samples: its ES attempts are the same and cost nothing.
-        seed = study.seed(epoch, BASE + number)
+        seed = study.seed_of(epoch, BASE + number)
         step = StepName("refine", "dropout", epoch, number=number + 1)
         records += await study.run(step, study.train, tree, seed, Dropout(settings.dropout_rate, seed=seed))
     return Impact(fires=seen, lifts=dropout_lifts(records, tree), calls=sum(record.paper_calls for record in records))
@@ -184,7 +185,7 @@ async def revise_domain(name: str, epoch: int, base: Records, impact: Impact, st
     touched = base if settings.evidence == "posterior" else own
     problems = tuple(study.by_id[record.problem] for record in touched)
     domain = DomainRevision(name, cards_to_revise(name, tree), impact, still_wrong(own, name, study))
-    held, seed, last = touched, study.seed(epoch, BASE), None
+    held, seed, last = touched, study.seed_of(epoch, BASE), None
 
     def step(what: str, number: int = 0) -> StepName:
         return StepName("refine", what, epoch, name, number)
@@ -202,7 +203,7 @@ async def revise_domain(name: str, epoch: int, base: Records, impact: Impact, st
         if number == 1 and any(recall.eligible > len(recall.cards) for r in touched for recall in r.recalls):
             # A cut block gives each problem other cards, so a curator who goes by failures would pick which problems
             # are drawn anew, and chance would look like lift: hold tree and candidate against samples nobody has seen.
-            seed = study.seed(epoch, UNSEEN)
+            seed = study.seed_of(epoch, UNSEEN)
             held = await study.run(step("unseen base"), problems, tree, seed)
         rerun = await study.run(step("verify", number), problems, applied(tree, Batch(wanted)), seed)
         found = analyse(held, rerun, domain=name, number=number, rule=rule, removes_only=removes_only(revisions))
@@ -243,7 +244,7 @@ async def demonstrations(cards: tuple[Card, ...], step: StepName, fits: Screen, 
 
 def cards_to_revise(name: str, tree: EpistemicTree) -> tuple[Card, ...]:
     """The cards one revision may touch. A card of several domains belongs to the first, so that no two revise it."""
-    return tuple(card for card in tree if card.status is not Status.DEPRECATED and card.domain_tags[0] == name)
+    return tuple(card for card in tree.shown if card.domain_tags[0] == name)
 
 
 def still_wrong(records: Sequence[Solution], name: str, study: Study) -> tuple[FailedProblem, ...]:

@@ -31,7 +31,6 @@ from kace.solver.manifest import manifest_of, modern_config
 from kace.solver.records import Solution
 from kace.solver.run import Run
 from kace.solver.session import Session, open_session
-from kace.tree.card import Status
 from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import EpistemicTree
 
@@ -269,7 +268,7 @@ def _row(epoch: EpochTree, arm: Arm, ladder: Against | None, previous: Against |
     return EpochRow(
         epoch=epoch.epoch,
         tree=None if epoch.tree is None else epoch.tree.content_hash(),
-        cards=sum(card.status is not Status.DEPRECATED for card in epoch.tree or ()),
+        cards=len(epoch.tree.shown) if epoch.tree is not None else 0,
         right=sum(seed.right for seed in found.seeds),
         n=found.solves,
         low=found.wilson.low,

@@ -16,7 +16,7 @@ from kace.answers.extract import last_boxed
 from kace.errors import DataError, UsageError
 from kace.learner.admit import Rulings
 from kace.learner.partition import Partition
-from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell
+from kace.learner.propose import Proposals, Screen, TreeCell
 from kace.problem import Problem
 from kace.redact import one_line
 from kace.retrieval.router import MAX_SIGNAL_CHARS
@@ -49,24 +49,14 @@ def untaught(config: Config, settings: Settings) -> Settings:
     return settings.model_copy(update={"refine": 0, "imagine": False, "max_overlap": 1.0})
 
 
-async def partition_by_label(train: Sequence[Problem]) -> Partition:
-    """The step that begins a tree."""
-    return Partition(domains=domains_of(train))
-
-
-async def propose_solved(cell: TreeCell, epoch: int, failed: Sequence[FailedProblem], count: int) -> Proposals:
-    """The step that makes a cell's new cards."""
-    return Proposals(cards=cards_of(cell, [failure.problem for failure in failed], count, epoch))
-
-
-async def admit_fitting(proposals: Proposals, fits: Screen) -> Rulings:
-    """The step that holds them against the rules of code. Nobody else judges them."""
+def admit_fitting(proposals: Proposals, fits: Screen) -> Rulings:
+    """The cards that no rule of code refuses. Nobody else judges them."""
     refused = {card.card_id: found for card in proposals.cards if (found := fits(card))}
     admitted = tuple(card for card in proposals.cards if card.card_id not in refused)
     return Rulings(admitted=admitted, refused=tuple(refused.values()))
 
 
-def domains_of(train: Sequence[Problem]) -> tuple[Domain, ...]:
+def partition_by_label(train: Sequence[Problem]) -> Partition:
     """The gold domains of the data, where every problem has one; else a single one for all."""
     if not any(problem.solution for problem in train):
         raise DataError("no training problem has a worked solution", fix="add the field 'solution', or name a teacher")
@@ -76,7 +66,7 @@ def domains_of(train: Sequence[Problem]) -> tuple[Domain, ...]:
     held: dict[str, list[str]] = {}
     for label, problem in zip(labels, train, strict=True):
         held.setdefault(label, []).append(one_line(problem.text, MAX_SIGNAL_CHARS))
-    return tuple(
+    domains = (
         Domain(
             name=name,
             description=name.replace("_", " "),
@@ -85,9 +75,10 @@ def domains_of(train: Sequence[Problem]) -> tuple[Domain, ...]:
         )
         for name, texts in sorted(held.items())
     )
+    return Partition(domains=tuple(domains))
 
 
-def cards_of(cell: TreeCell, failed: Sequence[Problem], count: int, epoch: int = 0) -> tuple[Card, ...]:
+def propose_solved(cell: TreeCell, failed: Sequence[Problem], count: int, epoch: int = 0) -> Proposals:
     """One card for each kind of failed problem, with up to `count` demonstrations."""
     solved = [problem for problem in failed if problem.solution]
     found: dict[str, Card] = {}
@@ -96,7 +87,7 @@ def cards_of(cell: TreeCell, failed: Sequence[Problem], count: int, epoch: int =
         examples = [example for example in map(_example, members) if example][:count]
         if examples and (card := _card(cell, members, tuple(examples), epoch)):
             found.setdefault(card.card_id, card)
-    return tuple(found.values())
+    return Proposals(cards=tuple(found.values()))
 
 
 def kinds(vectors: Sequence[Mapping[str, float]]) -> list[list[int]]:

@@ -14,7 +14,6 @@ from kace.errors import DataError, KaceError
 from kace.io import LineLog, lock_folder, read_plain, whole_lines
 from kace.problem import Problem, problems_hash
 from kace.solver.manifest import hold_to
-from kace.tree.card import Status
 from kace.tree.store import TreeStore
 from kace.tree.tree import Batch, Change, Domain, EpistemicTree, applied
 
@@ -137,13 +136,14 @@ class StepLog:
         self._lines[step] = line
         self.tell(step, value, True)
 
-    async def once(self, step: StepName, kind: type[K], work: Callable[[], Awaitable[K]]) -> K:
+    async def once(self, step: StepName, kind: type[K], work: Callable[[], Awaitable[K] | K]) -> K:
         """The step's result, worked out only if it was never done."""
         done = self.recall(step, kind)
         if done is not None:
             self.tell(step, done, False)
             return done
-        value = await work()
+        made = work()
+        value = await made if isinstance(made, Awaitable) else made
         self.write(step, value)
         return value
 
@@ -242,8 +242,7 @@ class TreeWriter:
     def _once(self, step: StepName, write: Callable[[], object]) -> None:
         if self.log.recall(step, TreeVersion) is None:
             write()
-            shown = sum(card.status is not Status.DEPRECATED for card in self.tree)
-            self.log.write(step, TreeVersion(hash=self.tree.content_hash(), cards=shown))
+            self.log.write(step, TreeVersion(hash=self.tree.content_hash(), cards=len(self.tree.shown)))
 
     def _stored(self, store: TreeStore, *expected: EpistemicTree) -> EpistemicTree:
         if (found := store.load()) not in expected:

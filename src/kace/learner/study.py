@@ -180,6 +180,10 @@ class Resources:
             self.log.write(step, RunTotals.of(records, step.folder))
         return records
 
+    def seed_of(self, epoch: int, use: int) -> int:
+        """The seed of a run: other samples for every epoch and use."""
+        return (self.config.seed * SEEDS_PER_EPOCH + epoch) * SEEDS_PER_EPOCH + use
+
     def text_of(self, attempt: Attempt) -> str:
         """What an attempt said."""
         reply = self.calls.get(attempt.call) if attempt.call else None
@@ -216,10 +220,6 @@ class Study(Resources):
         """The training problems by content hash."""
         return {problem.id: problem for problem in self.train}
 
-    def seed(self, epoch: int, use: int) -> int:
-        """The seed of a run: other samples for every epoch and use."""
-        return seed_of(self.config, epoch, use)
-
     async def ask(
         self, step: StepName, kind: type[K], work: Callable[[AdmissionContext], Awaitable[K]], screen: Screen
     ) -> K:
@@ -231,11 +231,6 @@ class Study(Resources):
         """The failures of a cell, with what the attempts said."""
         counted = [record for record in records if self.settings.failures == "tier" or not record.correct]
         return failures(counted, self.by_id, cell, self.text_of)
-
-
-def seed_of(config: Config, epoch: int, use: int) -> int:
-    """The seed of a run of an epoch."""
-    return (config.seed * SEEDS_PER_EPOCH + epoch) * SEEDS_PER_EPOCH + use
 
 
 class GivenModels(NamedTuple):

@@ -23,7 +23,7 @@ from kace.retrieval.gate import RelevanceGate
 from kace.retrieval.prompt import Prompts, template
 from kace.retrieval.selector import Index, rank
 from kace.retrieval.words import words
-from kace.tree.card import UNIVERSAL, Status
+from kace.tree.card import UNIVERSAL
 
 if TYPE_CHECKING:
     from kace.config import RetrievalConfig
@@ -94,8 +94,7 @@ def open_router(
     """The router asked for over a tree. `cards` takes the domain of the best-ranked card, if that is relevant."""
     if config.router != "cards":
         return registry_router(config, tree.domains, model, seed, subject)
-    shown = (card for card in tree if card.status is not Status.DEPRECATED)
-    cards = tuple(card for card in shown if set(card.domain_tags) != {UNIVERSAL})
+    cards = tuple(card for card in tree.shown if set(card.domain_tags) != {UNIVERSAL})
 
     async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
         scores = gate.scores(problem.text, gate.threshold)

@@ -24,7 +24,6 @@ from kace.solver.tiers import FROM_MS, Gate, Tier, TierName
 from kace.systems.fewshot import read_pool
 from kace.systems.pool import pool_selector
 from kace.systems.registry import Bench, Need, Spec
-from kace.tree.card import Status
 from kace.tree.tree import EpistemicTree, cards_by_source
 
 
@@ -62,8 +61,7 @@ def compose(spec: Spec, bench: Bench) -> System:
     if spec.fewshot:
         return few_shot(spec, bench)
     tree = bench.tree if Need.TREE in spec.needs else None
-    shown = any(card.status is not Status.DEPRECATED for card in tree or ())
-    if tree is None or not shown:
+    if tree is None or not tree.shown:
         source = None if spec.source == "tree" else other_source(spec, bench)
         skips = spec.es_policy == "skip" and source is not None  # learned text is for every problem
         return System(spec.name, source, spec.attempts, always(*FROM_MS) if skips else locked)

@@ -18,7 +18,7 @@ from kace.retrieval.retriever import Retriever
 from kace.retrieval.selector import Budget, Ranking, SelectedCards, rank
 from kace.solver.tiers import TierName
 from kace.systems.registry import CANDIDATES, Bench, Spec
-from kace.tree.card import Card, Status
+from kace.tree.card import Card
 
 TIER = "ROUTE"  # where the calls of an LLM that picks cards stand among a problem's attempts
 MAX_PROBLEM_CHARS = 3_000
@@ -43,7 +43,7 @@ def pool_selector(spec: Spec, bench: Bench, retriever: Retriever) -> PoolSelecto
     if spec.selector == "everything":
         config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
     counts = {"nearest": bench.k, "nearest_relevant": bench.k, "llm_of_nearest": max(CANDIDATES, bench.k)}
-    pool = tuple(card for card in retriever.tree if card.status is not Status.DEPRECATED)
+    pool = retriever.tree.shown
     budget = Budget(config, bench.classifier, ranking=lambda problem, cards: tuple(cards))
     return PoolSelector(pool, budget, bench, counts.get(spec.selector), spec.selector.startswith("llm"), gate)
 

@@ -21,7 +21,6 @@ from kace.tree.card import (
     Card,
     CardError,
     Difficulty,
-    Status,
     card_of,
     read_card,
     read_json,
@@ -158,7 +157,7 @@ def to_json(tree: EpistemicTree) -> str:
 def to_playbook(tree: EpistemicTree) -> str:
     """The tree as an ACE playbook, without its deprecated cards."""
     cells: dict[tuple[str, ...], dict[Difficulty, list[Card]]] = {}
-    for card in _shown(tree):
+    for card in tree.shown:
         cells.setdefault(tuple(sorted(card.domain_tags)), {}).setdefault(card.difficulty_tag, []).append(card)
     order = {name: place for place, name in enumerate((*tree.domain_names, UNIVERSAL))}
     lines = ["# Playbook", ""]
@@ -177,7 +176,7 @@ def _bullet(card: Card) -> str:
 
 def to_skill(tree: EpistemicTree, name: str) -> str:
     """A SKILL.md: front matter, then one section a card, fenced so that no card can end its own section."""
-    cards = _shown(tree)
+    cards = tree.shown
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:SKILL_NAME_CHARS].strip("-") or "kace-cards"
     topics = ", ".join(domain.replace("_", " ") for domain in tree.domain_names)
     about = f"{len(cards)} worked techniques and checks for mathematics" + (f": {topics}." if topics else ".")
@@ -257,10 +256,6 @@ def _domains(value: object) -> tuple[Domain, ...]:
     if not isinstance(value, list):
         raise DataError("the domains are not a list", fix='write [{"name": "geometry", "description": "..."}]')
     return tuple(map(domain_of, value))
-
-
-def _shown(tree: EpistemicTree) -> list[Card]:
-    return [card for card in tree if card.status is not Status.DEPRECATED]
 
 
 def _skill_section(card: Card) -> list[str]:

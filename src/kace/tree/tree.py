@@ -78,6 +78,11 @@ class EpistemicTree:
         return MappingProxyType(self._cards)
 
     @property
+    def shown(self) -> tuple[Card, ...]:
+        """The cards that a solve may read, in order of id."""
+        return tuple(card for card in self if card.status is not Status.DEPRECATED)
+
+    @property
     def domain_names(self) -> tuple[str, ...]:
         """The names in the registry, in its order."""
         return tuple(domain.name for domain in self.domains)
