@@ -24,7 +24,7 @@ from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER, Typed, command, new_app, option, takes
 from kace.cli.streams import escaped, note, print_lines, run_async, write_output
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
-from kace.errors import DataError, UsageError
+from kace.errors import UsageError
 from kace.io import inside, read_plain, write_atomic
 from kace.learner import select as selecting
 from kace.learner.calibrate import LEAST, Calibration, keep_calibration
@@ -260,8 +260,6 @@ def _train(
     if config.ray:
         raise UsageError(f"--ray does not know {method}", fix="leave it out: only the runs of --method kace use Ray")
     chosen = load_problems(validation, config.fields) if validation else ()
-    if bare := next((problem for problem in chosen if problem.answer is None), None):
-        raise DataError(f"validation problem {bare.name!r} has no answer", fix="every problem needs its answer here")
     problems, settings = _training_data(train, held, config, typed.limit)[0], typed.learning(kind, {}, epochs=epochs)
     domains = open_tree(config.tree).domains if config.tree else ()
     plan = TrainPlan(method, problems, config, settings, out, domains, chosen)

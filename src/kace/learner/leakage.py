@@ -30,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from fractions import Fraction
 from functools import partial
 from itertools import chain
@@ -142,15 +142,6 @@ class _Known(NamedTuple):
         return cls(problem.name, numbers, others, salient, tuple(dict.fromkeys(a.key for a in answers)), small)
 
 
-class _View(NamedTuple):
-    """A card as the rules see it, with the problems that share its words, and also those it says it came from."""
-
-    text: str
-    numbers: NumberMentions
-    near: frozenset[int]
-    about: frozenset[int]
-
-
 class Leaks:
     """An index over problems that finds what a card gives away of them; made once, asked in about a millisecond.
 
@@ -180,58 +171,59 @@ class Leaks:
 
     def find(self, card: Card) -> CardRefusal | None:
         """The first thing a card gives away, in what the solver reads of it; None where it gives nothing away."""
-        text = visible(said_by(card))
-        named, near = map(one_line, card.provenance.supporting_problems), self._near(text)
+        text, numbers = visible(said_by(card)), number_mentions(said_by(card))
+        near = self._near(text)  # shares its words; a card is also about the problems that it says it came from
+        named = map(one_line, card.provenance.supporting_problems)
         about = near.union(number for name in named for number in self._named.get(name, ()))
-        view = _View(text, number_mentions(said_by(card)), near, about)
-        rules = (self._answer, self._worked, self._instance, self._copied)
-        for rule, what, number in chain.from_iterable(rule(view) for rule in rules):
+        numeric = chain(
+            self._answer(numbers, near, about), self._worked(numbers, about), self._instance(numbers, about)
+        )
+        for rule, what, number in chain(numeric, self._copied(text)):
             return CardRefusal.by_code(card.card_id, rule, f"it {what} the problem {self._known[number].name}")
         retold = next(filter(None, map(self._retold, card.examples)), "")
         return CardRefusal.by_code(card.card_id, "answer_leak", retold) if retold else None
 
-    def _answer(self, view: _View) -> Iterator[_Leak]:
+    def _answer(self, numbers: NumberMentions, near: Set[int], about: Set[int]) -> Iterator[_Leak]:
         """An answer, by its salience and role."""
-        for mention in view.numbers.mentions:
+        for mention in numbers.mentions:
             always, if_near = _LEAST[mention.role]
             trivial = mention.role is MentionRole.ANSWER and mention.key in ("=0", "=1")
             # What a card shows in small numbers may end like a problem it came from: that alone is chance.
-            close = view.about if mention.salience > Salience.SMALL else view.near
+            close = about if mention.salience > Salience.SMALL else near
             for number in self._answers.get(mention.key, ()):
                 if (mention.salience >= always and not trivial) or (number in close and mention.salience >= if_near):
                     what = f"holds {_short(mention.text)}, {mention.role.value}: it is the answer of"
                     yield "answer_leak", what, number
 
-    def _worked(self, view: _View) -> Iterator[_Leak]:
+    def _worked(self, numbers: NumberMentions, about: Set[int]) -> Iterator[_Leak]:
         """An answer of any size with all numbers of its problem."""
-        numbers = view.numbers
         results = {mention.key for mention in numbers.mentions if mention.role is MentionRole.RESULT}
         inside = (MentionRole.PART, MentionRole.FACTOR)
         for key in sorted({mention.key for mention in numbers.mentions if mention.role not in inside}):
             for number in self._answers.get(key, ()):
-                known, near = self._known[number], number in view.about
+                known, near = self._known[number], number in about
                 whole = known.others and known.others <= numbers.standing
                 worked = self._few_alike and (key in results or known.numbers in numbers.sums)
                 core = known.others & known.salient and known.salient <= numbers.standing
                 if (whole and (core or near or worked)) or (core and near):
                     yield "answer_leak", "holds the numbers and the answer of", number
 
-    def _instance(self, view: _View) -> Iterator[_Leak]:
+    def _instance(self, numbers: NumberMentions, about: Set[int]) -> Iterator[_Leak]:
         """The salient numbers of one problem."""
-        literals = view.numbers.literals
+        literals = numbers.literals
         for number in (number for value in sorted(literals) for number in self._by_number.get(value, ())):
             salient = self._known[number].salient
             large = sum(salience_of(each) is Salience.DISTINCT for each in salient)
             many = len(salient) > 2 or large > 1
-            if salient <= literals and (many or (number in view.about and (large or len(salient) > 1))):
+            if salient <= literals and (many or (number in about and (large or len(salient) > 1))):
                 yield "instance_overfit", "repeats the numbers of", number
 
-    def _copied(self, view: _View) -> Iterator[_Leak]:
+    def _copied(self, text: str) -> Iterator[_Leak]:
         """An n-gram of a problem's words, or a name that only one or two problems have."""
-        for ngram in (*long_ngrams(view.text), *map(" ".join, short_ngrams(view.text))):
+        for ngram in (*long_ngrams(text), *map(" ".join, short_ngrams(text))):
             if ngram in self._copies:
                 yield "instance_overfit", f"repeats {_short(ngram)} of", self._copies[ngram][0]
-        for word in names(view.text):
+        for word in names(text):
             if word in self._names:
                 yield "instance_overfit", f"speaks of {_short(word)}, as does", self._names[word]
 

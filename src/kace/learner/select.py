@@ -23,6 +23,7 @@ from kace.evaluation.metrics import metrics_of
 from kace.evaluation.trial import Trial, solve_trial
 from kace.io import inside, lock_folder, read_plain
 from kace.learner.steps import Kept, LearnManifest, ProblemSet
+from kace.learner.study import require_answers
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problem import Problem, problems_hash
@@ -172,9 +173,7 @@ def solver_settings(learned: LearnManifest, given: Mapping[str, object], ambient
 
 def check_validation(problems: Sequence[Problem], learned: LearnManifest) -> None:
     """Refuse problems that cannot be graded, and any that the tree was learned from."""
-    bare = next((problem for problem in problems if problem.answer is None), None)
-    if bare is not None:
-        raise DataError(f"validation problem {bare.name!r} has no answer", fix="every one needs its answer")
+    require_answers(problems, "validation")
     trained = frozenset(learned.train.ids or ())
     if shared := [problem.name for problem in problems if problem.id in trained]:
         raise DataError(

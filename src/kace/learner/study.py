@@ -310,11 +310,15 @@ async def open_study(
         yield study, resources.session.ledger
 
 
+def require_answers(problems: Sequence[Problem], use: str) -> None:
+    """Refuse problems that cannot be graded."""
+    if bare := next((problem for problem in problems if problem.answer is None), None):
+        raise DataError(f"{use} problem {bare.name!r} has no answer", fix="every problem needs its answer here")
+
+
 def check_training(train: tuple[Problem, ...]) -> None:
     """Refuse a training set that nothing can be learned from."""
-    bare = next((problem for problem in train if problem.answer is None), None)
-    if bare is not None:
-        raise DataError(f"training problem {bare.name!r} has no answer", fix="every training problem needs its answer")
+    require_answers(train, "training")
     if len(train) < LEAST_PROBLEMS:
         few = f"{len(train)} training problems are too few to learn from"
         raise DataError(few, fix=f"give at least {LEAST_PROBLEMS}")

@@ -17,7 +17,7 @@ from kace.errors import DataError
 from kace.io import inside, read_plain
 from kace.learner.partition import Partition, partition
 from kace.learner.steps import Kept, StepName, Tell
-from kace.learner.study import SEEDS_PER_EPOCH, GivenModels, Resources, check_training, open_resources
+from kace.learner.study import SEEDS_PER_EPOCH, GivenModels, Resources, check_training, open_resources, require_answers
 from kace.learner.teacher import side_by_side
 from kace.models.base import ChatModel
 from kace.problem import Problem
@@ -97,6 +97,7 @@ async def open_training(
 ) -> AsyncIterator[Training]:
     """Everything a training works with, under one ledger. Models that are given stay the caller's to close."""
     check_training(plan.train)
+    require_answers(plan.validation, "validation")
     # Reflections and right attempts are the solver's own; reflections need a teacher for the domains only.
     own = plan.method == "bootstrap-fewshot" or (plan.method == "reflections" and plan.domains)
     given = GivenModels(model, teacher, taught=not own)
