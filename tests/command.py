@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
+import select
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from threading import Lock
 
 Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
 OURS = ("KACE_", "OPENAI_", "ANTHROPIC_", "HF_", "OTEL_")
+SECONDS = 1_800  # against a hang, never against a slow machine
+_ONE = Lock()  # the server answers one request after the other
 
 
 def environment(folder: Path, **env: str) -> dict[str, str]:
@@ -21,13 +30,55 @@ def environment(folder: Path, **env: str) -> dict[str, str]:
 
 def run_kace(folder: Path, *arguments: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     """Run `kace` with its cache in the folder; `env` is added to what the machine sets."""
-    return subprocess.run(
-        [sys.executable, "-m", "kace", *arguments],
-        cwd=folder,
-        env=environment(folder, **env),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-    )
+    kept = environment(folder, **env)
+    # What Python reads as it starts can only be given to a process that starts.
+    starting = {name for name in env if name.startswith(("PYTHON", "LC_", "LANG"))}
+    started = bool(starting) and not (starting == {"PYTHONUTF8"} and env["PYTHONUTF8"] == "1")
+    if started or not _ONE.acquire(blocking=False):
+        return subprocess.run(
+            [sys.executable, "-m", "kace", *arguments],
+            cwd=folder,
+            env=kept,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=SECONDS,
+        )
+    try:
+        return _forked(folder, arguments, kept, stdin)
+    finally:
+        _ONE.release()
+
+
+def _forked(
+    folder: Path, arguments: tuple[str, ...], env: dict[str, str], stdin: str | None
+) -> subprocess.CompletedProcess[str]:
+    server = _server()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    with tempfile.TemporaryDirectory() as place:
+        given, out, err = (Path(place) / name for name in ("in", "out", "err"))
+        given.write_text(stdin or "", encoding="utf-8", newline="")
+        for path in (out, err):
+            path.touch()
+        streams = [str(path) for path in (given, out, err)]
+        request = {"folder": str(folder), "env": env, "streams": streams, "arguments": arguments}
+        print(json.dumps(request), file=server.stdin, flush=True)
+        child = int(server.stdout.readline())
+        if not select.select([server.stdout], [], [], SECONDS)[0]:
+            os.kill(child, signal.SIGKILL)
+            server.stdout.readline()
+            raise subprocess.TimeoutExpired(list(arguments), SECONDS)
+        code = int(server.stdout.readline())
+        told = (path.read_text(encoding="utf-8") for path in (out, err))
+        return subprocess.CompletedProcess(["kace", *arguments], code, *told)
+
+
+@cache
+def _server() -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("fork_server.py"))]
+    env = {**os.environ, "PYTHONUTF8": "1"}  # noqa: TID251
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=env)
+    atexit.register(server.communicate)
+    return server

@@ -73,7 +73,7 @@ def test_a_second_signal_ends_at_once_and_without_a_traceback(tmp_path: Path, nu
     for _ in range(3):
         process.send_signal(number)
         time.sleep(gap)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=600)
     assert errors.count("kace: interrupted. Resume with: kace solve --file p.jsonl") == 1
     assert len(errors.splitlines()) == 1, errors
     assert process.returncode in (130, -signal.SIGTERM)  # once all is told, the next one may end it

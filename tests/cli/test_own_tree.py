@@ -74,7 +74,7 @@ def test_the_template_opens_in_the_editor_and_again_after_a_fault(mine: Path, tm
     env = {**os.environ, "EDITOR": str(script), "CARD": str(CARD), "TMPDIR": str(tmp_path)}  # noqa: TID251
     env.pop("VISUAL", None)
     os.write(ours, b"y\n")
-    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=120)
+    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=600)
     os.close(ours), os.close(theirs)
     assert done.returncode == 0, done.stderr
     assert "- the card does not begin with a trigger header ('still here'" in done.stderr

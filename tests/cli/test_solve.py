@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import run_kace
+
 STEADY = ["--model", "scripted/steady"]
 
 
@@ -20,16 +22,8 @@ STEADY = ["--model", "scripted/steady"]
 def kace(tmp_path: Path):
     """Run the command line in an empty folder with an empty cache."""
 
-    def run(*arguments: str, stdin: str | None = None, env: dict[str, str] | None = None):
-        return subprocess.run(
-            [sys.executable, "-m", "kace", *arguments],
-            cwd=tmp_path,
-            env={**environment(tmp_path), **(env or {})},
-            input=stdin if stdin is not None else "",
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+    def run(*arguments: str, stdin: str = "", **env: str):
+        return run_kace(tmp_path, *arguments, stdin=stdin, **env)
 
     return run
 
@@ -58,7 +52,7 @@ def test_standard_output_is_the_answer_alone(kace):
 def test_a_reader_that_leaves_early_ends_a_run_quietly(tmp_path: Path):
     command = f"{sys.executable} -m kace solve --file {write(tmp_path, 40)} --model scripted/dice --json | head -1"
     done = subprocess.run(
-        command, shell=True, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=120
+        command, shell=True, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=600
     )
     assert json.loads(done.stdout)["v"] == 1
     assert done.stderr == ""
@@ -69,14 +63,14 @@ def test_results_in_a_pipe_stay_there_while_a_terminal_shows_how_it_goes(tmp_pat
     command = [sys.executable, "-m", "kace", "solve", "--file", str(write(tmp_path)), "--model", "scripted/dice"]
     env = {**environment(tmp_path), "TERM": "xterm-256color"}
     done = subprocess.run(
-        [*command, "--json"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=120
+        [*command, "--json"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=600
     )
     os.close(ours), os.close(theirs)
     assert len([json.loads(line) for line in done.stdout.splitlines()]) == 12
 
 
 def test_weights_that_are_not_here_are_fetched_only_on_request(kace):
-    done = kace("solve", "1+1?", "--model", "local/qwen2.5-coder-1.5b", env={"HF_ENDPOINT": "http://127.0.0.1:9"})
+    done = kace("solve", "1+1?", "--model", "local/qwen2.5-coder-1.5b", HF_ENDPOINT="http://127.0.0.1:9")
     assert done.returncode == 2
     assert "fetching it takes 1,117 MB. Fix: kace models pull qwen2.5-coder-1.5b" in done.stderr
 
@@ -117,7 +111,7 @@ def test_a_person_at_a_terminal_sees_the_working_before_the_answer(tmp_path: Pat
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "kace", "solve", "6 times 7?", *STEADY]
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment(tmp_path), stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120
+        command, cwd=tmp_path, env=environment(tmp_path), stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=600
     )
     os.close(theirs)
     assert os.read(ours, 1000).decode().split() == ["42"]
@@ -273,7 +267,7 @@ def test_sigterm_ends_it_the_same_way(tmp_path: Path):
     "env", [{"TERM": "dumb"}, {"COLUMNS": "20"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"NO_COLOR": "1"}]
 )
 def test_odd_terminals_are_no_trouble(kace, env: dict[str, str]):
-    done = kace("solve", "What is ½?", *STEADY, "--explain", env=env)
+    done = kace("solve", "What is ½?", *STEADY, "--explain", **env)
     assert done.returncode == 0, done.stderr
 
 

@@ -120,7 +120,7 @@ def on_a_terminal(command: list[str], folder: Path, **env: str) -> str:
             break
         written += chunk
     os.close(ours)
-    done.wait(timeout=60)
+    done.wait(timeout=600)
     return written.decode().replace("\r\n", "\n")
 
 

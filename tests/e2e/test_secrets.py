@@ -16,7 +16,7 @@ PASSWORD = "hunter2hunter2"
 def kace(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "OPENAI_API_KEY": CANARY, "KACE_CACHE_DIR": str(folder / "cache")}  # noqa: TID251
     command = [sys.executable, "-m", "kace", *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
 
 
 def every_byte(folder: Path) -> bytes:

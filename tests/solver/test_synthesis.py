@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +26,7 @@ from kace.solver.synthesis import MAX_ATTEMPT_CHARS, MAX_FACT_CHARS, MAX_FACTS, 
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Difficulty, Provenance, Status
 from kace.tree.tree import Domain, EpistemicTree
+from tests.command import run_kace
 from tests.one_loop import JUDGE, LOOP
 
 CONFIG = load_config({"profile": "paper", "prompts": "default"}, env={})
@@ -300,21 +298,9 @@ def test_without_a_teacher_a_session_does_not_open():
         LOOP.run(work())
 
 
-def kace(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KACE_", "OPENAI_"))}  # noqa: TID251
-    return subprocess.run(
-        [sys.executable, "-m", "kace", *arguments],
-        cwd=folder,
-        env={**kept, "KACE_CACHE_DIR": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def test_the_command_needs_a_teacher_and_leaves_nothing_behind(tmp_path: Path):
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw", "answer": "3"}\n')
-    done = kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/steady", "--set", "synthesis=true")
+    done = run_kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/steady", "--set", "synthesis=true")
     assert done.returncode == 2
     assert done.stderr.count("kace:") == 1
     assert "--teacher" in done.stderr
@@ -326,12 +312,12 @@ def test_the_command_finishes_from_what_a_teacher_wrote(tmp_path: Path):
     (tmp_path / "kace.toml").write_text("exchange_wait = false\n")
     command = ["solve", "--file", "p.jsonl", "--model", "scripted/dice?sides=1000000", "--out", "run", "--explain"]
     command += ["--set", "synthesis=true", "--set", "teacher=exchange/desk"]
-    waiting = kace(tmp_path, *command)
+    waiting = run_kace(tmp_path, *command)
     assert waiting.returncode == 0, waiting.stderr
     assert "without a reply" in waiting.stderr
     (request,) = (tmp_path / "desk").glob("*.request.md")
     Path(str(request).replace(".request.md", ".reply.md")).write_text(FACTS)
-    done = kace(tmp_path, *command)
+    done = run_kace(tmp_path, *command)
     assert done.returncode == 0, done.stderr
     assert "from common facts: answer" in done.stdout
     assert "11 calls (10 from cache) (paper 10)" in done.stdout

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from kace.cli.streams import escaped, note, on_terminal, plain, run_async
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines
 from kace.config import Config
 from kace.errors import KaceError, UsageError
-from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.problem import Problem, check_problem_text, load_problems
 from kace.solver.manifest import default_folder, manifest_of
@@ -114,35 +113,33 @@ def _solve_file(name: str, config: Config, typed: Typed, out: Path | None, expla
 
         for damage in run.damage:
             note(f"kace: {folder}/traces.jsonl:{damage.line}: {damage.reason}; that problem is solved again")
-        for line in solve_problems(problems, config, run, finish, tree=tree):
+        for line in _solve_all(problems, config, run, finish, tree):
             note(line)
 
 
-def solve_problems(
-    problems: tuple[Problem, ...], config: Config, run: Run, finish: Callable[[Solution], None],
-    *, tree: EpistemicTree | None = None, model: ChatModel | None = None,
-) -> Iterator[str]:  # fmt: skip
+def _solve_all(
+    problems: Sequence[Problem], config: Config, run: Run, tell: Callable[[Solution], None], tree: EpistemicTree | None
+) -> Iterator[str]:
     """Finish a run, each problem told as it is solved; then the run's figures."""
     summary, began = Summary(), time.monotonic()
 
     def kept(record: Solution) -> None:
         summary.add(record)
-        finish(record)
+        tell(record)
 
     def known(record: Solution) -> None:
         kept(record)
         progress.solved(record)
 
     async def work() -> Ledger | None:
-        if config.ray and not model:
+        if config.ray:
             from kace.solver.ray_pool import open_pool, solve_on_ray
             from kace.solver.ray_worker import reading
 
             async with open_pool(config, run.calls, run, observer=progress) as pool:
                 await solve_on_ray(pool, run, problems, config.seed, partial(reading, config, tree), kept, known)
             return None
-        calls = None if model else run.calls
-        async with open_session(config, calls=calls, tree=tree, model=model, observer=progress) as session:
+        async with open_session(config, calls=run.calls, tree=tree, observer=progress) as session:
             await run.solve(problems, session.kit, session.window, kept=kept, known=known)
             return session.ledger
 
@@ -151,7 +148,7 @@ def solve_problems(
 
         connect(config)
     with RunProgress(len(problems)) as progress:
-        ledger = run_async(work(), resumable=model is None)
+        ledger = run_async(work(), resumable=True)
     yield from summary_lines(summary, time.monotonic() - began)
     if ledger and (failed := sum(role.failed for role in ledger.roles.values())):
         yield f"requests     {ledger.calls} sent, {failed} of them without a reply"
