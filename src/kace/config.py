@@ -260,7 +260,8 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
     path = PROFILES.get(chosen, Path(chosen))
     if not path.is_file():
         raise UsageError(f"unknown profile '{name}'{_nearest(chosen, PROFILES)}", fix="or name a TOML file")
-    found = _from_file(path, Path.read_bytes if name else read_plain)  # a tree may be somebody else's
+    theirs = not name and chosen not in PROFILES  # a tree may be somebody else's
+    found = _from_file(path, read_plain if theirs else Path.read_bytes)
     for section, values in found.items():
         if section not in ("retrieval", "learning") or not isinstance(values, dict):
             raise UsageError(f"{chosen}: '{section}' is no part of a profile", fix="use [retrieval] and [learning]")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.answers import judge as equivalence
+from kace.answers import child
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
 
@@ -114,8 +114,8 @@ def test_a_worker_that_talks_nonsense_or_nothing_gives_no_verdict(
 ) -> None:
     worker = tmp_path / "worker.py"
     worker.write_text(program)
-    monkeypatch.setattr(equivalence, "_WORKER", worker)
-    monkeypatch.setattr(equivalence, "START_SECONDS", 1.0)
+    monkeypatch.setattr(child, "WORKER", worker)
+    monkeypatch.setattr(child, "START_SECONDS", 1.0 if "sleep" in program else 60.0)
 
     async def run() -> Verdict:
         async with Judge(seconds=0.5) as judge:
@@ -312,7 +312,7 @@ PROBE = textwrap.dedent(
 
 def test_nothing_in_the_worker_evaluates_an_answer(tmp_path: Path) -> None:
     texts = [*canaries(tmp_path / "canary"), "canary", "canary(1)", r"\text{canary}", "canary+1", "1+canary^2"]
-    source = str(Path(equivalence.__file__).parent)
+    source = str(Path(child.__file__).parent)
     command = [sys.executable, "-P", "-c", PROBE, source, json.dumps(texts)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "done\n"

@@ -18,6 +18,8 @@ from typing import Self
 
 WORKER = Path(__file__).with_name("worker.py")
 LINE_LIMIT = 1 << 20  # bytes of one message
+START_SECONDS = 120.0
+"""A worker imports a computer algebra system before its first answer; on a busy machine that takes a while."""
 
 
 class NoWorker(Exception):
@@ -27,12 +29,10 @@ class NoWorker(Exception):
 class Child:
     """One child process at a time, and the lines spoken with it. One that did not answer in time is replaced."""
 
-    def __init__(
-        self, worker: Path, *arguments: str, seconds: float, start_seconds: float, env: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, *arguments: str, seconds: float, env: Mapping[str, str] | None) -> None:
         # -P: a file in the working directory must not pose as a library.
-        self._command = (sys.executable, "-P", "-W", "ignore", str(worker), *arguments)
-        self._seconds, self._start_seconds, self._env = seconds, start_seconds, env
+        self._command = (sys.executable, "-P", "-W", "ignore", str(WORKER), *arguments)
+        self._seconds, self._env = seconds, env
         self._process: Process | None = None
         self.closed = False
         self.ending: set[asyncio.Task[object]] = set()
@@ -64,7 +64,7 @@ class Child:
                 limit=LINE_LIMIT, env=self._env,
             )  # fmt: skip
             self._process = process  # from here on it can be killed
-            async with asyncio.timeout(self._start_seconds):
+            async with asyncio.timeout(START_SECONDS):
                 if self.closed or "ready" not in await _heard(process):
                     raise ValueError("not ready")
         except (OSError, ValueError) as error:  # `TimeoutError` is an `OSError`
@@ -90,10 +90,12 @@ class Child:
 class Children:
     """A few children within one event loop, each started on first need."""
 
-    def __init__(self, children: list[Child]) -> None:
-        self._workers = children
+    def __init__(
+        self, count: int, task: str, *limits: int, seconds: float, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._workers = [Child(task, *map(str, limits), seconds=seconds, env=env) for _ in range(count)]
         self._idle: asyncio.LifoQueue[Child] = asyncio.LifoQueue()  # the one last used is the one that runs already
-        for child in children:
+        for child in self._workers:
             self._idle.put_nowait(child)
 
     async def __aenter__(self) -> Self:

@@ -12,7 +12,6 @@ from collections import OrderedDict
 from enum import StrEnum
 
 from kace.answers.calculator import apart
-from kace.answers.child import WORKER as _WORKER
 from kace.answers.child import Child, Children, NoWorker
 from kace.answers.exact import Number, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
@@ -22,8 +21,6 @@ from kace.answers.parse import equation
 MAX_DEPTH = 24
 MAX_DIGITS = 256
 MAX_MEMORY = 10_000  # remembered verdicts
-START_SECONDS = 30.0
-"""A worker imports a computer algebra system before its first answer; on a busy machine that takes a while."""
 _NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d[_ ]\W*\d|:.*:|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$")
 _UNSEEN = re.compile(r"'|\\pmod\{\w*\}|\\not|\\text\{[^{}]*\}")
 _NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
@@ -83,10 +80,7 @@ class Judge(Children):
     """Compares answers within one event loop. A call never raises and never hangs; workers start on first need."""
 
     def __init__(self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024) -> None:
-        limits = ("compare", str(memory_mb), str(math.ceil(seconds) + 2))
-        super().__init__(
-            [Child(_WORKER, *limits, seconds=seconds, start_seconds=START_SECONDS) for _ in range(workers)]
-        )
+        super().__init__(workers, "compare", memory_mb, math.ceil(seconds) + 2, seconds=seconds)
         self._verdicts: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
 
     async def __call__(self, left: Answer, right: Answer) -> Verdict:

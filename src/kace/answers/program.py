@@ -12,14 +12,14 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from kace.answers.child import WORKER, Child, Children, NoWorker
+from kace.answers.child import Children, NoWorker
 from kace.answers.extract import MAX_ANSWER_CHARS, last_boxed
 from kace.errors import UsageError
 
 MAX_SOURCE, MAX_OUTPUT, MAX_ERROR = 20_000, 2_000, 300
 """Characters of a program that is run, and of what is kept of its output and of why it failed."""
 MEMORY_MB = 1024  # for the interpreter's process; a program's own values have a quarter of it
-START_SECONDS, GRACE = 30.0, 3.0
+GRACE = 3.0
 PLACES = 10  # decimals from which a printed float is taken for a rounded exact value
 
 _BLOCK = re.compile(r"(?ims)```[ \t]*(?:(?:python3?|py)[ \t]*)?\n(.*?)(?:^[ \t]*```|\Z)")
@@ -116,15 +116,9 @@ class Sandbox(Children):
     def __init__(self, *, seconds: float = 5.0, workers: int | None = None) -> None:
         if importlib.util.find_spec("pydantic_monty") is None:
             raise UsageError("attempts that are programs need pydantic-monty", fix="pip install 'kace[program]'")
-        limits, count = (str(MEMORY_MB), str(math.ceil(seconds + GRACE))), workers or min(8, os.cpu_count() or 2)
-        self._seconds = seconds
+        self._seconds, count = seconds, workers or min(8, os.cpu_count() or 2)
         # No environment: what is in it, keys too, is none of a program's business.
-        super().__init__(
-            [
-                Child(WORKER, "run", *limits, seconds=seconds + 2 * GRACE, start_seconds=START_SECONDS, env={})
-                for _ in range(count)
-            ]
-        )
+        super().__init__(count, "run", MEMORY_MB, math.ceil(seconds + GRACE), seconds=seconds + 2 * GRACE, env={})
 
     async def __aenter__(self) -> Self:
         """Try the sandbox, so that one that cannot start is known before anything is paid."""
