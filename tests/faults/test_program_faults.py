@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.answers import program
+from kace.answers import child, program
 from kace.answers.program import MAX_OUTPUT, MAX_SOURCE, ProgramOutcome, ProgramRun, Sandbox
 
 RAN, SILENT, ERROR, TIMEOUT = ProgramOutcome
@@ -294,7 +294,7 @@ def test_a_worker_that_talks_nonsense_or_nothing_gives_no_answer(
 ):
     path = tmp_path / "worker.py"
     path.write_text(worker)
-    monkeypatch.setattr(program, "WORKER", path)
+    monkeypatch.setattr(child, "WORKER", path)
     monkeypatch.setattr(program, "GRACE", 0.2)
 
     async def run() -> ProgramRun:

@@ -47,22 +47,12 @@ class TreeFormat(StrEnum):
     SKILL = "skill"
 
 
-class RefusedCard(NamedTuple):
-    """A card that was left out: its place in the file, and why."""
-
-    where: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.reason}"
-
-
 class Bundle(NamedTuple):
     """What a file holds that fits the rules, and the rest with reasons."""
 
     domains: tuple[Domain, ...]
     cards: tuple[Card, ...]
-    refused: tuple[RefusedCard, ...] = ()
+    refused: tuple[str, ...] = ()  # where in the file each card was that is left out, and why
     changed: Mapping[str, tuple[str, ...]] = {}  # by card id, what was changed to make a loosely written card fit
 
 
@@ -103,7 +93,7 @@ def read_exchange(data: bytes, domains: Iterable[str]) -> Bundle:
     return _bundle((), cards)._replace(changed=changed)
 
 
-def sorted_out(tree: EpistemicTree, bundle: Bundle) -> tuple[dict[str, Card], list[RefusedCard]]:
+def sorted_out(tree: EpistemicTree, bundle: Bundle) -> tuple[dict[str, Card], list[str]]:
     """The cards that can be added, and those that cannot, with reasons. A card the tree has already is in neither."""
     fitting: dict[str, Card] = {}
     refused = list(bundle.refused)
@@ -119,7 +109,7 @@ def sorted_out(tree: EpistemicTree, bundle: Bundle) -> tuple[dict[str, Card], li
             EpistemicTree.of(tree.domains, (each,))
             fitting[name] = each
         except TreeError as error:
-            refused.append(RefusedCard(name, str(error).removeprefix(f"card {name}: ")))
+            refused.append(f"{name}: {str(error).removeprefix(f'card {name}: ')}")
     return fitting, refused
 
 
@@ -131,7 +121,7 @@ def tree_from_json(data: bytes) -> EpistemicTree:
         raise TreeError("not a tree", fix='give a list of cards, or {"domains": [...], "cards": [...]}')
     domains, cards, refused, _ = _read_value(record)
     for each in refused:
-        raise CardError(str(each))
+        raise CardError(each)
     return EpistemicTree.of(domains_named(cards) if record.get("domains") is None else domains, cards)
 
 
@@ -243,12 +233,12 @@ def _read_value(value: object, read: Callable[[object], Card] = card_of) -> Bund
 
 def _bundle(domains: tuple[Domain, ...], reads: Iterable[tuple[str, Callable[[], Card]]]) -> Bundle:
     cards: list[Card] = []
-    refused: list[RefusedCard] = []
+    refused: list[str] = []
     for where, read in reads:
         try:
             cards.append(read())
         except CardError as error:
-            refused.append(RefusedCard(where, str(error)))
+            refused.append(f"{where}: {error}")
     return Bundle(domains, tuple(cards), tuple(refused))
 
 

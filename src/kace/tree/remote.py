@@ -24,7 +24,7 @@ from kace.io import cannot_write, write_atomic
 from kace.redact import keep_secret, one_line, redact
 from kace.tree.card import card_line
 from kace.tree.diff import as_import
-from kace.tree.formats import Bundle, RefusedCard, read_exchange, sorted_out
+from kace.tree.formats import Bundle, read_exchange, sorted_out
 from kace.tree.journal import author
 from kace.tree.state import TreeState, read_header, state_text
 from kace.tree.store import TreeStore
@@ -43,7 +43,7 @@ class PulledTree(NamedTuple):
     """A tree of a hub, as far as its cards keep the rules."""
 
     tree: EpistemicTree
-    refused: Sequence[RefusedCard]
+    refused: Sequence[str]
     changed: Mapping[str, Sequence[str]]  # as `Bundle` has it
     commit: str
 
