@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +13,13 @@ import pytest
 
 from kace.config import load_config
 from kace.errors import DataError
-from kace.evaluation.arm import read_arm, read_arms, row_of
+from kace.evaluation.arm import Arm, SolveTable, read_arm, read_arms, row_of
+from kace.evaluation.report import evaluation_of
 from kace.solver.manifest import manifest_of
 from kace.solver.records import Outcome, RetrievedContext, Solution
 from kace.solver.run import Run
 from kace.solver.tiers import ExitPath, TierName
+from tests.evaluation.few_rows import a_row
 from tests.learner.solve_records import HS, MS, a_solve, a_try
 
 
@@ -98,6 +102,46 @@ def test_a_compressed_trace_is_read_too(tmp_path: Path):
     (folder / "traces.jsonl.gz").write_bytes(gzip.compress(trace.read_bytes()))
     trace.unlink()
     assert len(read_arm(folder).rows) == 1
+
+
+def test_solves_on_disk_give_the_figures_of_solves_in_memory(tmp_path: Path):
+    read = {MS: ["EXACT_A"], HS: ["EXACT_B"]}
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for part, folder in enumerate(folders):
+        marks = [(name, seed, (ord(name) + seed) % (2 + part) == 0) for name in "fbdace" for seed in range(3)]
+        a_run(folder, [a_solve(name, [a_try(right)], read, seed=seed, correct=right) for name, seed, right in marks])
+    kept = read_arms(folders)
+    held = [replace(arm, rows=tuple(arm.rows)) for arm in kept]
+    on_disk, in_memory = kept[0].rows, held[0].rows
+    assert on_disk == in_memory and (on_disk[-1], on_disk[2:5]) == (in_memory[-1], in_memory[2:5])
+    assert evaluation_of(kept) == evaluation_of(held)
+
+
+def test_memory_does_not_grow_with_the_solves():
+    def taken(solves: int) -> int:
+        rows = (a_row(f"{n:064x}", n % 3 > 0, exit=None if n % 2 else ExitPath.MS_MAJORITY) for n in range(solves))
+        tracemalloc.start()
+        evaluation_of([Arm("kace", SolveTable(rows), {})])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    taken(100)  # what is imported on the way
+    assert taken(8_000) - taken(2_000) < 6_000 * 100, "bytes, where a row in memory takes a thousand"
+
+
+def test_rows_outlive_whoever_asked_for_them(tmp_path: Path):
+    rows = iter(read_arm(a_run(tmp_path / "run", [a_solve(name) for name in "abc"])).rows)
+    gc.collect()
+    assert [row.problem for row in rows] == ["a", "b", "c"]
+
+
+def test_a_seed_that_no_computer_counts_to_is_damage(tmp_path: Path):
+    endless = a_solve("a", seed=1 << 63)
+    many = a_solve("b").model_copy(update={"real_calls": 10**30})
+    arm = read_arm(a_run(tmp_path / "run", [endless, many]))
+    assert [damage.line for damage in arm.damage] == [1]
+    assert [(row.problem, row.real_calls) for row in arm.rows] == [("b", 10**30)]
 
 
 def test_the_same_cards_are_kept_once(tmp_path: Path):

@@ -11,20 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from kace.evaluation.metrics import (
-    Bucket,
-    bucket_rows,
-    by_problem,
-    concordance_of,
-    concordant,
-    pairs,
-    raw_rate,
-    spearman,
-)
+from kace.evaluation.arm import SolveRow
+from kace.evaluation.metrics import Bucket, Metrics, Points, concordant, metrics_of, pairs, spearman
 from kace.solver.tiers import ExitPath
-from tests.evaluation.few_rows import a_row
+from tests.evaluation.few_rows import a_row, an_arm
 
 POINTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 12)), min_size=2, max_size=30)
+
+
+def at(rates: list[float]) -> Points:
+    """Problems at these rates, all of which left at the same place."""
+    return Points((rate, 4.0) for rate in rates)
+
+
+def figures(*rows: SolveRow) -> Metrics:
+    return metrics_of(an_arm("a", rows))
 
 
 def different(n: int) -> list[float]:
@@ -33,7 +34,7 @@ def different(n: int) -> list[float]:
 
 def test_the_papers_386_pairs_are_all_but_8_problems_tied_at_0_and_7_at_1():
     rates = [0.0] * 8 + [1.0] * 7 + different(15)
-    assert pairs(rates) == math.comb(30, 2) - 28 - 21 == 386
+    assert pairs(at(rates)) == math.comb(30, 2) - 28 - 21 == 386
 
 
 def test_the_papers_923_pairs_need_five_ties_between_0_and_1():
@@ -43,10 +44,10 @@ def test_the_papers_923_pairs_need_five_ties_between_0_and_1():
     """
     between = different(19)
     rates = [0.0] * 7 + [1.0] * 24 + between
-    assert pairs(rates) == math.comb(50, 2) - 21 - 276 == 928
+    assert pairs(at(rates)) == math.comb(50, 2) - 21 - 276 == 928
     between[1] = between[2] = between[0]
     between[4], between[6] = between[3], between[5]
-    assert pairs([0.0] * 7 + [1.0] * 24 + between) == 923
+    assert pairs(at([0.0] * 7 + [1.0] * 24 + between)) == 923
 
 
 @given(POINTS)
@@ -58,40 +59,41 @@ def test_the_share_is_somers_d_moved_to_between_0_and_1(points: list[tuple[int, 
         for b in points[:place]
         if a[0] != b[0]
     ]
-    assert pairs(rates) == len(counted)
-    assert concordant([*zip(rates, ranks, strict=True)]) == sum(counted)
+    places = Points(zip(rates, ranks, strict=True))
+    assert pairs(places) == len(counted)
+    assert concordant(places) == sum(counted)
     if counted and len(set(ranks)) > 1:
         with np.errstate(all="ignore"):  # its p-value may be none
             d = reference.somersd(rates, ranks).statistic
-        assert concordant([*zip(rates, ranks, strict=True)]) / pairs(rates) == pytest.approx((1 + d) / 2)
+        assert concordant(places) / pairs(places) == pytest.approx((1 + d) / 2)
 
 
 @given(POINTS)
 def test_spearman_is_scipys(points: list[tuple[int, int]]):
     left, right = [float(a) for a, _ in points], [float(b) for _, b in points]
+    found = spearman(Points(zip(left, right, strict=True)))
     if len(set(left)) > 1 and len(set(right)) > 1:
-        assert spearman(left, right) == pytest.approx(reference.spearmanr(left, right).statistic, abs=1e-12)
+        assert found == pytest.approx(reference.spearmanr(left, right).statistic, abs=1e-12)
     else:
-        assert spearman(left, right) is None
+        assert found is None
 
 
 def test_a_problem_is_pooled_over_its_seeds():
-    rows = [
+    found = figures(
         a_row("a", seed=0, attempts=2, right=2),
         a_row("a", seed=1, attempts=10, right=1, exit=ExitPath.FALLBACK_LAST_HS, correct=False),
         a_row("b", seed=0, attempts=5, right=0, exit=ExitPath.MS_MAJORITY, correct=False),
-    ]
-    assert raw_rate(rows[:2]) == pytest.approx(3 / 12)
-    found = concordance_of(by_problem(rows))
+        a_row("c", seed=0, attempts=5, right=0, exit=ExitPath.MS_MAJORITY, correct=False),
+    ).concordance
     assert found is not None
-    assert found.points == ((0.25, 2.0), (0, 3))
-    assert (found.pairs, found.concordant, found.share) == (1, 0.0, 0.0)
+    assert found.points == ((0.0, 3.0, 2), (0.25, 2.0, 1)), "3 of 12 attempts of the first are right"
+    assert (found.pairs, found.concordant, found.share) == (2, 0.0, 0.0)
 
 
 def test_without_a_ladder_or_without_labels_there_is_no_concordance():
-    assert concordance_of(by_problem([a_row("a", exit=None)])) is None
-    assert concordance_of(by_problem([a_row("a", None)])) is None
-    assert bucket_rows(by_problem([a_row("a", None)])) == ()
+    assert figures(a_row("a", exit=None)).concordance is None
+    assert figures(a_row("a", None)).concordance is None
+    assert figures(a_row("a", None)).buckets == ()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_the_bucket_table_counts_every_labelled_solve_once():
         for n in range(40)
         for s in range(3)
     ]
-    table = bucket_rows(by_problem(rows))
+    table = figures(*rows).buckets
     assert [row.bucket for row in table] == list(Bucket)
     assert sum(row.problems for row in table) == 40
     assert sum(row.solves for row in table) == sum(sum(row.exits.values()) for row in table) == 120
@@ -120,6 +122,6 @@ def test_the_bucket_table_counts_every_labelled_solve_once():
 
 
 def test_an_empty_bucket_of_a_ladder_still_names_every_exit():
-    table = bucket_rows(by_problem([a_row("a")]))
+    table = figures(a_row("a")).buckets
     assert all(list(row.exits) == list(ExitPath) for row in table)
-    assert all(row.exits == {} for row in bucket_rows(by_problem([a_row("a", exit=None)])))
+    assert all(row.exits == {} for row in figures(a_row("a", exit=None)).buckets)

@@ -372,10 +372,10 @@ def test_the_front_is_what_no_other_arm_beats():
 
 
 def test_discs_count_every_problem():
-    places = tuple((n % 7 / 6, n % 5) for n in range(1_000))
+    places = tuple((n % 7 / 6, n % 5, 1) for n in range(1_000))
     dots = [mark for mark in scatter("t", [("a", "", places)], WIDE).marks if mark.said]
     assert sum(int(dot.said.split()[0].replace(",", "")) for dot in dots) == 1_000
-    many = tuple((n / 2_000, n % 13 / 3) for n in range(2_000))
+    many = tuple((n / 2_000, n % 13 / 3, 1) for n in range(2_000))
     picture = scatter("t", [("a", "", many)], WIDE)
     dots = [mark for mark in picture.marks if mark.said]
     assert len(dots) <= 21 * 25

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 import pytest
 from scipy import stats as reference
 
-from kace.evaluation.metrics import cost_of, metrics_of
+from kace.evaluation.arm import SolveRow
+from kace.evaluation.metrics import RunCost, metrics_of
 from kace.models.base import Usage
 from kace.models.budget import Price, free_price
 from kace.solver.records import Damage
@@ -121,6 +122,10 @@ def test_damage_and_retries_are_part_of_the_figures():
 # What tokens cost, to the cent of the paper's two tables
 
 
+def cost_of(rows: list[SolveRow], price: Price | None, model: str = "openai/solver") -> RunCost:
+    return metrics_of(an_arm("a", rows, {"config": {"model": model}}), price).cost
+
+
 def test_an_epoch_of_the_papers_teacher_costs_6_dollars_and_8_cents():
     usage = Usage(input=1_300_000, cached=MILLION, output=320_000, written=100_000)
     assert usage.input + usage.output == 1_620_000
@@ -159,5 +164,5 @@ def test_without_a_price_tokens_are_counted_and_money_is_unknown():
 
 
 def test_embedded_and_recorded_models_cost_nothing_and_others_need_a_price():
-    assert cost_of([a_row("a", usage=(10, 0, 5))], free_price("local/tiny")).usd == 0.0
+    assert cost_of([a_row("a", usage=(10, 0, 5))], None, "local/tiny").usd == 0.0
     assert free_price("openai/gpt-4.1-mini") is None

@@ -212,7 +212,7 @@ def arm(right: str, families: str | None = None) -> Arm:
         attempts=(),
     )
     marks = enumerate(right)
-    rows = (row_of(blank.model_copy(update={"problem": str(n), "correct": m == "1"})) for n, m in marks)
+    rows = (row_of(blank.model_copy(update={"problem": f"{n:05}", "correct": m == "1"})) for n, m in marks)
     return Arm("", tuple(replace(row, family=families and families[int(row.problem)]) for row in rows), {})
 
 

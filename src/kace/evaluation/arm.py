@@ -1,14 +1,20 @@
-"""An arm: one system's recorded solves, held as one compact row each so that a hundred thousand fit in memory."""
+"""An arm: one system's recorded solves, one row each, kept on disk so that memory does not grow with them."""
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
+from heapq import merge
+from itertools import chain, groupby
+from operator import add, attrgetter, eq
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import finalize
 
 from kace.errors import DataError, UsageError
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
@@ -21,6 +27,9 @@ from kace.words import counted
 _TEXTS = ("problem", "label", "family", "domain")
 _ROUTING = ("classifier_calls", "classifier_input", "classifier_cached", "classifier_output")
 _SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "abstained", "seconds", "ahead_calls")
+_TOKENS = ("input", "cached", "output")
+_BATCHED = tuple(f"batch_{kind}" for kind in _TOKENS)
+MOST_SEED = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +75,68 @@ class SolveRow:
         return self.label or self.problem[:8]
 
 
-@dataclass(frozen=True, slots=True)
+class SolveTable(Sequence[SolveRow]):
+    """The last row of every problem and seed, ordered by both, in a temporary file of SQLite's."""
+
+    retried: int  # rows that replace an earlier one of the same problem and seed
+
+    def __init__(self, rows: Iterable[SolveRow]) -> None:
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        finalize(self, self._db.close)
+        self._db.execute("CREATE TABLE found (problem, seed, row)")
+        packed = ((row.problem, row.seed, json.dumps(_values(row))) for row in rows)
+        self._db.executemany("INSERT INTO found VALUES (?, ?, ?)", packed)
+        # Beside MAX, SQLite takes the other columns from the row that has it.
+        last = "SELECT row, COUNT(*) AS times, MAX(rowid) FROM found GROUP BY problem, seed ORDER BY problem, seed"
+        self._db.execute(f"CREATE TABLE solves AS {last}")
+        self._db.execute("DROP TABLE found")
+        sql = "SELECT COUNT(*), IFNULL(SUM(times > 1), 0) FROM solves"
+        self._size, self.retried = map(int, self._db.execute(sql).fetchone())
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[SolveRow]:
+        for (row,) in self._db.execute("SELECT row FROM solves ORDER BY rowid"):
+            yield _unpack(row)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return tuple(self)[place]
+        number = range(1, self._size + 1)[place]
+        return _unpack(*self._db.execute("SELECT row FROM solves WHERE rowid = ?", (number,)).fetchone())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+
+_FIELDS = tuple(field.name for field in fields(SolveRow))
+_values = attrgetter(*_FIELDS)
+_EXIT, _CARDS = map(_FIELDS.index, ("exit", "cards"))
+
+
+def _unpack(packed: str) -> SolveRow:
+    values = json.loads(packed)
+    values[_EXIT], values[_CARDS] = values[_EXIT] and ExitPath(values[_EXIT]), _shared(tuple(values[_CARDS]))
+    return SolveRow(*values)
+
+
+class ArmCounts(NamedTuple):
+    """How many there are of what."""
+
+    problems: int
+    seeds: int
+    unlabelled: int  # solves without a known answer
+    failed: int  # solves that lost a call to the provider
+    without_family: int  # solves
+
+
+@dataclass(frozen=True)
 class Arm:
     """A system as it was recorded: the last row of every problem and seed, ordered by both."""
 
     name: str
-    rows: tuple[SolveRow, ...]
+    rows: Sequence[SolveRow]
     manifest: Mapping[str, object]  # what produced it, as `run.json` has it.
     damage: tuple[Damage, ...] = ()
     retried: int = 0  # solves that replace an earlier one of the same problem and seed, which had lost a call
@@ -93,49 +158,99 @@ class Arm:
         spec = SYSTEMS.get(manifest_text(manifest_part(self.manifest, "system").get("name")))
         return spec is not None and spec.source == "tree"
 
+    @cached_property
+    def counts(self) -> ArmCounts:
+        """Counted once."""
+        problems, seeds, found = 0, set[int](), Counter[str]()
+        for _, solves in self.by_problem():
+            problems += 1
+            for row in solves:
+                seeds.add(row.seed)
+                found["unlabelled"] += row.correct is None
+                found["failed"] += row.failed
+                found["without_family"] += not row.family
+        return ArmCounts(problems, len(seeds), found["unlabelled"], found["failed"], found["without_family"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every problem was solved on every seed."""
+        return len(self.rows) == self.counts.problems * self.counts.seeds
+
+    def by_problem(self) -> Iterator[tuple[str, list[SolveRow]]]:
+        """The solves of one problem after the other."""
+        return ((problem, [*solves]) for problem, solves in groupby(self.rows, attrgetter("problem")))
+
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
     """What counts as one observation: all problems that share a field, with all their seeds."""
 
     field: str
-    names: Mapping[str, str]  # the cluster of each problem
+    names: Mapping[str, str]  # the cluster of each problem whose row does not say it
 
-    def sizes(self, problems: Iterable[str]) -> Counter[str]:
-        """How many of these there are in each cluster."""
-        return Counter(self.names[problem] for problem in problems)
+    def of(self, row: SolveRow | Solution) -> str:
+        """The cluster of a solve."""
+        return self.names.get(row.problem) or getattr(row, self.field)
+
+    def count(self, arms: Iterable[Arm]) -> int:
+        """How many there are."""
+        if self.field != "problem":
+            return len({self.of(row) for arm in arms for row in arm.rows})
+        return sum(1 for _ in groupby(merge(*(map(attrgetter("problem"), arm.rows) for arm in arms))))
+
+
+class ClusterSums:
+    """Values summed up by cluster, given problem by problem."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters, self._named, self._alike = clusters, dict[str, tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+
+    def add(self, row: SolveRow, *values: Any) -> None:
+        """Add the values of a problem, of which this is a solve."""
+        if self._clusters.field == "problem":
+            self._alike[values] += 1  # it does not come again, so its name need not be kept
+        else:
+            name = self._clusters.of(row)
+            self._named[name] = tuple(map(add, self._named[name], values)) if name in self._named else values
+
+    def alike(self) -> Counter[tuple[Any, ...]]:
+        """How many clusters have the same sums."""
+        return self._alike or Counter(self._named.values())
 
 
 def clusters_of(arms: Sequence[Arm], field: str | None = None) -> Clusters:
     """By any field that every problem has; left out, by family where every solve has one, else by problem."""
-    rows = [row for arm in arms for row in arm.rows]
-    field = field or ("family" if rows and all(row.family for row in rows) else "problem")
-    if field in _TEXTS:
-        names = {row.problem: name for row in rows if (name := getattr(row, field))}
-    else:
-        names = dict(pair for arm in arms if arm.folder for pair in kept_field(arm.folder, field))
-    problems = {row.problem for row in rows}
-    if bare := problems - names.keys():
-        said = f"{len(bare):,} of {counted(len(problems), 'problem')} have no field '{field[:40]}'"
+    if field is None:
+        everywhere = any(arm.rows for arm in arms) and not any(arm.counts.without_family for arm in arms)
+        return Clusters("family" if everywhere else "problem", {})
+    own = field in _TEXTS  # a field of the rows, of which only gaps need be filled from elsewhere
+    bare = {row.problem for arm in arms for row in arm.rows if not (own and getattr(row, field))}
+    told = ((row.problem, getattr(row, field)) for arm in arms if own and bare for row in arm.rows)
+    kept = (pair for arm in arms if arm.folder and not own for pair in kept_field(arm.folder, field))
+    names = {problem: intern(name) for problem, name in chain(told, kept) if name and problem in bare}
+    if lacking := len(bare - names.keys()):
+        said = f"{lacking:,} of {counted(Clusters('problem', {}).count(arms), 'problem')} have no field '{field[:40]}'"
         raise UsageError(said, fix="--cluster problem, family, domain, or a field of the runs' problems.jsonl")
-    return Clusters(field, {problem: names[problem] for problem in problems})
+    return Clusters(field, names)
 
 
 def read_arm(folder: Path) -> Arm:
     """Read a run directory line by line. Damaged lines are left out and counted."""
     manifest = read_manifest(folder / "run.json")
-    found: dict[tuple[str, int], SolveRow] = {}
     damage: list[Damage] = []
-    retried: set[tuple[str, int]] = set()
-    for line in read_trace(trace_of(folder)):
-        if isinstance(line.content, Damage):
-            damage.append(line.content)
-        else:
-            row = row_of(line.content)
-            retried |= {key := (row.problem, row.seed)} & found.keys()
-            found[key] = row
+
+    def rows() -> Iterator[SolveRow]:
+        for number, line in enumerate(read_trace(trace_of(folder)), start=1):
+            if isinstance(line.content, Damage):
+                damage.append(line.content)
+            elif abs(line.content.seed) >= MOST_SEED:
+                damage.append(Damage(number, "seed: not a number of 64 bits"))
+            else:
+                yield row_of(line.content)
+
+    table = SolveTable(rows())
     name = manifest_text(manifest_part(manifest, "system").get("name")) or folder.resolve().name
-    return Arm(name, tuple(found[key] for key in sorted(found)), manifest, tuple(damage), len(retried), folder)
+    return Arm(name, table, manifest, tuple(damage), table.retried, folder)
 
 
 def read_arms(folders: Sequence[Path]) -> tuple[Arm, ...]:
@@ -152,24 +267,27 @@ def read_arms(folders: Sequence[Path]) -> tuple[Arm, ...]:
 
 def row_of(record: Solution) -> SolveRow:
     """The row of a record; rows that read the same cards share them."""
+    recalls, made = record.recalls, record.made
     ran = [attempt for attempt in record.attempts if attempt.outcome is not Outcome.CANCELLED]
-    recalls = record.recalls
-    taken: dict[str, Any] = {name: getattr(record, name) for name in _SAME}
-    taken |= {name: (text := getattr(record, name)) and intern(text) for name in _TEXTS}
-    taken |= {name: sum(getattr(each, name) for each in record.made) for name in ("input", "cached", "output")}
-    batched = [each for each in record.made if each.batch]
-    taken |= {f"batch_{name}": sum(getattr(each, name) for each in batched) for name in ("input", "cached", "output")}
-    taken |= {name: sum(getattr(recall, name) for recall in recalls) for name in _ROUTING}
-    taken |= {f"ahead_{name}": getattr(record.ahead_usage, name) for name in ("input", "cached", "output")}
+    read = [recall.tokens for recall in recalls]
+    taken: dict[str, Any] = {name: getattr(record, name) for name in (*_TEXTS, *_SAME)}
+    taken |= zip(_TOKENS, _sums(made, _TOKENS), strict=True)
+    taken |= zip(_BATCHED, _sums([each for each in made if each.batch], _TOKENS), strict=True)
+    taken |= zip(_ROUTING, _sums(recalls, _ROUTING), strict=True)
+    taken |= {f"ahead_{kind}": getattr(record.ahead_usage, kind) for kind in _TOKENS}
     return SolveRow(
         **taken,
         attempts=len(ran),
-        right_attempts=sum(bool(attempt.correct) for attempt in ran),
-        card_tokens=max((recall.tokens for recall in recalls), default=0),
-        read_tokens=sum(recall.tokens for recall in recalls),
+        right_attempts=sum(attempt.correct is True for attempt in ran),
+        card_tokens=max(read, default=0),
+        read_tokens=sum(read),
         estimated=any(recall.estimated for recall in recalls),
         cards=_shared(tuple(dict.fromkeys(card for recall in recalls for card in recall.cards))),
     )
+
+
+def _sums(parts: Sequence[object], names: Sequence[str]) -> list[int]:
+    return [sum(column) for column in zip(*map(attrgetter(*names), parts), strict=True)] or [0] * len(names)
 
 
 @lru_cache(maxsize=10_000)

@@ -23,8 +23,8 @@ NAMES: Mapping[ExitPath, str] = dict(zip(ExitPath, _LEGEND, strict=True))  # exi
 RANKS = ("last", "fallb.", "HS", "MS", "ES")  # exits by rank, as short as an axis needs them
 FEW = 250  # different places up to which all are drawn as they are; beyond, near ones are put together
 
-ScatterPanel = tuple[str, str, Sequence[tuple[float, float]]]
-"""An arm's name, its figures in words, and the raw rate, 0 to 1, and mean exit rank, 0 to 4, of each problem."""
+ScatterPanel = tuple[str, str, Sequence[tuple[float, float, int]]]
+"""An arm's name, its figures in words, and raw rate, 0 to 1, mean exit rank, 0 to 4, and number of problems there."""
 ExitRow = tuple[str, int, Mapping[ExitPath, int]]
 """The name of a bucket, its problems, and how many solves left where."""
 
@@ -122,10 +122,10 @@ def scatter(title: str, panels: Sequence[ScatterPanel], width: float) -> Picture
     """Where problems leave the ladder against how hard they are. Problems at one place are one disc, however many."""
     grid = Grid(len(panels), width, least=145, most=4)
     height = 70 + min(max(0.72 * grid.wide, 150), 260)
-    found = [Counter((round(rate, 4), round(rank, 4)) for rate, rank in places) for _, _, places in panels]
+    found = [_gathered(places, 10_000, 10_000) for _, _, places in panels]
     if any(len(places) > FEW for places in found):
         # All or none, so that panels can be compared; the grid holds the mean ranks of two and of three seeds.
-        found = [Counter((round(rate * 20) / 20, round(rank * 6) / 6) for rate, rank in some) for _, _, some in panels]
+        found = [_gathered(places, 20, 6) for _, _, places in panels]
     most = max((count for places in found for count in places.values()), default=1)
     # The area grows with the count; one problem stays visible beside a thousand, and small panels have less.
     largest = min(1.0, grid.wide / 280) * min(16.0, 4.0 * math.sqrt(most))
@@ -134,6 +134,14 @@ def scatter(title: str, panels: Sequence[ScatterPanel], width: float) -> Picture
     drawn = (_scatter_panel(name, told, places, sizes, size) for (name, told, _), places in pairs)
     marks, bottom = grid.placed(drawn, height, 0.0)
     return Picture(title, width, bottom + 46, (*marks, *moved(_disc_key(sizes), 38, bottom + 24)))
+
+
+def _gathered(places: Iterable[tuple[float, float, int]], across: int, up: int) -> Counter[tuple[float, float]]:
+    """How many problems there are at each point of a grid with so many steps to one."""
+    found = Counter[tuple[float, float]]()
+    for rate, rank, problems in places:
+        found[round(rate * across) / across, round(rank * up) / up] += problems
+    return found
 
 
 def _scatter_panel(
@@ -151,7 +159,7 @@ def _scatter_panel(
         yield label(left + tick * (right - left), foot + 18, f"{tick:.0%}", anchor="middle", size=SMALL)
     words = "share of attempts that are right" if wide > 200 else "attempts right"
     yield label((left + right) / 2, foot + 33, words, anchor="middle", size=SMALL)
-    for (rate, mean), count in sorted(places.items(), key=lambda item: -item[1]):
+    for (rate, mean), count in sorted(places.items(), key=lambda item: (-item[1], item[0])):
         x, y = left + rate * (right - left), bottom - (bottom - top) * mean / 4
         said = f"{counted(count, 'problem')} at {rate:.0%} right, mean exit rank {mean:.2f}"
         yield dot(x, y, sizes[count], Paint.GOOD, Paint.PAPER, 1, said, opacity=0.72)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from heapq import merge
 from itertools import groupby
+from operator import itemgetter
 
 from kace.errors import UsageError
-from kace.evaluation.arm import Arm, Clusters, SolveRow, clusters_of
-from kace.evaluation.harm import Harm, harm_of
+from kace.evaluation.arm import Arm, Clusters, ClusterSums, SolveRow, clusters_of
+from kace.evaluation.harm import Harm, HarmCounts
 from kace.evaluation.stats import Interval, cluster_interval, holm, sign_flip, t_quantile
 from kace.words import counted, plural, points
 
@@ -98,26 +100,32 @@ class Comparison:
 
 def compare(base: Arm, other: Arm, clusters: Clusters | None = None) -> Comparison:
     """One arm against a base, over the solves that both have. None in common is a `UsageError`."""
-    ours, theirs, by = labelled(base), labelled(other), clusters or clusters_of((base, other))
-    both = sorted(ours.keys() & theirs.keys())
-    if not both:
+    by = clusters or clusters_of((base, other))
+    sums, harm, seeds = ClusterSums(by), HarmCounts(by), set[int]()
+    changes, shares = list[Change](), Counter[tuple[float, float]]()  # of problems
+    pairs = most = 0
+    for problem, paired in pairs_of(base, other):
+        n, first = len(paired), paired[0][0]
+        before, after = (sum(pair[side].correct is True for pair in paired) for side in (0, 1))
+        shares[before / n, after / n] += 1
+        if before != after:
+            changes.append(Change(problem, first.name, (after - before) / n))
+        sums.add(first, after - before, Fraction(after - before, n), 1)
+        harm.add(paired)
+        seeds.update(row.seed for row, _ in paired)
+        pairs, most = pairs + n, max(most, n)
+    if not pairs:
         said = f"{base.name} and {other.name} have no labelled problem and seed in common"
         raise UsageError(said, fix="compare runs of the same data with the same seeds")
-    changes, shares = [], []  # of each problem
-    gains, moved, most = Counter[str](), defaultdict[str, Fraction](Fraction), 0  # of each cluster
-    for problem, group in groupby(both, key=lambda key: key[0]):
-        keys = list(group)
-        before, after = (sum(bool(arm[key].correct) for key in keys) for arm in (ours, theirs))
-        changes.append(Change(problem, ours[keys[0]].name, (after - before) / len(keys)))
-        shares.append((before / len(keys), after / len(keys)))
-        gains[name := by.names[problem]] += after - before
-        moved[name] += Fraction(after - before, len(keys))
-        most = max(most, len(keys))
-    p, n, sizes = flipped([*gains.values()]), len(changes), by.sizes(change.problem for change in changes)
-    low, high = cluster_interval([(moved[name], size) for name, size in sizes.items()], SPAN)
+    alike, n = sums.alike(), shares.total()
+    p = flipped([gain for gain, _, _ in alike.elements() if gain])
+    moved = Counter[tuple[Fraction | int, int]]()
+    for (_, change, size), times in alike.items():
+        moved[change, size] += times
+    low, high = cluster_interval(moved, SPAN)
     if p > ALPHA:  # with few changes the exact test is stricter than resampling; the two must not be at odds
         low, high = min(low, 0.0), max(high, 0.0)
-    alone = [(arm.name, len(known) - len(both)) for arm, known in ((base, ours), (other, theirs))]
+    alone = [(arm.name, len(arm.rows) - arm.counts.unlabelled - pairs) for arm in (base, other)]
     notes = [f"{name}: {counted(k, 'labelled solve')} without a partner, left out." for name, k in alone if k]
     ordered = sorted(changes, key=lambda change: (-abs(change.by), change.name))
     return Comparison(
@@ -125,26 +133,37 @@ def compare(base: Arm, other: Arm, clusters: Clusters | None = None) -> Comparis
         other=other.name,
         n=n,
         cluster=by.field,
-        clusters=len(sizes),
-        seeds=tuple(sorted({seed for _, seed in both})),
-        pairs=len(both),
+        clusters=moved.total(),
+        seeds=tuple(sorted(seeds)),
+        pairs=pairs,
         base_only=alone[0][1],
         other_only=alone[1][1],
-        base_accuracy=math.fsum(share for share, _ in shares) / n,
-        other_accuracy=math.fsum(share for _, share in shares) / n,
+        base_accuracy=math.fsum(share for share, _ in shares.elements()) / n,
+        other_accuracy=math.fsum(share for _, share in shares.elements()) / n,
         difference=math.fsum(change.by for change in changes) / n,
         interval=Interval(low, high),
         # McNemar's is the sign-flip of single pairs.
-        test=SIGN_FLIP.format(plural(by.field)) if len(both) > len(sizes) else MCNEMAR,
+        test=SIGN_FLIP.format(plural(by.field)) if pairs > moved.total() else MCNEMAR,
         p=p,
         adjusted=p,
         compared=1,
         gained=tuple(change for change in ordered if change.by > 0),
         lost=tuple(change for change in ordered if change.by < 0),
-        mdd=_detectable([float(change) for change in moved.values()], n, most),
-        harm=harm_of(((ours[key], theirs[key]) for key in both), by),
+        mdd=_detectable(moved, n, most),
+        harm=harm.found(),
         notes=(*notes, *warnings_of((base, other))),
     )
+
+
+def pairs_of(base: Arm, other: Arm) -> Iterator[tuple[str, list[tuple[SolveRow, SolveRow]]]]:
+    """Of each problem that has some, the solves of both arms with the same seed and a known answer."""
+    either = merge(base.by_problem(), other.by_problem(), key=itemgetter(0))
+    for problem, both in groupby(either, key=itemgetter(0)):
+        ours, *theirs = (solves for _, solves in both)
+        partners = {row.seed: row for row in theirs[0] if row.correct is not None} if theirs else {}
+        paired = [(row, partners[row.seed]) for row in ours if row.seed in partners and row.correct is not None]
+        if paired:
+            yield problem, paired
 
 
 def compare_all(base: Arm, others: Sequence[Arm], clusters: Clusters | None = None) -> tuple[Comparison, ...]:
@@ -165,17 +184,12 @@ def p_text(value: float) -> str:
     return f"p = {value:.2f}" if value >= 0.1 else f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
 
 
-def labelled(arm: Arm) -> dict[tuple[str, int], SolveRow]:
-    """The solves whose answer is known, by problem and seed."""
-    return {(row.problem, row.seed): row for row in arm.rows if row.correct is not None}
-
-
-def _detectable(changes: Sequence[float], problems: int, most: int) -> float | None:
+def _detectable(moved: Counter[tuple[Fraction | int, int]], problems: int, most: int) -> float | None:
     """The minimum detectable difference, never less than the fewest changed clusters that the exact tests can call."""
-    if (n := len(changes)) < FEWEST:
+    if (n := moved.total()) < FEWEST:
         return None
     # The changes' size about zero, which flipping signs keeps, and one pair more: the exact tests move in steps.
-    size = math.sqrt(math.fsum(change**2 for change in changes)) / problems
+    size = math.sqrt(math.fsum(float(change) ** 2 for change, _ in moved.elements())) / problems
     reach = t_quantile(1 - ALPHA / 2, n - 1) + t_quantile(POWER, n - 1)
     found = max(reach * size + 1 / (problems * most), FEWEST / (problems * most))
     return found if found <= 1 else None
@@ -187,12 +201,14 @@ def warnings_of(arms: Sequence[Arm]) -> Iterator[str]:
         yield "The arms have different solvers: differences are not those of the systems alone."
     if len({arm.data for arm in arms}) > 1:
         yield "The arms were not run on the same problems: comparisons hold for those they share."
-    for name, rows, damage in ((arm.name, arm.rows, arm.damage) for arm in arms):
-        if len(rows) != len({row.problem for row in rows}) * len({row.seed for row in rows}):
+    for arm in arms:
+        name, solves, counts = arm.name, len(arm.rows), arm.counts
+        if not arm.complete:
             yield f"{name} is not complete: some problems are missing on some seeds."
-        if 0 < (unknown := sum(row.correct is None for row in rows)) < len(rows):
-            yield f"{name}: {unknown:,} of {counted(len(rows), 'solve')} have no known answer and are in no accuracy."
-        if failed := sum(row.failed for row in rows):
-            yield f"{name}: {counted(failed, 'solve')} lost a call to the provider and count as they are."
-        if damage:
-            yield f"{name}: {counted(len(damage), 'line')} of the trace could not be read."
+        if 0 < counts.unlabelled < solves:
+            some = f"{counts.unlabelled:,} of {counted(solves, 'solve')}"
+            yield f"{name}: {some} have no known answer and are in no accuracy."
+        if counts.failed:
+            yield f"{name}: {counted(counts.failed, 'solve')} lost a call to the provider and count as they are."
+        if arm.damage:
+            yield f"{name}: {counted(len(arm.damage), 'line')} of the trace could not be read."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -93,8 +93,8 @@ def figures_of(
 ) -> ConfidenceFigures | None:
     """The figures of some solves; `None` where no known answer has confidence."""
     known = [each for each in solutions if each.correct is not None]
-    made = [(s.problem, a) for s in known for a in s.attempts if a.answer is not None]
-    told = [(problem, a.confidence.logprob, bool(a.correct)) for problem, a in made if a.confidence]
+    made = [(clusters.of(s), a) for s in known for a in s.attempts if a.answer is not None]
+    told = [(name, a.confidence.logprob, bool(a.correct)) for name, a in made if a.confidence]
     if not told:
         return None
     exits = [agreed for each in known if (agreed := agreed_at_es(each))]
@@ -107,7 +107,7 @@ def figures_of(
         measures=tuple(Separation(each, *within[each], at_es[each][0]) for each in MEASURES),
         es_right=sum(right for _, right in exits),
         es_wrong=sum(not right for _, right in exits),
-        bins=_bins(told, clusters),
+        bins=_bins(told),
         weighted=reweighed(known, calibration) if calibration else None,
     )
 
@@ -145,15 +145,15 @@ def _auc(measure: str, parts: Iterable[Sides]) -> tuple[float | None, int]:
     return wins / pairs if pairs else None, pairs
 
 
-def _bins(told: Sequence[tuple[str, float, bool]], clusters: Clusters) -> tuple[ConfidenceBin, ...]:
+def _bins(told: Sequence[tuple[str, float, bool]]) -> tuple[ConfidenceBin, ...]:
     ordered, found = sorted(told, key=lambda each: each[1]), []
     for number in range(BINS):
         inside = ordered[number * len(ordered) // BINS : (number + 1) * len(ordered) // BINS]
         if inside:
             groups = defaultdict[str, list[bool]](list)
-            for problem, _, right in inside:
-                groups[clusters.names[problem]].append(right)
-            interval = cluster_interval([(sum(each), len(each)) for each in groups.values()], WHOLE)
+            for name, _, right in inside:
+                groups[name].append(right)
+            interval = cluster_interval(Counter((sum(each), len(each)) for each in groups.values()), WHOLE)
             share = sum(right for *_, right in inside) / len(inside)
             found.append(ConfidenceBin(inside[0][1], inside[-1][1], len(inside), share, interval))
     return tuple(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kace.evaluation.arm import Clusters, SolveRow
+from kace.evaluation.arm import Clusters, ClusterSums, SolveRow
 from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
 from kace.words import counted, plural
 
@@ -65,38 +65,47 @@ class Harm:
         return f"{found}; of those shown {self.gained:,} gained and {self.broken:,} broken, harm rate {rate}"
 
 
-def harm_of(pairs: Iterable[tuple[SolveRow, SolveRow]], clusters: Clusters) -> Harm | None:
-    """From the solves of a base and of an arm, paired; `None` for an arm that had no card to show."""
-    abstained, gained, broken = 0, Counter[str](), Counter[str]()
-    shown, problems, worse, changes = Counter[str](), Counter[str](), Counter[str](), Counter[int]()
-    for base, row in pairs:
-        abstained += row.abstained
-        if row.cards:
-            change = bool(row.correct) - bool(base.correct)
-            changes[change] += 1
-            problems[row.problem] += 1
-            worse[clusters.names[row.problem]] += change < 0
-            for counts, holds in ((shown, True), (gained, change > 0), (broken, change < 0)):
-                counts.update(row.cards if holds else ())
-    if not problems and not abstained:
-        return None
-    cards = (CardHarm(card, shown[card], gained[card], broken[card]) for card in shown)
-    n, rate, interval = changes.total(), None, None
-    if n:
-        rate = changes[-1] / n
-        # Solves of a problem may break together: a problem is one observation, less where some are shown more often.
-        interval = wilson_of_share(rate, effective(problems.values()))
-        if clusters.field != "problem":
-            sizes = clusters.sizes(problems.elements())
-            wider = cluster_interval([(worse[name], size) for name, size in sizes.items()], WHOLE)
-            interval = Interval(min(interval.low, wider.low), max(interval.high, wider.high))
-    return Harm(
-        shown=n,
-        abstained=abstained,
-        gained=changes[1],
-        broken=changes[-1],
-        rate=rate,
-        interval=interval,
-        cluster=clusters.field,
-        cards=tuple(sorted(cards, key=lambda each: (each.gained - each.broken, -each.broken, each.card_id))),
-    )
+class HarmCounts:
+    """What showing cards did, counted problem by problem."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self.clusters, self.sums, self.abstained = clusters, ClusterSums(clusters), 0
+        self.sizes, self.changes = Counter[int](), Counter[int]()  # solves shown cards, by problem and by what changed
+        self.cards = {change: Counter[str]() for change in (-1, 0, 1)}
+
+    def add(self, paired: Sequence[tuple[SolveRow, SolveRow]]) -> None:
+        """Add the solves of a base and of an arm, paired, of one problem."""
+        self.abstained += sum(row.abstained for _, row in paired)
+        changes = [(bool(row.correct) - bool(base.correct), row) for base, row in paired if row.cards]
+        for change, row in changes:
+            self.changes[change] += 1
+            self.cards[change].update(row.cards)
+        if changes:
+            self.sizes[len(changes)] += 1
+            self.sums.add(paired[0][0], sum(change < 0 for change, _ in changes), len(changes))
+
+    def found(self) -> Harm | None:
+        """The figures; `None` for an arm that had no card to show."""
+        if not self.changes and not self.abstained:
+            return None
+        broken, same, gained = self.cards.values()
+        shown = broken + same + gained
+        n, rate, interval = self.changes.total(), None, None
+        if n:
+            rate = self.changes[-1] / n
+            # Solves of a problem may break together: one observation, less where some are shown more often.
+            interval = wilson_of_share(rate, effective(self.sizes.elements()))
+            if self.clusters.field != "problem":
+                wider = cluster_interval(self.sums.alike(), WHOLE)
+                interval = Interval(min(interval.low, wider.low), max(interval.high, wider.high))
+        cards = (CardHarm(card, shown[card], gained[card], broken[card]) for card in shown)
+        return Harm(
+            shown=n,
+            abstained=self.abstained,
+            gained=self.changes[1],
+            broken=self.changes[-1],
+            rate=rate,
+            interval=interval,
+            cluster=self.clusters.field,
+            cards=tuple(sorted(cards, key=lambda each: (each.gained - each.broken, -each.broken, each.card_id))),
+        )

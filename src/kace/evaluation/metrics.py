@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
+from typing import Any
 
-from kace.evaluation.arm import Arm, Clusters, SolveRow, clusters_of
+from kace.evaluation.arm import Arm, Clusters, ClusterSums, SolveRow, clusters_of
 from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
 from kace.models.base import Usage
 from kace.models.budget import AHEAD, Price, free_price
@@ -20,8 +22,12 @@ from kace.words import counted
 
 WHOLE = Interval(0.0, 1.0)
 NO_CARDS = "no cards to show"  # the tree of such an arm is empty, and it solved as the ladder alone does
-ProblemSolves = Mapping[str, Sequence[SolveRow]]  # by problem
-_MEANS = ("paper_calls", "real_calls", "classifier_calls", "input", "cached", "output", "seconds")
+Points = Counter[tuple[float, float]]
+"""How many problems, pooled over the seeds, have a raw rate and a mean exit rank."""
+_MEANS = ("paper_calls", "real_calls", "classifier_calls", "input", "cached", "output")
+_TOKENS = ("input", "cached", "output")
+_PRICED = tuple(f"{role}_{kind}" for role in ("classifier", "batch", "ahead") for kind in _TOKENS)
+_SUMMED = (*_MEANS, *_PRICED, "ahead_calls", "read_tokens", "abstained")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,8 @@ class Bucket(StrEnum):
 class Concordance:
     """How well the exit predicts the raw rate, over pairs of problems whose raw rates differ."""
 
-    points: tuple[tuple[float, float], ...]  # of each problem, pooled over the seeds: raw rate and mean exit rank
+    points: tuple[tuple[float, float, int], ...]
+    """Raw rate and mean exit rank, both pooled over the seeds, and how many problems have them."""
     pairs: int
     concordant: float  # pairs in which the easier problem left earlier; one that left at the same place counts half
     spearman: float | None  # Spearman's rho of raw rate and exit rank; `None` where either does not vary
@@ -165,113 +172,140 @@ class Metrics:
     note: str = ""  # what a reader must know of the arm; mostly nothing
 
 
+class _Totals:
+    """What all solves add up to."""
+
+    def __init__(self) -> None:
+        self.sums, self.seconds, self.exits = Counter[str](), array("d"), Counter[ExitPath | None]()
+        self.shown = self.read = self.active = self.most = 0
+        self.estimated = False
+
+    def add(self, row: SolveRow) -> None:
+        for name in _SUMMED:
+            self.sums[name] += getattr(row, name)
+        self.seconds.append(row.seconds)
+        self.exits[row.exit] += 1
+        self.shown += bool(row.cards)
+        if row.read_tokens:
+            self.read += 1
+            self.active += row.card_tokens
+            self.most = max(self.most, row.card_tokens)
+            self.estimated |= row.estimated
+
+    def card_tokens(self, solves: int) -> CardTokens | None:
+        if not self.read:
+            return None
+        means = (self.active / solves, self.active / self.read)
+        return CardTokens(*means, self.most, self.sums["read_tokens"] / solves, self.read, self.estimated)
+
+    def cost(self, price: Price | None) -> RunCost:
+        """Every role's part. Of what was written to a cache, traces know no share: priced as fresh."""
+        roles = []
+        for role, calls, prefix, in_batches in (
+            ("solver", "real_calls", "", "batch_"),
+            ("classifier", "classifier_calls", "classifier_", None),
+            (AHEAD, "ahead_calls", "ahead_", "ahead_"),
+        ):
+            usage, batched = self._tokens(prefix), Usage() if in_batches is None else self._tokens(in_batches)
+            if self.sums[calls] or role == "solver":
+                usd = None if price is None else price.mixed(usage, batched)
+                roles.append(RoleCost(role, self.sums[calls], usage, usd))
+        return RunCost(tuple(roles))
+
+    def _tokens(self, prefix: str) -> Usage:
+        return Usage(*(self.sums[prefix + kind] for kind in _TOKENS))
+
+
+class _Problems:
+    """What the problems with an expected answer add up to."""
+
+    def __init__(self, clusters: Clusters, buckets: Mapping[str, Bucket] | None = None) -> None:
+        self.clusters, self.bucket_of = ClusterSums(clusters), buckets
+        self.shares, self.without_failed = Counter[float](), Counter[float]()
+        self.right, self.n = Counter[int](), Counter[int]()  # of each seed
+        self.points = Points()
+        self.buckets = {bucket: Counter[str | ExitPath | None]() for bucket in Bucket}
+
+    def add(self, solves: Sequence[SolveRow]) -> None:
+        """Add the solves of one problem."""
+        right = sum(row.correct is True for row in solves)
+        self.shares[right / len(solves)] += 1
+        self.clusters.add(solves[0], Fraction(right, len(solves)), 1)
+        if whole := [row for row in solves if not row.failed]:
+            self.without_failed[sum(row.correct is True for row in whole) / len(whole)] += 1
+        rate = raw_rate(solves)
+        if ranks := [row.exit.rank for row in solves if row.exit]:
+            self.points[rate, sum(ranks) / len(ranks)] += 1
+        place = Bucket.of(rate) if self.bucket_of is None else self.bucket_of.get(solves[0].problem)
+        bucket = self.buckets[place] if place else Counter()
+        bucket.update({"problems": 1, "solves": len(solves), "right": right})
+        for row in solves:
+            self.right[row.seed] += row.correct is True
+            self.n[row.seed] += 1
+            bucket["paper_calls"] += row.paper_calls
+            bucket[row.exit] += 1
+
+    def bucket_rows(self) -> tuple[BucketRow, ...]:
+        """The bucket table, easiest first; empty where no answer is expected."""
+        if not self.n:
+            return ()
+        counts, ladder = ("problems", "solves", "right", "paper_calls"), bool(self.points)
+        return tuple(
+            BucketRow(bucket, **{each: found[each] for each in counts}, exits=_exits(found, ladder=ladder))
+            for bucket, found in self.buckets.items()
+        )
+
+
 def metrics_of(arm: Arm, price: Price | None = None, clusters: Clusters | None = None) -> Metrics:
     """Every figure of an arm. Without a price, cost is known only for models that nobody sends a bill for."""
-    rows, groups, by = arm.rows, by_problem(arm.rows), clusters or clusters_of([arm])
-    sizes, right = by.sizes(groups), defaultdict[str, Fraction](Fraction)
-    for problem, solves in groups.items():
-        right[by.names[problem]] += Fraction(sum(bool(row.correct) for row in solves), len(solves))
-    accuracy, problems = _accuracy(arm.rows), len({row.problem for row in rows})
-    known: defaultdict[int, list[bool]] = defaultdict(list)
-    for row in rows:
-        if row.correct is not None:
-            known[row.seed].append(row.correct)
+    by, n = clusters or clusters_of([arm]), len(arm.rows)
+    found, known = _Totals(), _Problems(by)
+    for _, solves in arm.by_problem():
+        for row in solves:
+            found.add(row)
+        if labelled := [row for row in solves if row.correct is not None]:
+            known.add(labelled)
+    alike, accuracy = known.clusters.alike(), _mean(known.shares)
     tree = manifest_part(arm.manifest, "tree")
     sized = isinstance(tree.get("hash"), str) and isinstance(tree.get("cards"), int)
     return Metrics(
         name=arm.name,
         model=arm.model,
-        problems=problems,
-        solves=len(rows),
-        labelled=sum(map(len, known.values())),
-        complete=len(rows) == problems * len({row.seed for row in rows}),
-        seeds=tuple(SeedScore(seed, sum(right), len(right)) for seed, right in sorted(known.items())),
+        problems=arm.counts.problems,
+        solves=n,
+        labelled=n - arm.counts.unlabelled,
+        complete=arm.complete,
+        seeds=tuple(SeedScore(seed, known.right[seed], known.n[seed]) for seed in sorted(known.n)),
         accuracy=accuracy,
         cluster=by.field,
-        clusters=len(sizes),
-        wilson=None if accuracy is None else wilson_of_share(accuracy, effective(sizes.values())),
-        interval=cluster_interval([(right[name], size) for name, size in sizes.items()], WHOLE) if sizes else None,
-        failed=sum(row.failed for row in rows),
-        accuracy_without_failed=_accuracy(row for row in rows if not row.failed),
+        clusters=alike.total(),
+        wilson=None if accuracy is None else wilson_of_share(accuracy, effective(size for _, size in alike.elements())),
+        interval=cluster_interval(alike, WHOLE) if alike else None,
+        failed=arm.counts.failed,
+        accuracy_without_failed=_mean(known.without_failed),
         damaged=len(arm.damage),
         retried=arm.retried,
-        **{name: math.fsum(getattr(row, name) for row in rows) / (len(rows) or 1) for name in _MEANS},
-        cost=cost_of(rows, price or free_price(arm.model)),
-        exits=_exits(rows, ladder=any(row.exit for row in rows)),
-        buckets=bucket_rows(groups),
-        concordance=concordance_of(groups),
-        shown=sum(bool(row.cards) for row in rows),
-        abstained=sum(row.abstained for row in rows),
-        card_tokens=_card_tokens(rows),
+        **{name: found.sums[name] / (n or 1) for name in _MEANS},
+        seconds=math.fsum(found.seconds) / (n or 1),
+        cost=found.cost(price or free_price(arm.model)),
+        exits=_exits(found.exits, ladder=n > found.exits[None]),
+        buckets=known.bucket_rows(),
+        concordance=concordance_of(known.points),
+        shown=found.shown,
+        abstained=found.sums["abstained"],
+        card_tokens=found.card_tokens(n),
         tree=tree if sized else None,
         note=NO_CARDS if arm.reads_tree and not tree else "",
     )
 
 
-def by_problem(rows: Iterable[SolveRow]) -> ProblemSolves:
-    """The solves of every problem with an expected answer, over the seeds."""
-    found: defaultdict[str, list[SolveRow]] = defaultdict(list)
-    for row in rows:
-        if row.correct is not None:
-            found[row.problem].append(row)
-    return found
-
-
-def _accuracy(rows: Iterable[SolveRow]) -> float | None:
-    shares = [sum(bool(row.correct) for row in solves) / len(solves) for solves in by_problem(rows).values()]
-    return math.fsum(shares) / len(shares) if shares else None
-
-
-def cost_of(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
-    """Every role's part. Of what was written to a cache, traces know no share: priced as fresh."""
-
-    def tokens(prefix: str) -> Usage:
-        kinds = (f"{prefix}{kind}" for kind in ("input", "cached", "output"))
-        return Usage(*(sum(getattr(row, kind) for row in rows) for kind in kinds))
-
-    roles = []
-    for role, calls, prefix, in_batches in (
-        ("solver", "real_calls", "", "batch_"),
-        ("classifier", "classifier_calls", "classifier_", None),
-        (AHEAD, "ahead_calls", "ahead_", "ahead_"),
-    ):
-        made, usage = sum(getattr(row, calls) for row in rows), tokens(prefix)
-        batched = Usage() if in_batches is None else tokens(in_batches)
-        if made or role == "solver":
-            roles.append(RoleCost(role, made, usage, None if price is None else price.mixed(usage, batched)))
-    return RunCost(tuple(roles))
-
-
-def _card_tokens(rows: Sequence[SolveRow]) -> CardTokens | None:
-    if not (read := [row for row in rows if row.read_tokens]):
-        return None
-    active, every = sum(row.card_tokens for row in read), sum(row.read_tokens for row in read)
-    most, estimated = max(row.card_tokens for row in read), any(row.estimated for row in read)
-    return CardTokens(active / len(rows), active / len(read), most, every / len(rows), len(read), estimated)
-
-
-def concordance_of(groups: ProblemSolves) -> Concordance | None:
-    """Over the problems with an expected answer; `None` where no such solve climbed a ladder."""
-    found = []
-    for solves in groups.values():
-        if places := [row.exit.rank for row in solves if row.exit]:
-            found.append((raw_rate(solves), sum(places) / len(places)))
-    if not found:
-        return None
-    rates, ranks = zip(*found, strict=True)
-    return Concordance(tuple(found), pairs(rates), concordant(found), spearman(rates, ranks))
-
-
-def bucket_rows(groups: ProblemSolves, base: ProblemSolves | None = None) -> tuple[BucketRow, ...]:
-    """The bucket table, easiest first for `base` or else for the arm itself; empty where no answer is expected."""
-    ladder, found = any(row.exit for solves in groups.values() for row in solves), []
-    buckets = {problem: Bucket.of(raw_rate(solves)) for problem, solves in (base or groups).items()}
-    for bucket in Bucket:
-        inside = [solves for problem, solves in groups.items() if buckets.get(problem) is bucket]
-        rows = [row for solves in inside for row in solves]
-        right, calls = sum(bool(row.correct) for row in rows), sum(row.paper_calls for row in rows)
-        found.append(BucketRow(bucket, len(inside), len(rows), right, calls, _exits(rows, ladder=ladder)))
-    return tuple(found) if groups else ()
+def bucket_rows(rows: Iterable[SolveRow], base: Iterable[SolveRow]) -> tuple[BucketRow, ...]:
+    """The bucket table of solves whose problems are sorted by how hard another system found them."""
+    buckets = {problem: Bucket.of(raw_rate(solves)) for problem, solves in _by_problem(base).items()}
+    found = _Problems(Clusters("problem", {}), buckets)
+    for solves in _by_problem(rows).values():
+        found.add(solves)
+    return found.bucket_rows()
 
 
 def raw_rate(solves: Sequence[SolveRow]) -> float:
@@ -279,36 +313,62 @@ def raw_rate(solves: Sequence[SolveRow]) -> float:
     return sum(row.right_attempts for row in solves) / (sum(row.attempts for row in solves) or 1)
 
 
-def pairs(rates: Sequence[float]) -> int:
+def _by_problem(rows: Iterable[SolveRow]) -> Mapping[str, list[SolveRow]]:
+    found: dict[str, list[SolveRow]] = {}
+    for row in rows:
+        if row.correct is not None:
+            found.setdefault(row.problem, []).append(row)
+    return found
+
+
+def _mean(values: Counter[float]) -> float | None:
+    return math.fsum(values.elements()) / values.total() if values else None
+
+
+def _exits(found: Mapping[Any, int], *, ladder: bool) -> Mapping[ExitPath, int]:
+    return {path: found[path] for path in ExitPath} if ladder else {}
+
+
+def concordance_of(points: Points) -> Concordance | None:
+    """Over the problems with an expected answer; `None` where no such solve climbed a ladder."""
+    if not points:
+        return None
+    every = tuple((rate, rank, times) for (rate, rank), times in sorted(points.items()))
+    return Concordance(every, pairs(points), concordant(points), spearman(points))
+
+
+def pairs(points: Points) -> int:
     """Pairs of problems whose raw rates differ: all pairs less those tied at some rate."""
-    return math.comb(len(rates), 2) - sum(math.comb(tied, 2) for tied in Counter(rates).values())
+    return math.comb(points.total(), 2) - sum(math.comb(tied, 2) for tied in _along(points, 0).values())
 
 
-def concordant(points: Iterable[tuple[float, float]]) -> float:
+def _along(points: Points, axis: int) -> Counter[float]:
+    """How many problems have each rate, or each rank."""
+    found = Counter[float]()
+    for point, times in points.items():
+        found[point[axis]] += times
+    return found
+
+
+def concordant(points: Points) -> float:
     """Pairs of problems whose rates and exit ranks have the same order; equal ranks count half."""
-    below: Counter[float] = Counter()
-    found = 0.0
-    for _, tied in groupby(sorted(points), key=lambda point: point[0]):
-        here = Counter(rank for _, rank in tied)
+    below, found = Counter[float](), 0.0
+    for _, tied in groupby(sorted(points.items()), key=lambda point: point[0][0]):
+        here = Counter({rank: times for (_, rank), times in tied})
         for rank, times in here.items():
             found += times * (sum(count for other, count in below.items() if other < rank) + below[rank] / 2)
         below += here
     return found
 
 
-def spearman(left: Sequence[float], right: Sequence[float]) -> float | None:
+def spearman(points: Points) -> float | None:
     """Spearman's rank correlation, ties at their mean rank; `None` where a side does not vary."""
-    import numpy as np
-
-    if len(set(left)) < 2 or len(set(right)) < 2:
-        return None
-    ranks = []
-    for values in (left, right):
-        _, places, ties = np.unique(values, return_inverse=True, return_counts=True)
-        ranks.append((np.cumsum(ties) - (ties - 1) / 2)[places])
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
-def _exits(rows: Iterable[SolveRow], *, ladder: bool) -> Mapping[ExitPath, int]:
-    found = Counter(row.exit for row in rows)
-    return {path: found[path] for path in ExitPath} if ladder else {}
+    places = [dict[float, int](), dict[float, int]()]  # twice the rank of each value less the mean rank: whole numbers
+    for axis, place in enumerate(places):
+        below = 0
+        for value, times in sorted(_along(points, axis).items()):
+            place[value] = 2 * below + times - points.total()
+            below += times
+    told = [(places[0][rate], places[1][rank], times) for (rate, rank), times in points.items()]
+    across, one, other = (sum(t * d[i] * d[j] for *d, t in told) for i, j in ((0, 1), (0, 0), (1, 1)))
+    return across / math.sqrt(one * other) if one and other else None

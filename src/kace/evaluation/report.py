@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from kace.errors import UsageError
 from kace.evaluation.arm import Arm, clusters_of
 from kace.evaluation.charts import NAMES
-from kace.evaluation.compare import Comparison, compare_all, labelled, p_text, warnings_of
+from kace.evaluation.compare import Comparison, compare_all, p_text, pairs_of, warnings_of
 from kace.evaluation.confidence import ConfidenceFigures, confidence_figures
 from kace.evaluation.harm import Harm
 from kace.evaluation.metrics import Metrics, metrics_of
@@ -137,14 +137,13 @@ def evaluation_of(
     chosen, clusters = base_of(arms, base), clusters_of(arms, cluster)
     figures = tuple(metrics_of(arm, (prices or {}).get(arm.model), clusters) for arm in arms)
     setups, warnings = tuple(_setup(arm) for arm in arms), [*warnings_of(arms)]
-    others, ours = [], labelled(chosen).keys()
+    others = []
     for arm in arms:
-        if arm is not chosen and (theirs := labelled(arm)):
-            if not ours.isdisjoint(theirs):
-                others.append(arm)
-            else:
-                alone = f"{arm.name} has no problem and seed in common with {chosen.name}"
-                warnings.append(f"{alone}: the two are not compared.")
+        if arm is not chosen and any(pairs_of(chosen, arm)):
+            others.append(arm)
+        elif arm is not chosen and arm.counts.unlabelled < len(arm.rows):
+            alone = f"{arm.name} has no problem and seed in common with {chosen.name}"
+            warnings.append(f"{alone}: the two are not compared.")
     names = {f"{setup.data}, {setup.split}" if setup.split else setup.data for setup in setups}
     title = names.pop() if len(names) == 1 else ""
     return Evaluation(
@@ -153,7 +152,7 @@ def evaluation_of(
         base=chosen.name if len(arms) > 1 else "",
         comparisons=compare_all(chosen, others, clusters),
         cluster=clusters.field,
-        clusters=len({*clusters.names.values()}),
+        clusters=clusters.count(arms),
         lifts=card_lifts(tree) if tree else (),
         setups=setups,
         warnings=tuple(warnings),

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 LEVEL = 0.95
 ENUMERATED = 200  # differences up to which signs are counted in whole numbers; beyond, a p is exact to about 1e-13
 LATTICE = 1 << 17  # points of a resampled sum; only seeds or clusters of wildly different sizes need more
+FARTHEST = 12  # standard deviations of a sum of more points than that, beyond which nothing matters
 
 Terms = tuple[int, Mapping[int, float]]  # of a sum, that are alike: how many, and the probability of every value
 
@@ -63,8 +64,10 @@ def wilson_of_share(share: float, n: int) -> Interval:
 
 def effective(sizes: Iterable[int]) -> int:
     """How many observations clusters of these sizes are worth at the least: one each, less where some are larger."""
-    known = [*sizes]
-    return sum(known) ** 2 // (sum(size * size for size in known) or 1)
+    total = squares = 0
+    for size in sizes:
+        total, squares = total + size, squares + size * size
+    return total**2 // (squares or 1)
 
 
 def t_p_value(t: float, df: float) -> float:
@@ -129,15 +132,15 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 class SumLaw(NamedTuple):
-    """The distribution of a sum; what lies outside has no weight that a float could hold."""
+    """The distribution of a sum; what lies outside has no weight that matters."""
 
     first: int
-    reached: list[float]  # the probability that the sum is at most `first`, at most `first + 1`, and so on to one
+    reached: Sequence[float]  # the probability that the sum is at most `first`, at most `first + 1`, and so on to one
 
     def at_most(self, value: int) -> float:
         """The probability that the sum is at most `value`."""
         place = value - self.first
-        return 0.0 if place < 0 else self.reached[min(place, len(self.reached) - 1)]
+        return 0.0 if place < 0 else float(self.reached[min(place, len(self.reached) - 1)])
 
     def quantile(self, share: float) -> int:
         """The least value that the sum stays at or below with at least this probability."""
@@ -151,19 +154,30 @@ def sum_law(terms: Sequence[Terms]) -> SumLaw:
     """
     import numpy as np
 
-    first = sum(number * min(law) for number, law in terms)
+    least = first = sum(number * min(law) for number, law in terms)
     size = sum(number * max(law) for number, law in terms) - first + 1
+    if size > LATTICE:  # a period shorter than the sum: it wraps around where there is no weight
+        mean = variance = 0.0
+        for number, law in terms:
+            centre = math.fsum(value * p for value, p in law.items())
+            mean += number * centre
+            variance += number * math.fsum((value - centre) ** 2 * p for value, p in law.items())
+        reach = math.ceil(FARTHEST * math.sqrt(variance)) + 1
+        first, last = max(least, round(mean) - reach), min(least + size - 1, round(mean) + reach)
+        size = last - first + 1
     period = 1 << size.bit_length()
     waves = np.ones(period // 2 + 1, complex)
     for number, law in terms:
-        one = np.bincount([value - min(law) for value in law], [*law.values()])
+        one = np.bincount([(value - min(law)) % period for value in law], [*law.values()])
         waves *= np.fft.rfft(one, period) ** number
-    reached = np.cumsum(np.maximum(0.0, np.fft.irfft(waves, period)[:size])).clip(max=1.0)
-    return SumLaw(first, [*reached[:-1].tolist(), 1.0])
+    found = np.roll(np.fft.irfft(waves, period), (least - first) % period)[:size]
+    reached = np.cumsum(np.maximum(0.0, found)).clip(max=1.0)
+    reached[-1] = 1.0
+    return SumLaw(first, cast("Sequence[float]", reached))
 
 
-def cluster_interval(clusters: Iterable[tuple[Fraction | int, int]], span: Interval) -> Interval:
-    """The 95 % interval of a mean, each cluster given as the sum and the number of its values; `span` bounds a value.
+def cluster_interval(clusters: Mapping[tuple[Fraction | int, int], int], span: Interval) -> Interval:
+    """The 95 % interval of a mean. `clusters` counts those with a sum and a number of values; `span` bounds a value.
 
     Clusters are resampled whole, since what is alike within one is no evidence about others; where their sizes differ,
     the mean is a ratio, linearised. The distribution is computed and not drawn: the same run always gives the same
@@ -171,18 +185,18 @@ def cluster_interval(clusters: Iterable[tuple[Fraction | int, int]], span: Inter
     commonest cluster mean where no cluster lies it reaches as far as a share of 1 - 0.025^(1/N) of the N values, which
     seeing none still allows (Clopper and Pearson's bound).
     """
-    counts = Counter((Fraction(total), size) for total, size in clusters)
-    if (n := counts.total()) < 2:
+    if (n := sum(clusters.values())) < 2:
         return span
-    values = sum(size * times for (_, size), times in counts.items())
-    centre = Fraction(sum(total * times for (total, _), times in counts.items()), values)
+    values = sum(size * times for (_, size), times in clusters.items())
+    centre = Fraction(sum(total * times for (total, _), times in clusters.items()), values)
     pulls: Counter[Fraction] = Counter()  # of every cluster on the mean; its own mean where all have the same size
     means: Counter[Fraction] = Counter()
-    for (total, size), times in counts.items():
+    for (total, size), times in clusters.items():
         pulls[centre + (total - centre * size) * n / values] += times
-        means[total / size] += times
+        means[Fraction(total, size)] += times
     reach = math.ceil((max(pulls) - min(pulls)) / Fraction(span.high - span.low)) or 1
-    grid = min(math.lcm(*(value.denominator for value in pulls)), max(1, LATTICE // (n * reach)))
+    room = LATTICE // (reach * min(n, FARTHEST * math.isqrt(n)))
+    grid = min(math.lcm(*(value.denominator for value in pulls)), max(1, room))
     law: Counter[int] = Counter()
     for value, times in pulls.items():
         law[round(value * grid)] += times

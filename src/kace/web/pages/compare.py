@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kace.errors import KaceError
 from kace.evaluation.arm import Arm, SolveRow
 from kace.evaluation.compare import p_text
-from kace.evaluation.metrics import Metrics, bucket_rows, by_problem
+from kace.evaluation.metrics import Metrics, bucket_rows
 from kace.evaluation.page import figure_of
 from kace.evaluation.plots import OWN, Plot, plots_of
 from kace.evaluation.report import evaluation_of
@@ -114,7 +114,7 @@ def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
 
 def by_base(metrics: Metrics, rows: Iterable[SolveRow], base: Iterable[SolveRow]) -> Metrics:
     """The figures of a run with its problems sorted by how hard another found them."""
-    return replace(metrics, buckets=bucket_rows(by_problem(rows), by_problem(base)))
+    return replace(metrics, buckets=bucket_rows(rows, base))
 
 
 def said_of(plot: Plot, base: str) -> Plot:
