@@ -158,7 +158,7 @@ def test_arms_are_named_by_system_and_by_folder_where_two_share_one(tmp_path: Pa
     ]
     assert [arm.name for arm in read_arms(runs)] == ["first", "second", "tiered"]
     same = [runs[0], a_run(tmp_path / "y" / "first", [a_solve("a")], "kace")]
-    assert [arm.name for arm in read_arms(same)] == [str(folder) for folder in same]
+    assert [arm.name for arm in read_arms(same)] == ["x/first", "y/first"]
     with pytest.raises(DataError, match="given twice"):
         read_arms([runs[0], runs[0]])
 

@@ -354,15 +354,45 @@ def spots(names: Sequence[str] = NAMES) -> list[Spot]:
     return made
 
 
-@pytest.mark.parametrize("width", [WIDE, PRINT])
-def test_the_names_of_twelve_arms_do_not_cover_each_other(width: float):
-    labels = [mark for mark in tradeoff("t", spots(), width).marks if "paint_order" in mark.attributes]
-    assert sorted(mark.words for mark in labels) == sorted(NAMES)
+@pytest.mark.parametrize("width", [WIDE, PRINT, NARROW])
+def test_the_names_of_many_arms_do_not_cover_each_other(width: float):
+    names = [f"{name} {half}" for half in (1, 2) for name in NAMES]
+    labels = [mark for mark in tradeoff("t", spots(names), width).marks if mark.words[:3] in {n[:3] for n in names}]
+    assert len(labels) == len(names) == 24
     for one, other in combinations(labels, 2):
-        left, right, top, bottom = reach(one)
-        left_, right_, top_, bottom_ = reach(other)
-        apart = right <= left_ or right_ <= left or bottom <= top_ + 2 or bottom_ <= top + 2
-        assert apart, (one.words, other.words)
+        _, right, top, bottom = reach(one)
+        _, _, top_, bottom_ = reach(other)
+        assert right <= width and (bottom <= top_ + 2 or bottom_ <= top + 2), (one.words, other.words)
+
+
+def test_arms_are_drawn_in_groups_and_the_best_of_each_first():
+    names = ("single", "tiered", "kace-random", "kace-placebo", "kace", "kace-router", "best-of-5", "kace-skip-es")
+    arms = [an_arm(name, skill=0.02 * place) for place, name in enumerate(names)]
+    found = evaluation_of(arms, base="tiered")
+    drawn = [mark for mark in named(found)["accuracy"].draw(WIDE).marks if mark.name == "text"]
+    groups = ("With a tree", "Without a tree", "Ablations", "Controls")
+    assert [mark.words for mark in drawn if mark.words in groups] == list(groups)
+    order = [mark.words for mark in drawn if mark.words in names]
+    assert order[0] == "tiered", "the base"
+    assert {*order[1:3]} == {"kace", "kace-skip-es"} and {*order[3:5]} == {"single", "best-of-5"}
+    shares = {arm.name: arm.accuracy or 0 for arm in found.arms}
+    assert [shares[name] for name in order[1:3]] == sorted((shares[name] for name in order[1:3]), reverse=True)
+    assert "the ladder, reading its block of the tree" in {mark.words for mark in drawn}
+    few = named(evaluation_of(arms[:3]))["accuracy"].draw(WIDE)
+    assert not {mark.words for mark in few.marks} & {*groups}
+
+
+def test_an_arm_of_a_system_that_is_there_already_is_told_by_what_it_changes(tmp_path: Path):
+    config = {"model": "openai/solver", "retrieval": {"max_cards": 2}, "base_url": "http://127.0.0.1"}
+    first = an_arm("kace", n=5, tree=True)
+    other = replace(
+        an_arm("kace", n=5, tree=True, notes={"config": config}), name="two-cards", folder=tmp_path / "a" / "b"
+    )
+    told = evaluation_of([first, other]).setup("two-cards")
+    assert (told.about, told.group) == ("kace with max_cards = 2", "With a tree")
+    assert told.folder == "…/a/b", "no path of this machine"
+    picked = an_arm("kace-retriever", n=5, tree=True, notes={"system": {"name": "kace-retriever", "k": 3}})
+    assert evaluation_of([picked]).setup("kace-retriever").about == "the 3 cards nearest in meaning"
 
 
 def test_the_front_is_what_no_other_arm_beats():

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from heapq import merge
@@ -21,7 +22,7 @@ from kace.solver.manifest import manifest_part, manifest_text, read_manifest
 from kace.solver.records import Damage, Outcome, Solution, read_trace, trace_of
 from kace.solver.run import kept_field
 from kace.solver.tiers import ExitPath
-from kace.systems.registry import SYSTEMS
+from kace.systems.registry import Spec, spec_of
 from kace.words import counted
 
 _TEXTS = ("problem", "label", "family", "domain")
@@ -153,10 +154,11 @@ class Arm:
         return manifest_text(manifest_part(self.manifest, "data").get("hash"))
 
     @property
-    def reads_tree(self) -> bool:
-        """Whether its system shows cards of a tree."""
-        spec = SYSTEMS.get(manifest_text(manifest_part(self.manifest, "system").get("name")))
-        return spec is not None and spec.source == "tree"
+    def spec(self) -> Spec | None:
+        """The row of its system; `None` for one that nobody here knows."""
+        with suppress(UsageError):
+            return spec_of(manifest_text(manifest_part(self.manifest, "system").get("name")))
+        return None
 
     @cached_property
     def counts(self) -> ArmCounts:
@@ -254,10 +256,12 @@ def read_arm(folder: Path) -> Arm:
 
 
 def read_arms(folders: Sequence[Path]) -> tuple[Arm, ...]:
-    """Read several, each under a name of its own: the system's, or the folder's where two share a system."""
+    """Read several, each under a name of its own: the system's, or where two share it the end of the folder's path."""
     arms = [read_arm(folder) for folder in folders]
-    for called in ([folder.resolve().name for folder in folders], [str(folder) for folder in folders]):
+    parts = [folder.resolve().parts for folder in folders]
+    for depth in range(1, max(map(len, parts), default=0) + 1):
         times = Counter(arm.name for arm in arms)
+        called = [str(Path(*each[-depth:])) for each in parts]
         arms = [replace(a, name=name) if times[a.name] > 1 else a for a, name in zip(arms, called, strict=True)]
     name, most = Counter(arm.name for arm in arms).most_common(1)[0] if arms else ("", 0)
     if most > 1:

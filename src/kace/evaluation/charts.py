@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from kace.evaluation.svg import Mark, Paint, Picture, box, breadth, dot, fitted, label, moved, stroke
@@ -16,6 +17,7 @@ NARROW = 500  # A picture less wide than this has the names of its rows above th
 GAP = 26.0  # between panels
 WIDEST = 460.0  # of a panel: one alone does not fill a wide page
 SMALL = 10.5
+HEADING = 26.0  # above the first row of a group
 PAINTS = (Paint.ONE, Paint.TWO, Paint.THREE, Paint.FOUR, Paint.FIVE)
 COST_PAINTS = (Paint.ONE, Paint.THREE, Paint.FOUR, Paint.TWO, Paint.FIVE)
 _LEGEND = ("ES unanimous", "MS majority", "HS plurality", "fallback plurality", "last HS answer")
@@ -25,6 +27,8 @@ FEW = 250  # different places up to which all are drawn as they are; beyond, nea
 
 ScatterPanel = tuple[str, str, Sequence[tuple[float, float, int]]]
 """An arm's name, its figures in words, and raw rate, 0 to 1, mean exit rank, 0 to 4, and number of problems there."""
+CostRow = tuple[str, Sequence[float], str]
+"""An arm's name, its parts, and its group."""
 ExitRow = tuple[str, int, Mapping[ExitPath, int]]
 """The name of a bucket, its problems, and how many solves left where."""
 
@@ -38,28 +42,38 @@ class ForestRow(NamedTuple):
     low: float
     high: float
     paint: Paint
+    group: str = ""
 
 
 def forest(title: str, unit: str, rows: Sequence[ForestRow], width: float, *, change: bool = True) -> Picture:
     """A dot on its interval for each row: changes around zero, else shares. What goes on beyond the scale is cut."""
-    scale = _around_zero(rows) if change else scale_over(min(r.low for r in rows), max(r.high for r in rows), about=6)
-    narrow, names = width < NARROW, max(max(breadth(r.name, bold=True), breadth(r.about, SMALL)) for r in rows)
-    left, right = (10.0, width - 12) if narrow else (min(names + 26, width * 0.4), width - 172)
-    tall, drop = (46.0, 31.0) if narrow else (34.0, 17.0) if any(row.about for row in rows) else (27.0, 13.5)
-    bottom, marks = 6 + tall * len(rows), list[Mark]()
-    for tick in scale.ticks:
-        x, paint = left + scale.share(tick) * (right - left), Paint.OPEN if change and abs(tick) < 1e-9 else Paint.GRID
-        words = points(tick, digits=0 if scale.step >= 0.01 else 1) if change else f"{tick:.0%}"
-        marks += [stroke(x, 2, x, bottom, paint), label(x, bottom + 16, words, anchor="middle", size=11)]
-    marks.append(label((left + right) / 2, bottom + 33, unit, anchor="middle", size=11))
-    for number, row in enumerate(rows):
-        y = 6 + number * tall + drop
+    narrow, names = width < NARROW, max(breadth(row.name, bold=True) for row in rows)
+    left, right = (10.0, width - 12) if narrow else (min(names + 22, width * 0.4), width - 172)
+    room, ticks = right - left, min(8, max(3, int((right - left) / 44)))
+    low, high = min(row.low for row in rows), max(row.high for row in rows)
+    scale = _around_zero(rows, ticks) if change else scale_over(low, high, about=ticks)
+    tall = (40.0 if narrow else 27.0) + (14 if any(row.about for row in rows) else 0)
+    heads, places, bottom = _rows_of([row.group for row in rows], 4, tall)
+    words = partial(points, digits=0 if scale.step >= 0.01 else 1) if change else "{:.0%}".format
+    marks = [*_axis(scale, (left, right), (2, bottom), words, unit, zero=change), *heads]
+    for row, top in zip(rows, places, strict=True):
         told = [points(each) if change else f"{each:.1%}" for each in row[2:5]]
         value, interval = told[0], f"{told[1]} {'to' if change else '–'} {told[2]}"
-        marks += _beside(row, y, (value, interval), left - 22, width)
-        at, low, high = (left + scale.share(each) * (right - left) for each in row[2:5])
-        marks.append(stroke(low, y, high, y, row.paint, 2, stroke_linecap="round"))
-        for outside, x, inwards in ((row.low < scale.low, low, 5), (row.high > scale.high, high, -5)):
+        y = top + (25 if narrow else 12)
+        if narrow:
+            said = f"{value} {interval}"
+            name = fitted(row.name, width - breadth(said, 11) - 12, bold=True)
+            marks.append(label(width, y - 13, said, Paint.SOFT, "end", size=11, halo=True))
+        else:
+            name = fitted(row.name, left - 18, bold=True)
+            marks.append(label(width - 104, y + 4.5, value, Paint.INK, "end", bold=True))
+            marks.append(label(width, y + 4.5, interval, Paint.SOFT, "end", size=11))
+        marks.append(label(0, y - 13 if narrow else y + 4.5, name, Paint.INK, bold=True))
+        if row.about:
+            marks.append(label(0, y + 18, fitted(row.about, width, SMALL), size=SMALL, halo=True))
+        at, start, end = (left + scale.share(each) * room for each in row[2:5])
+        marks.append(stroke(start, y, end, y, row.paint, 2, stroke_linecap="round"))
+        for outside, x, inwards in ((row.low < scale.low, start, 5), (row.high > scale.high, end, -5)):
             if outside:
                 marks += [stroke(x, y, x + inwards, y + side, row.paint, 2, stroke_linecap="round") for side in (-4, 4)]
         look = (Paint.PAPER, row.paint, 2.0) if row.paint is Paint.OPEN else (row.paint, Paint.PAPER, 1.5)
@@ -67,32 +81,45 @@ def forest(title: str, unit: str, rows: Sequence[ForestRow], width: float, *, ch
     return Picture(title, width, bottom + 40, tuple(marks))
 
 
-def _beside(row: ForestRow, y: float, told: tuple[str, str], room: float, width: float) -> Iterator[Mark]:
-    if width < NARROW:
-        words = " ".join(told)
-        yield label(0, y - 14, fitted(row.name, width - breadth(words, 11) - 12, bold=True), Paint.INK, bold=True)
-        yield label(width, y - 14, words, Paint.SOFT, "end", size=11, halo=True)
-        return
-    yield label(0, y + (-2 if row.about else 4.5), fitted(row.name, room, bold=True), Paint.INK, bold=True)
-    if row.about:
-        yield label(0, y + 12, fitted(row.about, room, SMALL), size=SMALL)
-    yield label(width - 104, y + 4.5, told[0], Paint.INK, "end", bold=True)
-    yield label(width, y + 4.5, told[1], Paint.SOFT, "end", size=11)
+def _rows_of(groups: Sequence[str], top: float, tall: float) -> tuple[list[Mark], list[float], float]:
+    """A heading for each group, where each row begins, and where the last one ends."""
+    marks, places, known = list[Mark](), list[float](), ""
+    for group in groups:
+        if group not in ("", known):
+            top += HEADING
+            marks.append(label(0, top - 7, group, size=11.5))
+        known = group
+        places.append(top)
+        top += tall
+    return marks, places, top
 
 
-def _around_zero(rows: Sequence[ForestRow]) -> Scale:
+def _axis(
+    scale: Scale, across: tuple[float, float], down: tuple[float, float], told: Callable[[float], str], unit: str, *,
+    zero: bool = False,
+) -> Iterator[Mark]:  # fmt: skip
+    """Lines up from every tick, and what is measured below them."""
+    (left, right), (top, bottom) = across, down
+    for tick in scale.ticks:
+        x, paint = left + scale.share(tick) * (right - left), Paint.OPEN if zero and abs(tick) < 1e-9 else Paint.GRID
+        yield stroke(x, top, x, bottom, paint)
+        yield label(x, bottom + 16, told(tick), anchor="middle" if x > 14 else "start", size=11)
+    yield label((left + right) / 2, bottom + 33, unit, anchor="middle", size=11)
+
+
+def _around_zero(rows: Sequence[ForestRow], ticks: int) -> Scale:
     """A scale that has zero in it. It follows the values: an interval far wider than any of them is cut."""
     ends = [end for row in rows for end in (row.low, row.high)]
     reach = max(0.2, 2.2 * max(abs(row.value) for row in rows))
     low, high = max(-reach, min(0.0, *ends)), min(reach, max(0.0, *ends))
     margin = 0.03 * (high - low or 0.1)
-    return Scale(low - margin, high + margin, scale_over(low, high, about=6).step)
+    return Scale(low - margin, high + margin, scale_over(low, high, about=ticks).step)
 
 
 def exit_bars(title: str, panels: Sequence[tuple[str, Sequence[ExitRow]]], width: float) -> Picture:
     """Where solves leave the ladder: a stacked bar for each bucket, a panel for each arm, all under one legend."""
     legend, top = _key(zip(PAINTS, NAMES.values(), strict=True), width)
-    grid, height = Grid(len(panels), width, least=240, most=3), 24 + 23.0 * max(len(rows) for _, rows in panels)
+    grid, height = Grid(len(panels), width, least=236, most=3), 24 + 23.0 * max(len(rows) for _, rows in panels)
     marks, bottom = grid.placed((_exit_panel(*panel, grid.wide) for panel in panels), height, top)
     return Picture(title, width, bottom + 4, (*legend, *marks))
 
@@ -150,7 +177,8 @@ def _scatter_panel(
     wide, foot = size[0], size[1] - 36
     left, right, top, bottom = 54.0, wide - 16, 50.0, foot - 6
     yield label(0, 12, fitted(name, wide, bold=True), Paint.INK, bold=True)
-    yield label(0, 26, fitted(told, wide, SMALL), size=SMALL)
+    for place, line in enumerate([told] if breadth(told, SMALL) <= wide else told.split(", ")):
+        yield label(0, 26 + 12 * place, fitted(line, wide, SMALL), size=SMALL)
     for rank, exit_ in enumerate(RANKS):
         y = bottom - (bottom - top) * rank / 4
         yield stroke(38, y, wide, y, Paint.GRID)
@@ -177,26 +205,20 @@ def _disc_key(sizes: Mapping[int, float]) -> Iterator[Mark]:
         x += 2 * size + breadth(words, SMALL) + 24
 
 
-def cost_bars(
-    title: str, unit: str, parts: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]], width: float
-) -> Picture:
+def cost_bars(title: str, unit: str, parts: Sequence[str], rows: Sequence[CostRow], width: float) -> Picture:
     """What solves cost: a stacked bar for each arm over one axis, and a legend of the parts, at most five."""
 
     def told(value: float) -> str:
         return f"${value:,.{0 if value >= 100 else 2}f}" if unit.startswith("USD") else f"{value:,.0f}"
 
-    narrow, names = width < NARROW, max(breadth(name, bold=True) for name, _ in rows)
+    narrow, names = width < NARROW, max(breadth(name, bold=True) for name, *_ in rows)
     left, right, tall = (0.0, width - 56, 40.0) if narrow else (min(names + 22, width * 0.4), width - 64, 28.0)
-    marks, top = _key(zip(COST_PAINTS, parts, strict=False), width)
-    bottom = top + tall * len(rows) + 4
-    scale = scale_over(0.0, max(sum(values) for _, values in rows) or 1.0, about=3 if narrow else 5)
-    for tick in scale.ticks:
-        x = left + scale.share(tick) * (right - left)
-        marks.append(stroke(x, top, x, bottom, Paint.GRID))
-        marks.append(label(x, bottom + 16, told(tick), anchor="middle" if tick else "start", size=11))
-    marks.append(label((left + right) / 2, bottom + 34, unit, anchor="middle", size=11))
-    for number, (name, values) in enumerate(rows):
-        x, y = left, top + number * tall + (20 if narrow else 5)
+    legend, top = _key(zip(COST_PAINTS, parts, strict=False), width)
+    heads, places, end = _rows_of([group for *_, group in rows], top, tall)
+    scale = scale_over(0.0, max(sum(values) for _, values, _ in rows) or 1.0, about=max(3, int((right - left) / 70)))
+    marks = [*legend, *_axis(scale, (left, right), (top, end + 4), told, unit), *heads]
+    for (name, values, _), place in zip(rows, places, strict=True):
+        x, y = left, place + (20 if narrow else 5)
         words = fitted(name, width if narrow else left - 14, bold=True)
         marks.append(label(0, y - 5 if narrow else y + 13, words, Paint.INK, bold=True))
         for part, value, paint in zip(parts, values, COST_PAINTS, strict=False):
@@ -205,7 +227,7 @@ def cost_bars(
                 marks.append(box(x, y, max(0.6, long - 1), 18, paint, f"{name}, {part}: {told(value)}"))
             x += long
         marks.append(label(x + 6, y + 13, told(sum(values)), Paint.INK, size=11, halo=True))
-    return Picture(title, width, bottom + 42, tuple(marks))
+    return Picture(title, width, end + 46, tuple(marks))
 
 
 class Grid:

@@ -295,7 +295,7 @@ def metrics_of(arm: Arm, price: Price | None = None, clusters: Clusters | None =
         abstained=found.sums["abstained"],
         card_tokens=found.card_tokens(n),
         tree=tree if sized else None,
-        note=NO_CARDS if arm.reads_tree and not tree else "",
+        note=NO_CARDS if arm.spec and arm.spec.source == "tree" and not tree else "",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 
 from kace.evaluation.charts import ExitRow, ForestRow, cost_bars, exit_bars, forest, scatter
 from kace.evaluation.compare import p_text
@@ -20,6 +21,7 @@ WIDE, NARROW, PRINT = 880.0, 350.0, 500.0
 DRAWN = 40  # cards up to which every lift is drawn; beyond, those that say something
 PARTS = 5  # colours there are for roles
 OWN = "their attempts"  # by which a caption says that problems are sorted
+FEW = 6  # arms up to which groups need no headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,19 @@ def plots_of(found: Evaluation) -> tuple[Plot, ...]:
     return tuple(plot for maker in makers for plot in maker(found))
 
 
+def _heading(found: Evaluation, name: str) -> str:
+    """The group of an arm; none for the base, and where arms are few."""
+    return found.setup(name).group if len(found.arms) > FEW and name != found.base else ""
+
+
 def _accuracy(found: Evaluation) -> Iterator[Plot]:
-    alike = len({(arm.problems, len(arm.seeds)) for arm in found.arms}) == 1
-    rows = []
-    for arm in found.arms:
+    rows, sizes = [], [(counted(arm.problems, "problem"), counted(len(arm.seeds), "seed")) for arm in found.ordered]
+    telling = [len({*kind}) > 1 for kind in zip(*sizes, strict=True)]
+    for arm, size in zip(found.ordered, sizes, strict=True):
         if arm.accuracy is not None and arm.wilson is not None:
-            about = "" if alike else f"{counted(arm.problems, 'problem')}, {counted(len(arm.seeds), 'seed')}"
+            about = "; ".join(filter(None, (found.setup(arm.name).about, *compress(size, telling))))
             paint = Paint.OPEN if arm.name == found.base else Paint.GOOD
-            rows.append(ForestRow(arm.name, about, arm.accuracy, *arm.wilson, paint))
+            rows.append(ForestRow(arm.name, about, arm.accuracy, *arm.wilson, paint, _heading(found, arm.name)))
     if not rows:
         return
     title = "Accuracy of each arm"
@@ -59,10 +66,13 @@ def _accuracy(found: Evaluation) -> Iterator[Plot]:
 
 def _difference(found: Evaluation) -> Iterator[Plot]:
     rows = []
-    for each in found.comparisons:
+    for arm in found.ordered:
+        if (each := found.against_base(arm.name)) is None:
+            continue
         paint = (Paint.GOOD if each.difference > 0 else Paint.BAD) if each.distinguishable else Paint.OPEN
         about = f"{counted(each.clusters, each.cluster)}, {p_text(each.adjusted)}"
-        rows.append(ForestRow(each.other, about, each.difference, *each.interval, paint))
+        heading = _heading(found, arm.name)
+        rows.append(ForestRow(arm.name, about, each.difference, *each.interval, paint, heading))
     if not rows:
         return
     title = f"Difference from {found.base}"
@@ -89,9 +99,13 @@ def _tradeoff(found: Evaluation) -> Iterator[Plot]:
     yield Plot("accuracy-against-calls", title, caption, partial(tradeoff, title, spots))
 
 
+def _ladders(found: Evaluation) -> list[Metrics]:
+    return [arm for arm in found.ordered if sum(arm.exits.values())]
+
+
 def _exits(found: Evaluation) -> Iterator[Plot]:
     panels = []
-    for arm in found.ladders:
+    for arm in _ladders(found):
         rows: list[ExitRow] = [(row.bucket.value, row.problems, row.exits) for row in arm.buckets]
         panels.append((arm.name, [*rows, ("all", arm.problems, arm.exits)]))
     if not panels:
@@ -108,7 +122,7 @@ def _exits(found: Evaluation) -> Iterator[Plot]:
 
 
 def _concordance(found: Evaluation) -> Iterator[Plot]:
-    panels = [(arm.name, it.words, it.points) for arm in found.ladders if (it := arm.concordance)]
+    panels = [(arm.name, it.words, it.points) for arm in _ladders(found) if (it := arm.concordance)]
     if not panels:
         return
     title = "How well the exit tells how hard a problem is"
@@ -156,7 +170,7 @@ def _lifts(found: Evaluation) -> Iterator[Plot]:
 
 
 def _cost(found: Evaluation) -> Iterator[Plot]:
-    arms = [arm for arm in found.arms if arm.solves]
+    arms = [arm for arm in found.ordered if arm.solves]
     if not any(role.calls for arm in arms for role in arm.cost.roles):
         return
     caption = "Tokens, because no price is known or nothing is charged. What was spent to learn is not in it."
@@ -166,7 +180,10 @@ def _cost(found: Evaluation) -> Iterator[Plot]:
         unit, by_part = "USD per 1,000 solves", [_dollars(arm) for arm in arms]
     parts = [*dict.fromkeys(part for each in by_part for part in each)]
     used = [part for part in parts if unit.startswith("USD") or any(each.get(part) for each in by_part)][:PARTS]
-    rows = [(arm.name, [each.get(part, 0.0) for part in used]) for arm, each in zip(arms, by_part, strict=True)]
+    rows = [
+        (arm.name, [each.get(part, 0.0) for part in used], _heading(found, arm.name))
+        for arm, each in zip(arms, by_part, strict=True)
+    ]
     yield Plot("cost-by-role", "Cost by role", caption, partial(cost_bars, "Cost by role", unit, used, rows))
 
 

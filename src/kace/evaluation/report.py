@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -25,6 +25,9 @@ from kace.web.markup import seen
 from kace.words import counted, points
 
 TEMPLATES = Path(__file__).parent / "templates"
+GROUPS = {"tree": "With a tree", "other": "Without a tree", "ablation": "Ablations", "control": "Controls"}
+GROUPS |= {"ceiling": "Ceilings"}
+ELSEWHERE = ("model", "base_url", "seed", "data_dir", "retrieval")  # settings that tell nothing of the system
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _SPECIAL = str.maketrans({**{char: f"\\{char}" for char in "\\`*_{}[]#|~!$"}, **_ENTITIES})
 _FIGURE = r"([+-]?\d+(?:\.\d+)?)"
@@ -70,13 +73,15 @@ class RunSetup:
     """What produced an arm, as its run says; empty where the run does not."""
 
     name: str
-    folder: str
-    model: str
-    data: str
-    split: str
-    data_hash: str
-    tree: str
-    kace: str
+    folder: str = ""
+    model: str = ""
+    data: str = ""
+    split: str = ""
+    data_hash: str = ""
+    tree: str = ""
+    kace: str = ""
+    about: str = ""  # the arm in a line
+    group: str = ""  # what kind of system it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,20 @@ class Evaluation:
         """The arm with the highest accuracy, the cheaper of equals; nothing where no answer is known."""
         known = [arm for arm in self.arms if arm.accuracy is not None]
         return max(known, key=lambda arm: (arm.accuracy or 0.0, -arm.paper_calls), default=None)
+
+    @property
+    def ordered(self) -> tuple[Metrics, ...]:
+        """The arms as plots have them: the base, then group by group, the most accurate first."""
+        places = {group: place for place, group in enumerate(GROUPS.values())}
+
+        def place(arm: Metrics) -> tuple[bool, int, float]:
+            return arm.name != self.base, places.get(self.setup(arm.name).group, len(places)), -(arm.accuracy or 0.0)
+
+        return tuple(sorted(self.arms, key=place))
+
+    def setup(self, name: str) -> RunSetup:
+        """What produced an arm."""
+        return next((each for each in self.setups if each.name == name), RunSetup(name))
 
     @property
     def resampled(self) -> str:
@@ -136,7 +155,8 @@ def evaluation_of(
         raise UsageError("no run to report on", fix="kace report RUN [RUN ...]")
     chosen, clusters = base_of(arms, base), clusters_of(arms, cluster)
     figures = tuple(metrics_of(arm, (prices or {}).get(arm.model), clusters) for arm in arms)
-    setups, warnings = tuple(_setup(arm) for arm in arms), [*warnings_of(arms)]
+    firsts = {arm.spec: arm for arm in reversed(arms)}  # of each system
+    setups, warnings = tuple(_setup(arm, firsts[arm.spec]) for arm in arms), [*warnings_of(arms)]
     others = []
     for arm in arms:
         if arm is not chosen and any(pairs_of(chosen, arm)):
@@ -198,10 +218,39 @@ def evaluation_json(found: Evaluation) -> str:
     return TypeAdapter(Evaluation).dump_json(found).decode()
 
 
-def _setup(arm: Arm) -> RunSetup:
+def _setup(arm: Arm, first: Arm) -> RunSetup:
     data, tree = manifest_part(arm.manifest, "data"), manifest_part(arm.manifest, "tree").get("hash")
     said = map(manifest_text, (data.get("name"), data.get("split"), arm.data, tree, arm.manifest.get("kace")))
-    return RunSetup(arm.name, str(arm.folder or ""), arm.model, *said)
+    setup = RunSetup(arm.name, _place(arm.folder), arm.model, *said)
+    if not (spec := arm.spec):
+        return setup
+    kind, _, about = spec.about.partition(";")[0].rpartition(": ")
+    kind = kind if kind in GROUPS else "tree" if spec.source == "tree" else "other"
+    k = manifest_part(arm.manifest, "system").get("k", spec.k)
+    about = about.replace(f" {spec.k} ", f" {k} ")
+    if changed := [*_settings_changed(arm, first)]:
+        about = f"{first.name} with {' and '.join(changed[:2])}" + (" and more" if len(changed) > 2 else "")
+    return replace(setup, about=about, group=GROUPS[kind])
+
+
+def _settings_changed(arm: Arm, first: Arm) -> Iterator[str]:
+    """What an arm reads or does differently from another of the same system."""
+    if manifest_part(arm.manifest, "tree").get("hash") != manifest_part(first.manifest, "tree").get("hash"):
+        yield "another tree"
+    configs = (manifest_part(each.manifest, "config") for each in (arm, first))
+    ours, theirs = ({**config, **manifest_part(config, "retrieval")} for config in configs)
+    for name in dict.fromkeys((*ours, *theirs)):
+        value = ours.get(name)
+        if value != theirs.get(name) and name not in ELSEWHERE and not isinstance(value, dict | list):
+            yield f"{name} = {'none' if value is None else str(value)[:40]}"
+
+
+def _place(folder: Path | None) -> str:
+    """Where a run is, without what is above the folder that the reader stands in."""
+    if folder is None or not folder.is_absolute():
+        return str(folder or "")
+    inside = folder.is_relative_to(Path.cwd())
+    return str(folder.relative_to(Path.cwd()) if inside else Path("…", *folder.parts[-2:]))
 
 
 def markdown(found: Evaluation, pictures: Mapping[str, str] | None = None) -> str:
