@@ -76,6 +76,10 @@ class SolveRow:
         return self.label or self.problem[:8]
 
 
+_FIELDS = tuple(field.name for field in fields(SolveRow))
+_EXIT, _CARDS = map(_FIELDS.index, ("exit", "cards"))
+
+
 class SolveTable(Sequence[SolveRow]):
     """The last row of every problem and seed, ordered by both, in a temporary file of SQLite's."""
 
@@ -84,42 +88,43 @@ class SolveTable(Sequence[SolveRow]):
     def __init__(self, rows: Iterable[SolveRow]) -> None:
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         finalize(self, self._db.close)
+        sets = dict[tuple[str, ...], int]()  # of cards, which many rows share
+
+        def packed(row: SolveRow) -> tuple[str, int, str]:
+            values = [getattr(row, name) for name in _FIELDS]
+            values[_CARDS] = sets.setdefault(row.cards, len(sets))
+            return row.problem, row.seed, json.dumps(values)
+
         self._db.execute("CREATE TABLE found (problem, seed, row)")
-        packed = ((row.problem, row.seed, json.dumps(_values(row))) for row in rows)
-        self._db.executemany("INSERT INTO found VALUES (?, ?, ?)", packed)
+        self._db.executemany("INSERT INTO found VALUES (?, ?, ?)", map(packed, rows))
         # Beside MAX, SQLite takes the other columns from the row that has it.
         last = "SELECT row, COUNT(*) AS times, MAX(rowid) FROM found GROUP BY problem, seed ORDER BY problem, seed"
         self._db.execute(f"CREATE TABLE solves AS {last}")
         self._db.execute("DROP TABLE found")
         sql = "SELECT COUNT(*), IFNULL(SUM(times > 1), 0) FROM solves"
         self._size, self.retried = map(int, self._db.execute(sql).fetchone())
+        self._cards = [*sets]
 
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[SolveRow]:
         for (row,) in self._db.execute("SELECT row FROM solves ORDER BY rowid"):
-            yield _unpack(row)
+            yield self._unpacked(row)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return tuple(self)[place]
         number = range(1, self._size + 1)[place]
-        return _unpack(*self._db.execute("SELECT row FROM solves WHERE rowid = ?", (number,)).fetchone())
+        return self._unpacked(*self._db.execute("SELECT row FROM solves WHERE rowid = ?", (number,)).fetchone())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
 
-
-_FIELDS = tuple(field.name for field in fields(SolveRow))
-_values = attrgetter(*_FIELDS)
-_EXIT, _CARDS = map(_FIELDS.index, ("exit", "cards"))
-
-
-def _unpack(packed: str) -> SolveRow:
-    values = json.loads(packed)
-    values[_EXIT], values[_CARDS] = values[_EXIT] and ExitPath(values[_EXIT]), _shared(tuple(values[_CARDS]))
-    return SolveRow(*values)
+    def _unpacked(self, row: str) -> SolveRow:
+        values = json.loads(row)
+        values[_EXIT], values[_CARDS] = values[_EXIT] and ExitPath(values[_EXIT]), self._cards[values[_CARDS]]
+        return SolveRow(*values)
 
 
 class ArmCounts(NamedTuple):
