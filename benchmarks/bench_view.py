@@ -39,7 +39,7 @@ PENDING = (b"solves read", b"The page comes by itself")
 PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGES = (
-    *("/", "/tree/tree", "/tree/tree/cell/algebra/medium", "/tree/tree/search?q=prime+sum", "/tree/tree/card/{card}"),
+    *("/", "/tree/oak", "/tree/oak/cell/algebra/medium", "/tree/oak/search?q=prime+sum", "/tree/oak/card/{card}"),
     *(
         "/run/one",
         "/run/one?page=900",
@@ -63,9 +63,9 @@ class Made:
 def make(folder: Path, size: int) -> Made:
     """A tree of so many cards and two runs of so many solves, unless they are there already."""
     tree = grown(size)
-    if not (folder / "tree").exists():
+    if not (folder / "oak").exists():
         state = TreeState(tree, generation=0, journal=0, frozen=None, trusted=True)
-        write_atomic(folder / "tree" / "cards.jsonl", state_text(state))
+        write_atomic(folder / "oak" / "cards.jsonl", state_text(state))
         write_run(folder / "one", "one", size, 0.0)
         write_run(folder / "two", "two", size, 0.05)
     with (folder / "one" / "traces.jsonl").open(encoding="utf-8") as file:
@@ -138,7 +138,7 @@ def cold(folder: Path, browser: Browser | None, page: str) -> None:
 
 def look(made: Made, browser: Browser | None) -> None:
     """Everything that is measured."""
-    for page in ("/", "/tree/tree", "/run/one"):
+    for page in ("/", "/tree/oak", "/run/one"):
         cold(made.folder, browser, page)
     with served(made.folder) as address:
         seconds = sum(whole(f"{address}/run/{run}") for run in ("one", "two")) / 1000

@@ -190,17 +190,18 @@ class Sidecar(ABC):
         if known and (packed or (size == now.size and changed != now.changed) or _mark(path, place) != mark):
             self.clear(db)
             place = number = 0
-        gained, damaged, first, done = Mark(now.changed), 0, number, 0
+        gained, damaged, first, done = list[Mark](), 0, number, 0
         try:
             for _, at, line in islice(whole_lines(path, place), None if packed else batch):
                 found = self.take(db, path, number + 1, None if packed else at, line)
-                number, damaged, gained = number + 1, damaged + (found is None), gained + (found or Mark(0.0))
+                number, damaged = number + 1, damaged + (found is None)
+                gained += [found] if found else []
                 place = 0 if packed else at + len(line) + 1
                 if damaged > MAX_DAMAGED:
                     raise beyond_repair(path, number)
             done = int(packed or number - first < batch)
         finally:
-            self.mark(db, gained)
+            self.mark(db, Mark(now.changed, *[sum(column) for column in zip(*gained, strict=True)][1:]))
             row = (path.name, place, number, _mark(path, place), *now[1:], done)
             db.execute("INSERT OR REPLACE INTO followed VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return True
