@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from kace.errors import KaceError
 from kace.io import MAX_BYTES, open_plain
 from kace.models.cache import CallRecord
-from kace.web.index import FileState, Mark, Sidecar
+from kace.web.index import FileState, Gain, Sidecar
 
 BATCH = 2_000
 PATIENCE = 0.3  # seconds that a page waits for texts
@@ -61,14 +61,14 @@ class CallIndex(Sidecar):
                     return True
         return False
 
-    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Mark | None:
+    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Gain | None:
         """Keep where a call lies, and what it used."""
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             call = json.loads(line)
             row = (call.get("key"), call["tier"], *(int(call.get(name, 0)) for name in USED))
             at, kept = (number, zlib.compress(line, 1)) if place is None else (place, None)
             db.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (path.name, at, *row, kept))
-            return Mark(0.0, 1)
+            return Gain(0.0, 1)
         return None
 
     def _segments(self) -> list[Path]:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _in_turn = ThreadPoolExecutor(1, thread_name_prefix="kace-index")  # reads what nobody waits for, one by one
 
-VERSION = 7  # of every schema together: another version has other files
+VERSION = 8  # of every schema together: another version has other files
 OLD = 30 * 86_400  # seconds after which a sidecar that nobody used is removed
 PATIENCE = 0.25  # seconds that a page waits for a source, so that a small one is whole at once
 TIMEOUT = 20.0  # seconds that whoever asks waits for whoever writes
@@ -40,12 +40,12 @@ KEPT = 24  # values of one source that are kept in memory
 MARK = 4_096  # bytes by which what was read last is known again
 LARGE, SHORT, LONG = 4_000_000, 0.1, 0.5  # bytes of a large source, seconds that a page waits for it, and for others
 META = """CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS marks (at REAL PRIMARY KEY, calls, busy, waited, lost) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS gains (at REAL PRIMARY KEY, calls, busy, waited, lost) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS followed (name PRIMARY KEY, place, number, mark, size, changed, done) WITHOUT ROWID;"""
 LOCKS = Path("/proc/locks")
 
 
-class Mark(NamedTuple):
+class Gain(NamedTuple):
     """What a source had gained when it was read, and when it had last changed then."""
 
     at: float
@@ -54,9 +54,9 @@ class Mark(NamedTuple):
     waited: float = 0.0  # of them, those in which no attempt was being answered
     lost: int = 0  # solves that lost a call for good
 
-    def __add__(self, more: tuple[Any, ...]) -> Mark:
+    def __add__(self, more: tuple[Any, ...]) -> Gain:
         """Both together, at the time of this one."""
-        return Mark(self.at, *(here + new for here, new in zip(self[1:], more[1:], strict=True)))
+        return Gain(self.at, *(here + new for here, new in zip(self[1:], more[1:], strict=True)))
 
 
 class Sidecar(ABC):
@@ -161,18 +161,18 @@ class Sidecar(ABC):
         with self.reading() as db:
             return get_meta(db, name, default)
 
-    def mark(self, db: sqlite3.Connection, new: Mark) -> None:
+    def gain(self, db: sqlite3.Connection, new: Gain) -> None:
         """Keep what was gained, beside what was gained at the same time."""
-        known = db.execute("SELECT * FROM marks WHERE at = ?", (new.at,)).fetchone()
-        db.execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?)", new + known if known else new)
+        known = db.execute("SELECT * FROM gains WHERE at = ?", (new.at,)).fetchone()
+        db.execute("INSERT OR REPLACE INTO gains VALUES (?, ?, ?, ?, ?)", new + known if known else new)
 
-    def marks(self) -> list[Mark]:
+    def gains(self) -> list[Gain]:
         """All of them, the earliest first."""
-        return [Mark(*row) for row in self.rows("SELECT * FROM marks ORDER BY at")]
+        return [Gain(*row) for row in self.rows("SELECT * FROM gains ORDER BY at")]
 
     def clear(self, db: sqlite3.Connection) -> None:
         """Forget everything: the source is another one."""
-        dropped = (f"DROP TABLE {table}" for table in (*self.tables, "meta", "marks", "followed"))
+        dropped = (f"DROP TABLE {table}" for table in (*self.tables, "meta", "gains", "followed"))
         for sql in (*dropped, *(META + self.schema).split(";")):
             db.execute(sql)
 
@@ -190,7 +190,7 @@ class Sidecar(ABC):
         if known and (packed or (size == now.size and changed != now.changed) or _mark(path, place) != mark):
             self.clear(db)
             place = number = 0
-        gained, damaged, first, done = list[Mark](), 0, number, 0
+        gained, damaged, first, done = list[Gain](), 0, number, 0
         try:
             for _, at, line in islice(whole_lines(path, place), None if packed else batch):
                 found = self.take(db, path, number + 1, None if packed else at, line)
@@ -201,12 +201,12 @@ class Sidecar(ABC):
                     raise beyond_repair(path, number)
             done = int(packed or number - first < batch)
         finally:
-            self.mark(db, Mark(now.changed, *[sum(column) for column in zip(*gained, strict=True)][1:]))
+            self.gain(db, Gain(now.changed, *[sum(column) for column in zip(*gained, strict=True)][1:]))
             row = (path.name, place, number, _mark(path, place), *now[1:], done)
             db.execute("INSERT OR REPLACE INTO followed VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return True
 
-    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Mark | None:
+    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Gain | None:
         """Keep what a line of a followed file says; nothing comes of one that cannot be read.
 
         A compressed file has no places: its lines are kept themselves.

@@ -25,7 +25,7 @@ from kace.solver.records import TRACE_VERSION, TRACES, Damage, Solution
 from kace.solver.run import read_problems
 from kace.solver.tiers import ExitPath
 from kace.web.calls import CallIndex
-from kace.web.index import FileState, Mark, Sidecar, is_held
+from kace.web.index import FileState, Gain, Sidecar, is_held
 from kace.web.page import NotHere, StillReading
 
 BATCH = 1_000  # solves read at a time
@@ -120,7 +120,7 @@ class RunIndex(Sidecar):
             db.execute(damaged, (error.strerror or str(error),))
             return False
 
-    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Mark | None:
+    def take(self, db: sqlite3.Connection, path: Path, number: int, place: int | None, line: bytes) -> Gain | None:
         """Keep what a solve says."""
         found = solve_in(line)
         if isinstance(found, str):
@@ -139,10 +139,7 @@ class RunIndex(Sidecar):
             "line": None if place is not None else zlib.compress(line, 1),
         }
         db.execute(_UPSERT, values)
-        made = [attempt for attempt in found.made if not attempt.from_cache]
-        tiers = {tier: max(each.seconds for each in made if each.tier is tier) for tier in {each.tier for each in made}}
-        waited = max(0.0, found.seconds - sum(tiers.values()))
-        return Mark(0.0, row.real_calls, found.seconds, waited, row.failed)
+        return Gain(0.0, row.real_calls, found.seconds, max(0.0, found.seconds - _answering(found)), row.failed)
 
     def _card_set(self, db: sqlite3.Connection, cards: tuple[str, ...]) -> int:
         """The number of a set of cards; solves share their sets."""
@@ -241,6 +238,17 @@ class RunIndex(Sidecar):
         """The run as comparisons take it, with what is read so far."""
         retried = self.count("retried")
         return Arm(self.name, self.solves(order="problem, seed"), self.manifest, self.damage, retried, self.folder)
+
+
+def _answering(found: Solution) -> float:
+    """Seconds in which attempts were being answered: of each tier, those of the slowest, for they run together."""
+    total, slowest, tier = 0.0, 0.0, None
+    for made in found.attempts:
+        if made.tier is not tier:
+            total, slowest, tier = total + slowest, 0.0, made.tier
+        if made.seconds > slowest and not made.from_cache:
+            slowest = made.seconds
+    return total + slowest
 
 
 @lru_cache(maxsize=4)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from kace.errors import KaceError
 from kace.io import whole_lines
 from kace.models.spool import BatchEvent
-from kace.web.index import FileState, Mark
+from kace.web.index import FileState, Gain
 from kace.web.runs import RunIndex
 from kace.web.scale import Scale
 
@@ -29,7 +29,7 @@ class Stretch(NamedTuple):
 
     begin: float
     end: float
-    what: Mark
+    what: Gain
 
     @property
     def rate(self) -> float:
@@ -42,7 +42,7 @@ class Stretch(NamedTuple):
         return min(1.0, self.what.waited / self.what.busy) if self.what.busy else 0.0
 
 
-class Batch(NamedTuple):
+class BatchSpan(NamedTuple):
     """A batch from when it was gathered until its results came; `end` is none while it is at the provider."""
 
     begin: float
@@ -58,7 +58,7 @@ class Timeline(NamedTuple):
     scale: Scale
     calls: list[Stretch]
     solves: list[Stretch]
-    batches: list[Batch]
+    batches: list[BatchSpan]
 
     @property
     def fastest(self) -> float:
@@ -70,29 +70,29 @@ def timeline_of(run: RunIndex, now: float | None) -> Timeline | None:
     """The timeline of a run that goes on, was watched while it did, or has batches. A file has no `now`."""
     own = run.texts if run.texts and run.texts.source.parent == run.folder else run
     own.look(0)
-    solves, batches, until = run.marks(), _batches(run), now if run.going else None
+    solves, batches, until = run.gains(), _batches(run), now if run.going else None
     if not (until or len(solves) > 1 or batches):
         return None
-    calls = own.marks()
-    times = [mark.at for mark in (*solves, *calls)] + [batch.end or batch.begin for batch in batches]
+    calls = own.gains()
+    times = [gain.at for gain in (*solves, *calls)] + [batch.end or batch.begin for batch in batches]
     begin = min([FileState.of(run.folder / "run.json").changed, *times, *(batch.begin for batch in batches)])
     end = max([until or begin + 1, *times])
     step = next((step for step in STEPS if (end - begin) / step <= LABELS), STEPS[-1])
     return Timeline(Scale(begin, end, step), _stretches(begin, end, calls), _stretches(begin, end, solves), batches)
 
 
-def _stretches(begin: float, end: float, marks: list[Mark]) -> list[Stretch]:
-    """What came between marks; those are joined that are too near each other to be seen apart."""
-    found, since, held = list[Stretch](), begin, Mark(begin)
-    for mark in marks:
-        held += mark
-        if mark.at - since >= (end - begin) / FINEST or mark is marks[-1]:
-            found.append(Stretch(since, mark.at, held))
-            since, held = mark.at, Mark(mark.at)
+def _stretches(begin: float, end: float, gains: list[Gain]) -> list[Stretch]:
+    """What came from one time to the next; those are joined that are too near each other to be seen apart."""
+    found, since, held = list[Stretch](), begin, Gain(begin)
+    for gain in gains:
+        held += gain
+        if gain.at - since >= (end - begin) / FINEST or gain is gains[-1]:
+            found.append(Stretch(since, gain.at, held))
+            since, held = gain.at, Gain(gain.at)
     return found
 
 
-def _batches(run: RunIndex) -> list[Batch]:
+def _batches(run: RunIndex) -> list[BatchSpan]:
     """The batches of a run in the order in which they were gathered."""
     path, events = run.folder / "batches.jsonl", dict[str, list[BatchEvent]]()
     with suppress(OSError, KaceError):
@@ -104,5 +104,5 @@ def _batches(run: RunIndex) -> list[Batch]:
     for told in events.values():
         ended = next((event for event in told if event.event in ENDED), None)
         state, requests = ENDED[ended.event] if ended else told[-1].event, max(event.requests for event in told)
-        found.append(Batch(told[0].at, ended.at if ended else None, requests, state, ended.why if ended else ""))
+        found.append(BatchSpan(told[0].at, ended.at if ended else None, requests, state, ended.why if ended else ""))
     return found
