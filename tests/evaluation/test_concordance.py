@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from kace.evaluation.arm import SolveRow
-from kace.evaluation.metrics import Bucket, Metrics, Points, concordant, metrics_of, pairs, spearman
+from kace.evaluation.concordance import Points, concordant, pairs, spearman
+from kace.evaluation.metrics import Bucket, Metrics, metrics_of
 from kace.solver.tiers import ExitPath
 from tests.evaluation.few_rows import a_row, an_arm
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
-from kace.evaluation.arm import row_of
-from kace.evaluation.metrics import cost_of
+from kace.evaluation.arm import Arm, row_of
+from kace.evaluation.metrics import metrics_of
 from kace.models.base import Failure, ModelError, Reply, Usage
 from kace.models.batch_apis import AnthropicJobs, OpenAIJobs, jobs_of
 from kace.models.budget import Caps, Price
@@ -129,7 +129,8 @@ def test_ms_goes_with_es_and_everything_but_the_price_is_the_same(tmp_path: Path
     timeless = {"seconds": 0.0, "ahead_calls": 0, "ahead_usage": Usage()}
     assert [each.model_copy(update=timeless) for each in same] == [each.model_copy(update=timeless) for each in found]
     assert hasty.ledger.ahead == 3 * len(easy) and hasty.ledger.calls == plain.ledger.calls + 3 * len(easy)
-    priced = cost_of([row_of(each) for each in same], Price(10.0, 100.0))
+    rows = sorted(map(row_of, same), key=lambda row: row.problem)
+    priced = metrics_of(Arm("ahead", rows, {}), Price(10.0, 100.0)).cost
     assert priced.ahead == 3 * len(easy) and priced.usd == pytest.approx(hasty.ledger.usd)
     assert len(hasty.climb(20, ahead=True)) == 20 and set(server.submitted.values()) == {1}
 

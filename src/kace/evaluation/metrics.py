@@ -9,21 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from itertools import groupby
 from typing import Any
 
 from kace.evaluation.arm import Arm, Clusters, ClusterSums, SolveRow, clusters_of
+from kace.evaluation.concordance import Concordance, Points, concordance_of
 from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
 from kace.models.base import Usage
 from kace.models.budget import AHEAD, Price, free_price
 from kace.solver.manifest import manifest_part
 from kace.solver.tiers import ExitPath
-from kace.words import counted
 
 WHOLE = Interval(0.0, 1.0)
 NO_CARDS = "no cards to show"  # the tree of such an arm is empty, and it solved as the ladder alone does
-Points = Counter[tuple[float, float]]
-"""How many problems, pooled over the seeds, have a raw rate and a mean exit rank."""
 _MEANS = ("paper_calls", "real_calls", "classifier_calls", "input", "cached", "output")
 _TOKENS = ("input", "cached", "output")
 _PRICED = tuple(f"{role}_{kind}" for role in ("classifier", "batch", "ahead") for kind in _TOKENS)
@@ -98,28 +95,6 @@ class Bucket(StrEnum):
         """Where a rate falls."""
         floors = zip((0.8, 0.5, 0.2, math.ulp(0.0), 0.0), cls, strict=True)
         return next(bucket for floor, bucket in floors if raw_rate >= floor)
-
-
-@dataclass(frozen=True, slots=True)
-class Concordance:
-    """How well the exit predicts the raw rate, over pairs of problems whose raw rates differ."""
-
-    points: tuple[tuple[float, float, int], ...]
-    """Raw rate and mean exit rank, both pooled over the seeds, and how many problems have them."""
-    pairs: int
-    concordant: float  # pairs in which the easier problem left earlier; one that left at the same place counts half
-    spearman: float | None  # Spearman's rho of raw rate and exit rank; `None` where either does not vary
-
-    @property
-    def share(self) -> float | None:
-        """The share of pairs that are concordant; a half is what chance gives."""
-        return self.concordant / self.pairs if self.pairs else None
-
-    @property
-    def words(self) -> str:
-        """The share and the rank correlation, as far as they are defined."""
-        share = f"{self.share:.1%} of {counted(self.pairs, 'pair')}" if self.pairs else "no pair to compare"
-        return share + ("" if self.spearman is None else f", ρ = {self.spearman:.2f}".replace("-", "−"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,48 +302,3 @@ def _mean(values: Counter[float]) -> float | None:
 
 def _exits(found: Mapping[Any, int], *, ladder: bool) -> Mapping[ExitPath, int]:
     return {path: found[path] for path in ExitPath} if ladder else {}
-
-
-def concordance_of(points: Points) -> Concordance | None:
-    """Over the problems with an expected answer; `None` where no such solve climbed a ladder."""
-    if not points:
-        return None
-    every = tuple((rate, rank, times) for (rate, rank), times in sorted(points.items()))
-    return Concordance(every, pairs(points), concordant(points), spearman(points))
-
-
-def pairs(points: Points) -> int:
-    """Pairs of problems whose raw rates differ: all pairs less those tied at some rate."""
-    return math.comb(points.total(), 2) - sum(math.comb(tied, 2) for tied in _along(points, 0).values())
-
-
-def _along(points: Points, axis: int) -> Counter[float]:
-    """How many problems have each rate, or each rank."""
-    found = Counter[float]()
-    for point, times in points.items():
-        found[point[axis]] += times
-    return found
-
-
-def concordant(points: Points) -> float:
-    """Pairs of problems whose rates and exit ranks have the same order; equal ranks count half."""
-    below, found = Counter[float](), 0.0
-    for _, tied in groupby(sorted(points.items()), key=lambda point: point[0][0]):
-        here = Counter({rank: times for (_, rank), times in tied})
-        for rank, times in here.items():
-            found += times * (sum(count for other, count in below.items() if other < rank) + below[rank] / 2)
-        below += here
-    return found
-
-
-def spearman(points: Points) -> float | None:
-    """Spearman's rank correlation, ties at their mean rank; `None` where a side does not vary."""
-    places = [dict[float, int](), dict[float, int]()]  # twice the rank of each value less the mean rank: whole numbers
-    for axis, place in enumerate(places):
-        below = 0
-        for value, times in sorted(_along(points, axis).items()):
-            place[value] = 2 * below + times - points.total()
-            below += times
-    told = [(places[0][rate], places[1][rank], times) for (rate, rank), times in points.items()]
-    across, one, other = (sum(t * d[i] * d[j] for *d, t in told) for i, j in ((0, 1), (0, 0), (1, 1)))
-    return across / math.sqrt(one * other) if one and other else None
