@@ -77,6 +77,17 @@ def test_a_run_under_way_is_known_by_its_lock_and_drawn_until_now(run: Path):
     assert not index.going
 
 
+def test_a_run_that_has_just_begun_has_an_empty_one(tmp_path: Path):
+    folder = a_run(tmp_path / "run", data={"problems": 9})
+    (folder / "traces.jsonl").unlink()
+    lock = lock_folder(folder)
+    try:
+        with opened(folder) as client:
+            assert "Timeline" in client.get("/run/run").text
+    finally:
+        os.close(lock)
+
+
 def test_batches_stand_beside_the_calls(run: Path):
     events = [
         {"tag": "a", "event": "gathered", "at": START + 10, "requests": 120},
@@ -93,6 +104,17 @@ def test_batches_stand_beside_the_calls(run: Path):
     assert "Timeline" in page.text
     for words in ("120 requests, collected", "1 request, submitted", "0 requests, dropped", "(<b>no room</b>)"):
         assert words in page.text
+
+
+def test_times_that_cannot_be_stop_nothing(run: Path):
+    times = ("NaN", "Infinity", "-1e300", "1e300", "0")
+    lines = [f'{{"tag":"{at}","event":"gathered","requests":1,"at":{at}}}' for at in times]
+    written(run / "batches.jsonl", START, *lines, '{"tag":"a","event":"gathered","requests":7,"at":2000000000}')
+    os.utime(run / "run.json", (0, 0))
+    with opened(run) as client:
+        answer = client.get("/run/run")
+    assert answer.status_code == 200 and len(answer.text) < 100_000
+    assert "7 requests, gathered" in Audit(body_of(answer.text)).text and "1 request," not in answer.text
 
 
 def test_batches_of_another_folder_are_not_read(run: Path, tmp_path: Path):

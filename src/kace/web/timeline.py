@@ -19,8 +19,10 @@ from kace.web.runs import RunIndex
 from kace.web.scale import Scale
 
 FINEST = 120  # stretches that are told apart
-STEPS = (1, 5, 15, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 604_800)  # seconds between labels
+STEPS = (1, 5, 15, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 604_800, 10**8, 10**9)
+"""Seconds between two labels."""
 LABELS = 7
+FAR = 4e9  # seconds since 1970 from which on a time is none
 ENDED = {"dropped": "dropped", "collected": "collected", "kept": "collected"}
 
 
@@ -68,15 +70,16 @@ class Timeline(NamedTuple):
 
 def timeline_of(run: RunIndex, now: float | None) -> Timeline | None:
     """The timeline of a run that goes on, was watched while it did, or has batches. A file has no `now`."""
-    own = run.texts if run.texts and run.texts.source.parent == run.folder else run
-    own.look(0)
     solves, batches, until = run.gains(), _batches(run), now if run.going else None
     if not (until or len(solves) > 1 or batches):
         return None
+    own = run.texts if run.texts and run.texts.source.parent == run.folder else run
+    own.look(0)
     calls = own.gains()
     times = [gain.at for gain in (*solves, *calls)] + [batch.end or batch.begin for batch in batches]
-    begin = min([FileState.of(run.folder / "run.json").changed, *times, *(batch.begin for batch in batches)])
-    end = max([until or begin + 1, *times])
+    begun = [FileState.of(run.folder / "run.json").changed, *times, *(batch.begin for batch in batches)]
+    begin = max(0.0, min(begun))
+    end = max(begin + 1, min(FAR, max([until or 0.0, *times])))
     step = next((step for step in STEPS if (end - begin) / step <= LABELS), STEPS[-1])
     return Timeline(Scale(begin, end, step), _stretches(begin, end, calls), _stretches(begin, end, solves), batches)
 
@@ -98,8 +101,8 @@ def _batches(run: RunIndex) -> list[BatchSpan]:
     with suppress(OSError, KaceError):
         for _, _, line in whole_lines(path) if path.resolve().is_relative_to(run.within) else ():
             with suppress(ValidationError):
-                event = BatchEvent.model_validate_json(line)
-                events.setdefault(event.tag, []).append(event)
+                if 0 < (event := BatchEvent.model_validate_json(line)).at < FAR:
+                    events.setdefault(event.tag, []).append(event)
     found = []
     for told in events.values():
         ended = next((event for event in told if event.event in ENDED), None)
