@@ -32,7 +32,7 @@ from pathlib import Path
 began = time.perf_counter()
 {body}
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([time.perf_counter() - began, peak, note]))
+print(json.dumps([time.perf_counter() - began, time.process_time(), peak, note]))
 """
 READ = """
 from kace.evaluation.arm import read_arms
@@ -165,8 +165,8 @@ def step(name: str, body: str, folders: list[Path]) -> None:
     if done.returncode:
         print(f"{name:28} {done.stderr.strip().splitlines()[-1]}")
         return
-    seconds, peak, said = json.loads(done.stdout)
-    print(f"{name:28} {seconds:6.1f} s   peak {peak:5.0f} MB   {said}")
+    seconds, cpu, peak, said = json.loads(done.stdout)
+    print(f"{name:28} {seconds:6.1f} s   CPU {cpu:6.1f} s   peak {peak:5.0f} MB   {said}", flush=True)
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ FEW = 250  # different places up to which all are drawn as they are; beyond, nea
 
 ScatterPanel = tuple[str, str, Sequence[tuple[float, float, int]]]
 """An arm's name, its figures in words, and raw rate, 0 to 1, mean exit rank, 0 to 4, and number of problems there."""
+Rect = tuple[float, float, float, float]  # left, top, right, bottom
 CostRow = tuple[str, Sequence[float], str]
 """An arm's name, its parts, and its group."""
 ExitRow = tuple[str, int, Mapping[ExitPath, int]]
@@ -55,7 +56,7 @@ def forest(title: str, unit: str, rows: Sequence[ForestRow], width: float, *, ch
     tall = (40.0 if narrow else 27.0) + (14 if any(row.about for row in rows) else 0)
     heads, places, bottom = _rows_of([row.group for row in rows], 4, tall)
     words = partial(points, digits=0 if scale.step >= 0.01 else 1) if change else "{:.0%}".format
-    marks = [*_axis(scale, (left, right), (2, bottom), words, unit, zero=change), *heads]
+    marks = [*_axis(scale, (left, 2, right, bottom), words, unit, zero=change), *heads]
     for row, top in zip(rows, places, strict=True):
         told = [points(each) if change else f"{each:.1%}" for each in row[2:5]]
         value, interval = told[0], f"{told[1]} {'to' if change else '–'} {told[2]}"
@@ -94,12 +95,9 @@ def _rows_of(groups: Sequence[str], top: float, tall: float) -> tuple[list[Mark]
     return marks, places, top
 
 
-def _axis(
-    scale: Scale, across: tuple[float, float], down: tuple[float, float], told: Callable[[float], str], unit: str, *,
-    zero: bool = False,
-) -> Iterator[Mark]:  # fmt: skip
-    """Lines up from every tick, and what is measured below them."""
-    (left, right), (top, bottom) = across, down
+def _axis(scale: Scale, at: Rect, told: Callable[[float], str], unit: str, *, zero: bool = False) -> Iterator[Mark]:
+    """Lines down to every tick, and what is measured below them."""
+    left, top, right, bottom = at
     for tick in scale.ticks:
         x, paint = left + scale.share(tick) * (right - left), Paint.OPEN if zero and abs(tick) < 1e-9 else Paint.GRID
         yield stroke(x, top, x, bottom, paint)
@@ -216,7 +214,7 @@ def cost_bars(title: str, unit: str, parts: Sequence[str], rows: Sequence[CostRo
     legend, top = _key(zip(COST_PAINTS, parts, strict=False), width)
     heads, places, end = _rows_of([group for *_, group in rows], top, tall)
     scale = scale_over(0.0, max(sum(values) for _, values, _ in rows) or 1.0, about=max(3, int((right - left) / 70)))
-    marks = [*legend, *_axis(scale, (left, right), (top, end + 4), told, unit), *heads]
+    marks = [*legend, *_axis(scale, (left, top, right, end + 4), told, unit), *heads]
     for (name, values, _), place in zip(rows, places, strict=True):
         x, y = left, place + (20 if narrow else 5)
         words = fitted(name, width if narrow else left - 14, bold=True)
