@@ -23,10 +23,12 @@ COST_PAINTS = (Paint.ONE, Paint.THREE, Paint.FOUR, Paint.TWO, Paint.FIVE)
 _LEGEND = ("ES unanimous", "MS majority", "HS plurality", "fallback plurality", "last HS answer")
 NAMES: Mapping[ExitPath, str] = dict(zip(ExitPath, _LEGEND, strict=True))  # exits as a legend has them
 RANKS = ("last", "fallb.", "HS", "MS", "ES")  # exits by rank, as short as an axis needs them
+SMALLEST = 2.2  # radius of a disc
 FEW = 250  # different places up to which all are drawn as they are; beyond, near ones are put together
 
 ScatterPanel = tuple[str, str, Sequence[tuple[float, float, int]]]
 """An arm's name, its figures in words, and raw rate, 0 to 1, mean exit rank, 0 to 4, and number of problems there."""
+Places = Counter[tuple[float, float]]  # problems by raw rate and mean exit rank
 Rect = tuple[float, float, float, float]  # left, top, right, bottom
 CostRow = tuple[str, Sequence[float], str]
 """An arm's name, its parts, and its group."""
@@ -154,23 +156,31 @@ def scatter(title: str, panels: Sequence[ScatterPanel], width: float) -> Picture
     most = max((count for places in found for count in places.values()), default=1)
     # The area grows with the count; one problem stays visible beside a thousand, and small panels have less.
     largest = min(1.0, grid.wide / 280) * min(16.0, 4.0 * math.sqrt(most))
-    sizes = {count: max(2.2, largest * math.sqrt(count / most)) for count in range(1, most + 1)}
-    pairs, size = zip(panels, found, strict=True), (grid.wide, height)
-    drawn = (_scatter_panel(name, told, places, sizes, size) for (name, told, _), places in pairs)
+    radius, pairs = partial(_radius, most=most, largest=largest), zip(panels, found, strict=True)
+    drawn = (_scatter_panel(name, told, places, radius, (grid.wide, height)) for (name, told, _), places in pairs)
     marks, bottom = grid.placed(drawn, height, 0.0)
-    return Picture(title, width, bottom + 46, (*marks, *moved(_disc_key(sizes), 38, bottom + 24)))
+    least = max(1, int(most * (SMALLEST / largest) ** 2))  # the most problems that are drawn as small as one
+    return Picture(title, width, bottom + 46, (*marks, *moved(_disc_key(radius, least, most), 38, bottom + 24)))
 
 
-def _gathered(places: Iterable[tuple[float, float, int]], across: int, up: int) -> Counter[tuple[float, float]]:
+def _radius(count: int, most: int, largest: float) -> float:
+    return max(SMALLEST, largest * math.sqrt(count / most))
+
+
+def _gathered(places: Iterable[tuple[float, float, int]], across: int, up: int) -> Places:
     """How many problems there are at each point of a grid with so many steps to one."""
-    found = Counter[tuple[float, float]]()
+    found = Places()
     for rate, rank, problems in places:
         found[round(rate * across) / across, round(rank * up) / up] += problems
     return found
 
 
 def _scatter_panel(
-    name: str, told: str, places: Counter[tuple[float, float]], sizes: Mapping[int, float], size: tuple[float, float]
+    name: str,
+    told: str,
+    places: Counter[tuple[float, float]],
+    radius: Callable[[int], float],
+    size: tuple[float, float],
 ) -> Iterator[Mark]:
     wide, foot = size[0], size[1] - 36
     left, right, top, bottom = 54.0, wide - 16, 50.0, foot - 6
@@ -188,15 +198,15 @@ def _scatter_panel(
     for (rate, mean), count in sorted(places.items(), key=lambda item: (-item[1], item[0])):
         x, y = left + rate * (right - left), bottom - (bottom - top) * mean / 4
         said = f"{counted(count, 'problem')} at {rate:.0%} right, mean exit rank {mean:.2f}"
-        yield dot(x, y, sizes[count], Paint.GOOD, Paint.PAPER, 1, said, opacity=0.72)
+        yield dot(x, y, radius(count), Paint.GOOD, Paint.PAPER, 1, said, opacity=0.72)
 
 
-def _disc_key(sizes: Mapping[int, float]) -> Iterator[Mark]:
-    least, most, x = max(count for count, size in sizes.items() if size == sizes[1]), len(sizes), 0.0
+def _disc_key(radius: Callable[[int], float], least: int, most: int) -> Iterator[Mark]:
+    x = 0.0
     between = math.sqrt(least * most)
     digit: int = 10 ** (len(str(int(between))) - 1)
     for count in sorted({least, max(1, round(between / digit) * digit), most}):
-        size = sizes[count]
+        size = radius(count)
         words = counted(count, "problem") if count > least or least == 1 else f"up to {counted(count, 'problem')}"
         yield dot(x + size, 0, size, Paint.GOOD, Paint.PAPER, 1, opacity=0.72)
         yield label(x + 2 * size + 6, 4, words, size=SMALL)

@@ -17,6 +17,7 @@ from kace.evaluation.confidence import ConfidenceFigures, confidence_figures
 from kace.evaluation.harm import Harm
 from kace.evaluation.metrics import Metrics, metrics_of
 from kace.models.budget import Price
+from kace.redact import redact
 from kace.solver.confidence import ConfidenceCalibration
 from kace.solver.manifest import manifest_part, manifest_text
 from kace.tree.card import Card, Status
@@ -242,7 +243,7 @@ def _settings_changed(arm: Arm, first: Arm) -> Iterator[str]:
     for name in dict.fromkeys((*ours, *theirs)):
         value = ours.get(name)
         if value != theirs.get(name) and name not in ELSEWHERE and not isinstance(value, dict | list):
-            yield f"{name} = {'none' if value is None else str(value)[:40]}"
+            yield f"{name} = {'none' if value is None else redact(str(value))[:40]}"
 
 
 def _place(folder: Path | None) -> str:
