@@ -111,7 +111,7 @@ class Ledger:
     roles: dict[str, Spent] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)  # models that were heard to report no usable token counts
     ahead: int = 0  # calls sent ahead and not needed, those read from disk too
-    _reserved: float = 0.0
+    reserved: float = 0.0  # the worst that calls under way may cost
     _under_way: int = 0
     _freed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -167,13 +167,13 @@ class Ledger:
         async with self._freed:
             while not self._fits(worst):
                 await self._freed.wait()
-            self._reserved += worst
+            self.reserved += worst
             self._under_way += 1
             spent.calls += 1
         return True
 
     async def _leave(self, spent: Spent, worst: float, fault: BaseException | None = None) -> bool:
-        self._reserved -= worst
+        self.reserved -= worst
         self._under_way -= 1
         spent.failed += fault is not None
         if isinstance(fault, ModelError) and fault.billed:
@@ -186,7 +186,7 @@ class Ledger:
         """Whether a call may start; raises where it never could."""
         if self.caps.calls is not None and self.calls >= self.caps.calls:
             raise BudgetExceeded(f"the cap of {self.caps.calls} calls is reached", fix=CAP_FIX)
-        fits = self.caps.usd is None or self.usd + self._reserved + worst <= self.caps.usd
+        fits = self.caps.usd is None or self.usd + self.reserved + worst <= self.caps.usd
         if not fits and not self._under_way:
             over = f"the next call might pass the cap of {self.caps.usd:.2f} USD ({self.usd:.4f} spent)"
             raise BudgetExceeded(over, fix=CAP_FIX)

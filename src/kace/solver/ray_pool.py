@@ -167,7 +167,7 @@ class RayPool:
         left = (caps.calls or 0) - self.ledger.calls
         if calls and calls > left:
             return Grant(refused=BudgetExceeded(f"the cap of {caps.calls} calls is reached", fix=CAP_FIX))
-        money = (caps.usd or 0.0) - self.ledger.usd - self.ledger._reserved
+        money = (caps.usd or 0.0) - self.ledger.usd - self.ledger.reserved
         if usd and usd > money:
             over = f"the next call might pass the cap of {caps.usd:.2f} USD"
             return Grant(refused=BudgetExceeded(over, fix=CAP_FIX))

@@ -69,7 +69,7 @@ class Allowance(Ledger):
     def _short(self, worst: float) -> tuple[int, float]:
         """Calls and money that a call which costs this at worst lacks."""
         calls = 0 if self.caps.calls is None else max(0, self.calls + 1 - self.caps.calls)
-        return calls, 0.0 if self.caps.usd is None else max(0.0, self.usd + self._reserved + worst - self.caps.usd)
+        return calls, 0.0 if self.caps.usd is None else max(0.0, self.usd + self.reserved + worst - self.caps.usd)
 
     async def _enter(self, spent: Spent, worst: float) -> bool:
         async with self._asking:
