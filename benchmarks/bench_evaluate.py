@@ -84,7 +84,7 @@ def climbed(chance: random.Random, rate: float) -> tuple[list[Attempt], ExitPath
         here = [tried(chance, tier.name, index, rate) for index in range(tier.attempts)]
         attempts += here
         answers = [attempt.answer for attempt in here]
-        if max(map(answers.count, answers)) >= tier.gate.votes:
+        if tier.exit and max(map(answers.count, answers)) >= tier.gate.votes:
             return attempts, tier.exit
     return attempts, ExitPath.FALLBACK_PLURALITY
 
