@@ -32,6 +32,13 @@ def test_a_secret_of_any_shape_is_blotted_out_in_every_spelling_a_server_may_ech
     assert redact(echoes) == f"raw {MARK} quoted {MARK} encoded {MARK}=="
 
 
+def test_nothing_is_left_of_a_key_that_holds_another():
+    keep_secret("inner-4821-words")
+    assert redact("no credit left for sk-inner-4821-wordsabcdef here") == f"no credit left for {MARK} here"
+    keep_secret("outer-sk-9931a7b2c4-end")
+    assert redact("refused: outer-sk-9931a7b2c4-end") == f"refused: {MARK}"
+
+
 def test_placeholders_and_short_words_are_not_secrets():
     for word in ("none", "EMPTY", "ollama", "", None):
         keep_secret(word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote, unquote, urlsplit
 
 MARK = "[redacted]"
@@ -11,17 +12,14 @@ MIN_SECRET = 8  # shorter values ("none", "EMPTY", "ollama") are placeholders: b
 
 _SHAPES = (
     # Credentials in a URL. Anchored on the literal `://` and bounded, so that no text is scanned twice.
-    (r"://[^\s/?#\"'<>]{1,512}@", f"://{MARK}@"),
-    (r"\bsk-[\w*.-]{6,}|\b(?:gsk_|hf_|xai-|ghp_|glpat-|AIza)[\w-]{16,}", MARK),
+    r"://(?P<secret>[^\s/?#\"'<>]{1,512})@",
+    r"(?P<secret>\bsk-[\w*.-]{6,}|\b(?:gsk_|hf_|xai-|ghp_|glpat-|AIza)[\w-]{16,})",
     # After `Bearer`, only what a token looks like: long, or with a digit in it.
-    (r"\b(bearer\s{1,8})(?:(?=[\w.~+/=*-]{0,64}\d)[\w.~+/=*-]{8,}|[\w.~+/=*-]{20,})", rf"\1{MARK}"),
-    (
-        r"\b((?:api[-_]?key|access[-_]?token|auth[-_]?token|authorization)[\"']?\s{0,8}[:=]\s{0,8}[\"']?"
-        r"(?:(?:basic|bearer)\s{1,8})?)[^\s\"'&,;{}\[\]]{4,}",
-        rf"\1{MARK}",
-    ),
+    r"\bbearer\s{1,8}(?P<secret>(?=[\w.~+/=*-]{0,64}\d)[\w.~+/=*-]{8,}|[\w.~+/=*-]{20,})",
+    r"\b(?:api[-_]?key|access[-_]?token|auth[-_]?token|authorization)[\"']?\s{0,8}[:=]\s{0,8}[\"']?"
+    r"(?:(?:basic|bearer)\s{1,8})?(?P<secret>[^\s\"'&,;{}\[\]]{4,})",
 )
-_PATTERNS = tuple((re.compile(shape, re.IGNORECASE), replacement) for shape, replacement in _SHAPES)
+_PATTERNS = tuple(re.compile(shape, re.IGNORECASE) for shape in _SHAPES)
 _UNPRINTABLE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, clipboard
@@ -53,17 +51,32 @@ def credentials(url: str) -> tuple[str, str] | None:
 
 def redact(text: str) -> str:
     """The text without known secrets and without anything shaped like one. Redacting twice changes nothing."""
-    text = without_secrets(text)
-    for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
-    return text
+    shaped = (found.span("secret") for pattern in _PATTERNS for found in pattern.finditer(text))
+    return _blotted(text, [*_told(text), *shaped])
 
 
 def without_secrets(text: str) -> str:
     """The text without known secrets, and otherwise as it is: for what a model says, which may look like anything."""
-    for secret in sorted(_known, key=len, reverse=True):
-        text = text.replace(secret, MARK)
-    return text
+    return _blotted(text, _told(text))
+
+
+def _told(text: str) -> Iterator[tuple[int, int]]:
+    """Where known secrets stand."""
+    for secret in _known:
+        at = text.find(secret)
+        while at >= 0:
+            yield at, at + len(secret)
+            at = text.find(secret, at + 1)
+
+
+def _blotted(text: str, places: Iterable[tuple[int, int]]) -> str:
+    """The text with a mark for each place. Those that overlap have one: no end of a longer secret is left standing."""
+    kept, end = list[str](), 0
+    for first, last in sorted(places):
+        if first >= end:
+            kept += [text[end:first], MARK]
+        end = max(end, last)
+    return "".join([*kept, text[end:]])
 
 
 def one_line(text: str, limit: int = 300) -> str:

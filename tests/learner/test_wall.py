@@ -107,9 +107,16 @@ def test_scratch_folders_can_be_made_used_and_taken_away(tmp_path: Path):
     assert done.returncode == 0, done.stderr
 
 
-def test_scratch_files_can_be_made(tmp_path: Path):
-    scratch = "import tempfile\nwith tempfile.TemporaryFile() as f, tempfile.NamedTemporaryFile(): f.write(b'x')"
-    done = behind_the_wall(tmp_path, "test.jsonl", scratch)
+SCRATCH = {
+    "a file": "import tempfile\nwith tempfile.TemporaryFile() as f, tempfile.NamedTemporaryFile(): f.write(b'x')",
+    "a database": "import sqlite3; sqlite3.connect('').execute('CREATE TABLE t (x)')",
+    "a database in memory": "import sqlite3; sqlite3.connect(':memory:').execute('CREATE TABLE t (x)')",
+}
+
+
+@pytest.mark.parametrize("made", SCRATCH.values(), ids=SCRATCH.keys())
+def test_scratch_files_can_be_made(tmp_path: Path, made: str):
+    done = behind_the_wall(tmp_path, "test.jsonl", made)
     assert done.returncode == 0, done.stderr
 
 

@@ -288,7 +288,7 @@ def test_an_interpreter_that_does_not_start_is_known_before_anything_is_paid(
 ):
     worker = tmp_path / "worker.py"
     worker.write_text("raise SystemExit(1)")
-    monkeypatch.setattr("kace.answers.program.WORKER", worker)
+    monkeypatch.setattr("kace.answers.child.WORKER", worker)
     solver = Solver(lambda request: GOOD)
     with pytest.raises(UsageError, match="does not start"):
         kace.solve("What is six times seven?", solver, programs="ms")

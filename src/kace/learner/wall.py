@@ -22,6 +22,8 @@ NEW = (getattr(os, "O_TMPFILE", os.O_CREAT | os.O_EXCL), os.O_CREAT | os.O_EXCL)
 """Ways of opening that can only make a file, such as a scratch file: there is nothing to read in one."""
 NAMED = {"open": 1, "sqlite3.connect": 1, "os.link": 2, "os.rename": 2}
 """Events that reach files by name, and how many names they have. After two names come the folders these are in."""
+SCRATCH = (":memory:", "")
+"""Names of databases that SQLite makes for itself: in memory, and in a file without a name."""
 PROGRAMS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn")
 
 
@@ -47,7 +49,7 @@ def raise_wall(given: Iterable[Path]) -> None:
             return  # of a folder, `open` reads nothing itself: what it is opened for is another event
         if names := NAMED.get(event):
             for name in args[:names]:
-                refuse(name if name != ":memory:" else "/dev")
+                refuse(name if name not in SCRATCH else "/dev")
             if names == 2 and set(args[names:]) != {-1}:
                 raise Walled("the learner names files in full", fix="leave out src_dir_fd and dst_dir_fd")
         elif event == "os.mkdir" and args[2] == -1:
