@@ -1,13 +1,25 @@
-"""How examples are drawn: however long it takes, since a busy machine is no fault of what is tested.
+"""How tests are run: examples are drawn however long it takes, and every test can be interrupted.
 
-A hundred for each test, or with `make fuzz` ten thousand for each reader.
+A hundred examples for each test, or with `make fuzz` ten thousand for each reader: a busy machine is no fault of what
+is tested.
 """
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", PATIENT)
 settings.register_profile("fuzz", PATIENT, max_examples=10_000)
 settings.load_profile("patient")
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> None:
+    """Let processes that a test starts hear an interrupt: a shell's background job ignores it, and so would they."""
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGINT, signal.default_int_handler)

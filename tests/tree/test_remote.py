@@ -250,7 +250,7 @@ def test_a_pull_that_is_interrupted_leaves_nothing_and_works_again(hub: HubServe
             while not reached.wait(0.1):
                 assert pulling.poll() is None
             pulling.send_signal(signal.SIGINT)
-            assert pulling.wait() == 130
+            assert pulling.wait() == 130, pulling.stderr and pulling.stderr.read()
             assert pulling.stderr is not None and "Traceback" not in pulling.stderr.read()
         finally:
             go_on.set()
