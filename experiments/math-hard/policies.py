@@ -5,7 +5,8 @@
 `data/` holds calibration.jsonl and validation.jsonl (300 problems each of MATH's training half, levels 4 and 5),
 test.jsonl (the 262 problems of MATH-500 at these levels), gsm8k.jsonl (300 of its test), gsm8k-calibration.jsonl (300
 of its training set), starter.jsonl (`kace data starter --split test --n 300 --seed 2`) and starter-calibration.jsonl
-(`--split train --n 200 --seed 1`).
+(`--split train --n 200 --seed 1`). Rows of public sets are drawn by `random.Random(17).shuffle`, MATH's without those
+that the source marks as repeated.
 
 What is chosen is fixed here before a test problem is solved: the programs, the vote and the ES exit with the highest
 accuracy on validation, each by itself, majority and no program where it is a tie. The test then has Tiered, each policy
