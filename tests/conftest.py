@@ -7,7 +7,9 @@ is tested.
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,3 +25,17 @@ def interruptible() -> None:
     """Let processes that a test starts hear an interrupt: a shell's background job ignores it, and so would they."""
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A real Ray cluster of two nodes of one CPU each, for modules that skip where Ray is not installed."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    found.add_node(num_cpus=1)
+    found.wait_for_nodes()
+    yield found
+    ray.shutdown()
+    found.shutdown()

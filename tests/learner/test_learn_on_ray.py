@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,28 +23,15 @@ from kace.learner.steps import StepName
 from kace.learner.study import LearnPlan, open_study
 from kace.models.budget import Ledger
 from kace.models.cache import CallStore
-from kace.problem import Problem
-from kace.solver.records import Solution
 from tests.command import run_kace
 from tests.learner.world import DOMAINS, World, problems, solve
 from tests.models.chat_server import Answer, ChatServer, Seen, says
+from tests.observers import Counting
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'kace[ray]'")
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'kace[ray]'")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
 
 TRAIN = problems(2)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster
-
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    found.add_node(num_cpus=1)
-    found.wait_for_nodes()
-    yield found
-    ray.shutdown()
-    found.shutdown()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,20 +53,8 @@ def world(seen: Seen) -> Answer:
     return replace(says(solve(SimpleNamespace(messages=messages, sampling=sampling, choices=()))), delay=0.02)
 
 
-class Hearing:
-    """Hears of solves, and does something after some of them."""
-
-    def __init__(self, after: int = 0, then: Callable[[], None] = lambda: None) -> None:
-        self.solves, self.after, self.then = 0, after, then
-
-    def started(self, problem: Problem) -> None: ...
-
-    def attempted(self, problem: Problem, attempt: object) -> None: ...
-
-    def solved(self, solution: Solution) -> None:
-        self.solves += 1
-        if self.solves == self.after:
-            self.then()
+class Hearing(Counting):
+    """Hears of the learner's steps, too."""
 
     def run_started(self, step: StepName, problems: int, done: int) -> None: ...
 

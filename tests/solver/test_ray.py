@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,26 +18,15 @@ from kace.errors import BudgetExceeded, KaceError, UsageError
 from kace.evaluation.trial import Trial, run_trial
 from kace.models.cache import CallStore
 from kace.problem import Problem
-from kace.solver.records import Solution, last_solutions
+from kace.solver.records import last_solutions
 from tests.models.chat_server import Answer, ChatServer, Seen, says
+from tests.observers import Counting
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
 PROBLEMS = tuple(Problem(f"What is {n} + {n}?", answer=str(2 * n), label=f"sum-{n}") for n in range(30))
 DATA = Dataset("sums", "test", PROBLEMS, set_hash(PROBLEMS), "made up")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster
-
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    found.add_node(num_cpus=1)
-    found.wait_for_nodes()
-    yield found
-    ray.shutdown()
-    found.shutdown()
 
 
 def die(seen: Seen) -> Answer:
@@ -50,22 +38,6 @@ def trial(server: ChatServer, cluster: Any | None, **settings: object) -> Trial:
     place = {"ray": cluster.address} if cluster else {}
     given = {"model": "openai/m", "base_url": server.url, "max_connections": 4, **place, **settings}
     return Trial("tiered", DATA, load_config(given, env={}), seeds=2)
-
-
-class Counting:
-    """Hears of solves, and does something after some of them."""
-
-    def __init__(self, after: int = 0, then: Callable[[], None] = lambda: None) -> None:
-        self.solves, self.after, self.then = 0, after, then
-
-    def started(self, problem: Problem) -> None: ...
-
-    def attempted(self, problem: Problem, attempt: object) -> None: ...
-
-    def solved(self, solution: Solution) -> None:
-        self.solves += 1
-        if self.solves == self.after:
-            self.then()
 
 
 def solved(given: Trial, folder: Path, observer: Counting | None = None) -> Path:

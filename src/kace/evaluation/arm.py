@@ -28,8 +28,8 @@ from kace.words import counted
 _TEXTS = ("problem", "label", "family", "domain")
 _ROUTING = ("classifier_calls", "classifier_input", "classifier_cached", "classifier_output")
 _SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "abstained", "seconds", "ahead_calls")
-_TOKENS = ("input", "cached", "output")
-_BATCHED = tuple(f"batch_{kind}" for kind in _TOKENS)
+TOKENS = ("input", "cached", "output")
+_BATCHED = tuple(f"batch_{kind}" for kind in TOKENS)
 MOST_SEED = 1 << 63
 
 
@@ -280,10 +280,10 @@ def row_of(record: Solution) -> SolveRow:
     ran = [attempt for attempt in record.attempts if attempt.outcome is not Outcome.CANCELLED]
     read = [recall.tokens for recall in recalls]
     taken: dict[str, Any] = {name: getattr(record, name) for name in (*_TEXTS, *_SAME)}
-    taken |= zip(_TOKENS, _sums(made, _TOKENS), strict=True)
-    taken |= zip(_BATCHED, _sums([each for each in made if each.batch], _TOKENS), strict=True)
+    taken |= zip(TOKENS, _sums(made, TOKENS), strict=True)
+    taken |= zip(_BATCHED, _sums([each for each in made if each.batch], TOKENS), strict=True)
     taken |= zip(_ROUTING, _sums(recalls, _ROUTING), strict=True)
-    taken |= {f"ahead_{kind}": getattr(record.ahead_usage, kind) for kind in _TOKENS}
+    taken |= {f"ahead_{kind}": getattr(record.ahead_usage, kind) for kind in TOKENS}
     return SolveRow(
         **taken,
         attempts=len(ran),

@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from kace.evaluation.arm import Arm, Clusters, ClusterSums, SolveRow, clusters_of
+from kace.evaluation.arm import TOKENS, Arm, Clusters, ClusterSums, SolveRow, clusters_of
 from kace.evaluation.concordance import Concordance, Points, concordance_of
 from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
 from kace.models.base import Usage
@@ -22,8 +22,7 @@ from kace.solver.tiers import ExitPath
 WHOLE = Interval(0.0, 1.0)
 NO_CARDS = "no cards to show"  # the tree of such an arm is empty, and it solved as the ladder alone does
 _MEANS = ("paper_calls", "real_calls", "classifier_calls", "input", "cached", "output")
-_TOKENS = ("input", "cached", "output")
-_PRICED = tuple(f"{role}_{kind}" for role in ("classifier", "batch", "ahead") for kind in _TOKENS)
+_PRICED = tuple(f"{role}_{kind}" for role in ("classifier", "batch", "ahead") for kind in TOKENS)
 _SUMMED = (*_MEANS, *_PRICED, "ahead_calls", "read_tokens", "abstained")
 
 
@@ -188,7 +187,7 @@ class _Totals:
         return RunCost(tuple(roles))
 
     def _tokens(self, prefix: str) -> Usage:
-        return Usage(*(self.sums[prefix + kind] for kind in _TOKENS))
+        return Usage(*(self.sums[prefix + kind] for kind in TOKENS))
 
 
 class _Problems:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, wraps
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from kace.config import span_exporters
 from kace.errors import UsageError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kace.solver.records import Solution
 
 log = logging.getLogger(__name__)
-P = ParamSpec("P")
 MAX_REASON = 160  # characters
 
 
@@ -107,16 +106,16 @@ class Spanned(Wrapper):
 
 
 def spanned(
-    solve: Callable[Concatenate[Problem, Kit, P], Coroutine[Any, Any, Solution]],
-) -> Callable[Concatenate[Problem, Kit, P], Coroutine[Any, Any, Solution]]:
+    solve: Callable[[Problem, Kit], Coroutine[Any, Any, Solution]],
+) -> Callable[[Problem, Kit], Coroutine[Any, Any, Solution]]:
     """A way to solve whose every solve is a span, where the kit has spans."""
 
     @wraps(solve)
-    async def solving(problem: Problem, kit: Kit, /, *args: P.args, **more: P.kwargs) -> Solution:
+    async def solving(problem: Problem, kit: Kit) -> Solution:
         if kit.spans is None:
-            return await solve(problem, kit, *args, **more)
+            return await solve(problem, kit)
         with kit.spans.span("solve", {"kace.problem": problem.id, "kace.seed": kit.seed}) as span:
-            solution = await solve(problem, kit, *args, **more)
+            solution = await solve(problem, kit)
             told = {
                 "kace.exit": solution.exit.value if solution.exit else None,
                 "kace.tier": solution.attempts[-1].tier.value,
