@@ -10,7 +10,7 @@ that the source marks as repeated.
 
 What is chosen is fixed here before a test problem is solved: the programs, the vote and the ES exit with the highest
 accuracy on validation, each by itself, majority and no program where it is a tie. The test then has Tiered, each policy
-alone, and the three chosen ones together, with three seeds; Best-of-10 beside them.
+alone, and the three chosen ones together, with three seeds; on MATH also Best-of-10.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Policies:
         self.data, self.work, self.commands = data, work, commands
 
     def arm(self, split: str, name: str, policies: Sequence[str], seeds: int) -> Sequence[object]:
-        """The command of one arm. Every arm asks for log-probabilities, so that all can share calls."""
+        """The command of one arm. Every arm of the ladder asks for log-probabilities, so that all can share calls."""
         system = "best-of-10" if name == "best-of-10" else "tiered"
-        said = [word for each in ("logprobs=true", *policies) for word in ("--set", each)]
+        asked_for = policies if name == "best-of-10" else ("logprobs=true", *policies)
+        said = [word for each in asked_for for word in ("--set", each)]
         if any("confiden" in each for each in policies):
             calibration = self.work / "runs" / CALIBRATION.get(split, "calibration") / "tiered"
             said += ["--set", f"confidence_from={calibration}"]
@@ -76,10 +77,10 @@ class Policies:
     def test(self, chosen: Sequence[str]) -> None:
         """The test, GSM8K and the starter set, once."""
         self.commands.all(self.arm(split, "tiered", (), 1) for split in CALIBRATION.values())
-        for split in ("test", *CALIBRATION):
-            self.commands.one(self.arm(split, "tiered", (), 3))
-            arms = {**ALONE, "together": tuple(chosen), "best-of-10": ()}
-            self.commands.all(self.arm(split, name, policies, 3) for name, policies in arms.items())
+        splits, arms = ("test", *CALIBRATION), {**ALONE, "together": tuple(chosen)}
+        self.commands.all(self.arm(split, "tiered", (), 3) for split in splits)
+        self.commands.all(self.arm(split, name, policies, 3) for split in splits for name, policies in arms.items())
+        self.commands.one(self.arm("test", "best-of-10", (), 3))
 
 
 def main() -> None:
