@@ -50,7 +50,7 @@ experiments: .venv/installed
 	  $(BIN)/kace report $$(sed "s|^|$$folder/runs/|" $$arms) --tree $$folder/tree --format md --out $$folder --plots $$folder/plots --no-pdf || exit 1; done
 	@$(BIN)/python experiments/starter/study.py
 	@$(BIN)/python experiments/attempts.py
-	@$(BIN)/python experiments/techniques/groups.py
+	@$(BIN)/python experiments/groups.py
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml

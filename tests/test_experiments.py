@@ -145,11 +145,19 @@ def test_published_tables_come_out_of_their_votes_and_trees(folder: Path, tmp_pa
     assert {digest for digest, system in read.items() if (folder.parent.name, system) != QUOTING} <= there
 
 
-@pytest.mark.parametrize("script", ["starter/study.py", "attempts.py", "techniques/groups.py"])
+@pytest.mark.parametrize("script", ["starter/study.py", "attempts.py"])
 def test_the_tables_of_the_studies_come_out_of_their_votes(script: str, tmp_path: Path):
     path = ROOT / "experiments" / script
     subprocess.run([sys.executable, path, tmp_path / "page.md"], check=True)
     assert (tmp_path / "page.md").read_text() == path.with_suffix(".md").read_text()
+
+
+def test_the_groups_of_families_come_out_of_their_votes(tmp_path: Path):
+    pages = sorted((ROOT / "experiments").glob("*/groups.md"))
+    subprocess.run([sys.executable, ROOT / "experiments" / "groups.py", tmp_path], check=True)
+    assert {page.parent.name for page in pages} >= {"techniques", "gate"}
+    for page in pages:
+        assert (tmp_path / page.parent.name / "groups.md").read_text() == page.read_text()
 
 
 def test_no_published_vote_of_outside_data_has_an_expected_answer():

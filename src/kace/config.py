@@ -256,7 +256,7 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
     """The sections of a profile: the one named, else the one a tree or its snapshot remembers, else the default."""
     folder = Path(str(tree))
     kept = (folder.parents[1] if folder.parent.name == "snapshots" else folder) / PROFILE_FILE
-    chosen = str(name or (kept if tree and kept.is_file() else "default"))
+    chosen = str(name or (kept if tree and kept.is_file() else tree if tree in PROFILES else "default"))
     path = PROFILES.get(chosen, Path(chosen))
     if not path.is_file():
         raise UsageError(f"unknown profile '{name}'{_nearest(chosen, PROFILES)}", fix="or name a TOML file")

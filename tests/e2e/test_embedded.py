@@ -39,7 +39,7 @@ def test_a_file_of_problems_is_solved_by_the_embedded_engine(weights: Path, tmp_
     (tmp_path / "p.jsonl").write_text(
         '{"problem": "What is 2+2?", "answer": "4"}\n{"problem": "What is 3+4?", "answer": "7"}\n'
     )
-    shared = ["--file", "p.jsonl", "--model", f"local/{weights}", "--max-tokens", "48", "--json"]
+    shared = ["--file", "p.jsonl", "--model", f"local/{weights}", "--set", "max_tokens=48", "--json"]
     done = kace("solve", *shared, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
@@ -54,6 +54,7 @@ def test_a_file_of_problems_is_solved_by_the_embedded_engine(weights: Path, tmp_
 
 @pytest.mark.model
 def test_no_engine_outlives_the_command(weights: Path, tmp_path: Path):
-    kace("solve", "What is 2+2?", "--model", f"local/{weights}", "--max-tokens", "8", folder=tmp_path)
+    done = kace("solve", "What is 2+2?", "--model", f"local/{weights}", "--set", "max_tokens=8", folder=tmp_path)
+    assert "10 attempts ended" in done.stderr, "it ran, to its end"
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert not any("engine_child" in line and str(weights) in line for line in running.splitlines())

@@ -1,0 +1,94 @@
+"""Where cards help and where they harm: published runs by group of families, with intervals that resample families.
+
+    python experiments/groups.py
+
+Writes groups.md beside the runs of each study.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
+from pathlib import Path
+
+from kace.datasets.starter.generate import generate_set
+from kace.datasets.techniques.generate import INVENTED, families, splits_of
+from kace.evaluation.arm import Arm, read_arm
+from kace.evaluation.compare import compare
+
+HERE = Path(__file__).parent
+Groups = Callable[[Set[str]], Mapping[str, Set[str]]]
+
+
+def techniques(every: Set[str]) -> Mapping[str, Set[str]]:
+    """By what training saw, and by what no model can know."""
+    known = {family.name: family for family in families()}
+    seen = {name for name in every if splits_of(known[name])[0] == "train"}
+    invented = {name for name in every if known[name].domain in INVENTED.split()}
+    return {
+        "all": every,
+        "families seen in training": seen,
+        "families not seen": every - seen,
+        "mathematics": every - invented,
+        "mathematics, seen": seen - invented,
+        "invented conventions, seen": seen & invented,
+    }
+
+
+def starter(every: Set[str]) -> Mapping[str, Set[str]]:
+    """By what training saw, and with and without the house conventions."""
+    seen = {problem.family for problem in generate_set(200, 1, "train") if problem.family}
+    house = {problem.family for problem in generate_set(1000, 1, "test") if problem.domain == "house_conventions"}
+    return {
+        "all": every,
+        "families seen in training": every & seen,
+        "families not seen": every - seen,
+        "mathematics": every - house,
+        "mathematics, seen": every & seen - house,
+        "house conventions, seen": seen & house,
+    }
+
+
+PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
+    "techniques": (
+        techniques,
+        {"epoch-1": "The first epoch, before any revision", "learned": "The whole run: two epochs, revised"},
+    ),
+    "gate": (starter, {"1.5b": "Starter test, 1.5B solver", "0.5b": "Starter test, 0.5B solver"}),
+}
+
+
+def of(arm: Arm, names: Set[str]) -> Arm:
+    """The solves of some families."""
+    return replace(arm, rows=tuple(row for row in arm.rows if row.family in names))
+
+
+def difference(base: Arm, arm: Arm, names: Set[str]) -> str:
+    """The mean paired difference in points, with its 95 % interval over families."""
+    found = compare(of(base, names), of(arm, names))
+    low, high = found.interval
+    return f"{100 * found.difference:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def table(folder: Path, groups: Groups) -> list[str]:
+    """The lines of one folder's table."""
+    titles = (folder / "arms.txt").read_text(encoding="utf-8").split()
+    base, *arms = (read_arm(folder / "runs" / name) for name in titles)
+    lines = [f"| group | families | problems | {' | '.join(titles)} |", "|---" * (3 + len(titles)) + "|"]
+    for title, names in groups({row.family for row in base.rows if row.family}).items():
+        alone = compare(of(base, names), of(base, names))
+        cells = [title, str(alone.clusters), str(alone.n), f"{100 * alone.base_accuracy:.1f} %"]
+        cells += [difference(base, arm, names) for arm in arms]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def main(out: Path) -> None:
+    """Write a page for each study under a folder."""
+    for study, (groups, titles) in PAGES.items():
+        pages = ((f"## {title}", "", *table(HERE / study / folder, groups), "") for folder, title in titles.items())
+        (out / study).mkdir(exist_ok=True)
+        (out / study / "groups.md").write_text("\n".join(line for page in pages for line in page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else HERE)
