@@ -83,6 +83,9 @@ class World:
             count = re.search(r"Write (one|\d+) example", asked)[1]
             pages = re.findall(r"<card>\n\[(\w+)\]\n(.*?)</card>", asked, re.DOTALL)
             return "\n".join(_example(*page, 1 if count == "one" else int(count)) for page in pages)
+        if "wordings" in name:
+            count = int(re.search(r"Write (\d+) wordings", asked)[1])
+            return "\n".join(_wordings(card_id, count) for card_id in re.findall(r"<card>\n\[(\w+)\]", asked))
         if "admit" in name:
             return "\n".join(_ruling(card) for card in _ids(asked))
         return _revise(asked)
@@ -145,6 +148,12 @@ def _example(card_id: str, rule: str, count: int) -> str:
     worked = f"Rule: {body}\nThe answer is \\boxed{{7}}."
     text = "\nExample:\n".join([f"{told}\nWorked:\n{worked}"] * count)
     return f"<example>\nid: {card_id}\ntext:\n{text}\n</example>"
+
+
+def _wordings(card_id: str, count: int) -> str:
+    word = card_id.split("_")[1].lower()
+    lines = [f"Story {'abcdefgh'[n]}: which {word} do {n + 2} and {n + 5} make?" for n in range(count)]
+    return "\n".join(("<wordings>", f"id: {card_id}", "text:", *lines, "</wordings>"))
 
 
 def _ids(asked: str) -> list[str]:

@@ -107,3 +107,24 @@ def test_the_most_relevant_card_names_the_domain():
     routed = asyncio.run(retriever(both).router(Problem(AVERAGE.format(10, 40))))
     assert routed.domains == ("rates",) and routed.calls == 0
     assert asyncio.run(retriever(both).router(Problem(TILES.format(9, 9)))).calls == 0
+
+
+def test_a_card_is_found_in_the_stories_of_its_wordings_by_the_words_that_many_of_them_share():
+    told = ("average speed of a ferry upstream and downstream", "a robot sweeps east and west: its average speed?")
+    stories = (
+        *told,
+        "What is the mean velocity of a drone over both legs?",
+        "average speed of a courier there and back",
+    )
+    worded = EpistemicTree.of(DOMAINS, [SPEED.worded(stories), TILING])
+    other = "Over both legs of its flight, one with the wind and one against it, what mean velocity has a drone?"
+    near = [BackgroundScore(tree)._nearness(other, [0])[0] for tree in (TREE, worded)]
+    assert near[1] > near[0], "it is near a wording, and was not near the demonstration"
+    shared, single = (BackgroundScore(worded)._overlap(word, 0.0)[0] / weight(word) for word in ("speed", "courier"))
+    assert shared > single, "a word of one story says less than a word of most"
+
+
+def test_a_card_without_wordings_scores_as_if_there_were_none_in_the_tree():
+    worded = EpistemicTree.of(DOMAINS, [SPEED, TILING.worded(("How many slabs pave a yard?",))])
+    name = SPEED.card_id
+    assert BackgroundScore(worded)(LIKE.text)[name] == BackgroundScore(TREE)(LIKE.text)[name]

@@ -10,33 +10,31 @@ from pathlib import Path
 import typer
 
 from kace.cli import learn_demo as demo
+from kace.cli.learn_gate import calibrate, wordings
 from kace.cli.learn_show import (
     LearnProgress,
     SelectProgress,
-    calibration_lines,
     forecast_line,
     forecast_lines,
     outcome,
     report_lines,
     selection_lines,
 )
-from kace.cli.models import ensure_weights
+from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, DATA, LEARNING, LIMITS, MODEL, OUTPUT, SOLVER, Typed, command, new_app, option, takes
 from kace.cli.streams import escaped, note, print_lines, run_async, write_output
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
 from kace.errors import UsageError
 from kace.io import inside, read_plain, write_atomic
 from kace.learner import select as selecting
-from kace.learner.calibrate import LEAST, Calibration, keep_calibration
 from kace.learner.costs import forecast
 from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import learn as learn_tree
-from kace.learner.loop import set_thresholds
 from kace.learner.report import report_json, report_of
 from kace.learner.settings import QUICK, Settings
 from kace.learner.solutions import NO_CALLS, SOURCE, untaught
 from kace.learner.steps import Kept, StepName
-from kace.learner.study import GivenModels, LearnPlan, check_training, open_resources, open_study, refuse_overlap
+from kace.learner.study import LearnPlan, check_training, open_study, refuse_overlap
 from kace.learner.wall import raise_wall
 from kace.models.budget import Ledger
 from kace.problem import Problem, load_problems
@@ -209,41 +207,6 @@ def select(
         note(f"copied       {out}: {what}, frozen at {digest[:12]}")
 
 
-@command(app, *SOLVER, "ray", "limit", *CAPS)
-def calibrate(
-    typed: Typed,
-    as_json: bool,
-    tree: Path = typer.Argument(metavar="TREE", help="A tree, learned or written by hand.", show_default=False),
-    train: Path = option(DATA, ..., help="JSONL with a training problem and its answer a line."),
-) -> None:
-    """Set the thresholds of a tree's gate from training problems alone: kace learn calibrate TREE --train FILE.
-
-    Each problem that a card of another technique is relevant to is solved with that card and without: what is lost is
-    the harm of a card shown where it does not fit. `kace learn` does this for the trees it makes.
-    """
-    kept = profile_of(None, tree).get("learning", {})
-    config = typed.config(*Settings.model_fields, tree=tree)
-    reading = config.retrieval.model_copy(update={"relevance": "background", "relevance_threshold": LEAST})
-    config = config.model_copy(update={"retrieval": reading, "tree": None})
-    runs = profile_of("default")["learning"]["calibration_runs"]
-    settings = typed.learning(Settings, {"calibration_runs": runs})
-    problems = load_problems(train, config.fields)[: typed.limit]
-    check_training(problems)
-    _prepare(config)
-    manifest = LearnPlan(problems, config, settings, tree).manifest()
-
-    async def work() -> Calibration:
-        folder = tree / "calibrate"
-        async with open_resources(folder, config, manifest, GivenModels(taught=False), observer=progress) as found:
-            progress.ledger = found.session.ledger
-            return await set_thresholds(open_tree(tree), problems, found, settings)
-
-    with LearnProgress(1) as progress:
-        found = run_async(work(), resumable=True)
-    keep_calibration(tree, found, reading, kept)
-    print_lines([escaped(found.model_dump_json())] if as_json else calibration_lines(found))
-
-
 def _train(
     method: str, typed: Typed, train: Path, out: Path, validation: Path | None, held: list[Path], epochs: int | None
 ) -> None:
@@ -315,7 +278,7 @@ def _training_data(
 
 def _wall_in(config: Config, *given: Path) -> None:
     """Fetch weights, then let this process open the files and folders given, a teacher's folder, and no more."""
-    _prepare(config)
+    prepare(config)
     if config.teacher and config.teacher.startswith("local/"):
         ensure_weights(config.for_teacher())
     models = (config.model, config.teacher or "")
@@ -323,10 +286,5 @@ def _wall_in(config: Config, *given: Path) -> None:
     raise_wall([*given, config.cache_dir, *folders])
 
 
-def _prepare(config: Config) -> None:
-    """Fetch weights, and join the cluster that solves, where there is one."""
-    ensure_weights(config)
-    if config.ray:
-        from kace.solver.ray_pool import connect
-
-        connect(config)
+command(app, *SOLVER, "ray", "limit", *CAPS)(calibrate)
+command(app, "teacher", *CAPS)(wordings)

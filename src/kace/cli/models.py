@@ -81,3 +81,12 @@ def _agreed(weights: Weights) -> bool:
     if not (sys.stdin is not None and sys.stdin.isatty() and terminal()):
         return weights is CATALOG[0]
     return typer.confirm(f"Fetch local/{weights.name}, {weights.bytes / 1e6:,.0f} MB?", default=True, err=True)
+
+
+def prepare(config: Config) -> None:
+    """Fetch weights, and join the cluster that solves, where there is one."""
+    ensure_weights(config)
+    if config.ray:
+        from kace.solver.ray_pool import connect
+
+        connect(config)

@@ -105,7 +105,9 @@ def cards_of(tree: EpistemicTree, filters: Sequence[str], search: str, as_json: 
         raise UsageError(f"the tree has no card and no place '{strange[:40]}'", fix=fix)
     wanted, words, count = set(filters) - {"cards"}, search.casefold().split(), 0
     for card in tree:
-        text = "\n".join((card.card_id, card.payload, *card.routing_conditions, *card.domain_tags)).casefold()
+        text = "\n".join(
+            (card.card_id, card.payload, *card.routing_conditions, *card.wordings, *card.domain_tags)
+        ).casefold()
         places = {*card.domain_tags, card.difficulty_tag.value, card.status.value}
         if wanted <= places and all(word in text for word in words):
             count += 1
@@ -134,6 +136,7 @@ def card_lines(card: Card, store: TreeStore | None) -> list[str]:
         ("source", f"{known.source or 'unknown'}, epoch {known.epoch_introduced}"),
         ("problems", ", ".join(known.supporting_problems) or "none named"),
         *(("choose by", condition) for condition in card.routing_conditions),
+        *(("found by", wording) for wording in card.wordings),
     ]
     lines = [card.card_id, *(f"  {name:12} {plain(value, 300)}" for name, value in facts)]
     lines += ["", *(f"  {line}".rstrip() for line in plain(card.payload.strip("\n")).split("\n"))]

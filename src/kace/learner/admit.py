@@ -34,7 +34,7 @@ MAX_PROBLEM_CHARS = 1_000
 
 RULING = Grammar("ruling", name="id", required=("id", "verdict"), optional=("rule", "reason"))
 EXAMPLES = Grammar("example", name="id", required=("id", "text"), text="text")
-_NOT_SHOWN = "no card of that id was shown; copy the id between the square brackets"
+NOT_SHOWN = "no card of that id was shown; copy the id between the square brackets"
 
 
 class Rulings(Kept):
@@ -100,7 +100,7 @@ def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
         verdict, rule = block.fields["verdict"].lower(), block.fields.get("rule", "")
         reason = one_line(neutral(block.fields.get("reason", "")), MAX_REASON)
         faults = {
-            _NOT_SHOWN: block.fields["id"] not in names,
+            NOT_SHOWN: block.fields["id"] not in names,
             "the verdict is admit or reject": verdict not in ("admit", "reject"),
             f"a rejection names one of the rules {', '.join(OPEN_RULES)}": verdict == "reject"
             and rule not in OPEN_RULES,
@@ -168,7 +168,7 @@ def read_examples(reply: str, known: Mapping[str, Card], count: int, context: Ad
     def make(block: Block) -> Card | CardRefusal:
         name = block.fields["id"]
         if name == EXAMPLE_ID or name not in known:
-            raise ValueError(_NOT_SHOWN)
+            raise ValueError(NOT_SHOWN)
         parts = [part for part in f"\n{block.text}\n".split(f"\n{EXAMPLE}\n") if part.strip()]
         if len(parts) != count:
             raise ValueError(f"it holds {len(parts)} examples, and {count} are asked for")

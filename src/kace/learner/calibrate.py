@@ -30,6 +30,8 @@ from kace.tree.tree import EpistemicTree, cards_by_source
 LEAST = 0.46
 """No threshold is looser. Down to here the 618 training problems of three published trees lose at most half a point by
 the bound (`experiments/gate/floor.py`); one tree alone mostly has too few to say."""
+LEAST_WORDED = 0.3
+"""The same for cards that are found by wordings: a word counts for less there, as it is in few of their texts."""
 CHANCE = 0.5
 """Losses that are let pass with however few problems: half a problem, which runs of one problem differ by."""
 
@@ -64,7 +66,8 @@ async def calibrate(
     tree: EpistemicTree, train: Sequence[Problem], solve: Solve, *, runs: int, max_harm: float
 ) -> Calibration:
     """The thresholds, from so many runs of the problems that other techniques' cards are relevant to."""
-    nearest = nearest_others(tree, train)
+    least = LEAST_WORDED if any(card.wordings for card in tree.shown) else LEAST
+    nearest = nearest_others(tree, train, least)
     problems = [problem for problem in train if problem.text in nearest]
     lost: dict[str, list[tuple[float, float]]] = {problem.id: [] for problem in problems}
     for number in range(1, runs + 1) if problems else ():
@@ -79,8 +82,8 @@ async def calibrate(
         (card, score), *_ = nearest[problem.text].items()
         loss, skip = (sum(each) / runs for each in zip(*lost[problem.id], strict=True))
         found.append(LeftOut(problem=problem.name, card=card, score=score, loss=loss, skip_loss=skip))
-    threshold, bound = loosest([(each.score, each.loss) for each in found], len(train), max_harm)
-    skip, skip_bound = loosest([(each.score, each.skip_loss) for each in found], len(train), max_harm)
+    threshold, bound = loosest([(each.score, each.loss) for each in found], len(train), max_harm, least)
+    skip, skip_bound = loosest([(each.score, each.skip_loss) for each in found], len(train), max_harm, least)
     return Calibration(
         problems=len(train),
         runs=runs,
@@ -93,7 +96,9 @@ async def calibrate(
     )
 
 
-def loosest(losses: Sequence[tuple[float, float]], problems: int, max_harm: float) -> tuple[float, float]:
+def loosest(
+    losses: Sequence[tuple[float, float]], problems: int, max_harm: float, least: float = LEAST
+) -> tuple[float, float]:
     """The loosest threshold at which no stricter one loses too much, of (score, loss) pairs; and the bound, in points.
 
     Where the problems are too few to lose even one under the bound, what is seen to be lost must stay under the harm
@@ -102,7 +107,7 @@ def loosest(losses: Sequence[tuple[float, float]], problems: int, max_harm: floa
     share = max_harm / 100
     bounded = share * (problems + 1) - 1
     allowed = bounded if bounded >= 1 else max(CHANCE, share * problems)
-    threshold, lost, most = LEAST, 0.0, 0.0
+    threshold, lost, most = least, 0.0, 0.0
     for score, same in groupby(sorted(losses, reverse=True), key=lambda each: each[0]):
         lost += sum(max(0.0, loss) for _, loss in same)  # what a wrong card gains is luck, and no bound holds with it
         if lost > allowed:
@@ -112,12 +117,14 @@ def loosest(losses: Sequence[tuple[float, float]], problems: int, max_harm: floa
     return threshold, round(100 * (most + 1) / (problems + 1), 2)
 
 
-def nearest_others(tree: EpistemicTree, train: Sequence[Problem]) -> Mapping[str, Mapping[str, float]]:
+def nearest_others(
+    tree: EpistemicTree, train: Sequence[Problem], least: float = LEAST
+) -> Mapping[str, Mapping[str, float]]:
     """By problem text, the most relevant card of another technique with its score, where that reaches the least."""
     own, score, found = own_cards(tree, train), BackgroundScore(tree), {}
     shown = {card.card_id for card in tree.shown}
     for problem in train:
-        scores = score(problem.text, LEAST)
+        scores = score(problem.text, least)
         others = {card: near for card, near in scores.items() if card in shown and card not in own[problem.id]}
         if others:
             best = max(others, key=lambda card: (others[card], card))

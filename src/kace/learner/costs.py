@@ -16,6 +16,7 @@ from kace.io import inside, read_plain, write_atomic
 from kace.learner.admit import MAX_SHOWN
 from kace.learner.propose import TAIL_CHARS
 from kace.learner.solutions import SOURCE
+from kace.learner.wordings import CARDS_AT_ONCE
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, read_calls
@@ -35,6 +36,7 @@ CHARS_PER_TOKEN = 4
 DOMAINS, MOST_DOMAINS = 5, 7
 LADDER_SHARE = 0.43  # of the eight attempts past ES, the part that the published runs made: 5.4 calls a problem in all
 FAILED_SHARE = 0.5  # of the problems, the part that a tier is expected not to deliver
+WORDING_TOKENS = 40
 CARD_TOKENS = 250  # of a card, and of an example: in the published trees one is about as long as the other
 EMBEDDED_BYTES = 40e9  # of weights that two cores read in a second for all slots together: 80 tokens of the 0.5B model
 REMOTE_SPEED, REMOTE_CALLS = 60, 20  # tokens a second of one call, and calls at once where nothing is set
@@ -191,8 +193,11 @@ def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Loa
     worked = settings.examples * cards
     retold = (cards + failed * settings.cards_per_problem * MAX_SHOWN * text / CHARS_PER_TOKEN) if worked else 0
     epoch_input = 2 * shown + 2 * cards + 2 * retold + tries_a_domain * (shown + 2 * cards) + rounds * 1_000
+    asked = domains + failed * settings.cards_per_problem / CARDS_AT_ONCE if settings.wordings else 0
+    wordings = failed * settings.cards_per_problem * settings.wordings * WORDING_TOKENS
     return Load(
-        calls=tries * (1 + settings.epochs * rounds),
-        input=tries * (30 * text / CHARS_PER_TOKEN + settings.epochs * epoch_input),
-        output=tries * (1_000 + settings.epochs * (2 * (cards + worked) + tries_a_domain * cards + rounds * 100)),
+        calls=tries * (1 + settings.epochs * rounds + round(asked)),
+        input=tries * (30 * text / CHARS_PER_TOKEN + settings.epochs * epoch_input + asked * 1_000),
+        output=tries
+        * (1_000 + settings.epochs * (2 * (cards + worked) + tries_a_domain * cards + rounds * 100) + wordings),
     )

@@ -153,6 +153,7 @@ class Leaks:
     ) -> None:
         problems = tuple(problems)
         texts = [problem.text for problem in problems]
+        self.held_out = held_out
         self._retold = partial(held_out.with_training(problems).retold, max_overlap=max_overlap)
         self._known = [_Known.of(problem) for problem in problems]
         self._named = _index((one_line(problem.name),) for problem in problems)

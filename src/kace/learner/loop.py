@@ -18,6 +18,7 @@ from kace.learner.solutions import admit_fitting, partition_by_label, propose_so
 from kace.learner.steps import StepName
 from kace.learner.study import ADD, BASE, UNSEEN, Resources, Routes, Study
 from kace.learner.teacher import side_by_side
+from kace.learner.wordings import find_wordings
 from kace.problem import Problem
 from kace.redact import one_line
 from kace.retrieval.gate import RelevanceScore
@@ -43,6 +44,10 @@ async def learn(study: Study) -> EpistemicTree:
         study.writer.snapshot(epoch)
     if study.settings.keep == "validated":
         study.writer.commit(StepName("close", "prune"), unproven(study.tree))
+    if study.settings.wordings and study.asked:
+        overlap, most = study.leaks.held_out.overlap, study.settings.max_overlap
+        worded = await find_wordings(study.tree, study.settings.wordings, study.asked, study.log, overlap, most)
+        study.writer.commit(StepName("close", "word"), worded)
     if study.settings.calibration_runs and study.config.retrieval.relevance == "background":
         found = await set_thresholds(study.tree, study.train, study, study.settings)
         keep_calibration(study.writer.folder, found, study.config.retrieval, study.settings.model_dump(mode="json"))

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from kace.errors import UsageError
 from kace.learner.steps import Kept
+from kace.tree.card import MAX_WORDINGS
 from kace.tree.card_text import MAX_EXAMPLES
 
 T = TypeVar("T", bound=BaseModel)
@@ -59,6 +60,8 @@ class Settings(Kept):
     0 leaves the thresholds as they are configured."""
     max_harm: Annotated[float, Field(gt=0, le=100)] = 0.5
     """Points of accuracy that cards may cost, in expectation, on problems of techniques that the tree lacks."""
+    wordings: Annotated[int, Field(ge=0, le=MAX_WORDINGS)] = 0
+    """Problems of its kind in other stories that the teacher writes for each card that is kept, to find it by."""
     imagine: bool = False
     """Ask for cards beside those that failures called for. Off: it overfitted where it was published."""
 

@@ -2,13 +2,14 @@
 
 A ranking cannot decide this, since some card is always the best one. The score is on one scale for every tree: the
 words that a problem shares with what a card says of itself, each weighed against everyday problems, and the nearness in
-meaning to the card's demonstrations; the lesser of the two. Trees learned before are read by an older score: the words
-alone, each weighed by how few cards of the tree use it.
+meaning to the card's demonstrations and wordings; the lesser of the two. Trees learned before are read by an older
+score: the words alone, each weighed by how few cards of the tree use it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -24,16 +25,19 @@ if TYPE_CHECKING:
     from kace.tree.card import Card
     from kace.tree.tree import EpistemicTree
 
+    Uses = tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.float64]]]
+
 FULL_OVERLAP = 4.0
 """Shared words, counted in words that no everyday problem has, that count as much as the very same meaning."""
 MOST_COMPARED = 200  # cards compared in meaning, those that share most: no block that is read has so many
 KNOWN_CARDS = 20_000  # cards whose demonstrations' vectors are kept: 40 MB
 
 
-def advertised(card: Card) -> str:
-    """What a card says of when it helps: its name, triggers and conditions, and the problems of its demonstrations."""
+def found_by(card: Card) -> tuple[str, ...]:
+    """The texts that a card is found by: what it says of itself, with its demonstrations' problems; each wording."""
     told = (example.problem for example in card.examples)
-    return "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions, *told))
+    itself = "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions, *told))
+    return (itself, *card.wordings)
 
 
 class RelevanceScore(Protocol):
@@ -72,19 +76,27 @@ class TreeScore:
         return tuple(self._tree)
 
     @cached_property
-    def _places(self) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.int32]]]:
-        """Where in the tree a word is used. Made on first need: a large tree takes a while."""
+    def _uses(self) -> Mapping[str, Uses]:
+        """Where in the tree a word is used, and how much it counts there: the root of the share of the card's texts.
+
+        What a technique needs is in many of its wordings, what a story needs in one. Made on first need: a large tree
+        takes a while.
+        """
         import numpy as np
 
-        found: defaultdict[str, list[int]] = defaultdict(list)
+        found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         for place, card in enumerate(self._cards):
-            for word in frozenset(words(advertised(card))):
-                found[word].append(place)
-        return {word: np.array(places, dtype=np.int32) for word, places in found.items()}
+            texts = found_by(card)
+            for word, count in Counter(word for text in texts for word in frozenset(words(text))).items():
+                found[word].append((place, math.sqrt(count / len(texts))))
+        return {
+            word: (np.array([at for at, _ in uses], dtype=np.int32), np.array([by for _, by in uses]))
+            for word, uses in found.items()
+        }
 
     def _weight(self, word: str) -> float:
         size = len(self._cards)
-        return rarity(size, len(self._places[word])) / rarity(size, 1)
+        return rarity(size, len(self._uses[word][0])) / rarity(size, 1)
 
     def _overlap(self, problem: str, least: float) -> dict[int, float]:
         """By place in the tree, what the words weigh that a card shares with the problem; none below `least`."""
@@ -92,8 +104,9 @@ class TreeScore:
 
         overlap = np.zeros(len(self._cards))
         for word in vocabulary(problem):
-            if (places := self._places.get(word)) is not None:
-                overlap[places] += self._weight(word)
+            if (uses := self._uses.get(word)) is not None:
+                places, shares = uses
+                overlap[places] += self._weight(word) * shares
         found = np.flatnonzero(overlap >= max(least, 1e-9))
         return dict(zip(found.tolist(), overlap[found].tolist(), strict=True))
 
@@ -126,14 +139,18 @@ class BackgroundScore(TreeScore):
         return {name: score for name, score in scores.items() if score >= least}
 
     def _nearness(self, problem: str, places: Sequence[int]) -> list[float]:
-        """How near the problem is to the nearest demonstration of each card, or to the card itself if it has none."""
+        """How near the problem is to each card's nearest demonstration or wording; to the card itself without any."""
         if len(self._told) > KNOWN_CARDS:
             self._told.clear()
         new = [place for place in places if place not in self._told]
-        texts = [[each.problem for each in self._cards[p].examples] or [advertised(self._cards[p])] for p in new]
+        texts = [_told(self._cards[place]) for place in new]
         told, end = vectors([text for some in texts for text in some]) if new else None, 0
         for place, some in zip(new, texts, strict=True):
             assert told is not None
             self._told[place], end = told[end : end + len(some)], end + len(some)
         asked = vectors([problem])[0]
         return [max(0.0, float((self._told[place] @ asked).max())) for place in places]
+
+
+def _told(card: Card) -> list[str]:
+    return [*(example.problem for example in card.examples), *card.wordings] or list(found_by(card))

@@ -10,7 +10,7 @@ from operator import is_
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kace.models.base import ChatModel, Tokenizer, Usage
-from kace.retrieval.gate import advertised
+from kace.retrieval.gate import found_by
 from kace.retrieval.prompt import Placement, card_text, shown_text
 from kace.retrieval.words import rarity, words
 
@@ -192,7 +192,7 @@ def scores_by(name: str, texts: Sequence[str]) -> Callable[[str], list[float]]:
 
 @lru_cache(maxsize=INDEXED_BLOCKS)
 def _indexed(block: _Block, by: str) -> Callable[[str], list[float]]:
-    return scores_by(by, [advertised(card) for card in block])
+    return scores_by(by, ["\n".join(found_by(card)) for card in block])
 
 
 def rank(problem: str, cards: Sequence[Card], by: str = "words") -> tuple[Card, ...]:

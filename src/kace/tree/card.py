@@ -18,6 +18,7 @@ from kace.tree.card_text import BULLET, LINE, TEXT, Example, TextError
 
 MAX_CARD_BYTES = 16_384
 MAX_PAYLOAD = 8_000
+MAX_WORDINGS = 40
 MAX_COUNT = 1 << 53
 UNIVERSAL = "universal"  # the domain tag that passes any domain
 PREFIXES = ("EXACT_", "RUBRIC_", "ALGO_RUBRIC_", "MICRO_", "READING_", "CASE_SPLIT_", "ANTI_")
@@ -108,6 +109,8 @@ class Card(StrictRecord):
     domain_tags: Annotated[tuple[Name, ...], Field(min_length=1, max_length=16)]
     helpfulness_score: Annotated[float, Field(allow_inf_nan=False)]
     provenance: Provenance
+    # Problems of its kind in other stories, by which it is found (document expansion); no solver reads them.
+    wordings: Annotated[tuple[Line, ...], Field(max_length=MAX_WORDINGS, exclude_if=lambda lines: not lines)] = ()
 
     @model_validator(mode="after")
     def _rules(self, info: ValidationInfo) -> Self:
@@ -171,6 +174,10 @@ class Card(StrictRecord):
     def illustrated(self, examples: Sequence[Example]) -> Card:
         """The card with these examples instead of its own."""
         return self.with_payload(card_text.with_examples(self.payload, tuple(examples)))
+
+    def worded(self, wordings: Sequence[str]) -> Card:
+        """The card, found by these wordings instead of its own."""
+        return self._with(wordings=tuple(wordings))
 
     def _with(self, **fields: object) -> Card:
         try:
@@ -256,7 +263,7 @@ def _check(card: Card) -> None:
     """The rules that pydantic cannot say. Raises `TextError`."""
     if not card.card_id.startswith(PREFIXES):
         raise TextError("has an id without a known prefix", f"begin the id with one of {' '.join(PREFIXES)}")
-    if broken := card_text.broken_tex("\x1f".join((card.payload, *card.routing_conditions))):
+    if broken := card_text.broken_tex("\x1f".join((card.payload, *card.routing_conditions, *card.wordings))):
         raise broken
     lines, cap = card_text.line_count(card_text.read_payload(card.payload).body), BODY_CAPS[card.difficulty_tag]
     if lines > cap:

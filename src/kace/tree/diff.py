@@ -123,6 +123,7 @@ def _details(pair: CardPair) -> Iterator[str]:
     before, after = pair
     yield from _changed_lines(before.payload.split("\n"), after.payload.split("\n"))
     yield from _changed_lines(before.routing_conditions, after.routing_conditions, "routing: ")
+    yield from _changed_lines(before.wordings, after.wordings, "wording: ")
     if before.helpfulness_score != after.helpfulness_score:
         yield f"helpfulness_score: {before.helpfulness_score:g} -> {after.helpfulness_score:g}"
     for name, value in before.provenance:
@@ -203,6 +204,7 @@ def _content(part: Card | Domain | None) -> Mapping[str, Sequence[str]]:
         "place": [f"{part.difficulty_tag.value}: {', '.join(sorted(part.domain_tags))}"],
         "status": ["deprecated" if part.status is Status.DEPRECATED else "shown"],
         "routing_conditions": part.routing_conditions,
+        "wordings": part.wordings,
         "payload": part.payload.split("\n"),
     }
 

@@ -11,6 +11,7 @@ from kace.learner.blocks import BadBlock, Grammar, read_blocks
 from kace.learner.partition import DOMAIN, read_partition
 from kace.learner.propose import CARD
 from kace.learner.revise import GAP, REVISION
+from kace.learner.wordings import WORDINGS
 from kace.retrieval.fence import TAGS
 from kace.retrieval.prompt import template
 from kace.systems.ace import NOTES
@@ -45,6 +46,7 @@ FORMS = (
     ReplyForm("teacher/propose", "New cards", (CARD,), "id difficulty problems payload", _CARD_BODY),
     ReplyForm("teacher/imagine", "Further cards", (CARD,), "id difficulty payload", _CARD_BODY),
     ReplyForm("teacher/illustrate", "Worked examples", (EXAMPLES,), "id text", "\n\nWorked:\n", for_each_card=True),
+    ReplyForm("teacher/wordings", "Wordings of cards", (WORDINGS,), "id text", "\n", for_each_card=True),
     ReplyForm("teacher/judge", "Rulings on cards", (RULING,), "id verdict rule reason", for_each_card=True),
     ReplyForm("teacher/revise", "Revisions of cards", (REVISION, GAP), "id action reason", for_each_card=True),
     ReplyForm("teacher/partition", "Domains", (DOMAIN,), "name description problems signals", "\n"),

@@ -175,7 +175,7 @@ class TreeIndex(Sidecar):
 def fields_of(card: Card) -> tuple[str, str, str]:
     """What search looks through, from what counts most on: the id, what says when to use the card, the body."""
     header, _, body = card.payload.partition("\n\n")
-    return card.card_id, "\n".join((header, *card.routing_conditions)), body
+    return card.card_id, "\n".join((header, *card.routing_conditions, *card.wordings)), body
 
 
 def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:

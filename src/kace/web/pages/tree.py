@@ -200,7 +200,7 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 def _told(card: Card, pattern: re.Pattern[str]) -> tuple[Markup, list[Markup]]:
     """A card by its id, its triggers, and the lines that say most of what was looked for, all marked."""
-    texts = [*card.body.split("\n"), *card.header.split("\n"), *card.routing_conditions]
+    texts = [*card.body.split("\n"), *card.header.split("\n"), *card.routing_conditions, *card.wordings]
     triggers = {f"- {trigger}" for trigger in card.triggers}
     others = ((at, line) for at, line in enumerate(texts) if line.strip() not in triggers)
     hits = {at: n for at, line in others if (n := len({hit.lower() for hit in pattern.findall(line)}))}
