@@ -195,3 +195,19 @@ def test_the_papers_profile_learns_the_rules_of_the_world(tmp_path: Path):
     assert {f"EXACT_{rule.upper()}_RULE" for rule in RULES} <= shown(tree)
     assert accuracy(world, None) == pytest.approx(1 / 3) and accuracy(world, tree) == 1.0
     assert not any(card.examples for card in tree)
+
+
+def test_many_failures_are_asked_about_in_parts_and_the_same_rules_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    class Heard(World):
+        def teach(self, request: Request) -> str:
+            asked.append(request.attempt.problem)
+            return super().teach(request)
+
+    monkeypatch.setattr("kace.learner.loop.FAILURES_AT_ONCE", 6)
+    tree = learned(Heard(), tmp_path / "tree")
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert {"epoch 1 add MS weaving propose", "epoch 1 add MS weaving propose 1"} <= set(asked)

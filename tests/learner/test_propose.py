@@ -21,6 +21,7 @@ from kace.learner.propose import (
     find_knowledge,
     imagine,
     read_cards,
+    split,
 )
 from kace.learner.teacher import Teacher, instructions
 from kace.problem import Problem
@@ -315,3 +316,12 @@ def test_the_prompt_states_the_limits_that_code_enforces():
 def test_every_tag_of_the_prompts_is_one_that_quoted_text_cannot_write():
     for name in ("preface", "cards", "propose", "imagine", "partition", "repair"):
         assert set(re.findall(r"</?(\w+)>", template(f"teacher/{name}"))) <= set(TAGS)
+
+
+@given(st.lists(st.integers(), max_size=300), st.integers(1, 60))
+def test_failures_are_asked_about_in_parts_of_one_size_that_hold_each_once(things: list[int], most: int):
+    parts = split(things, most)
+    assert [thing for part in parts for thing in part] == things
+    sizes = [len(part) for part in parts]
+    assert max(sizes) <= most and len(parts) == max(1, -(-len(things) // most))
+    assert set(sizes[:-1]) <= {max(sizes)}

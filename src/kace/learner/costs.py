@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from kace.config import Config
 from kace.io import inside, read_plain, write_atomic
 from kace.learner.admit import MAX_SHOWN
-from kace.learner.propose import TAIL_CHARS
+from kace.learner.propose import FAILURES_AT_ONCE, TAIL_CHARS
 from kace.learner.solutions import SOURCE
 from kace.learner.wordings import CARDS_AT_ONCE
 from kace.models.base import Usage
@@ -185,9 +185,10 @@ def _solver(train: Sequence[Problem], config: Config, settings: Settings, *, mos
 def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Load:
     domains, share, tries = (MOST_DOMAINS, 1.0, 2) if most else (DOMAINS, FAILED_SHARE, 1)
     tries_a_domain = settings.refine if most else min(1, settings.refine)
-    rounds = 2 * domains * (2 + settings.imagine + bool(settings.examples)) + (domains + 1) * tries_a_domain
     text = sum(len(p.text) for p in train) / len(train)
     failed = share * len(train)
+    parts = max(domains, failed / FAILURES_AT_ONCE)  # of a tier's failures, a request each
+    rounds = round(2 * parts * (2 + settings.imagine + bool(settings.examples)) + (domains + 1) * tries_a_domain)
     shown = failed * (text + 4 * TAIL_CHARS) / CHARS_PER_TOKEN
     cards = failed * settings.cards_per_problem * CARD_TOKENS
     worked = settings.examples * cards

@@ -11,7 +11,17 @@ from kace.learner.calibrate import Calibration, calibrate, keep_calibration
 from kace.learner.commit import CommitRule, analyse, consolidate, credit, credit_posterior, idle, unproven
 from kace.learner.effects import Impact, dropout_lifts, fires, leave_one_out
 from kace.learner.partition import Partition, partition
-from kace.learner.propose import FailedProblem, Proposals, Screen, TreeCell, find_knowledge, imagine, wrong_at_es
+from kace.learner.propose import (
+    FAILURES_AT_ONCE,
+    FailedProblem,
+    Proposals,
+    Screen,
+    TreeCell,
+    find_knowledge,
+    imagine,
+    split,
+    wrong_at_es,
+)
 from kace.learner.revise import DomainRevision, LastTry, Revisions, changes, removes_only, revise, rewritten
 from kace.learner.settings import Settings
 from kace.learner.solutions import admit_fitting, partition_by_label, propose_solved
@@ -78,7 +88,8 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
         cell: (*study.failed(records, cell), *at_es.get(cell.domain, ()))
         for cell in (TreeCell(tier, name) for tier in tiers for name in tree.domain_names)
     }
-    ruled = await side_by_side([new_cards(cell, epoch, found, study) for cell, found in failed.items()])
+    parts = [(cell, part) for cell, found in failed.items() for part in enumerate(split(found, FAILURES_AT_ONCE))]
+    ruled = await side_by_side([new_cards(cell, epoch, part, number, study) for cell, (number, part) in parts])
     wanted, merges = consolidate(tree, [card for rulings in ruled for card in rulings.admitted])
     study.log.write(StepName("add", "merge", epoch, place), merges)
     study.writer.commit(StepName("add", "commit", epoch, place), wanted)
@@ -97,12 +108,15 @@ async def failures_at_es(epoch: int, place: str, records: Records, study: Study)
     return {d.name: [each for each in failed if d.name in routes.domains[each.problem.id]] for d in domains}
 
 
-async def new_cards(cell: TreeCell, epoch: int, failed: tuple[FailedProblem, ...], study: Study) -> Rulings:
-    """The cards a cell gains: proposed from its failures or imagined beside its cards, then admitted one by one."""
+async def new_cards(cell: TreeCell, epoch: int, failed: Sequence[FailedProblem], number: int, study: Study) -> Rulings:
+    """The cards a cell gains: proposed from its failures or imagined beside its cards, then admitted one by one.
+
+    The number says which part of its failures they are.
+    """
     known, domains = study.tree.project(cell.tier, (cell.domain,)), study.tree.domain_names
 
     def step(what: str) -> StepName:
-        return StepName("add", what, epoch, str(cell))
+        return StepName("add", what, epoch, str(cell), number)
 
     def fits(card: Card) -> CardRefusal | None:
         return screen(card, cell, study.leaks, domains)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kace.learner.blocks import Block, CardRefusal, Grammar, read_numbers
 from kace.learner.steps import Kept
@@ -20,12 +21,15 @@ from kace.tree.card import Card, Difficulty, card_of
 
 EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"  # the card that the prompt shows the form with
 MAX_PROBLEM_CHARS = 6_000
+FAILURES_AT_ONCE = 50
+"""Failed problems of one request: with their attempts as much as a teacher takes in, and room for a reply on all."""
 TAIL_CHARS = 1_500  # what is shown of a wrong attempt: its end, where it commits itself
 FOREIGN_SHARE = 0.2
 """Of a card's letters, those in a script that nothing shown was written in. More, and the solver cannot read it."""
 CARD = Grammar("card", "id", ("id", "payload"), ("difficulty", "domains", "problems", "routing"), text="payload")
 _COMMON_SCRIPTS = ("LATIN", "GREEK", "MATHEMATICAL")
 
+T = TypeVar("T")
 Screen = Callable[[Card], CardRefusal | None]
 TextOf = Callable[[Attempt], str]
 
@@ -116,6 +120,12 @@ def failures(
         if cell.tier in reached and not (reached[-1] is cell.tier and record.correct):
             found.append(FailedProblem.of(record, problems[record.problem], cell.tier, text_of))
     return tuple(found)
+
+
+def split(things: Sequence[T], most: int) -> list[Sequence[T]]:
+    """The things in parts of about the same size, none larger than `most`; one empty part where there are none."""
+    size = math.ceil(len(things) / max(1, math.ceil(len(things) / most))) or 1
+    return [things[start : start + size] for start in range(0, max(1, len(things)), size)]
 
 
 def wrong_at_es(record: Solution) -> bool:
