@@ -51,6 +51,7 @@ experiments: .venv/installed
 	@$(BIN)/python experiments/starter/study.py
 	@$(BIN)/python experiments/attempts.py
 	@$(BIN)/python experiments/groups.py
+	@$(BIN)/python experiments/techniques/plots.py
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml

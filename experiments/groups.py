@@ -2,7 +2,7 @@
 
     python experiments/groups.py
 
-Writes groups.md beside the runs of each study.
+Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add to it in points.
 """
 
 import sys
@@ -51,7 +51,13 @@ def starter(every: Set[str]) -> Mapping[str, Set[str]]:
 PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
     "techniques": (
         techniques,
-        {"epoch-1": "The first epoch, before any revision", "learned": "The whole run: two epochs, revised"},
+        {
+            "test-1.5b": "Test, 1.5B solver",
+            "validation-1.5b": "Validation, 1.5B solver",
+            "validation-0.5b": "Validation, 0.5B solver",
+            "epoch-1": "While it was learned: the first epoch, before any revision (validation)",
+            "learned": "While it was learned: two epochs, revised (validation)",
+        },
     ),
     "gate": (starter, {"1.5b": "Starter test, 1.5B solver", "0.5b": "Starter test, 0.5B solver"}),
 }
@@ -70,16 +76,23 @@ def difference(base: Arm, arm: Arm, names: Set[str]) -> str:
 
 
 def table(folder: Path, groups: Groups) -> list[str]:
-    """The lines of one folder's table."""
+    """The lines of one folder's table: an arm a line, a group of families a column."""
     titles = (folder / "arms.txt").read_text(encoding="utf-8").split()
     base, *arms = (read_arm(folder / "runs" / name) for name in titles)
-    lines = [f"| group | families | problems | {' | '.join(titles)} |", "|---" * (3 + len(titles)) + "|"]
-    for title, names in groups({row.family for row in base.rows if row.family}).items():
-        alone = compare(of(base, names), of(base, names))
-        cells = [title, str(alone.clusters), str(alone.n), f"{100 * alone.base_accuracy:.1f} %"]
-        cells += [difference(base, arm, names) for arm in arms]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+    found = groups({row.family for row in base.rows if row.family})
+    alone = {title: compare(of(base, names), of(base, names)) for title, names in found.items()}
+    heads = [f"{title} ({each.clusters} families, {each.n:,} problems)" for title, each in alone.items()]
+    rows = [["arm", "seeds", "calls", *heads], ["---"] * (3 + len(heads))]
+    rows.append([*first_cells(titles[0], base), *(f"{100 * each.base_accuracy:.1f} %" for each in alone.values())])
+    for title, arm in zip(titles[1:], arms, strict=True):
+        rows.append([*first_cells(title, arm), *(difference(base, arm, names) for names in found.values())])
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def first_cells(title: str, arm: Arm) -> list[str]:
+    """An arm's name, its seeds and its calls a problem."""
+    calls = sum(row.paper_calls for row in arm.rows) / len(arm.rows)
+    return [title, str(len({row.seed for row in arm.rows})), f"{calls:.2f}"]
 
 
 def main(out: Path) -> None:

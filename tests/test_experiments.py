@@ -160,6 +160,15 @@ def test_the_groups_of_families_come_out_of_their_votes(tmp_path: Path):
         assert (tmp_path / page.parent.name / "groups.md").read_text() == page.read_text()
 
 
+def test_the_plots_of_the_evidence_come_out_of_their_votes(tmp_path: Path):
+    folder = ROOT / "experiments" / "techniques"
+    subprocess.run([sys.executable, folder / "plots.py", tmp_path], check=True)
+    drawn = sorted(tmp_path.glob("*.svg"))
+    assert [path.name for path in drawn] == ["against-tiered.svg", "by-group.svg"]
+    for path in drawn:
+        assert path.read_text() == (folder / path.name).read_text()
+
+
 def test_no_published_vote_of_outside_data_has_an_expected_answer():
     runs = [*(ROOT / "experiments").glob("math-hard/*/runs/*"), *(ROOT / "experiments").glob("transfer/*/runs/*")]
     assert len(runs) > 20
