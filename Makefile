@@ -52,6 +52,7 @@ experiments: .venv/installed
 	@$(BIN)/python experiments/attempts.py
 	@$(BIN)/python experiments/groups.py
 	@$(BIN)/python experiments/techniques/plots.py
+	@$(BIN)/python experiments/techniques/wordings.py
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml

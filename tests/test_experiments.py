@@ -145,7 +145,7 @@ def test_published_tables_come_out_of_their_votes_and_trees(folder: Path, tmp_pa
     assert {digest for digest, system in read.items() if (folder.parent.name, system) != QUOTING} <= there
 
 
-@pytest.mark.parametrize("script", ["starter/study.py", "attempts.py"])
+@pytest.mark.parametrize("script", ["starter/study.py", "attempts.py", "techniques/wordings.py"])
 def test_the_tables_of_the_studies_come_out_of_their_votes(script: str, tmp_path: Path):
     path = ROOT / "experiments" / script
     subprocess.run([sys.executable, path, tmp_path / "page.md"], check=True)

@@ -10,9 +10,12 @@ What is chosen, and how, is fixed here before any test problem is solved:
 * the KACE arm of the headline: the highest accuracy on validation among those that lose at most half a point there on
   the families that training never saw.
 
-The tree is the one that is published beside this file, calibrated on the training problems for the solver at hand. ACE
-and GEPA are taught by the solver itself. Tiered, KACE and chosen arms are run with three seeds, the others with one.
-A step that has finished is not run again.
+The tree is the one that is published beside this file, calibrated on the training problems for the solver at hand;
+`worded` is the same tree with wordings. ACE and GEPA are taught by the solver itself. Tiered, KACE and chosen arms are
+run with three seeds, the others with one. A step that has finished is not run again.
+
+The 1.5B solver's test was run before there were wordings, and is why there are: for it, the worded arms are a second
+look at the same problems.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ LADDERS = ("", "-skip-es", "-gated", "-gated-skip-es")
 FEWSHOT = tuple(f"{kind}-fewshot{ladder}" for kind in ("knn", "bootstrap") for ladder in LADDERS)
 ACE = ("tiered-ace", "tiered-ace-from-ms", "tiered-ace-skip-es")
 GEPA = ("tiered-gepa", "tiered-gepa-from-ms", "tiered-gepa-skip-es")
-KACE = ("kace", "kace-skip-es", "first-gate", "first-gate-skip-es")
+KACE = ("kace", "kace-skip-es", "worded", "worded-skip-es", "first-gate", "first-gate-skip-es")
+TREES = {"tree": "learn", "worded": "worded"}  # the folder here, and whose tree it is
 STEPS = ("prepare", "train", "validate", "baseline", "test")
 CONTROLS = ("kace-placebo", "kace-monolithic", "oracle-card", "oracle-card-skip-es", "single", "best-of-10")
 
@@ -55,14 +59,15 @@ class Study:
 
     def prepare(self) -> None:
         """Calibrate the tree, and gather demonstrations."""
-        if not (self.work / "tree").exists():
-            shutil.copytree(HERE / "learn" / "tree", self.work / "tree")
-        calibrate = ("learn", "calibrate", "--preset", "starter", "--train", self.training, self.work / "tree")
+        for name, published in TREES.items():
+            if not (self.work / name).exists():
+                shutil.copytree(HERE / published / "tree", self.work / name)
+        calibrate = ("learn", "calibrate", "--preset", "starter", "--train", self.training)
         learn, made = ("learn", "--preset", "starter", *self.limit, "--train", self.training), self.work / "artefacts"
         knn = (*learn, "--method", "knn-fewshot")
         pools = ((*knn, "--set", f"index={index}", "--out", made / f"knn-{index}") for index in INDEXED)
         bootstrap = (*learn, "--method", "bootstrap-fewshot", "--epochs", 2, "--out", made / "bootstrap")
-        self.commands.all([calibrate, bootstrap, *pools])
+        self.commands.all([*((*calibrate, self.work / name) for name in TREES), bootstrap, *pools])
 
     def train(self) -> None:
         """A playbook and a prompt, taught by the solver itself."""
@@ -93,11 +98,12 @@ class Study:
             read = ("--artefact", made / source, "--set", f"ranking={ranking}", *self.thresholds())
         elif base.startswith(("ace", "gepa")):
             read = ("--artefact", made / base.split("-")[0])
-        elif name.startswith(("kace", "first-gate", "oracle")):
-            read = ("--tree", self.work / "tree", *(FIRST if name.startswith("first") else ()))
+        elif name.startswith(("kace", "worded", "first-gate", "oracle")):
+            tree = "worded" if name.startswith("worded") else "tree"
+            read = ("--tree", self.work / tree, *(FIRST if name.startswith("first") else ()))
             read += ("--artefact", self.training) if name.startswith("oracle") else ()
             read += () if "skip" in name or name.startswith("oracle") else ("--set", "es_policy=locked")
-        system = name.replace("first-gate", "kace")
+        system = name.replace("first-gate", "kace").replace("worded", "kace")
         reuse = () if name == "tiered" else ("--reuse", runs / "tiered")
         asked = ("--data", "techniques", "--split", split, "--preset", "starter", "--seeds", seeds, *self.limit)
         return ("eval", "--system", system, *asked, *read, *reuse, "--out", runs / (folder or name))

@@ -28,6 +28,7 @@ OUTCOMES: Mapping[str, Callable[[Any], str]] = {
     "RunTotals": lambda run: f"{run.correct} of {run.problems} right, {run.escalated} past ES",
     "Routes": lambda some: f"{len(some.domains)} problems placed, {list(some.domains.values()).count(())} nowhere",
     "Proposals": lambda some: f"{len(some.cards)} cards{f', {len(some.refused)} unusable' if some.refused else ''}",
+    "CardWordings": lambda given: f"{sum(map(len, given.wordings.values()))} wordings for {len(given.wordings)} cards",
     "Rulings": lambda ruled: f"{len(ruled.admitted)} admitted, {len(ruled.refused)} refused",
     "Demonstrations": lambda some: f"{sum(bool(c.examples) for c in some.cards)} of {len(some.cards)} with examples",
     "TreeVersion": lambda tree: f"{tree.cards} cards in the tree",
@@ -85,10 +86,11 @@ class LearnProgress(RunProgress):
             note(f"kace: {self._told()}")
 
     def _told(self) -> str:
-        cards = ", ".join(f"{count} {name}" for name, count in self.cards.items())
+        counts = ", ".join(f"{count} {name}" for name, count in self.cards.items())
+        cards = f"cards: {counts}; " if any(self.cards.values()) else ""
         spent = sorted(self.ledger.roles.items()) if self.ledger else []
         roles = ", ".join(f"{role} {each.calls}" for role, each in spent) or "none"
-        return f"cards: {cards}; calls: {roles}; {self.ledger.usd if self.ledger else 0:.4f} USD"
+        return f"{cards}calls: {roles}; {self.ledger.usd if self.ledger else 0:.4f} USD"
 
     def status(self) -> str:
         """Where it is, what came of the cards, and what it costs."""

@@ -1,0 +1,74 @@
+"""Are cards found in other stories? How often the right card is shown, without wordings and with them; no solver.
+
+    python experiments/techniques/wordings.py
+
+`worded/` is the published tree with wordings (`kace learn wordings`). On the validation problems, whose stories no card
+was written from: how often the most relevant card is of the problem's own family, and, at the threshold that shows a
+card to a given share of the problems whose most relevant card is another family's, how many problems read the right
+one. Writes wordings.md beside this file, or to the path given.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from kace.datasets.techniques.generate import INVENTED, families, technique_problems
+from kace.problem import Problem
+from kace.retrieval.gate import BackgroundScore
+from kace.tree.card import Difficulty
+from kace.tree.store import open_tree
+from kace.tree.tree import EpistemicTree
+
+HERE = Path(__file__).resolve().parent
+SHARES = (0.05, 0.10)
+
+
+def right_cards(tree: EpistemicTree) -> dict[str, set[str]]:
+    """By family, the medium cards that its training problems gave."""
+    trained = {problem.name: problem.family for problem in technique_problems("train")}
+    found: dict[str, set[str]] = {}
+    for card in tree.shown:
+        if card.difficulty_tag is Difficulty.MEDIUM:
+            for name in card.provenance.supporting_problems:
+                found.setdefault(trained.get(name) or "", set()).add(card.card_id)
+    return found
+
+
+def measured(tree: EpistemicTree, problems: list[Problem]) -> list[str]:
+    """One line of figures."""
+    right, score = right_cards(tree), BackgroundScore(tree)
+    medium = {card for cards in right.values() for card in cards}
+    known = {family.name for family in families() if family.domain not in INVENTED.split()}
+    best: list[tuple[float, bool, bool]] = []
+    for problem in problems:
+        scores = {card: value for card, value in score(problem.text).items() if card in medium}
+        top = max(scores, key=lambda card: (scores[card], card), default="")
+        own = right.get(problem.family or "", set())
+        best.append((scores.get(top, 0.0), top in own, problem.family in known))
+    having = [problem.family in right for problem in problems]
+    cells = []
+    for part in (lambda mathematics: True, lambda mathematics: mathematics):
+        first = [is_right for (_, is_right, maths), has in zip(best, having, strict=True) if has and part(maths)]
+        cells.append(f"{sum(first)} of {len(first)}")
+    wrong = sorted((value for value, is_right, _ in best if not is_right), reverse=True)
+    for share in SHARES:
+        threshold = wrong[int(share * len(wrong))]
+        shown = [maths for value, is_right, maths in best if is_right and value > threshold]
+        cells.append(f"{len(shown)}, {sum(shown)}")
+    return cells
+
+
+def main(out: Path) -> None:
+    """Write the table."""
+    worded, problems = open_tree(HERE / "worded" / "tree"), list(technique_problems("validation"))
+    bare = EpistemicTree.of(worded.domains, [card.worded(()) for card in worded])
+    shares = (f"shown the right card where {share:.0%} are shown a wrong one: all, mathematics" for share in SHARES)
+    rows = [["294 validation problems", "right card first", "in mathematics", *shares]]
+    rows += [["---"] * len(rows[0])]
+    rows += [["without wordings", *measured(bare, problems)], ["with 16 wordings a card", *measured(worded, problems)]]
+    out.write_text("\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else HERE / "wordings.md")
