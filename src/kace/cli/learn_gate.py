@@ -98,6 +98,8 @@ def wordings(
         if frozen:
             store.freeze(author=AUTHOR)
     made = {edit.card.card_id: len(edit.card.wordings) for edit in edits}
+    bare = sum(not card.wordings and card.card_id not in made for card in before.shown)
+    left = [f"without      {counted(bare, 'card')}: the teacher wrote none that could be used"] if bare else []
     again = f"kace learn calibrate {shlex.quote(str(tree))} --train FILE: its thresholds are of the tree before"
-    told = [f"wordings     {sum(made.values()):,} for {counted(len(made), 'card')}", f"then         {again}"]
+    told = [f"wordings     {sum(made.values()):,} for {counted(len(made), 'card')}", *left, f"then         {again}"]
     print_lines([json.dumps(made)] if as_json else told)
