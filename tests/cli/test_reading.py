@@ -41,6 +41,7 @@ JSON = {
     "learn report": ("made",),
     "learn select": ("made/tree", "--validation", "held.jsonl"),
     "learn calibrate": ("tree", "--train", "train.jsonl", *DICE),
+    "learn wordings": ("tree", "--teacher", "scripted/steady"),
     "tree show": ("tree",),
     "tree log": ("tree",),
     "tree diff": ("tree", "0"),

@@ -331,6 +331,17 @@ def test_the_same_proposals_give_the_same_request():
         ("5 km * 3 = 14 km", None),
         ("10 / 4 = 2 remainder 2", None),
         ("7 mod 5 = 2, 20% of 50 = 10, 5! = 120", None),
+        ("a + b + r = -5 + 2 + 6 = 3.", None),
+        ("a + b + r = -5 + 2 + 6 = 4.", "-5 + 2 + 6 = 4"),
+        ("x - 5 + 2 = 7, x -5 + 2 = 7 and x*5 + 2 = 7", None),
+        ("One segment = (90/360)*pi*36 - 36*1/2 = 9*pi - 18.", None),
+        ("1/2 = 1/a + 1/b, so a*b = 2*a + 2*b.", None),
+        ("y0 = 1 + 4/3*4 = 19/3 = 6.33, not whole", None),
+        ("product 9/343 = 0.0262", None),
+        ("product 9/343 = 0.0272", "9/343 = 0.0272"),
+        ("10/4 = 2.4", "10/4 = 2.4"),
+        ("Share = 100/(100 + 100) = 1/2 = 50 percent.", None),
+        ("3 * (2 + 4) = 18, and (2 + 4) * 3 = 19", "(2 + 4) * 3 = 19"),
     ],
 )
 def test_code_recomputes_the_equations_of_a_demonstration(worked: str, wrong: str | None):

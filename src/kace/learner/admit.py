@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from kace.answers.exact import Number, Value
 from kace.answers.extract import last_boxed
 from kace.answers.normalize import normal_form
 from kace.answers.parse import exact_value
@@ -25,8 +26,11 @@ from kace.tree.card_text import EXAMPLE, Example, line_count, read_example
 
 _RULES = "wrong answer_leak instance_overfit benchmark_talk vague wrong_domain wrong_tier duplicate"
 _RULES += " wrong_example other_rule"  # of the demonstrations
-_EQUATION = re.compile(r"(?<![^\s:,;=])[\d(][\d ()+*/^.-]*(?:= *[\d(-][\d ()+*/^.-]*)+(?![\w%{\\])")
-"""A chain of equal expressions in nothing but numbers."""
+_PART = re.compile(r"(?<![^\s:,;=])[\d(][\d ()+*/^.-]*(?:= *[\d(-][\d ()+*/^.-]*)+(?![\w%{\\])")
+_EQUATION = re.compile(r"(?<![^\s:,;=])-?[\d(][\d ()+*/^.-]*(?:= *[\d(-][\d ()+*/^.-]*)+(?![\w%{\\]| ?[-+*/^(])")
+"""A chain of equal expressions in nothing but numbers; the first also finds the numbers at the end of a longer one."""
+_UNITS = ("remainder", "percent", "per cent", "%")
+_DECIMAL = re.compile(r"-?\d*\.(\d{2,})\Z")
 _ENDS = re.compile(r"[\d)]$")
 OPEN_RULES = tuple(_RULES.split())  # what the teacher may reject a card for
 MAX_SHOWN = 2  # problems that a card came from, as the teacher sees them when it writes examples
@@ -172,32 +176,55 @@ def read_examples(reply: str, known: Mapping[str, Card], count: int, context: Ad
         parts = [part for part in f"\n{block.text}\n".split(f"\n{EXAMPLE}\n") if part.strip()]
         if len(parts) != count:
             raise ValueError(f"it holds {len(parts)} examples, and {count} are asked for")
-        card = known[name].illustrated(tuple(map(_example, parts)))
+        card = known[name].illustrated([_example(part, context.whole_equations) for part in parts])
         return context.screen(card) or card
 
     reading = read_each(reply, EXAMPLES, make)
     return reading.expecting(known, "there is no example for this card")
 
 
-def _example(text: str) -> Example:
+def _example(text: str, whole_equations: bool) -> Example:
     example = read_example(text)
     if example is None:
         raise ValueError("an example is a problem, a line `Worked:` and a solution")
     if not last_boxed(example.worked):
         raise ValueError(r"the solution does not end with its answer in \boxed{}")
-    if wrong := false_equation(example.worked):
+    if wrong := false_equation(example.worked, whole=whole_equations):
         raise ValueError(f"it writes {one_line(wrong, 60)!r}, which is false")
     return example
 
 
-def false_equation(worked: str) -> str | None:
-    """The first equation between numbers that does not hold. Code recomputes what it can; the judge sees the rest."""
-    for found in _EQUATION.finditer(worked):
+def false_equation(worked: str, *, whole: bool = True) -> str | None:
+    """The first equation between numbers that does not hold. Code recomputes what it can; the judge sees the rest.
+
+    Not `whole`, the end of a longer expression counts as one too, and no value may be rounded.
+    """
+    for found in (_EQUATION if whole else _PART).finditer(worked):
         sides = [side.strip(" .") for side in found[0].split("=")]
         after = worked[found.end() :].lstrip(" ").lower()
-        if not re.search(r"[-+*/^]", sides[0]) or not all(map(_ENDS.search, sides)) or after.startswith("remainder"):
+        units = _UNITS if whole else _UNITS[:1]
+        if not re.search(r"[-+*/^]", sides[0]) or not all(map(_ENDS.search, sides)) or after.startswith(units):
             continue  # a number that a unit or a variable belongs to, or a division with remainder
+        if whole and _inside(worked, found.start()):
+            continue
         values = [exact_value(normal_form(side)) for side in sides]
-        if any(one is not None and other is not None and one != other for one, other in pairwise(values)):
-            return " = ".join(sides)
+        for (one, other), (left, right) in zip(pairwise(values), pairwise(sides), strict=True):
+            if one is not None and other is not None and one != other:
+                if whole and _rounded(one, other, left, right):
+                    continue
+                return " = ".join(sides)
     return None
+
+
+def _inside(worked: str, start: int) -> bool:
+    """Whether an expression goes on to the left of a place: by an operator, or by what the minus there takes from."""
+    before = worked[:start].rstrip(" ")
+    taken_from = worked[start] == "-" and start > len(before) > 0 and bool(re.search(r"[\w)]\Z", before))
+    return before.endswith(tuple("+-*/^(|")) or taken_from
+
+
+def _rounded(one: Value, other: Value, left: str, right: str) -> bool:
+    """Whether two values differ by no more than the last decimal of the one that is written as such."""
+    apart = (one - other).rational if isinstance(one, Number) and isinstance(other, Number) else None
+    places = min((len(found[1]) for side in (left, right) if (found := _DECIMAL.search(side))), default=0)
+    return bool(places) and apart is not None and abs(apart) * 10**places <= 1

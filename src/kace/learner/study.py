@@ -224,7 +224,9 @@ class Study(Resources):
         self, step: StepName, kind: type[K], work: Callable[[AdmissionContext], Awaitable[K]], screen: Screen
     ) -> K:
         """The result of a step that asks the teacher, done once."""
-        context = AdmissionContext(self.teacher, str(step), step.epoch, screen, self.settings.cards_per_problem)
+        settings = self.settings
+        whole = settings.equations == "whole"
+        context = AdmissionContext(self.teacher, str(step), step.epoch, screen, settings.cards_per_problem, whole)
         return await self.log.once(step, kind, lambda: work(context))
 
     def failed(self, records: Sequence[Solution], cell: TreeCell) -> tuple[FailedProblem, ...]:
