@@ -49,6 +49,18 @@ def test_the_default_profile_is_what_the_published_gains_were_measured_with(solv
     assert settings == Settings.model_validate(profile_of("default")["learning"])
 
 
+def test_a_tree_that_is_a_file_is_read_by_the_profile_beside_it(tmp_path: Path):
+    measured = json.loads((ROOT / "experiments/gate/0.5b/runs/kace/run.json").read_text(encoding="utf-8"))["config"]
+    ours = load_config({"tree": "starter"}, env={}).retrieval.model_dump(mode="json", exclude_none=True)
+    assert ours | {"skip_threshold": 0.46} == measured["retrieval"], "the bundled tree is read as it was measured"
+    assert load_config({"tree": "starter", "profile": "default"}, env={}).retrieval.max_cards is None
+    cards, profile = tmp_path / "mine.jsonl", tmp_path / "mine.toml"
+    cards.write_text("")
+    assert load_config({"tree": cards}, env={}).retrieval.max_cards is None
+    profile.write_text("[retrieval]\nmax_cards = 3\n")
+    assert load_config({"tree": cards}, env={}).retrieval.max_cards == 3
+
+
 def test_the_papers_way_is_one_profile():
     paper = load_config({"profile": "paper"}, env={}).retrieval
     assert (paper.router, paper.relevance_threshold, paper.placement) == ("model", 0.0, "instructions")

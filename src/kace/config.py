@@ -253,10 +253,15 @@ def load_config(
 
 
 def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, object]]:
-    """The sections of a profile: the one named, else the one a tree or its snapshot remembers, else the default."""
-    folder = Path(str(tree))
-    kept = (folder.parents[1] if folder.parent.name == "snapshots" else folder) / PROFILE_FILE
-    chosen = str(name or (kept if tree and kept.is_file() else tree if tree in PROFILES else "default"))
+    """The sections of a profile: the one named, else the one a tree or its snapshot remembers, else the default.
+
+    A tree that is a file, NAME.jsonl, remembers its own in NAME.toml beside it.
+    """
+    place = Path(str(tree))
+    kept = (place.parents[1] if place.parent.name == "snapshots" else place) / PROFILE_FILE
+    if place.is_file() and not kept.is_file():
+        kept = place.with_suffix(".toml")
+    chosen = str(name or (kept if tree and kept.is_file() else "default"))
     path = PROFILES.get(chosen, Path(chosen))
     if not path.is_file():
         raise UsageError(f"unknown profile '{name}'{_nearest(chosen, PROFILES)}", fix="or name a TOML file")
