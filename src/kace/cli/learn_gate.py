@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -78,6 +79,7 @@ def wordings(
     store, config = TreeStore.open(tree), typed.config(*Settings.model_fields)
     settings = typed.learning(Settings, {**profile_of("default")["learning"], "wordings": WORDINGS})
     held = ContaminationHashes.of(each for path in held_out for each in load_problems(path, config.fields))
+    retells = partial(held.retells, max_overlap=settings.max_overlap)
     before, frozen = store.load(), store.frozen_hash
     prompt = template_hashes("teacher")["teacher/wordings"]
     manifest: dict[str, object] = {"teacher": config.teacher, "wordings": settings.wordings, "prompt": prompt}
@@ -86,8 +88,7 @@ def wordings(
         folder, unasked = tree / "wordings" / before.content_hash()[:12], Scripted(steady)
         async with open_resources(folder, config, manifest, GivenModels(unasked), observer=progress) as found:
             progress.ledger = found.session.ledger
-            overlap, most = held.overlap, settings.max_overlap
-            return await find_wordings(before, settings.wordings, found.teacher, found.log, overlap, most)
+            return await find_wordings(before, settings.wordings, found.teacher, found.log, retells)
 
     with LearnProgress(1) as progress:
         edits = run_async(work(), resumable=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from kace.answers.exact import Number, Value
+from kace.answers.exact import Number
 from kace.answers.extract import last_boxed
 from kace.answers.normalize import normal_form
 from kace.answers.parse import exact_value
@@ -207,24 +207,22 @@ def false_equation(worked: str, *, whole: bool = True) -> str | None:
             continue  # a number that a unit or a variable belongs to, or a division with remainder
         if whole and _inside(worked, found.start()):
             continue
-        values = [exact_value(normal_form(side)) for side in sides]
-        for (one, other), (left, right) in zip(pairwise(values), pairwise(sides), strict=True):
-            if one is not None and other is not None and one != other:
-                if whole and _rounded(one, other, left, right):
-                    continue
-                return " = ".join(sides)
+        if any(_differ(left, right, rounded=whole) for left, right in pairwise(sides)):
+            return " = ".join(sides)
     return None
 
 
 def _inside(worked: str, start: int) -> bool:
     """Whether an expression goes on to the left of a place: by an operator, or by what the minus there takes from."""
     before = worked[:start].rstrip(" ")
-    taken_from = worked[start] == "-" and start > len(before) > 0 and bool(re.search(r"[\w)]\Z", before))
-    return before.endswith(tuple("+-*/^(|")) or taken_from
+    return bool(re.search(r"[-+*/^(|]\Z", before) or (worked[start] == "-" and re.search(r"[\w)]\Z", before)))
 
 
-def _rounded(one: Value, other: Value, left: str, right: str) -> bool:
-    """Whether two values differ by no more than the last decimal of the one that is written as such."""
+def _differ(left: str, right: str, *, rounded: bool) -> bool:
+    """Whether the values of two sides are known and differ; `rounded`, by more than the last decimal written."""
+    one, other = (exact_value(normal_form(side)) for side in (left, right))
+    if one is None or other is None or one == other:
+        return False
     apart = (one - other).rational if isinstance(one, Number) and isinstance(other, Number) else None
     places = min((len(found[1]) for side in (left, right) if (found := _DECIMAL.search(side))), default=0)
-    return bool(places) and apart is not None and abs(apart) * 10**places <= 1
+    return not (rounded and places and apart is not None and abs(apart) * 10**places <= 1)

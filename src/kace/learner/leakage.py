@@ -109,6 +109,10 @@ class ContaminationHashes(NamedTuple):
         alike = f"{overlap:.0%} of the words of an example are those of a problem held out: it needs another story"
         return next(repeats, alike if overlap > max_overlap else "")
 
+    def retells(self, text: str, max_overlap: float) -> bool:
+        """Whether a text has more of its content words in common with one of the problems than it may."""
+        return max_overlap < 1 and self.overlap(text) > max_overlap
+
     def overlap(self, text: str) -> float:
         """The largest share of content words, numbers aside, that a text has in common with one of the problems.
 
@@ -153,7 +157,7 @@ class Leaks:
     ) -> None:
         problems = tuple(problems)
         texts = [problem.text for problem in problems]
-        self.held_out = held_out
+        self.retells = partial(held_out.retells, max_overlap=max_overlap)
         self._retold = partial(held_out.with_training(problems).retold, max_overlap=max_overlap)
         self._known = [_Known.of(problem) for problem in problems]
         self._named = _index((one_line(problem.name),) for problem in problems)

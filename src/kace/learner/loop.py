@@ -55,8 +55,8 @@ async def learn(study: Study) -> EpistemicTree:
     if study.settings.keep == "validated":
         study.writer.commit(StepName("close", "prune"), unproven(study.tree))
     if study.settings.wordings and study.asked:
-        overlap, most = study.leaks.held_out.overlap, study.settings.max_overlap
-        worded = await find_wordings(study.tree, study.settings.wordings, study.asked, study.log, overlap, most)
+        count, retells = study.settings.wordings, study.leaks.retells
+        worded = await find_wordings(study.tree, count, study.asked, study.log, retells)
         study.writer.commit(StepName("close", "word"), worded)
     if study.settings.calibration_runs and study.config.retrieval.relevance == "background":
         found = await set_thresholds(study.tree, study.train, study, study.settings)

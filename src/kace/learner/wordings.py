@@ -16,12 +16,11 @@ from kace.learner.steps import Kept, StepLog, StepName
 from kace.learner.teacher import Reading, Teacher, instructions, read_each, side_by_side
 from kace.retrieval.fence import fenced, neutral
 from kace.retrieval.prompt import card_text
-from kace.tree.card import Card
+from kace.tree.card import MAX_LINE, Card
 from kace.tree.tree import Edit, EpistemicTree
 
 WORDINGS = Grammar("wordings", "id", ("id", "text"), text="text")
 CARDS_AT_ONCE = 20  # a reply of 16,000 tokens has room for so many
-LONGEST = 300  # characters of a wording; the request asks for 200
 
 
 class CardWordings(Kept):
@@ -32,11 +31,11 @@ class CardWordings(Kept):
 
 
 async def find_wordings(
-    tree: EpistemicTree, count: int, teacher: Teacher, log: StepLog, overlap: Callable[[str], float], most: float
+    tree: EpistemicTree, count: int, teacher: Teacher, log: StepLog, retells: Callable[[str], bool]
 ) -> tuple[Edit, ...]:
     """The edits that give every shown card without wordings its own. What was asked before is not asked again.
 
-    A wording whose words are more than `most` those of a problem held out, by `overlap`, is left out.
+    A wording that retells a problem held out is left out.
     """
     cards = [card for card in tree.shown if not card.wordings]
     asked = []
@@ -44,14 +43,14 @@ async def find_wordings(
         own = [card for card in cards if card.domain_tags[0] == domain]
         for number, start in enumerate(range(0, len(own), CARDS_AT_ONCE)):
             step, some = StepName("close", "wordings", place=domain, number=number), own[start : start + CARDS_AT_ONCE]
-            ask = partial(_ask, some, count, teacher, str(step), overlap, most)
+            ask = partial(_ask, some, count, teacher, str(step), retells)
             asked.append(log.once(step, CardWordings, ask))
     found = {name: lines for each in await side_by_side(asked) for name, lines in each.wordings.items()}
     return tuple(Edit(card.worded(found[card.card_id])) for card in cards if found.get(card.card_id))
 
 
 async def _ask(
-    cards: Sequence[Card], count: int, teacher: Teacher, name: str, overlap: Callable[[str], float], most: float
+    cards: Sequence[Card], count: int, teacher: Teacher, name: str, retells: Callable[[str], bool]
 ) -> CardWordings:
     known = {card.card_id: card for card in cards}
     shown = []
@@ -60,7 +59,7 @@ async def _ask(
         shown.append("\n".join((fenced("card", card_text(card)), *told)))
     user = "\n\n".join((*shown, f"Write {count} wordings for each of these cards."))
     reading = await teacher.ask(name, instructions("wordings"), user, lambda reply: read_wordings(reply, known, count))
-    found = {card: tuple(line for line in lines if overlap(line) <= most) for card, lines in reading.found.items()}
+    found = {card: tuple(line for line in lines if not retells(line)) for card, lines in reading.found.items()}
     refused = sum(len(lines) - len(found[card]) for card, lines in reading.found.items())
     return CardWordings(wordings=found, refused=refused)
 
@@ -73,8 +72,8 @@ def read_wordings(reply: str, known: Mapping[str, Card], count: int) -> Reading[
         if name == EXAMPLE_ID or name not in known:
             raise ValueError(NOT_SHOWN)
         lines = tuple(dict.fromkeys(line.strip() for line in block.text.split("\n") if line.strip()))[:count]
-        if long := next((line for line in lines if len(line) > LONGEST), None):
-            raise ValueError(f"the wording {long[:40]!r} is longer than {LONGEST} characters")
+        if long := next((line for line in lines if len(line) > MAX_LINE), None):
+            raise ValueError(f"the wording {long[:40]!r} is longer than {MAX_LINE} characters")
         if 2 * len(lines) < count:
             raise ValueError(f"it holds {len(lines)} wordings, and {count} are asked for")
         known[name].worded(lines)  # raises where a line cannot be part of a card

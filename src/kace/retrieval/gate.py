@@ -143,7 +143,7 @@ class BackgroundScore(TreeScore):
         if len(self._told) > KNOWN_CARDS:
             self._told.clear()
         new = [place for place in places if place not in self._told]
-        texts = [_told(self._cards[place]) for place in new]
+        texts = [_compared(self._cards[place]) for place in new]
         told, end = vectors([text for some in texts for text in some]) if new else None, 0
         for place, some in zip(new, texts, strict=True):
             assert told is not None
@@ -152,5 +152,5 @@ class BackgroundScore(TreeScore):
         return [max(0.0, float((self._told[place] @ asked).max())) for place in places]
 
 
-def _told(card: Card) -> list[str]:
+def _compared(card: Card) -> list[str]:
     return [*(example.problem for example in card.examples), *card.wordings] or list(found_by(card))

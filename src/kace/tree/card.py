@@ -18,6 +18,7 @@ from kace.tree.card_text import BULLET, LINE, TEXT, Example, TextError
 
 MAX_CARD_BYTES = 16_384
 MAX_PAYLOAD = 8_000
+MAX_LINE = 300
 MAX_WORDINGS = 40
 MAX_COUNT = 1 << 53
 UNIVERSAL = "universal"  # the domain tag that passes any domain
@@ -75,7 +76,7 @@ class CardError(DataError):
     """A card that breaks a rule; the message names the card where its id is known."""
 
 
-Line = Annotated[str, StringConstraints(pattern=LINE, max_length=300)]
+Line = Annotated[str, StringConstraints(pattern=LINE, max_length=MAX_LINE)]
 Name = Annotated[str, StringConstraints(pattern=SNAKE, max_length=64)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
