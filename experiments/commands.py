@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import time
@@ -9,6 +10,15 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+
+def parser_of(told: str | None) -> argparse.ArgumentParser:
+    """What a study is given: where its problems are, where it works, and the servers of the solver."""
+    parser = argparse.ArgumentParser(description=told)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--server", action="append", required=True)
+    return parser
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     python experiments/groups.py
 
-Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add to it in points.
+Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add in points.
 """
 
 import sys
@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
-from kace.datasets.starter.generate import generate_set
 from kace.datasets.techniques.generate import INVENTED, families, splits_of
 from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import compare
@@ -36,8 +35,9 @@ def techniques(every: Set[str]) -> Mapping[str, Set[str]]:
 
 def starter(every: Set[str]) -> Mapping[str, Set[str]]:
     """By what training saw, and with and without the house conventions."""
-    seen = {problem.family for problem in generate_set(200, 1, "train") if problem.family}
-    house = {problem.family for problem in generate_set(1000, 1, "test") if problem.domain == "house_conventions"}
+    from starter.study import HOUSE, SEEN, TEST
+
+    seen, house = SEEN - {None}, {problem.family for problem in TEST.values() if problem.domain == HOUSE}
     return {
         "all": every,
         "families seen in training": every & seen,

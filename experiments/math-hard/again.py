@@ -13,24 +13,19 @@ right card to tell.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from commands import Commands
+from commands import Commands, parser_of
 
 ARMS = ("kace", "kace-skip-es", "bootstrap-fewshot", "bootstrap-fewshot-skip-es", "bootstrap-fewshot-gated")
 
 
 def main() -> None:
     """Learn, gather demonstrations, then solve the test once."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("work", type=Path)
-    parser.add_argument("--server", action="append", required=True)
-    asked = parser.parse_args()
+    asked = parser_of(__doc__).parse_args()
     commands = Commands(asked.server, side_by_side=4, seconds=1500)
     data, work, preset = asked.data, asked.work, ("--preset", "math-hard")
     taught = ("--held-out", data / "test.jsonl", "--teacher", f"exchange/{work / 'letters'}")

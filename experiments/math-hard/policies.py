@@ -15,7 +15,6 @@ alone, and the three chosen ones together, with three seeds; on MATH also Best-o
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from commands import Commands
+from commands import Commands, parser_of
 
 from kace.evaluation.arm import read_arm
 
@@ -85,11 +84,7 @@ class Policies:
 
 def main() -> None:
     """Choose, then test."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("work", type=Path)
-    parser.add_argument("--server", action="append", required=True)
-    asked = parser.parse_args()
+    asked = parser_of(__doc__).parse_args()
     study = Policies(asked.data, asked.work, Commands(asked.server, side_by_side=4, seconds=1500))
     study.test(study.choose())
 
