@@ -107,7 +107,9 @@ def test_the_tree_that_ships_can_be_pushed_too(hub: HubServer, tmp_path: Path):
     Repository.at(URI, config(hub)).push(open_tree(starter), starter, public=False)
     assert len(pulled(hub, tmp_path / "mine").tree) == 44
     env = {"HOME": "/nonexistent"}
-    assert load_config({"tree": str(tmp_path / "mine")}, env=env).retrieval == load_config({}, env=env).retrieval
+    mine, ours = (load_config({"tree": str(path)}, env=env).retrieval for path in (tmp_path / "mine", starter))
+    assert mine == ours, "it is read as the one that ships is"
+    assert ours.max_cards == 1
 
 
 @pytest.mark.parametrize("secret", ["sk-abcdef0123456789", "given-in-the-environment"])
