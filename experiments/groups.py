@@ -53,13 +53,22 @@ PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
         techniques,
         {
             "test-1.5b": "Test, 1.5B solver",
+            "test-0.5b": "Test, 0.5B solver",
             "validation-1.5b": "Validation, 1.5B solver",
             "validation-0.5b": "Validation, 0.5B solver",
             "epoch-1": "While it was learned: the first epoch, before any revision (validation)",
             "learned": "While it was learned: two epochs, revised (validation)",
         },
     ),
-    "gate": (starter, {"1.5b": "Starter test, 1.5B solver", "0.5b": "Starter test, 0.5B solver"}),
+    "gate": (
+        starter,
+        {
+            "1.5b": "Starter test, 1.5B solver",
+            "0.5b": "Starter test, 0.5B solver",
+            "worded-1.5b": "Cards found by wordings alone, from 0.3: starter test, 1.5B solver",
+            "worded-0.5b": "Cards found by wordings alone, from 0.3: starter test, 0.5B solver",
+        },
+    ),
 }
 
 

@@ -11,6 +11,7 @@ one. Writes wordings.md beside this file, or to the path given.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from kace.datasets.techniques.generate import INVENTED, families, technique_problems
@@ -24,9 +25,9 @@ HERE = Path(__file__).resolve().parent
 SHARES = (0.05, 0.10)
 
 
-def right_cards(tree: EpistemicTree) -> dict[str, set[str]]:
+def right_cards(tree: EpistemicTree, train: Iterable[Problem]) -> dict[str, set[str]]:
     """By family, the medium cards that its training problems gave."""
-    trained = {problem.name: problem.family for problem in technique_problems("train")}
+    trained = {problem.name: problem.family for problem in train}
     found: dict[str, set[str]] = {}
     for card in tree.shown:
         if card.difficulty_tag is Difficulty.MEDIUM:
@@ -37,7 +38,7 @@ def right_cards(tree: EpistemicTree) -> dict[str, set[str]]:
 
 def measured(tree: EpistemicTree, problems: list[Problem]) -> list[str]:
     """One line of figures."""
-    right, score = right_cards(tree), BackgroundScore(tree)
+    right, score = right_cards(tree, technique_problems("train")), BackgroundScore(tree)
     medium = {card for cards in right.values() for card in cards}
     known = {family.name for family in families() if family.domain not in INVENTED.split()}
     best: list[tuple[float, bool, bool]] = []

@@ -17,6 +17,7 @@ from kace.config import load_config
 from kace.learner.calibrate import (
     CHANCE,
     LEAST,
+    LEAST_WORDED,
     Calibration,
     calibrate,
     keep_calibration,
@@ -30,7 +31,7 @@ from kace.learner.study import GivenModels, LearnPlan, open_resources
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problem import Problem, problem_rows
-from kace.retrieval.gate import RelevanceScore
+from kace.retrieval.gate import OWN_TEXT, RelevanceScore
 from kace.solver.records import Solution
 from kace.solver.tiers import ExitPath
 from kace.tree.card import Card, Difficulty, Provenance, Status
@@ -90,7 +91,8 @@ def test_no_threshold_is_looser_than_published_trees_allow_together():
     spec = importlib.util.spec_from_file_location("floor", ROOT / "experiments/gate/floor.py")
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
-    assert LEAST - 0.01 <= found.floor("loss", "skip_loss") < LEAST
+    assert LEAST - 0.01 <= found.floor(None) < LEAST
+    assert found.floor(OWN_TEXT) == LEAST_WORDED
 
 
 def test_the_bound_says_what_so_many_problems_can_show():

@@ -9,7 +9,7 @@ import pytest
 from kace.config import RetrievalConfig
 from kace.models.scripted import Scripted
 from kace.problem import Problem
-from kace.retrieval.gate import MOST_COMPARED, BackgroundScore, RelevanceGate
+from kace.retrieval.gate import MOST_COMPARED, OWN_TEXT, BackgroundScore, RelevanceGate
 from kace.retrieval.retriever import EsPolicy, Retriever
 from kace.retrieval.words import BACKGROUND, weight
 from kace.solver.tiers import FROM_MS, LOCKED, TierName
@@ -116,12 +116,20 @@ def test_a_card_is_found_in_the_stories_of_its_wordings_by_the_words_that_many_o
         "What is the mean velocity of a drone over both legs?",
         "average speed of a courier there and back",
     )
-    worded = EpistemicTree.of(DOMAINS, [SPEED.worded(stories), TILING])
+    worded = BackgroundScore(EpistemicTree.of(DOMAINS, [SPEED.worded(stories), TILING]))
+    bare, name = BackgroundScore(TREE), SPEED.card_id
     other = "Over both legs of its flight, one with the wind and one against it, what mean velocity has a drone?"
-    near = [BackgroundScore(tree)._nearness(other, [0])[0] for tree in (TREE, worded)]
-    assert near[1] > near[0], "it is near a wording, and was not near the demonstration"
-    shared, single = (BackgroundScore(worded)._overlap(word, 0.0)[0] / weight(word) for word in ("speed", "courier"))
+    assert worded(other)[name] > bare(other).get(name, 0.0), "it is like a wording, and was not like the demonstration"
+    shared, single = (worded._overlap(word, 0.0)[1] / weight(word) for word in ("speed", "courier"))
     assert shared > single, "a word of one story says less than a word of most"
+
+
+def test_wordings_do_not_hide_a_card_from_problems_like_its_own():
+    apart = tuple(
+        f"What is the mean velocity of a {thing} over both legs?" for thing in ("drone", "kite", "gull", "moth")
+    )
+    worded = BackgroundScore(EpistemicTree.of(DOMAINS, [SPEED.worded(apart), TILING]))
+    assert worded(LIKE.text)[SPEED.card_id] >= OWN_TEXT * BackgroundScore(TREE)(LIKE.text)[SPEED.card_id]
 
 
 def test_a_card_without_wordings_scores_as_if_there_were_none_in_the_tree():

@@ -2,8 +2,8 @@
 
 A ranking cannot decide this, since some card is always the best one. The score is on one scale for every tree: the
 words that a problem shares with what a card says of itself, each weighed against everyday problems, and the nearness in
-meaning to the card's demonstrations and wordings; the lesser of the two. Trees learned before are read by an older
-score: the words alone, each weighed by how few cards of the tree use it.
+meaning to the card's demonstrations; the lesser of the two. A card with wordings is found by them as well. Trees
+learned before are read by an older score: the words alone, each weighed by how few cards of the tree use it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kace.retrieval.embed import vectors
 from kace.retrieval.words import rarity, vocabulary, weight, words
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 FULL_OVERLAP = 4.0
 """Shared words, counted in words that no everyday problem has, that count as much as the very same meaning."""
+OWN_TEXT = 0.7
+"""What a match with a card's own text counts where it has wordings too: one text is matched by chance more often than
+seventeen are. The most that shows no more wrong cards on validation (`experiments/gate/floor.py`)."""
 MOST_COMPARED = 200  # cards compared in meaning, those that share most: no block that is read has so many
 KNOWN_CARDS = 20_000  # cards whose demonstrations' vectors are kept: 40 MB
 
@@ -38,6 +41,29 @@ def found_by(card: Card) -> tuple[str, ...]:
     told = (example.problem for example in card.examples)
     itself = "\n".join((card.card_id.replace("_", " "), *card.triggers, *card.routing_conditions, *told))
     return (itself, *card.wordings)
+
+
+class Match(NamedTuple):
+    """One of the ways to find a card: by what it says of itself, or by that and all its wordings."""
+
+    card: Card
+    worded: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Whose words count."""
+        return found_by(self.card) if self.worded else found_by(self.card)[:1]
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Whose meaning counts: problems, where the card has any."""
+        told = tuple(example.problem for example in self.card.examples)
+        return (*told, *self.card.wordings) if self.worded else told or self.texts
+
+    @property
+    def share(self) -> float:
+        """How much it counts."""
+        return OWN_TEXT if self.card.wordings and not self.worded else 1.0
 
 
 class RelevanceScore(Protocol):
@@ -76,22 +102,26 @@ class TreeScore:
         return tuple(self._tree)
 
     @cached_property
+    def _matches(self) -> Sequence[Match]:
+        return [Match(card) for card in self._cards]
+
+    @cached_property
     def _uses(self) -> Mapping[str, Uses]:
-        """Where in the tree a word is used, and how much it counts there: the root of the share of the card's texts.
+        """By word, the matches that it is in, and how much it counts there: the root of the share of the texts.
 
         What a technique needs is in many of its wordings, what a story needs in one. Made on first need: a large tree
         takes a while.
         """
         import numpy as np
 
-        found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        for place, card in enumerate(self._cards):
-            texts = found_by(card)
+        uses: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        for at, match in enumerate(self._matches):
+            texts = match.texts
             for word, count in Counter(word for text in texts for word in frozenset(words(text))).items():
-                found[word].append((place, math.sqrt(count / len(texts))))
+                uses[word].append((at, math.sqrt(count / len(texts))))
         return {
-            word: (np.array([at for at, _ in uses], dtype=np.int32), np.array([by for _, by in uses]))
-            for word, uses in found.items()
+            word: (np.array([at for at, _ in each], dtype=np.int32), np.array([by for _, by in each]))
+            for word, each in uses.items()
         }
 
     def _weight(self, word: str) -> float:
@@ -99,10 +129,10 @@ class TreeScore:
         return rarity(size, len(self._uses[word][0])) / rarity(size, 1)
 
     def _overlap(self, problem: str, least: float) -> dict[int, float]:
-        """By place in the tree, what the words weigh that a card shares with the problem; none below `least`."""
+        """By place in `_matches`, what the words weigh that are shared with the problem; none below `least`."""
         import numpy as np
 
-        overlap = np.zeros(len(self._cards))
+        overlap = np.zeros(len(self._matches))
         for word in vocabulary(problem):
             if (uses := self._uses.get(word)) is not None:
                 places, shares = uses
@@ -112,18 +142,25 @@ class TreeScore:
 
     def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
         """The scores of the cards that share a word with the problem."""
-        return {self._cards[place].card_id: score for place, score in self._overlap(problem, least).items()}
+        return {self._matches[at].card.card_id: score for at, score in self._overlap(problem, least).items()}
 
 
 class BackgroundScore(TreeScore):
     """Shared words, weighed against everyday problems, and nearness in meaning: the lesser of both, 0 to 1.
 
-    Words alone call a story about the same things the same kind of problem; meaning alone is never quite unlike.
+    Words alone call a story about the same things the same kind of problem; meaning alone is never quite unlike. A card
+    with wordings has the better of two scores: by its own text alone, and by that and all its wordings.
     """
 
     def __init__(self, tree: EpistemicTree) -> None:
         super().__init__(tree)
         self._told: dict[int, Vectors] = {}
+
+    @cached_property
+    def _matches(self) -> Sequence[Match]:
+        return [
+            Match(card, worded) for card in self._cards for worded in ((False, True) if card.wordings else (False,))
+        ]
 
     def _weight(self, word: str) -> float:
         return weight(word) / FULL_OVERLAP
@@ -133,24 +170,24 @@ class BackgroundScore(TreeScore):
         overlap = self._overlap(problem, least)
         if not overlap:
             return {}
-        sharing = sorted(sorted(overlap, key=lambda place: -overlap[place])[:MOST_COMPARED])
-        nearness = zip(sharing, self._nearness(problem, sharing), strict=True)
-        scores = {self._cards[place].card_id: min(overlap[place], near) for place, near in nearness}
-        return {name: score for name, score in scores.items() if score >= least}
+        sharing = sorted(sorted(overlap, key=lambda at: -overlap[at])[:MOST_COMPARED])
+        scores: dict[str, float] = {}
+        for at, near in zip(sharing, self._nearness(problem, sharing), strict=True):
+            match = self._matches[at]
+            name, score = match.card.card_id, match.share * min(overlap[at], near)
+            if score >= max(least, scores.get(name, 0.0)):
+                scores[name] = score
+        return scores
 
     def _nearness(self, problem: str, places: Sequence[int]) -> list[float]:
-        """How near the problem is to each card's nearest demonstration or wording; to the card itself without any."""
+        """How near in meaning the problem is to the nearest text of each match."""
         if len(self._told) > KNOWN_CARDS:
             self._told.clear()
-        new = [place for place in places if place not in self._told]
-        texts = [_compared(self._cards[place]) for place in new]
+        new = [at for at in places if at not in self._told]
+        texts = [self._matches[at].told for at in new]
         told, end = vectors([text for some in texts for text in some]) if new else None, 0
-        for place, some in zip(new, texts, strict=True):
+        for at, some in zip(new, texts, strict=True):
             assert told is not None
-            self._told[place], end = told[end : end + len(some)], end + len(some)
+            self._told[at], end = told[end : end + len(some)], end + len(some)
         asked = vectors([problem])[0]
-        return [max(0.0, float((self._told[place] @ asked).max())) for place in places]
-
-
-def _compared(card: Card) -> list[str]:
-    return [*(example.problem for example in card.examples), *card.wordings] or list(found_by(card))
+        return [max(0.0, float((self._told[at] @ asked).max())) for at in places]
