@@ -22,10 +22,12 @@ RUNS = HERE / "test-1.5b" / "runs"
 ARMS = {
     "kace-skip-es": "KACE, skipping ES",
     "kace": "KACE, the paper's ladder",
+    "worded-skip-es": "KACE with wordings (after the test)",
     "knn-fewshot-skip-es": "nearest solved problems, skipping ES",
     "knn-fewshot-gated-skip-es": "the same behind our gate",
     "bootstrap-fewshot": "own right attempts as demonstrations",
     "tiered-ace-skip-es": "ACE playbook",
+    "tiered-gepa-skip-es": "GEPA prompt",
     "kace-placebo": "another domain's cards",
     "best-of-10": "Best-of-10",
     "oracle-card-skip-es": "the right card, told (ceiling)",
