@@ -56,6 +56,9 @@ def differences(
             # One that no longer counts is let go.
             was, now = _flat(modern_config(was)), _flat(now)
             was = {key: was.get(key, _default(key)) for key in {*now, *was} - PACE}
+        if name == "prompts" and isinstance(was, dict):  # trainings had them by part of the folder
+            parts = [part for part in was.values() if isinstance(part, dict)]
+            was = {key: digest for part in parts or [was] for key, digest in part.items()}
         if name in ("settings", "prompts") and isinstance(was, dict) and isinstance(now, dict):
             later = now if name == "prompts" else {key: value for key, value in (defaults or {}).items() if key in now}
             was = {**later, **was}

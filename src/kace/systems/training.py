@@ -61,7 +61,8 @@ class TrainPlan:
             **manifest_of(self.config),
             "teacher": self.config.teacher,
             "settings": {"what": self.method, **held, "domains": domains},
-            "prompts": {"": solver_prompts(self.config), **{part: template_hashes(part) for part in PROMPTS}},
+            "prompts": solver_prompts(self.config)
+            | {name: of for part in PROMPTS for name, of in template_hashes(part).items()},
             "train": {"problems": _identity(self.train), "validation": _identity(self.validation)},
         }
 
