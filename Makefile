@@ -50,12 +50,13 @@ bench: .venv/installed
 # Tables and plots of the published runs, drawn anew from their votes; arms.txt names the runs, the first is the base.
 experiments: .venv/installed
 	@for arms in experiments/*/*/arms.txt; do folder=$$(dirname $$arms); \
-	  $(BIN)/kace report $$(sed "s|^|$$folder/runs/|" $$arms) --tree $$folder/tree --format md --out $$folder --plots $$folder/plots --no-pdf || exit 1; done
+	  $(BIN)/kace report $$(sed "s|^|$$folder/runs/|" $$arms) $$([ ! -e $$folder/tree ] || echo --tree $$folder/tree) --format md --out $$folder --plots $$folder/plots --no-pdf || exit 1; done
 	@$(BIN)/python experiments/starter/study.py
 	@$(BIN)/python experiments/attempts.py
 	@$(BIN)/python experiments/groups.py
 	@$(BIN)/python experiments/techniques/plots.py
 	@$(BIN)/python experiments/techniques/wordings.py
+	@$(BIN)/python experiments/math-hard/recount.py
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml
