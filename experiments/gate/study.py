@@ -21,7 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from commands import Commands
 from subjects import other_subjects
 
-from kace.config import PROFILE_FILE
+from kace.config import PROFILE_FILE, RetrievalConfig, profile_of
+from kace.io import write_atomic
+from kace.problem import load_problems, problem_rows
+from kace.retrieval.gate import BackgroundScore
 from kace.tree.card import Status
 from kace.tree.store import TreeStore, open_tree
 
@@ -46,6 +49,18 @@ def resized(work: Path) -> None:
         if not (work / name).exists():
             TreeStore.create(work / name, tree.domains, kept, author="study")
             shutil.copy(work / "tree" / PROFILE_FILE, work / name / PROFILE_FILE)
+
+
+PUBLIC = {"gsm8k": "starter", "svamp": "starter", "math": "math-hard"}  # the set, and the preset that solves it
+
+
+def would_read(tree: Path, problems: Path, out: Path) -> int:
+    """How many problems of a file would read a card of a calibrated tree; these are written."""
+    score, reads = BackgroundScore(open_tree(tree)), RetrievalConfig.model_validate(profile_of(None, tree)["retrieval"])
+    found = [row for row in load_problems(problems) if score(row.text, reads.relevance_threshold)]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(out, "".join(f"{line}\n" for line in problem_rows(found)))
+    return len(found)
 
 
 def main() -> None:
@@ -79,6 +94,18 @@ def main() -> None:
         for arm, (tree, system, said) in ARMS.items()
         if tree != "worded" or asked.worded
     )
+    for name, preset in PUBLIC.items() if asked.worded else ():
+        whole, problems = asked.data / f"{name}.jsonl", work / "public" / f"{name}.jsonl"
+        if not whole.exists() or not would_read(work / "worded", whole, problems):
+            continue
+        runs = work / "public" / "runs" / name
+        evaluate = ("eval", "--data", problems, "--preset", preset)
+        commands.one((*evaluate, "--system", "tiered", "--out", runs / "tiered"))
+        commands.all(
+            (*evaluate, "--system", system, "--tree", work / tree, "--reuse", runs / "tiered", "--out", runs / arm)
+            for arm, (tree, system, _) in ARMS.items()
+            if tree == "worded"
+        )
 
 
 if __name__ == "__main__":
