@@ -95,6 +95,16 @@ def test_wordings_for_a_tree_by_files_leave_out_what_is_held_out(tmp_path: Path)
     assert run_kace(tmp_path, *asked).stdout.startswith("wordings     0 for 0 cards"), "each has its own now"
 
 
+def test_a_reply_has_room_for_so_many_wordings_and_no_more_cards_are_asked_for_at_once(tmp_path: Path):
+    cards = [SPEED.model_copy(update={"card_id": f"EXACT_SPEED_{letter}"}) for letter in "ABCDEFGHIJK"]
+    universal = [card.at(card.difficulty_tag, ("universal",)) for card in cards]
+    TreeStore.create(tmp_path / "tree", (), universal, author="test").freeze()
+    asked = ("learn", "wordings", "tree", "--teacher", "exchange/desk", "--set", "exchange_wait=false")
+    for count, requests in ((16, 1), (32, 3)):
+        assert run_kace(tmp_path, *asked, "--set", f"wordings={count}").returncode == 0
+        assert len(list((tmp_path / "desk").glob("*.request.md"))) == requests, "one, and then two more of other text"
+
+
 def test_how_alike_a_wording_is_to_what_is_held_out():
     held = ContaminationHashes.of(
         [Problem("A snail climbs up a garden wall by 5 cm each morning and slides down at night", "9")]

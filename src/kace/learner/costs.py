@@ -16,7 +16,7 @@ from kace.io import inside, read_plain, write_atomic
 from kace.learner.admit import MAX_SHOWN
 from kace.learner.propose import FAILURES_AT_ONCE, TAIL_CHARS
 from kace.learner.solutions import SOURCE
-from kace.learner.wordings import CARDS_AT_ONCE
+from kace.learner.wordings import WORDINGS_AT_ONCE
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, read_calls
@@ -194,7 +194,9 @@ def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Loa
     worked = settings.examples * cards
     retold = (cards + failed * settings.cards_per_problem * MAX_SHOWN * text / CHARS_PER_TOKEN) if worked else 0
     epoch_input = 2 * shown + 2 * cards + 2 * retold + tries_a_domain * (shown + 2 * cards) + rounds * 1_000
-    asked = domains + failed * settings.cards_per_problem / CARDS_AT_ONCE if settings.wordings else 0
+    asked = (
+        domains + failed * settings.cards_per_problem * settings.wordings / WORDINGS_AT_ONCE if settings.wordings else 0
+    )
     wordings = failed * settings.cards_per_problem * settings.wordings * WORDING_TOKENS
     return Load(
         calls=tries * (1 + settings.epochs * rounds + round(asked)),

@@ -20,7 +20,7 @@ from kace.tree.card import MAX_LINE, Card
 from kace.tree.tree import Edit, EpistemicTree
 
 WORDINGS = Grammar("wordings", "id", ("id", "text"), text="text")
-CARDS_AT_ONCE = 20  # a reply of 16,000 tokens has room for so many
+WORDINGS_AT_ONCE = 320  # a reply of 16,000 tokens has room for so many
 
 
 class CardWordings(Kept):
@@ -37,12 +37,11 @@ async def find_wordings(
 
     A wording that retells a problem held out is left out.
     """
-    cards = [card for card in tree.shown if not card.wordings]
-    asked = []
+    cards, at_once, asked = [card for card in tree.shown if not card.wordings], max(1, WORDINGS_AT_ONCE // count), []
     for domain in sorted({card.domain_tags[0] for card in cards}):
         own = [card for card in cards if card.domain_tags[0] == domain]
-        for number, start in enumerate(range(0, len(own), CARDS_AT_ONCE)):
-            step, some = StepName("close", "wordings", place=domain, number=number), own[start : start + CARDS_AT_ONCE]
+        for number, start in enumerate(range(0, len(own), at_once)):
+            step, some = StepName("close", "wordings", place=domain, number=number), own[start : start + at_once]
             ask = partial(_ask, some, count, teacher, str(step), retells)
             asked.append(log.once(step, CardWordings, ask))
     found = {name: lines for each in await side_by_side(asked) for name, lines in each.wordings.items()}
