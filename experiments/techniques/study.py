@@ -45,7 +45,7 @@ FEWSHOT = tuple(f"{kind}-fewshot{ladder}" for kind in ("knn", "bootstrap") for l
 ACE = ("tiered-ace", "tiered-ace-from-ms", "tiered-ace-skip-es")
 GEPA = ("tiered-gepa", "tiered-gepa-from-ms", "tiered-gepa-skip-es")
 KACE = ("kace", "kace-skip-es", "worded", "worded-skip-es", "first-gate", "first-gate-skip-es")
-TREES = {"tree": "learn", "worded": "worded"}  # the folder here, and whose tree it is
+TREES = {"tree": "learn", "worded": "worded-32"}  # the folder here, and whose tree it is
 STEPS = ("prepare", "train", "validate", "baseline", "test")
 CONTROLS = ("kace-placebo", "kace-monolithic", "oracle-card", "oracle-card-skip-es", "single", "best-of-10")
 

@@ -2,10 +2,10 @@
 
     python experiments/techniques/wordings.py
 
-`worded/` is the published tree with wordings (`kace learn wordings`). On the validation problems, whose stories no card
-was written from: how often the most relevant card is of the problem's own family, and, at the threshold that shows a
-card to a given share of the problems whose most relevant card is another family's, how many problems read the right
-one. Writes wordings.md beside this file, or to the path given.
+`worded/` and `worded-32/` are the published tree with 16 and with 32 wordings a card (`kace learn wordings`). On the
+validation problems, whose stories no card was written from: how often the most relevant card is of the problem's own
+family, and, at the threshold that shows a card to a given share of the problems whose most relevant card is another
+family's, how many problems read the right one. Writes wordings.md beside this file, or to the path given.
 """
 
 from __future__ import annotations
@@ -62,12 +62,14 @@ def measured(tree: EpistemicTree, problems: list[Problem]) -> list[str]:
 
 def main(out: Path) -> None:
     """Write the table."""
-    worded, problems = open_tree(HERE / "worded" / "tree"), list(technique_problems("validation"))
-    bare = EpistemicTree.of(worded.domains, [card.worded(()) for card in worded])
+    some, more = (open_tree(HERE / folder / "tree") for folder in ("worded", "worded-32"))
+    problems = list(technique_problems("validation"))
+    bare = EpistemicTree.of(some.domains, [card.worded(()) for card in some])
     shares = (f"shown the right card where {share:.0%} are shown a wrong one: all, mathematics" for share in SHARES)
     rows = [["294 validation problems", "right card first", "in mathematics", *shares]]
     rows += [["---"] * len(rows[0])]
-    rows += [["without wordings", *measured(bare, problems)], ["with 16 wordings a card", *measured(worded, problems)]]
+    trees = {"without wordings": bare, "with 16 wordings a card": some, "with 32 wordings a card": more}
+    rows += [[name, *measured(tree, problems)] for name, tree in trees.items()]
     out.write_text("\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n", encoding="utf-8")
 
 
