@@ -103,6 +103,8 @@ def test_a_reply_has_room_for_so_many_wordings_and_no_more_cards_are_asked_for_a
     for count, requests in ((16, 1), (32, 3)):
         assert run_kace(tmp_path, *asked, "--set", f"wordings={count}").returncode == 0
         assert len(list((tmp_path / "desk").glob("*.request.md"))) == requests, "one, and then two more of other text"
+    done = run_kace(tmp_path, *asked, "--set", "wordings=0")
+    assert done.returncode == 2 and done.stderr.startswith("kace: wordings=0 asks for none. Fix: "), done.stderr
 
 
 def test_how_alike_a_wording_is_to_what_is_held_out():

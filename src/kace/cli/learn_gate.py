@@ -14,6 +14,7 @@ from kace.cli.models import prepare
 from kace.cli.options import DATA, Typed, option
 from kace.cli.streams import escaped, print_lines, run_async
 from kace.config import profile_of
+from kace.errors import UsageError
 from kace.learner.calibrate import LEAST, Calibration, keep_calibration
 from kace.learner.leakage import ContaminationHashes
 from kace.learner.loop import set_thresholds
@@ -78,6 +79,8 @@ def wordings(
     """
     store, config = TreeStore.open(tree), typed.config(*Settings.model_fields)
     settings = typed.learning(Settings, {**profile_of("default")["learning"], "wordings": WORDINGS})
+    if not settings.wordings:
+        raise UsageError("wordings=0 asks for none", fix=f"--set wordings={WORDINGS}, or leave it out")
     held = ContaminationHashes.of(each for path in held_out for each in load_problems(path, config.fields))
     retells = partial(held.retells, max_overlap=settings.max_overlap)
     before, frozen = store.load(), store.frozen_hash

@@ -37,7 +37,8 @@ async def find_wordings(
 
     A wording that retells a problem held out is left out.
     """
-    cards, at_once, asked = [card for card in tree.shown if not card.wordings], max(1, WORDINGS_AT_ONCE // count), []
+    cards = [card for card in tree.shown if not card.wordings]
+    at_once, asked = WORDINGS_AT_ONCE // count, []
     for domain in sorted({card.domain_tags[0] for card in cards}):
         own = [card for card in cards if card.domain_tags[0] == domain]
         for number, start in enumerate(range(0, len(own), at_once)):
