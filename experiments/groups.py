@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
+from tables import markdown
+
 from kace.datasets.techniques.generate import INVENTED, families, splits_of
 from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import compare
@@ -91,11 +93,10 @@ def table(folder: Path, groups: Groups) -> list[str]:
     found = groups({row.family for row in base.rows if row.family})
     alone = {title: compare(of(base, names), of(base, names)) for title, names in found.items()}
     heads = [f"{title} ({each.clusters} families, {each.n:,} problems)" for title, each in alone.items()]
-    rows = [["arm", "seeds", "calls", *heads], ["---"] * (3 + len(heads))]
-    rows.append([*first_cells(titles[0], base), *(f"{100 * each.base_accuracy:.1f} %" for each in alone.values())])
+    rows = [[*first_cells(titles[0], base), *(f"{100 * each.base_accuracy:.1f} %" for each in alone.values())]]
     for title, arm in zip(titles[1:], arms, strict=True):
         rows.append([*first_cells(title, arm), *(difference(base, arm, names) for names in found.values())])
-    return [f"| {' | '.join(row)} |" for row in rows]
+    return markdown(["arm", "seeds", "calls", *heads], rows)
 
 
 def first_cells(title: str, arm: Arm) -> list[str]:

@@ -3,9 +3,10 @@
     python experiments/gate/floor.py
 
 One tree has too few training problems for the bound of conformal risk control: 400 are needed to lose a single problem
-under half a point. Together the four have 836. `calibrations/` has what the cards of other techniques cost each of
-them, down to a score of 0.35 (the 0.5B's technique tree: 0.46), `calibrations/worded/` the same where cards are found
-by wordings alone, down to 0.3; a gain by a wrong card is luck and counts as no loss.
+under half a point. Together the four have 836: 418 problems, each with two solvers. `calibrations/` has what the cards
+of other techniques cost each of them, down to a score of 0.35 (the 0.5B's technique tree: 0.46),
+`calibrations/worded/` the same where cards are found by wordings alone, down to 0.3; a gain by a wrong card is luck and
+counts as no loss.
 
 A card with wordings is found by them or by its own text. For what a match with its own text counts (`OWN_TEXT`), the
 script prints the threshold that follows and, on validation, whose stories no card was written from, how many problems
@@ -21,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tables import markdown
 from techniques.wordings import right_cards
 
 import kace.retrieval.gate
@@ -81,8 +83,7 @@ def main() -> None:
         "starter, 0.5B": (open_tree(HERE / "worded-0.5b/trees/worded"), starter),
         "techniques": (open_tree(HERE.parent / "techniques/worded/tree"), techniques),
     }
-    rows = [["own text counts", "threshold", *(f"{name}: right, wrong" for name in trees)]]
-    rows += [["---"] * len(rows[0])]
+    heads, rows = ["own text counts", "threshold", *(f"{name}: right, wrong" for name in trees)], []
     for share in (None, *SHARES):
         threshold, cells = floor(share), []
         for tree, sets in trees.values():
@@ -92,7 +93,7 @@ def main() -> None:
                 kace.retrieval.gate.OWN_TEXT = share
             cells.append(shown(tree, *sets, threshold))
         rows.append(["no wordings" if share is None else f"{share:.2f}", f"{threshold:.3f}", *cells])
-    sys.stdout.write("\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n")
+    sys.stdout.write("\n".join(markdown(heads, rows)) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 The set is solved by Tiered and by the published starter tree: `first` reads it through the first version's score, two
 words rare in the tree; the others through the calibrated gate. `three` keeps three of its cards, `thousand` has a
 thousand cards of other subjects beside them. With `--worded`, a tree whose cards have wordings is calibrated and solves
-the set too. Public sets need no run: `everyday.py` counts who would read a card.
+the set too, and of each public set in `data/` (gsm8k.jsonl, svamp.jsonl, math.jsonl) the problems that would read one
+of its cards: the others have Tiered's prompts, and so its answers. `everyday.py` counts them for any tree.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -39,19 +41,18 @@ ARMS = {  # the tree, the system, the settings
     "three-skip-es": ("three", "kace-skip-es", ()),
     "thousand-skip-es": ("thousand", "kace-skip-es", ()),
 }
+RESIZED = ("three", "thousand")
+PUBLIC = {"gsm8k": "starter", "svamp": "starter", "math": "math-hard"}  # the set, and the preset that solves it
 
 
 def resized(work: Path) -> None:
     """The calibrated tree with three of its cards, and with a thousand of other subjects."""
     tree = open_tree(work / "tree")
     cards = [card for card in tree if card.status is not Status.DEPRECATED]
-    for name, kept in {"three": cards[:3], "thousand": [*cards, *other_subjects(tree.domains, 1000)]}.items():
+    for name, kept in zip(RESIZED, (cards[:3], [*cards, *other_subjects(tree.domains, 1000)]), strict=True):
         if not (work / name).exists():
             TreeStore.create(work / name, tree.domains, kept, author="study")
             shutil.copy(work / "tree" / PROFILE_FILE, work / name / PROFILE_FILE)
-
-
-PUBLIC = {"gsm8k": "starter", "svamp": "starter", "math": "math-hard"}  # the set, and the preset that solves it
 
 
 def would_read(tree: Path, problems: Path, out: Path) -> int:
@@ -61,6 +62,16 @@ def would_read(tree: Path, problems: Path, out: Path) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(out, "".join(f"{line}\n" for line in problem_rows(found)))
     return len(found)
+
+
+def solve(commands: Commands, evaluate: Sequence[object], work: Path, trees: Set[str], runs: Path) -> None:
+    """Tiered, then every arm of these trees beside it."""
+    commands.one((*evaluate, "--system", "tiered", "--out", runs / "tiered"))
+    commands.all(
+        (*evaluate, "--system", system, "--tree", work / tree, *said, "--reuse", runs / "tiered", "--out", runs / arm)
+        for arm, (tree, system, said) in ARMS.items()
+        if tree in trees
+    )
 
 
 def main() -> None:
@@ -86,26 +97,13 @@ def main() -> None:
         if not commands.one((*calibrate, work / name)):
             sys.exit(1)
     resized(work)
-    evaluate = ("eval", "--data", asked.data / "starter.jsonl", "--preset", "starter", *limit)
-    runs = work / "runs"
-    commands.one((*evaluate, "--system", "tiered", "--out", runs / "tiered"))
-    commands.all(
-        (*evaluate, "--system", system, "--tree", work / tree, *said, "--reuse", runs / "tiered", "--out", runs / arm)
-        for arm, (tree, system, said) in ARMS.items()
-        if tree != "worded" or asked.worded
-    )
+    test = ("eval", "--data", asked.data / "starter.jsonl", "--preset", "starter", *limit)
+    solve(commands, test, work, {*trees, *RESIZED}, work / "runs")
     for name, preset in PUBLIC.items() if asked.worded else ():
         whole, problems = asked.data / f"{name}.jsonl", work / "public" / f"{name}.jsonl"
-        if not whole.exists() or not would_read(work / "worded", whole, problems):
-            continue
-        runs = work / "public" / "runs" / name
-        evaluate = ("eval", "--data", problems, "--preset", preset)
-        commands.one((*evaluate, "--system", "tiered", "--out", runs / "tiered"))
-        commands.all(
-            (*evaluate, "--system", system, "--tree", work / tree, "--reuse", runs / "tiered", "--out", runs / arm)
-            for arm, (tree, system, _) in ARMS.items()
-            if tree == "worded"
-        )
+        if whole.exists() and would_read(work / "worded", whole, problems):
+            test = ("eval", "--data", problems, "--preset", preset)
+            solve(commands, test, work, {"worded"}, work / "public" / "runs" / name)
 
 
 if __name__ == "__main__":

@@ -10,18 +10,20 @@ to the path given.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tables import markdown
+
 from kace.answers.extract import Answer
 from kace.answers.judge import Verdict, settled
 from kace.solver.ladder import fallback
-from kace.solver.records import Attempt, Solution
+from kace.solver.records import Attempt, Solution, last_solutions
 from kace.solver.vote import AnswerClass, count, group, heaviest
 
 HERE = Path(__file__).resolve().parent
@@ -52,9 +54,7 @@ MIXES: Mapping[str, tuple[list[Place], list[Place]]] = {
 
 def solves(arm: str) -> dict[str, Solution]:
     """The solves of a published run on validation, by problem."""
-    with gzip.open(HERE / "policies-validation/runs" / arm / "traces.jsonl.gz", "rt", encoding="utf-8") as lines:
-        read = [Solution.model_validate(json.loads(line)) for line in lines]
-    return {solution.problem: solution for solution in read}
+    return {solution.problem: solution for solution in last_solutions(HERE / "policies-validation/runs" / arm)}
 
 
 def classes_of(attempts: Sequence[Attempt | None]) -> tuple[AnswerClass, ...]:
@@ -87,7 +87,7 @@ def weighted(solutions: Sequence[Solution], measure: str, scale: float) -> str:
     told = {id(attempt): getattr(attempt.confidence, measure) for attempt in made}
     mean, sd, right = fmean(told.values()), pstdev(told.values()), 0
     for solution in solutions:
-        attempts, classes = solution.attempts, classes_of(solution.attempts)
+        attempts, classes = solution.attempts, solution.answer_classes
         weights = [math.exp(scale * (told.get(id(attempt), mean) - mean) / sd) for attempt in attempts]
         winner = heaviest(count(classes, 0, len(attempts)), classes, weights)
         right += bool(winner and attempts[winner.first].correct)
@@ -97,10 +97,8 @@ def weighted(solutions: Sequence[Solution], measure: str, scale: float) -> str:
 def main(out: Path) -> None:
     """Write both tables."""
     tiered, *programs = (solves(arm) for arm in ("tiered", "programs-ms", "programs-ms-hs"))
-    rows = [["weights of the vote", *(f"scale {scale:g}" for scale in SCALES)], ["---"] * (1 + len(SCALES))]
-    for measure, name in MEASURES.items():
-        rows.append([name, *(weighted([*tiered.values()], measure, scale) for scale in SCALES)])
-    mixes = [["MS; HS", "accuracy", "calls", "attempts nobody made"], ["---"] * 4]
+    every, mixes = [*tiered.values()], []
+    weights = [[name, *(weighted(every, measure, scale) for scale in SCALES)] for measure, name in MEASURES.items()]
     found: dict[str, list[tuple[bool, int, int]]] = {}
     for problem, solution in tiered.items():
         made: dict[Place, Attempt] = {}
@@ -113,8 +111,9 @@ def main(out: Path) -> None:
     for name, each in found.items():
         right, calls, missing = zip(*each, strict=True)
         mixes.append([name, f"{100 * fmean(right):.1f} %", f"{fmean(calls):.2f}", str(sum(missing))])
-    tables = ("\n".join(f"| {' | '.join(row)} |" for row in table) for table in (rows, mixes))
-    out.write_text("\n\n".join(tables) + "\n", encoding="utf-8")
+    lines = markdown(["weights of the vote", *(f"scale {scale:g}" for scale in SCALES)], weights)
+    lines += ["", *markdown(["MS; HS", "accuracy", "calls", "attempts nobody made"], mixes)]
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

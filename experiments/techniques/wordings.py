@@ -14,12 +14,16 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tables import markdown
+
 from kace.datasets.techniques.generate import INVENTED, families, technique_problems
 from kace.problem import Problem
 from kace.retrieval.gate import BackgroundScore
 from kace.tree.card import Difficulty
 from kace.tree.store import open_tree
-from kace.tree.tree import EpistemicTree
+from kace.tree.tree import EpistemicTree, cards_by_source
 
 HERE = Path(__file__).resolve().parent
 SHARES = (0.05, 0.10)
@@ -27,12 +31,11 @@ SHARES = (0.05, 0.10)
 
 def right_cards(tree: EpistemicTree, train: Iterable[Problem]) -> dict[str, set[str]]:
     """By family, the medium cards that its training problems gave."""
-    trained = {problem.name: problem.family for problem in train}
-    found: dict[str, set[str]] = {}
-    for card in tree.shown:
-        if card.difficulty_tag is Difficulty.MEDIUM:
-            for name in card.provenance.supporting_problems:
-                found.setdefault(trained.get(name) or "", set()).add(card.card_id)
+    medium = {card.card_id for card in tree.shown if card.difficulty_tag is Difficulty.MEDIUM}
+    gave, found = cards_by_source(tree), dict[str, set[str]]()
+    for problem in train:
+        if cards := gave.get(problem.name, frozenset()) & medium:
+            found.setdefault(problem.family or "", set()).update(cards)
     return found
 
 
@@ -66,11 +69,10 @@ def main(out: Path) -> None:
     problems = list(technique_problems("validation"))
     bare = EpistemicTree.of(some.domains, [card.worded(()) for card in some])
     shares = (f"shown the right card where {share:.0%} are shown a wrong one: all, mathematics" for share in SHARES)
-    rows = [["294 validation problems", "right card first", "in mathematics", *shares]]
-    rows += [["---"] * len(rows[0])]
+    heads = ["294 validation problems", "right card first", "in mathematics", *shares]
     trees = {"without wordings": bare, "with 16 wordings a card": some, "with 32 wordings a card": more}
-    rows += [[name, *measured(tree, problems)] for name, tree in trees.items()]
-    out.write_text("\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n", encoding="utf-8")
+    lines = markdown(heads, ([name, *measured(tree, problems)] for name, tree in trees.items()))
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

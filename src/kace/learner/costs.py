@@ -194,13 +194,15 @@ def _teacher(train: Sequence[Problem], settings: Settings, *, most: bool) -> Loa
     worked = settings.examples * cards
     retold = (cards + failed * settings.cards_per_problem * MAX_SHOWN * text / CHARS_PER_TOKEN) if worked else 0
     epoch_input = 2 * shown + 2 * cards + 2 * retold + tries_a_domain * (shown + 2 * cards) + rounds * 1_000
-    asked = (
-        domains + failed * settings.cards_per_problem * settings.wordings / WORDINGS_AT_ONCE if settings.wordings else 0
-    )
-    wordings = failed * settings.cards_per_problem * settings.wordings * WORDING_TOKENS
+    wordings = failed * settings.cards_per_problem * settings.wordings
+    asked = domains + wordings / WORDINGS_AT_ONCE if settings.wordings else 0
     return Load(
         calls=tries * (1 + settings.epochs * rounds + round(asked)),
         input=tries * (30 * text / CHARS_PER_TOKEN + settings.epochs * epoch_input + asked * 1_000),
         output=tries
-        * (1_000 + settings.epochs * (2 * (cards + worked) + tries_a_domain * cards + rounds * 100) + wordings),
+        * (
+            1_000
+            + settings.epochs * (2 * (cards + worked) + tries_a_domain * cards + rounds * 100)
+            + wordings * WORDING_TOKENS
+        ),
     )
