@@ -2,18 +2,19 @@
 
     python experiments/groups.py
 
-Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add in points.
+Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add in points. The
+gate's page ends with what a tree costs problems of no technique that it has.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
 from tables import markdown
 
 from kace.datasets.techniques.generate import INVENTED, families, splits_of
-from kace.evaluation.arm import Arm, read_arm
+from kace.evaluation.arm import Arm, SolveRow, read_arm
 from kace.evaluation.compare import compare
 
 HERE = Path(__file__).parent
@@ -67,11 +68,15 @@ PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
         {
             "1.5b": "Starter test, 1.5B solver",
             "0.5b": "Starter test, 0.5B solver",
-            "worded-1.5b": "Cards found by wordings alone, from 0.3: starter test, 1.5B solver",
-            "worded-0.5b": "Cards found by wordings alone, from 0.3: starter test, 0.5B solver",
+            "worded-1.5b": "Trees with wordings: starter test, 1.5B solver",
+            "worded-0.5b": "Trees with wordings: starter test, 0.5B solver",
         },
     ),
 }
+
+DRAWN_ANEW = {"techniques/test-1.5b": "worded-skip-es"}  # an arm that could not share Tiered's attempts
+PUBLIC = {"gsm8k": 300, "svamp": 300, "math": 262}  # a set's problems; those that read a card were solved
+SOLVERS = ("1.5b", "0.5b")
 
 
 def of(arm: Arm, names: Set[str]) -> Arm:
@@ -79,9 +84,9 @@ def of(arm: Arm, names: Set[str]) -> Arm:
     return replace(arm, rows=tuple(row for row in arm.rows if row.family in names))
 
 
-def difference(base: Arm, arm: Arm, names: Set[str]) -> str:
+def difference(base: Arm, arm: Arm) -> str:
     """The mean paired difference in points, with its 95 % interval over families."""
-    found = compare(of(base, names), of(arm, names))
+    found = compare(base, arm)
     low, high = found.interval
     return f"{100 * found.difference:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
 
@@ -95,7 +100,11 @@ def table(folder: Path, groups: Groups) -> list[str]:
     heads = [f"{title} ({each.clusters} families, {each.n:,} problems)" for title, each in alone.items()]
     rows = [[*first_cells(titles[0], base), *(f"{100 * each.base_accuracy:.1f} %" for each in alone.values())]]
     for title, arm in zip(titles[1:], arms, strict=True):
-        rows.append([*first_cells(title, arm), *(difference(base, arm, names) for names in found.values())])
+        drawn_anew = DRAWN_ANEW.get(f"{folder.parent.name}/{folder.name}") == title
+        read = {f"{title}, Tiered's where no card is read": where_read(base, arm)} if drawn_anew else {}
+        for name, each in {title: arm, **read}.items():
+            cells = (difference(of(base, names), of(each, names)) for names in found.values())
+            rows.append([*first_cells(name, each), *cells])
     return markdown(["arm", "seeds", "calls", *heads], rows)
 
 
@@ -105,10 +114,59 @@ def first_cells(title: str, arm: Arm) -> list[str]:
     return [title, str(len({row.seed for row in arm.rows})), f"{calls:.2f}"]
 
 
+def where_read(base: Arm, arm: Arm) -> Arm:
+    """The arm, with the base's solves where it read no card: there both are the same ladder.
+
+    Fair only where the problem alone decides what is read, as it does for an arm that skips ES.
+    """
+    alone = {(row.problem, row.seed): row for row in base.rows}
+    return replace(arm, rows=tuple(row if row.cards else alone[row.problem, row.seed] for row in arm.rows))
+
+
+def not_of_the_tree() -> list[str]:
+    """What skipping ES with wordings costs problems of no technique that a tree has: both tests, and public sets."""
+    rows = []
+    for solver in SOLVERS:
+        pairs = [unseen("gate", f"worded-{solver}"), unseen("techniques", f"test-{solver}")]
+        both = [with_rows(one, other.rows) for one, other in zip(*pairs, strict=True)]
+        cells = [difference(base, arm) for base, arm in (*pairs, both)]
+        rows.append([solver.upper(), *cells, *(public(name, solver) for name in PUBLIC)])
+    heads = ("unseen families, starter test (10)", "techniques test (91)", "both (101)")
+    return markdown(["solver", *heads, *(f"{name} ({size} problems)" for name, size in PUBLIC.items())], rows)
+
+
+def with_rows(arm: Arm, others: Iterable[SolveRow]) -> Arm:
+    """The arm with solves of other problems, in the order that arms keep."""
+    return replace(arm, rows=tuple(sorted((*arm.rows, *others), key=lambda row: (row.problem, row.seed))))
+
+
+def unseen(study: str, folder: str) -> tuple[Arm, Arm]:
+    """Tiered and the arm with wordings, on the families that training never saw."""
+    base, arm = (read_arm(HERE / study / folder / "runs" / name) for name in ("tiered", "worded-skip-es"))
+    names = PAGES[study][0]({row.family for row in base.rows if row.family})["families not seen"]
+    if f"{study}/{folder}" in DRAWN_ANEW:
+        arm = where_read(base, arm)
+    return of(base, names), of(arm, names)
+
+
+def public(name: str, solver: str) -> str:
+    """The difference over a whole public set, whose problems that read no card are Tiered's, and were not solved."""
+    runs = HERE / "gate" / "public" / f"{name}-{solver}" / "runs"
+    if not runs.exists():
+        return "no card is read"
+    base, arm = (read_arm(runs / arm) for arm in ("tiered", "worded-skip-es"))
+    solved = len({row.problem for row in base.rows})
+    others = [replace(base.rows[0], problem=f"{number:016}") for number in range(PUBLIC[name] - solved)]
+    return f"{difference(with_rows(base, others), with_rows(arm, others))}, {solved} read a card"
+
+
 def main(out: Path) -> None:
     """Write a page for each study under a folder."""
     for study, (groups, titles) in PAGES.items():
-        pages = ((f"## {title}", "", *table(HERE / study / folder, groups), "") for folder, title in titles.items())
+        tables = {title: table(HERE / study / folder, groups) for folder, title in titles.items()}
+        if study == "gate":
+            tables["Trees with wordings and problems of no technique that they have: skip-ES"] = not_of_the_tree()
+        pages = ((f"## {title}", "", *lines, "") for title, lines in tables.items())
         (out / study).mkdir(exist_ok=True)
         (out / study / "groups.md").write_text("\n".join(line for page in pages for line in page), encoding="utf-8")
 
