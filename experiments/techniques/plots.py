@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from groups import of, techniques
+from groups import of, techniques, where_read
 
 from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.charts import ForestRow, forest
@@ -48,9 +48,14 @@ def row(name: str, base: Arm, arm: Arm, group: str = "") -> ForestRow:
 def main(out: Path) -> None:
     """Draw both."""
     base, arms = read_arm(RUNS / "tiered"), {name: read_arm(RUNS / name) for name in ARMS}
+    arms["worded-skip-es"] = where_read(base, arms["worded-skip-es"])  # it could not share Tiered's attempts
     every = [row(title, base, arms[name]) for name, title in ARMS.items()]
     groups = techniques({each.family for each in base.rows if each.family})
-    shown = [name for name in ARMS if name in ("kace-skip-es", "knn-fewshot-skip-es", "oracle-card-skip-es")]
+    shown = [
+        name
+        for name in ARMS
+        if name in ("kace-skip-es", "worded-skip-es", "knn-fewshot-skip-es", "oracle-card-skip-es")
+    ]
     parts = [row(ARMS[n], of(base, groups[g]), of(arms[n], groups[g]), g) for g in GROUPS for n in shown]
     pictures = {"against-tiered": ("Technique test, 1.5B solver", every), "by-group": ("By group of families", parts)}
     for name, (title, rows) in pictures.items():
