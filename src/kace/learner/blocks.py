@@ -82,6 +82,9 @@ class BadBlock(NamedTuple):
     excerpt: str = ""
     rule: str = ""  # the rule of code that it breaks; empty where it could not be read as what was asked for
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}" if self.name else self.reason
+
     @property
     def mendable(self) -> bool:
         """Whether asking for it again makes sense."""

@@ -49,7 +49,7 @@ async def partition(problems: Sequence[Problem], teacher: Teacher, *, seed: int 
     )
     if _WHOLE in reading.found:
         return reading.found[_WHOLE]
-    reasons = "; ".join(f"{bad.name}: {bad.reason}" if bad.name else bad.reason for bad in reading.bad[:MAX_REASONS])
+    reasons = "; ".join(map(str, reading.bad[:MAX_REASONS]))
     raise KaceError(
         f"the teacher proposed no usable domains, in two tries: {reasons}",
         fix="try another teacher, or another seed to show it other problems",
@@ -58,8 +58,12 @@ async def partition(problems: Sequence[Problem], teacher: Teacher, *, seed: int 
 
 def sample(problems: Sequence[Problem], seed: int) -> tuple[Problem, ...]:
     """About 30 problems in an order of no meaning; all of them where there are fewer."""
-    drawn = {problem.id: hashlib.sha256(f"{seed}\x1f{problem.id}".encode()).digest() for problem in problems}
-    return tuple(sorted(problems, key=lambda problem: drawn[problem.id])[:SHOWN])
+    return tuple(shuffled(problems, seed)[:SHOWN])
+
+
+def shuffled(problems: Sequence[Problem], seed: int) -> list[Problem]:
+    """The problems in an order that depends on their content and the seed, and on nothing else."""
+    return sorted(problems, key=lambda problem: hashlib.sha256(f"{seed}\x1f{problem.id}".encode()).digest())
 
 
 def read_partition(reply: str, shown: int) -> Reading[Partition]:

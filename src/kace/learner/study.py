@@ -48,6 +48,8 @@ SEEDS_PER_EPOCH = 100
 ADD, BASE, UNSEEN = 0, 1, 99
 """Which seed of an epoch a run draws on. The base run is independent of the run that cards were proposed from."""
 
+A = TypeVar("A")
+B = TypeVar("B")
 K = TypeVar("K", bound=Kept)
 
 
@@ -190,15 +192,18 @@ class Resources:
         return reply.text if reply else ""
 
     async def route_all(self, problems: Sequence[Problem], domains: Sequence[Domain]) -> Routes:
-        """The domains of every problem, as many asked side by side as the session takes."""
-        found: dict[str, tuple[str, ...]] = {}
-        window, classifier = self.session.window, self.session.classifier
-        router = registry_router(self.config.retrieval, domains, classifier, self.config.seed, self.config.about)
-        for start in range(0, len(problems), window):
-            some = problems[start : start + window]
-            routed = await side_by_side(router(problem) for problem in some)
-            found |= {problem.id: route.domains for problem, route in zip(some, routed, strict=True)}
-        return Routes(domains=found)
+        """The domains of every problem."""
+        config, classifier = self.config, self.session.classifier
+        router = registry_router(config.retrieval, domains, classifier, config.seed, config.about)
+        routed = await self.each(problems, router)
+        return Routes(domains={each.id: route.domains for each, route in zip(problems, routed, strict=True)})
+
+    async def each(self, items: Sequence[A], work: Callable[[A], Awaitable[B]]) -> list[B]:
+        """The work done on every item, as many side by side as the session takes."""
+        done, window = list[B](), self.session.window
+        for start in range(0, len(items), window):
+            done += await side_by_side(map(work, items[start : start + window]))
+        return done
 
 
 @dataclass(frozen=True, kw_only=True)

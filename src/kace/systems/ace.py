@@ -16,6 +16,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, cast, get_args
 from pydantic import Field
 
 from kace.learner.blocks import BadBlock, Block, Grammar, read_blocks
+from kace.learner.partition import shuffled
 from kace.learner.steps import Kept, StepName
 from kace.learner.study import Routes
 from kace.learner.teacher import Reading, side_by_side
@@ -93,8 +94,8 @@ async def train_ace(training: Training) -> Playbooks:
 
 
 def batches(problems: Sequence[Problem], size: int, seed: int) -> Iterator[tuple[Problem, ...]]:
-    """The problems in an order that depends on their content and the seed, so many at a time."""
-    ordered = sorted(problems, key=lambda problem: hashlib.sha256(f"{seed}\x1f{problem.id}".encode()).digest())
+    """The problems in an order of no meaning, so many at a time."""
+    ordered = shuffled(problems, seed)
     return (tuple(ordered[start : start + size]) for start in range(0, len(ordered), size))
 
 
@@ -178,7 +179,7 @@ class Course:
         read = partial(read_operations, playbook=playbook)
         reading = await self.training.teacher.ask(f"{step} curate", _system("curate"), "\n\n".join(asked), read)
         wanted = tuple(operation for operation in reading.found.values() if operation is not None)
-        return wanted, tuple(f"{bad.name}: {bad.reason}" if bad.name else bad.reason for bad in reading.bad)
+        return wanted, tuple(map(str, reading.bad))
 
 
 async def trimmed(playbook: Playbook, budget: int, measure: TokenCounter) -> tuple[Playbook, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from kace.io import inside, read_plain
 from kace.learner.partition import Partition, partition
 from kace.learner.steps import Kept, StepName, Tell
 from kace.learner.study import SEEDS_PER_EPOCH, GivenModels, Resources, check_training, open_resources, require_answers
-from kace.learner.teacher import side_by_side
 from kace.models.base import ChatModel
 from kace.problem import Problem
 from kace.retrieval.prompt import template_hashes
@@ -28,8 +27,6 @@ from kace.tree.tree import Domain
 PROMPTS = ("teacher", "ace", "reflections")  # parts of the folder that a training may use beside the solver's
 RECORD = "train"  # where a training keeps its own record, inside what it makes
 
-A = TypeVar("A")
-B = TypeVar("B")
 K = TypeVar("K", bound=Kept)
 
 
@@ -83,13 +80,6 @@ class Training(Resources):
             return self.plan.domains
         step = StepName("plan", "partition")
         return (await self.log.once(step, Partition, lambda: partition(self.plan.train, self.teacher))).domains
-
-    async def each(self, items: Sequence[A], work: Callable[[A], Awaitable[B]]) -> list[B]:
-        """The work done on every item, as many side by side as the session takes."""
-        done, window = list[B](), self.session.window
-        for start in range(0, len(items), window):
-            done += await side_by_side(map(work, items[start : start + window]))
-        return done
 
 
 @asynccontextmanager
