@@ -22,6 +22,7 @@ from kace.tree.card import CardError, refusal
 T = TypeVar("T")
 
 TIER = "TEACHER"  # where a teacher's calls stand among the attempts in a cache
+TEMPERATURE = 0.0
 MAX_LISTED = 40
 MAX_REPEATED_CHARS = 100_000  # what a repair round shows of the reply before
 _NO_BLOCK = "the reply holds no block of the form asked for"
@@ -44,7 +45,7 @@ class Reading(Generic[T]):
 
 
 class Teacher:
-    """Asks one model, at temperature 0, for replies that a reader understands."""
+    """Asks one model for replies that a reader understands."""
 
     def __init__(
         self, model: ChatModel, *, seed: int = 0, max_tokens: int = 16_000, subject: Subject = MATHEMATICS
@@ -62,19 +63,27 @@ class Teacher:
         `name` says which request it is, for caches, files and errors. Raises `KaceError` where a call fails.
         """
         messages = chat(self.subject.named(system), user)
-        reply = await self._complete(AttemptKey(name, self.seed, TIER, 0), messages)
+        reply = await self.complete(name, 0, messages)
         first = _filled(read(reply), reply)
         if (first.found or first.declined) and not any(bad.mendable for bad in first.bad):
             return first
-        again = await self._complete(AttemptKey(name, self.seed, TIER, 1), _repair(messages, reply, first))
+        again = await self.complete(name, 1, _repair(messages, reply, first))
         return merged(first, _filled(read(again), again))
 
-    async def _complete(self, key: AttemptKey, messages: tuple[Message, ...]) -> str:
-        sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens, seed=key.sampling_seed())
+    async def complete(
+        self, name: str, index: int, messages: tuple[Message, ...], temperature: float = TEMPERATURE
+    ) -> str:
+        """The text of one reply, to a request of this name. `index` says which of its calls it is."""
+        key = AttemptKey(name, self.seed, TIER, index)
+        sampling = Sampling(temperature, self.max_tokens, key.sampling_seed())
         try:
             return (await self.model.complete(Request(messages, sampling, key))).text
         except ModelError as error:
-            raise unanswered(key, error) from None
+            shorter = " with a smaller --set teacher_max_tokens=N" if lacks_room(error.message) else ""
+            raise KaceError(
+                f"the teacher did not answer the request '{name}': {one_line(error.message)}",
+                fix=f"run the same command again{shorter}: it resumes from here",
+            ) from None
 
 
 def instructions(*names: str) -> str:
@@ -103,15 +112,6 @@ def read_each(reply: str, grammar: Grammar, make: Callable[[Block], T | CardRefu
             else:
                 found[name] = made
     return Reading(found, tuple(wrong), declined=not blocks and not bad and declines(reply, grammar))
-
-
-def unanswered(key: AttemptKey, error: ModelError) -> KaceError:
-    """The user error of a request that the teacher failed."""
-    shorter = " with a smaller --set teacher_max_tokens=N" if lacks_room(error.message) else ""
-    return KaceError(
-        f"the teacher did not answer the request '{key.problem}': {one_line(error.message)}",
-        fix=f"run the same command again{shorter}: it resumes from here",
-    )
 
 
 def merged(first: Reading[T], second: Reading[T]) -> Reading[T]:

@@ -20,8 +20,7 @@ from pydantic import Field
 from kace.errors import KaceError, UsageError
 from kace.io import write_atomic
 from kace.learner.steps import Kept, StepName
-from kace.learner.teacher import TIER, unanswered
-from kace.models.base import AttemptKey, Message, ModelError, Request, Role, Sampling
+from kace.models.base import Message, Role
 from kace.problem import Problem
 from kace.retrieval.fence import neutral, shortened
 from kace.retrieval.prompt import PromptContext, template
@@ -239,17 +238,13 @@ class GepaRun:
         return await self.training.log.once(step, Rollouts, scored)
 
     async def _reflected(self, prompt: str) -> str:
-        name, teacher = f"gepa reflect {_digest(prompt)}", self.training.teacher
-        key = AttemptKey(name, self.training.plan.config.seed, TIER, self._asked[name])
+        name = f"gepa reflect {_digest(prompt)}"
+        index = self._asked[name]
         self._asked[name] += 1
-        sampling = Sampling(TEMPERATURE, teacher.max_tokens, key.sampling_seed())
-        try:
-            reply = await teacher.model.complete(Request((Message(Role.USER, prompt),), sampling, key))
-        except ModelError as error:
-            raise unanswered(key, error) from None
-        if not reply.text.strip():
+        text = await self.training.teacher.complete(name, index, (Message(Role.USER, prompt),), TEMPERATURE)
+        if not text.strip():
             raise ValueError("the teacher said nothing")
-        return reply.text
+        return text
 
     def _row(self, problem: Problem, rollout: Rollout) -> Row:
         reply = self.training.calls.get(rollout.call) if rollout.call else None
