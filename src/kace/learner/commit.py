@@ -15,7 +15,7 @@ from kace.learner.shrinkage import Posterior, shrink
 from kace.learner.steps import Kept
 from kace.learner.text import ngrams
 from kace.solver.records import Solution
-from kace.tree.card import UNIVERSAL, Card, CardError, Difficulty, Provenance, Status, card_of
+from kace.tree.card import MAX_COUNT, UNIVERSAL, Card, CardError, Difficulty, Provenance, Status, card_of
 from kace.tree.card_text import AVOID, USEFUL
 from kace.tree.tree import Add, Change, Deprecate, Edit, EpistemicTree
 
@@ -24,7 +24,6 @@ NEAR_DUPLICATE, NGRAM = 0.7, 3
 MAX_SUPPORTING = 64  # a card names no more problems than this; the first ones stay
 MAX_ID_TOKENS = 6
 COUNTED = ("n_uses", "n_wins", "n_losses")
-MAX_COUNT = 1 << 53  # the largest number a card's counter holds
 
 _LABELS = re.compile(rf"^(?:{USEFUL}|{AVOID})\s*$", re.MULTILINE)
 _TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+|\d+(?:\.\d+)?|[-+*/^=<>≤≥≠%!|]")

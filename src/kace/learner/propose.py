@@ -45,6 +45,19 @@ class TreeCell(NamedTuple):
         """The difficulty of the cards that only this tier reads."""
         return {TierName.MS: Difficulty.MEDIUM, TierName.HS: Difficulty.HARD}[self.tier]
 
+    def new_card(self, card_id: str, payload: str, provenance: Mapping[str, object], **given: object) -> Card:
+        """A card of this cell that nobody has measured; raises `CardError` where it breaks a rule of cards."""
+        record = {
+            "card_id": card_id,
+            "payload": payload,
+            "routing_conditions": [],
+            "difficulty_tag": self.difficulty.value,
+            "domain_tags": [self.domain],
+            "helpfulness_score": 0.0,
+            "provenance": provenance,
+        }
+        return card_of({**record, **given})
+
     def __str__(self) -> str:
         return f"{self.tier.value} {self.domain}"
 
@@ -208,20 +221,18 @@ def _card(block: Block, spec: CardSpec) -> Card:
     numbers = read_numbers(fields.get("problems", ""), len(labels)) if labels else ()
     if labels and not numbers:
         raise ValueError("the field problems is missing: name the problems this rule would have saved")
-    return card_of(
-        {
-            "card_id": fields["id"],
-            "payload": block.text,
-            "routing_conditions": [part.strip() for part in fields.get("routing", "").split(";") if part.strip()],
-            "difficulty_tag": difficulty,
-            "domain_tags": fields.get("domains", "").replace(",", " ").split() or [spec.cell.domain],
-            "helpfulness_score": 0.0,
-            "provenance": {
-                "source": spec.context.teacher.source,
-                "supporting_problems": [labels[number - 1] for number in numbers],
-                "epoch_introduced": spec.context.epoch,
-            },
-        }
+    provenance = {
+        "source": spec.context.teacher.source,
+        "supporting_problems": [labels[number - 1] for number in numbers],
+        "epoch_introduced": spec.context.epoch,
+    }
+    return spec.cell.new_card(
+        fields["id"],
+        block.text,
+        provenance,
+        routing_conditions=[part.strip() for part in fields.get("routing", "").split(";") if part.strip()],
+        difficulty_tag=difficulty,
+        domain_tags=fields.get("domains", "").replace(",", " ").split() or [spec.cell.domain],
     )
 
 

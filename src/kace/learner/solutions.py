@@ -21,7 +21,7 @@ from kace.problem import Problem
 from kace.redact import one_line
 from kace.retrieval.router import MAX_SIGNAL_CHARS
 from kace.retrieval.words import vocabulary, weight
-from kace.tree.card import SNAKE, Card, CardError, card_of
+from kace.tree.card import SNAKE, Card, CardError, Difficulty
 from kace.tree.card_text import EXAMPLE_LINES, Example, line_count, with_examples
 from kace.tree.tree import RESERVED, Domain
 
@@ -111,21 +111,11 @@ def _card(cell: TreeCell, members: Sequence[Problem], examples: tuple[Example, .
     header = "\n".join(f"- {' '.join(pair)}" for pair in zip(ranked[::2], ranked[1::2], strict=False))
     about = ", ".join(ranked[:TRIGGERS])
     payload = f"Useful when:\n{header}\n\nProblems about {about} go by the steps of those worked here."
-    record = {
-        "card_id": "_".join(("RUBRIC", *ascii_words, *(("HARD",) if cell.difficulty.value == "hard" else ()))),
-        "payload": with_examples(payload, examples),
-        "routing_conditions": [],
-        "difficulty_tag": cell.difficulty.value,
-        "domain_tags": [cell.domain],
-        "helpfulness_score": 0.0,
-        "provenance": {
-            "source": SOURCE,
-            "supporting_problems": [member.name for member in members[:12]],
-            "epoch_introduced": epoch,
-        },
-    }
+    card_id = "_".join(("RUBRIC", *ascii_words, *(("HARD",) if cell.difficulty is Difficulty.HARD else ())))
+    supporting = [member.name for member in members[:12]]
+    provenance = {"source": SOURCE, "supporting_problems": supporting, "epoch_introduced": epoch}
     try:
-        return card_of(record)
+        return cell.new_card(card_id, with_examples(payload, examples), provenance)
     except CardError:  # such as a text too long for a card, or with characters that no card may hold
         return None
 

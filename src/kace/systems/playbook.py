@@ -12,13 +12,13 @@ from kace.io import write_atomic
 from kace.learner.steps import Kept
 from kace.redact import one_line
 from kace.systems.training import read_artefact
+from kace.tree.card import Count
 from kace.tree.card_text import LINE
 from kace.tree.tree import Domain
 
 Section = Literal["strategies", "formulas", "pitfalls", "checks", "other"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
 Action = Literal["ADD", "UPDATE", "MERGE", "REMOVE"]
-Count = Annotated[int, Field(ge=0, le=1 << 53)]
 
 MAX_BULLET_CHARS = 800
 FILE, PAGE = "playbook.json", "playbook.md"

@@ -19,7 +19,7 @@ from kace.retrieval.fence import fenced, quoted_line, shortened
 from kace.retrieval.prompt import template
 from kace.solver.tiers import TierName
 from kace.systems.training import Training
-from kace.tree.card import BODY_CAPS, Card, CardError, Difficulty, card_of
+from kace.tree.card import BODY_CAPS, Card, CardError, Difficulty
 from kace.tree.card_text import BULLET, TRIGGER_WORDS, USEFUL
 from kace.tree.tree import Add, EpistemicTree
 
@@ -108,18 +108,10 @@ def card_from(said: str, cell: TreeCell, failure: FailedProblem, epoch: int) -> 
     body = "\n".join(lines[: BODY_CAPS[cell.difficulty]])
     words = _STRAY.sub(" ", useful).split()[:TRIGGER_WORDS] or cell.domain.split("_")[:TRIGGER_WORDS]
     mark = hashlib.sha256(f"{failure.problem.id}\x1f{cell}\x1f{body}".encode()).hexdigest()[:10].upper()
-    return card_of(
-        {
-            "card_id": f"{'RUBRIC' if cell.difficulty is Difficulty.HARD else 'MICRO'}_REFLECTION_{mark}",
-            "payload": f"{USEFUL}\n{BULLET}{' '.join(words)}\n\n{body}",
-            "routing_conditions": [],
-            "difficulty_tag": cell.difficulty.value,
-            "domain_tags": [cell.domain],
-            "helpfulness_score": 0.0,
-            "provenance": {
-                "source": "the solver's own reflection",
-                "supporting_problems": [one_line(failure.problem.name)],
-                "epoch_introduced": epoch,
-            },
-        }
-    )
+    provenance = {
+        "source": "the solver's own reflection",
+        "supporting_problems": [one_line(failure.problem.name)],
+        "epoch_introduced": epoch,
+    }
+    card_id = f"{'RUBRIC' if cell.difficulty is Difficulty.HARD else 'MICRO'}_REFLECTION_{mark}"
+    return cell.new_card(card_id, f"{USEFUL}\n{BULLET}{' '.join(words)}\n\n{body}", provenance)
