@@ -17,12 +17,12 @@ from kace.retrieval.fence import neutral
 from kace.retrieval.prompt import PromptContext
 from kace.retrieval.retriever import ContextSource, EsPolicy, Retrieval, Retriever, retrieval
 from kace.retrieval.router import Router, fixed_router, registry_router
-from kace.retrieval.selector import BlockSelector, SelectedCards, TokenCounter
+from kace.retrieval.selector import BlockSelector, Ranking, SelectedCards, TokenCounter
 from kace.solver.ladder import Kit, Tiers, climb, locked
 from kace.solver.records import Attempt, Solution
 from kace.solver.tiers import FROM_MS, Gate, Tier, TierName
 from kace.systems.fewshot import read_pool
-from kace.systems.pool import pool_selector
+from kace.systems.pool import BY_MEANING, pool_selector
 from kace.systems.registry import Bench, Need, Spec
 from kace.tree.tree import EpistemicTree, cards_by_source
 
@@ -63,8 +63,7 @@ def compose(spec: Spec, bench: Bench) -> System:
     tree = bench.tree if Need.TREE in spec.needs else None
     if tree is None or not tree.shown:
         source = None if spec.source == "tree" else other_source(spec, bench)
-        skips = spec.es_policy == "skip" and source is not None  # learned text is for every problem
-        return System(spec.name, source, spec.attempts, always(*FROM_MS) if skips else locked)
+        return System(spec.name, source, spec.attempts, for_every_problem(spec) if source else locked)
     retriever = open_retriever(spec, bench, tree)
     if Need.TRAINING_FILE in spec.needs:
         return oracle(spec, bench, retriever)
@@ -84,10 +83,9 @@ def few_shot(spec: Spec, bench: Bench) -> System:
     check = partial(refuse_overlap, pool.train, source="the evaluated data")
     if not len(pool.tree):
         return System(spec.name, check=check)
-    retriever = open_retriever(spec, bench, pool.tree)
-    chosen = pool_selector(spec, bench, retriever)
-    retriever.selector = replace(chosen, ranking=pool.ranking(shown_as.ranking))
-    return System(spec.name, retriever, tiers=EsPolicy(retriever, None if chosen.gate else every), check=check)
+    retriever = open_retriever(spec, bench, pool.tree, pool.ranking(shown_as.ranking))
+    tiers = EsPolicy(retriever) if spec.selector == "nearest_relevant" else for_every_problem(spec)
+    return System(spec.name, retriever, tiers=tiers, check=check)
 
 
 def oracle(spec: Spec, bench: Bench, retriever: Retriever) -> System:
@@ -98,7 +96,9 @@ def oracle(spec: Spec, bench: Bench, retriever: Retriever) -> System:
     retriever.selector = chosen
 
     def check(problems: Sequence[Problem]) -> None:
-        require_families(problems)
+        if not any(problem.family for problem in problems):
+            said = "oracle-card needs families, and no problem has one"
+            raise DataError(said, fix="give problems the field 'family'")
         refuse_overlap(train, problems, "the evaluated data")
 
     return System(spec.name, retriever, tiers=EsPolicy(retriever, chosen.covers), check=check)
@@ -140,15 +140,9 @@ def families_of(tree: EpistemicTree, train: Sequence[Problem], file: Path) -> Ma
     return {family: frozenset(cards) for family, cards in found.items()}
 
 
-def require_families(problems: Sequence[Problem]) -> None:
-    """Refuse data that names no family."""
-    if not any(problem.family for problem in problems):
-        raise DataError("oracle-card needs families, and no problem has one", fix="give problems the field 'family'")
-
-
-async def every(problem: Problem) -> bool:
-    """Whatever is read is for every problem."""
-    return True
+def for_every_problem(spec: Spec) -> Tiers:
+    """The tiers of a system whose reading is for every problem, so that it either skips ES for all or for none."""
+    return always(*FROM_MS) if spec.es_policy == "skip" else locked
 
 
 def always(*tiers: Tier) -> Tiers:
@@ -160,7 +154,7 @@ def always(*tiers: Tier) -> Tiers:
     return climbed
 
 
-def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
+def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree, ranking: Ranking = BY_MEANING) -> Retriever:
     """The tree, read as the configuration says but for the parts that the row replaces."""
     require_domains(spec, tree)
     config, names = bench.config.retrieval, tree.domain_names
@@ -181,7 +175,7 @@ def open_retriever(spec: Spec, bench: Bench, tree: EpistemicTree) -> Retriever:
     if spec.selector == "placebo":
         found.selector = Placebo(found.blocks)
     elif spec.selector and spec.selector != "technique":
-        found.selector = pool_selector(spec, bench, found)
+        found.selector = pool_selector(spec, bench, found, ranking)
     return found
 
 

@@ -28,24 +28,26 @@ BY_MEANING: Ranking = partial(rank, by="meaning")
 _WRAPPING = " \t\r`'\"[]*-."
 
 
-def require_threshold(spec: Spec, gate: RelevanceGate) -> None:
-    """Refuse a gate that lets everything pass."""
-    if not gate.threshold:
+def pool_selector(spec: Spec, bench: Bench, retriever: Retriever, ranking: Ranking) -> PoolSelector:
+    """The row's way to pick single cards."""
+    gate = retriever.gate if spec.selector == "nearest_relevant" else None
+    if gate and not gate.threshold:
         said = f"system '{spec.name}' needs a relevance gate, and the threshold is 0"
         raise UsageError(said, fix=f"set relevance_threshold above 0, or use {spec.name.replace('-gated', '')}")
-
-
-def pool_selector(spec: Spec, bench: Bench, retriever: Retriever) -> PoolSelector:
-    """The row's way to pick single cards."""
-    if gate := retriever.gate if spec.selector == "nearest_relevant" else None:
-        require_threshold(spec, gate)
     config = bench.config.retrieval
     if spec.selector == "everything":
         config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
     counts = {"nearest": bench.k, "nearest_relevant": bench.k, "llm_of_nearest": max(CANDIDATES, bench.k)}
-    pool = retriever.tree.shown
     budget = Budget(config, bench.classifier, ranking=lambda problem, cards: tuple(cards))
-    return PoolSelector(pool, budget, bench, counts.get(spec.selector), spec.selector.startswith("llm"), gate)
+    return PoolSelector(
+        pool=retriever.tree.shown,
+        budget=budget,
+        bench=bench,
+        ranking=ranking,
+        nearest=counts.get(spec.selector),
+        picks=spec.selector.startswith("llm"),
+        gate=gate,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,10 @@ class PoolSelector:
     pool: tuple[Card, ...]
     budget: Budget
     bench: Bench
-    nearest: int | None = None  # only so many cards, the nearest first
-    picks: bool = False  # whether an LLM picks among them
-    gate: RelevanceGate | None = None  # only cards that it lets pass
-    ranking: Ranking = BY_MEANING
+    ranking: Ranking
+    nearest: int | None  # only so many cards, the nearest first
+    picks: bool  # whether an LLM picks among them
+    gate: RelevanceGate | None  # only cards that it lets pass
 
     async def select(
         self, problem: Problem, tier: TierName, domains: tuple[str, ...], earlier: Sequence[Sequence[Card]]
