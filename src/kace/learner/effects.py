@@ -149,9 +149,7 @@ def fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
     return tuple(found)
 
 
-def lift_of(
-    card_id: str, method: Method, strata: Iterable[CardVotes], *, level: float = LEVEL, says: str = ""
-) -> Lift | None:
+def lift_of(card_id: str, method: Method, strata: Iterable[CardVotes], says: str = "") -> Lift | None:
     """The weighted difference over all strata, with its interval; `None` where nothing can be compared."""
     fair = tuple(vote for vote in strata if vote.table.weight)
     if not fair:
@@ -160,7 +158,7 @@ def lift_of(
     problems = len({vote.problem for vote in fair})
     if problems >= MIN_PROBLEMS:
         error, df = _standard_error(fair), problems - 1
-        half = error * t_quantile(0.5 + level / 2, df)
+        half = error * t_quantile(0.5 + LEVEL / 2, df)
         low, high = max(-1.0, effect - half), min(1.0, effect + half)
         p = max(t_p_value(effect / error, df), stratified_exact(vote.table for vote in fair))
     measured = {"effect": effect, "low": low, "high": high, "p": p}

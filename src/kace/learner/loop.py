@@ -239,17 +239,15 @@ async def demonstrated(wanted: tuple[Change, ...], step: StepName, fits: Screen,
     The solver reads a card's demonstrations, so a new rule under the old ones would change nothing. A card for which
     none could be written stays as it was.
     """
-    cards = [card for change in wanted if (card := rewritten(study.tree, change))]
-    if not study.settings.examples or not cards:
+    cards = [rewritten(study.tree, change) for change in wanted]
+    if not study.settings.examples or not any(cards):
         return wanted
-    before = {card.card_id: card.examples for card in cards}
-    found = await demonstrations(tuple(cards), step, fits, study)
-    anew = {card.card_id: card for card in found.cards if card.examples != before[card.card_id]}
+    found = await demonstrations(tuple(filter(None, cards)), step, fits, study)
+    after = {card.card_id: card for card in found.cards}
     made: list[Change] = []
-    for change in wanted:
-        card = rewritten(study.tree, change)
-        if card and card.card_id in anew:
-            made.append(Edit(anew[card.card_id]))
+    for change, card in zip(wanted, cards, strict=True):
+        if card and after[card.card_id].examples != card.examples:
+            made.append(Edit(after[card.card_id]))
         elif not isinstance(change, Edit):
             made.append(change)
     return tuple(made)

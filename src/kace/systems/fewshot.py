@@ -72,12 +72,11 @@ class FewshotPool(Kept):
             for card in self.tree
             for told in card.examples
         }
-        places = {card_id: place for place, card_id in enumerate(texts)}
         scores = scores_by(by, list(texts.values()))
 
         def nearest_first(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
-            found = scores(problem)
-            return tuple(sorted(cards, key=lambda card: -found[places[card.card_id]]))
+            found = dict(zip(texts, scores(problem), strict=True))
+            return tuple(sorted(cards, key=lambda card: -found[card.card_id]))
 
         return nearest_first
 
