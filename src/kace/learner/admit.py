@@ -103,16 +103,17 @@ def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
     def make(block: Block) -> tuple[str, str]:
         verdict, rule = block.fields["verdict"].lower(), block.fields.get("rule", "")
         reason = one_line(neutral(block.fields.get("reason", "")), MAX_REASON)
-        faults = {
-            NOT_SHOWN: block.fields["id"] not in names,
-            "the verdict is admit or reject": verdict not in ("admit", "reject"),
-            f"a rejection names one of the rules {', '.join(OPEN_RULES)}": verdict == "reject"
-            and rule not in OPEN_RULES,
-            "a rejection gives its reason": verdict == "reject" and not reason,
-        }
-        if fault := next((fault for fault, found in faults.items() if found), None):
-            raise ValueError(fault)
-        return (rule if verdict == "reject" else ""), reason
+        if block.fields["id"] not in names:
+            raise ValueError(NOT_SHOWN)
+        if verdict == "admit":
+            return "", reason
+        if verdict != "reject":
+            raise ValueError("the verdict is admit or reject")
+        if rule not in OPEN_RULES:
+            raise ValueError(f"a rejection names one of the rules {', '.join(OPEN_RULES)}")
+        if not reason:
+            raise ValueError("a rejection gives its reason")
+        return rule, reason
 
     reading = read_each(reply, RULING, make)
     twice = {bad.name for bad in reading.bad}  # two blocks on one card: neither counts
