@@ -113,13 +113,11 @@ async def new_cards(cell: TreeCell, epoch: int, failed: Sequence[FailedProblem],
 
     The number says which part of its failures they are.
     """
-    known, domains = study.tree.project(cell.tier, (cell.domain,)), study.tree.domain_names
+    known = study.tree.project(cell.tier, (cell.domain,))
+    fits = partial(screen, cell=cell, leaks=study.leaks, domains=study.tree.domain_names)
 
     def step(what: str) -> StepName:
         return StepName("add", what, epoch, str(cell), number)
-
-    def fits(card: Card) -> CardRefusal | None:
-        return screen(card, cell, study.leaks, domains)
 
     if not study.asked:  # the training set's own solutions teach
         problems = [failure.problem for failure in failed]

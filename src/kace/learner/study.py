@@ -286,11 +286,10 @@ async def open_resources(
 
 
 def _open_teacher(config: Config) -> ChatModel:
-    if config.teacher in (None, "", SOURCE):
+    if not config.teacher or config.teacher == SOURCE:
         what = "--teacher solutions is for --method kace" if config.teacher else "a learner needs a teacher"
         known = "anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (a person answers files), or replay/RUN"
         raise UsageError(what, fix=f"name one: --teacher {known}; solutions needs no model, and learns a tree")
-    assert config.teacher is not None
     Ledger(config.caps(), config.prices).require_price(config.teacher)
     provider, _, name = config.teacher.partition("/")
     return Replay.open(Path(name), teacher=True) if provider == "replay" else open_model(config.for_teacher())
