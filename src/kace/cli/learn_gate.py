@@ -28,7 +28,6 @@ from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import Batch, Edit
 from kace.words import counted
 
-WORDINGS = 16  # a card
 TREE = typer.Argument(metavar="TREE", help="A tree, learned or written by hand.", show_default=False)
 
 
@@ -78,9 +77,9 @@ def wordings(
     compared with them too. No solver reads them. Set the gate's thresholds anew afterwards: kace learn calibrate.
     """
     store, config = TreeStore.open(tree), typed.config(*Settings.model_fields)
-    settings = typed.learning(Settings, {**profile_of("default")["learning"], "wordings": WORDINGS})
+    settings = typed.learning(Settings, profile_of("default")["learning"])
     if not settings.wordings:
-        raise UsageError("wordings=0 asks for none", fix=f"--set wordings={WORDINGS}, or leave it out")
+        raise UsageError("wordings=0 asks for none", fix="--set wordings=16, or leave it out")
     held = ContaminationHashes.of(each for path in held_out for each in load_problems(path, config.fields))
     retells = partial(held.retells, max_overlap=settings.max_overlap)
     before, frozen = store.load(), store.frozen_hash
