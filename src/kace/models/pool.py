@@ -65,35 +65,30 @@ class Endpoint(Generic[T]):
         log.log(level, "%s is set aside for %.0f s: %s", self.url, aside, why)
 
 
-class Balancer(Generic[T]):
-    """Chooses the server of a call."""
-
-    def __init__(self, endpoints: Sequence[Endpoint[T]]) -> None:
-        self.endpoints = tuple(endpoints)
-
-    def choose(self, key: str, tried: Sequence[Endpoint[T]] = ()) -> Endpoint[T] | None:
-        """The server for what `key` names, among those not yet tried; where all are set aside, one that is."""
-        left = [endpoint for endpoint in self.endpoints if endpoint not in tried]
+def candidates(endpoints: Sequence[Endpoint[T]], key: str) -> Iterator[Endpoint[T]]:
+    """The servers for what `key` names, each once, chosen when it is asked for; those set aside come last."""
+    left = list(endpoints)
+    while left:
         now = time.monotonic()
         able = [endpoint for endpoint in left if endpoint.open(now)] or left
-        if len(able) < 2:
-            return next(iter(able), None)
         most = math.ceil(SHARE * (1 + sum(endpoint.under_way for endpoint in able)) / len(able))
         home = max(able, key=lambda endpoint: hashlib.blake2b(f"{endpoint.url} {key}".encode()).digest())
-        return home if home.under_way < most else min(able, key=lambda endpoint: endpoint.under_way)
+        chosen = home if home.under_way < most else min(able, key=lambda endpoint: endpoint.under_way)
+        left.remove(chosen)
+        yield chosen
 
 
 class Pool:
     """A model at several servers. The first names it in caches and manifests, so others may come and go."""
 
     def __init__(self, remotes: Sequence[Remote]) -> None:
-        self._balancer = Balancer([Endpoint(remote.url, remote) for remote in remotes])
+        self._endpoints = [Endpoint(remote.url, remote) for remote in remotes]
         self.name, self.identity = remotes[0].name, remotes[0].identity
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try, which fails where every server refuses it or cannot be reached."""
-        tried, errors = list[Endpoint[Remote]](), list[ModelError | KaceError]()
-        while (endpoint := self._balancer.choose(request.attempt.problem, tried)) is not None:
+        errors = list[ModelError | KaceError]()
+        for endpoint in candidates(self._endpoints, request.attempt.problem):
             if errors:
                 await sent_again(errors[-1])
             try:
@@ -102,7 +97,6 @@ class Pool:
             except (ModelError, KaceError) as error:
                 if not self._passes(endpoint, error):
                     raise
-                tried.append(endpoint)
                 errors.append(error)
         # What passes by itself goes before a server that may come back, and that before a user error.
         raise min(errors, key=lambda error: (not isinstance(error, RateLimited), not isinstance(error, ModelError)))
@@ -119,5 +113,5 @@ class Pool:
 
     async def aclose(self) -> None:
         """Close the connections to every server."""
-        for endpoint in self._balancer.endpoints:
+        for endpoint in self._endpoints:
             await endpoint.client.aclose()

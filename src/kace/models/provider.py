@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kace.config import Config, base_urls
 from kace.errors import UsageError
 from kace.models.base import ChatModel
+
+if TYPE_CHECKING:
+    from kace.models.remote import Remote
 
 MOST_ATTEMPTS = 5  # at one tier of one problem
 
@@ -16,21 +20,9 @@ def open_model(config: Config) -> ChatModel:
     provider, _, name = config.model.partition("/")
     match provider if name else "":
         case "openai" | "anthropic":
-            from kace.models.apis import AnthropicModel, OpenAIModel
             from kace.models.pool import Pool
 
-            kind, urls, key = {
-                "openai": (OpenAIModel, config.base_url, config.api_key),
-                "anthropic": (AnthropicModel, config.anthropic_base_url, config.anthropic_api_key),
-            }[provider]
-            secret = key.get_secret_value() if key else None
-            remotes = [
-                kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
-                for url in base_urls(urls) or (None,)
-            ]
-            for remote in remotes:
-                if isinstance(remote, OpenAIModel):
-                    remote.service_tier = config.service_tier
+            remotes = open_remotes(config)
             # One limit on all calls: a call chooses its server when its turn has come, not when it queues.
             return _limited(Pool(remotes) if len(remotes) > 1 else remotes[0], config, config.max_connections)
         case "local":
@@ -58,6 +50,25 @@ def open_model(config: Config) -> ChatModel:
         fix="name it as local/NAME, local/PATH.gguf, openai/NAME (with --base-url for your own server),"
         " anthropic/NAME, exchange/FOLDER, replay/RUN or scripted/NAME; `kace models list` shows the embedded ones",
     )
+
+
+def open_remotes(config: Config) -> list[Remote]:
+    """The model at each of its addresses, for a provider with an HTTP API."""
+    from kace.models.apis import AnthropicModel, OpenAIModel
+
+    provider, _, name = config.model.partition("/")
+    kind, urls, key = {
+        "openai": (OpenAIModel, config.base_url, config.api_key),
+        "anthropic": (AnthropicModel, config.anthropic_base_url, config.anthropic_api_key),
+    }[provider]
+    secret = key.get_secret_value() if key else None
+    remotes: list[Remote] = []
+    for url in base_urls(urls) or (None,):
+        remote = kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
+        if isinstance(remote, OpenAIModel):
+            remote.service_tier = config.service_tier
+        remotes.append(remote)
+    return remotes
 
 
 def weights_folder(config: Config) -> Path:

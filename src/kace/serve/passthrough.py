@@ -10,18 +10,18 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kace.config import Config, base_urls
+from kace.config import Config
 from kace.errors import KaceError
-from kace.models.apis import OpenAIModel, read_completion
+from kace.models.apis import read_completion
 from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling
 from kace.models.budget import Ledger, Spent
-from kace.models.pool import Balancer, Endpoint
-from kace.models.remote import address, usable_key
+from kace.models.pool import Endpoint, candidates
+from kace.models.provider import open_remotes
 from kace.models.wire import CODING, MAX_BODY, unpacked
 from kace.redact import one_line, redact, without_secrets
 from kace.serve.chat import EVENTS, JSON, ApiError, Completion, HttpReply, SseWriter, read_chat
@@ -49,22 +49,18 @@ async def open_passthrough(config: Config, model: ChatModel, ledger: Ledger) -> 
         return
     import httpx2
 
-    key = usable_key(config.api_key.get_secret_value() if config.api_key else None, variable=OpenAIModel.KEY)
     limits, timeout = httpx2.Limits(max_keepalive_connections=64), httpx2.Timeout(None, connect=10.0)
     async with AsyncExitStack() as stack:
         endpoints = []
-        for base_url in base_urls(config.base_url) or (OpenAIModel.URL,):
-            url, auth = address(base_url)
-            # Credentials in the URL take the place of the key, as they do for every other call.
-            known = {} if auth else {"authorization": f"Bearer {key}"}
-            headers = {**known, "content-type": JSON, "accept-encoding": CODING}
-            client = httpx2.AsyncClient(base_url=url, auth=auth, headers=headers, timeout=timeout, limits=limits)
-            endpoints.append(Endpoint(url, await stack.enter_async_context(client)))
-        yield partial(_relay, Balancer(endpoints), config.timeout, ledger)
+        for remote in open_remotes(config):
+            headers = {**remote.headers, "content-type": JSON, "accept-encoding": CODING}
+            client = httpx2.AsyncClient(base_url=remote.url, headers=headers, timeout=timeout, limits=limits)
+            endpoints.append(Endpoint(remote.url, await stack.enter_async_context(client)))
+        yield partial(_relay, endpoints, config.timeout, ledger)
 
 
 async def _relay(
-    balancer: Balancer[httpx2.AsyncClient],
+    endpoints: Sequence[Endpoint[httpx2.AsyncClient]],
     seconds: float,
     ledger: Ledger,
     raw: Mapping[str, object],
@@ -74,10 +70,9 @@ async def _relay(
     """Send the body on under the other model's name, and its reply back as it comes."""
     import httpx2
 
-    spent, tried, why = ledger.roles.setdefault(ROLE, Spent()), list[Endpoint[httpx2.AsyncClient]](), ""
+    spent, why = ledger.roles.setdefault(ROLE, Spent()), ""
     body, prefix = json.dumps({**raw, "model": name}).encode(), str(raw.get("messages"))[:PREFIX_CHARS]
-    while (endpoint := balancer.choose(prefix, tried)) is not None:
-        tried.append(endpoint)
+    for endpoint in candidates(endpoints, prefix):
         spent.calls += 1
         try:
             with endpoint.call():
@@ -90,7 +85,7 @@ async def _relay(
             why = "no whole reply in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
             log.warning("%s", one_line(f"lost {endpoint.url}/chat/completions: {why}"))
             gone = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
-            if len(balancer.endpoints) > 1:
+            if len(endpoints) > 1:
                 endpoint.failed(one_line(why), gone=gone)
             # A reply that has begun is not ended: its client's connection is cut off as ours was.
             if reply.status:
