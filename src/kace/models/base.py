@@ -138,6 +138,7 @@ class ModelError(Exception):
     """A call that failed for good. The attempt it belongs to records `failure` and counts as wrong."""
 
     billed = True  # whether its provider may send a bill all the same; not where it refused the request
+    retry_after: float | None = None  # seconds until another try, where the provider said so
 
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
@@ -146,7 +147,7 @@ class ModelError(Exception):
 
 
 class RateLimited(ModelError):
-    """The provider asked us to slow down; `retry_after` is in seconds when it said for how long."""
+    """The provider asked us to slow down."""
 
     billed = False
 

@@ -293,8 +293,8 @@ class Batched(Wrapper):
                 if not told and wait >= self._pace.longest:
                     log.warning("batch: no answer so far, asking on: %s", error.message)
                     told = True
-                asked = error.retry_after if isinstance(error, RateLimited) else None
-            await asyncio.sleep(min(max(wait, asked or 0.0), self._pace.patience))
+                asked = error.retry_after or 0.0
+            await asyncio.sleep(min(max(wait, asked), self._pace.patience))
             wait = min(self._pace.longest, 2 * wait)
 
     def _spent(self) -> list[str]:

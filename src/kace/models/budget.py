@@ -113,7 +113,7 @@ class Ledger:
     ahead: int = 0  # calls sent ahead and not needed, those read from disk too
     reserved: float = 0.0  # the worst that calls under way may cost
     _under_way: int = 0
-    _freed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def calls(self) -> int:
@@ -144,43 +144,44 @@ class Ledger:
     async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
         """Room within the caps for one call that costs this at worst, and where to enter what it did cost."""
         spent, outer = self.roles.setdefault(role, Spent()), _sending_again.get()
-        held = await self._enter(spent, worst)
+        await self._enter(spent, worst)
+        held = True  # not between two requests of a call, where it may be refused
 
         async def again(fault: Exception) -> None:
             nonlocal held
-            held = await self._leave(spent, worst, fault)
+            self._leave(spent, worst, fault)
+            held = False
             await outer(fault)
-            held = await self._enter(spent, worst)
+            await self._enter(spent, worst)
+            held = True
 
         mark = _sending_again.set(again)
         try:
             yield spent
         except BaseException as error:
-            held = held and await self._leave(spent, worst, error)
+            if held:
+                self._leave(spent, worst, error)
             raise
+        else:
+            self._leave(spent, worst)
         finally:
             _sending_again.reset(mark)
-            if held:
-                await self._leave(spent, worst)
 
-    async def _enter(self, spent: Spent, worst: float) -> bool:
-        async with self._freed:
-            while not self._fits(worst):
-                await self._freed.wait()
-            self.reserved += worst
-            self._under_way += 1
-            spent.calls += 1
-        return True
+    async def _enter(self, spent: Spent, worst: float) -> None:
+        while not self._fits(worst):
+            await self._freed.wait()
+        self.reserved += worst
+        self._under_way += 1
+        spent.calls += 1
 
-    async def _leave(self, spent: Spent, worst: float, fault: BaseException | None = None) -> bool:
+    def _leave(self, spent: Spent, worst: float, fault: BaseException | None = None) -> None:
         self.reserved -= worst
         self._under_way -= 1
         spent.failed += fault is not None
         if isinstance(fault, ModelError) and fault.billed:
             spent.usd += worst
-        async with self._freed:
-            self._freed.notify_all()
-        return False
+        self._freed.set()  # all who wait look again
+        self._freed.clear()
 
     def _fits(self, worst: float) -> bool:
         """Whether a call may start; raises where it never could."""

@@ -192,12 +192,11 @@ class Limited(Wrapper):
                     self._refused = 0
                     return reply
             except (RateLimited, Transient) as error:
-                fault, asked = error, None
+                fault = error
                 if isinstance(error, RateLimited):
-                    asked = error.retry_after
                     self._refusal(error, loop.time())
                 failures += 1
-                wait = self._policy.wait(failures, asked)
+                wait = self._policy.wait(failures, error.retry_after)
                 tired = isinstance(error, Transient) and failures >= self._policy.attempts
                 if tired or loop.time() + wait >= deadline:
                     raise

@@ -71,7 +71,7 @@ class Allowance(Ledger):
         calls = 0 if self.caps.calls is None else max(0, self.calls + 1 - self.caps.calls)
         return calls, 0.0 if self.caps.usd is None else max(0.0, self.usd + self.reserved + worst - self.caps.usd)
 
-    async def _enter(self, spent: Spent, worst: float) -> bool:
+    async def _enter(self, spent: Spent, worst: float) -> None:
         async with self._asking:
             while any(short := self._short(worst)):
                 grant = await self._ask(*short)
@@ -82,9 +82,8 @@ class Allowance(Ledger):
                 if grant.refused and (short[0] or not self._under_way):
                     raise grant.refused
                 if grant.refused:
-                    async with self._freed:
-                        await self._freed.wait()
-            return await Ledger._enter(self, spent, worst)
+                    await self._freed.wait()
+            await Ledger._enter(self, spent, worst)
 
 
 class Relay(CallStore):
