@@ -23,13 +23,12 @@ from kace.models.base import ChatModel, ModelError, RateLimited, Reply, Request,
 from kace.models.budget import AHEAD, Ledger, sent_again
 from kace.models.cache import CallStore, head_of
 from kace.models.jobs import Absent, Jobs, JobStatus, Unfinished, head_of_result
-from kace.models.spool import RequestBatch, Spool
+from kace.models.spool import DAY, RequestBatch, Spool
 from kace.words import counted
 
 log = logging.getLogger(__name__)
 
 TRIES = 3  # of a request in batches, before its attempt fails
-DAY = 86_400.0  # in which a provider ends a job
 LEAST = 10  # requests that a batch without room is not made smaller than
 CHARS_PER_TOKEN, LIMIT = 4, re.compile(r"Limit: ([\d,]+) enqueued tokens", re.IGNORECASE)
 LATER = "run the same command later: nothing that was submitted is lost"
@@ -64,13 +63,13 @@ class Batched(Wrapper):
         *,
         wait: bool = True,
         live: bool = True,
+        ledger: Ledger,
         pace: Pace | None = None,
-        ledger: Ledger | None = None,
         size: int | None = None,
     ) -> None:
         super().__init__(model)
         self._jobs, self._wait, self._live, self._pace = jobs, wait, live, pace or Pace()
-        self._ledger, self._spool = ledger or Ledger(), Spool(jobs, calls, size)
+        self._ledger, self._spool = ledger, Spool(jobs, calls, size)
         self._turns: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)  # who waits for which request
         self._wake, self._arrived, self._told = asyncio.Event(), 0, 0.0
         self._strange: set[str] = set()  # jobs of others
@@ -212,8 +211,7 @@ class Batched(Wrapper):
         ended = False
         for batch in [each for each in self._spool.open if each.job]:
             job = batch.job
-            status = await self._steady(partial(self._jobs.status, job))
-            batch.status = status
+            status = batch.status = await self._steady(partial(self._jobs.status, job))
             if status.refused and status.no_room:
                 self._hold(batch, status.outcome)
             elif status.refused:
@@ -222,7 +220,7 @@ class Batched(Wrapper):
             elif status.outcome:
                 await self._collect(batch, status)
                 ended = True
-            elif time.time() > (status.expires or batch.began + DAY) + self._pace.overdue:
+            elif time.time() > batch.ends + self._pace.overdue:
                 late = f"{job} has not ended {(time.time() - batch.began) / 3600:.0f} h after it was submitted"
                 raise KaceError(late, fix="cancel it at its provider, then run the same command")
         for batch in self._spool.held if ended else ():
@@ -306,18 +304,20 @@ class Batched(Wrapper):
     def progress(self) -> str:
         """How it goes: batches, requests, money and the expected end."""
         spool, now = self._spool, time.time()
-        under_way, told = [each for each in spool.open if each.job], [each for each in spool.open if each.status]
-        total = sum(batch.requests for batch in under_way)
-        done = sum(batch.status.done for batch in told if batch.status)
+        under_way = [batch for batch in spool.open if batch.job]
+        total, done = sum(batch.requests for batch in under_way), sum(batch.status.done for batch in under_way)
         parts = [f"{counted(len(under_way), 'job')} under way, {done:,} of {counted(total, 'request')} done"]
         if waiting := sum(batch.requests for batch in spool.held):
             parts.append(f"{waiting:,} wait for room")
         parts += self._spent()
-        ends = [each.status.expires or each.began + DAY for each in told if each.status]
         if 0 < done < total:
-            paces = [now + (now - each.began) * (each.requests / each.status.done - 1)
-                     for each in told if each.status and each.status.done]  # fmt: skip
-            parts.append(f"expected end {time.strftime('%a %H:%M', time.localtime(max(paces)))}")
-        elif ends:
-            parts.append(f"at the latest {time.strftime('%a %H:%M', time.localtime(max(ends)))}")
+            begun = [batch for batch in under_way if batch.status.done]
+            ends = max(now + (now - batch.began) * (batch.requests / batch.status.done - 1) for batch in begun)
+            parts.append(f"expected end {_weekday(ends)}")
+        elif under_way:
+            parts.append(f"at the latest {_weekday(max(batch.ends for batch in under_way))}")
         return "; ".join(parts)
+
+
+def _weekday(at: float) -> str:
+    return time.strftime("%a %H:%M", time.localtime(at))

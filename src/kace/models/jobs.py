@@ -73,7 +73,9 @@ class Jobs(ABC):
 
     def __init__(self, remote: Remote) -> None:
         self.remote, self._url = remote, remote.url
-        self._client: httpx2.AsyncClient | None = None
+        timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+        headers = {**remote.headers, "accept-encoding": "identity"}
+        self._client = httpx2.AsyncClient(timeout=timeout, headers=headers)
 
     @abstractmethod
     def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
@@ -178,9 +180,7 @@ class Jobs(ABC):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        await self._client.aclose()
 
     async def _call(self, method: str, path: str, read: Callable[[Any], T], content: Any = None, **headers: str) -> T:
         """What is read from a JSON reply."""
@@ -202,10 +202,6 @@ class Jobs(ABC):
         self, method: str, path: str, content: Any = None, **headers: str
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """A response, piece by piece. What goes wrong on the way has a name; a 404 is `Absent`."""
-        if self._client is None:
-            timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-            fixed = {**self.remote.headers, "accept-encoding": "identity"}
-            self._client = httpx2.AsyncClient(timeout=timeout, headers=fixed)
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         sending = self._client.stream(method, self._url + path, content=content, headers=more)
         try:

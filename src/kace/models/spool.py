@@ -23,6 +23,7 @@ from kace.models.base import Reply
 from kace.models.cache import KEY_LENGTH, CallStore, head_of
 from kace.models.jobs import HEAD, Jobs, JobStatus, Unfinished, head_of_result
 
+DAY = 86_400.0  # in which a provider ends a job
 FULL = 0.98  # of the bytes that a job may have: there is a little around the requests
 
 
@@ -49,11 +50,16 @@ class RequestBatch:
     job: str = ""
     since: str | None = None
     sure: bool = True  # whether `job` is its job; else its results will tell
-    status: JobStatus | None = None
+    status: JobStatus = field(default_factory=lambda: JobStatus(""))  # as its provider told it last
     began: float = field(default_factory=time.time)
     due: float = 0.0  # not to be submitted before
     heads: array[int] = field(default_factory=lambda: array("Q"))  # the requests that have a result
     failed: set[int] = field(default_factory=set)  # those of them whose result is no reply
+
+    @property
+    def ends(self) -> float:
+        """When its provider gives it up."""
+        return self.status.expires or self.began + DAY
 
 
 class Spool:

@@ -75,9 +75,9 @@ class Connection(asyncio.Protocol):
     """One connection, and what has come on it unread."""
 
     def __init__(self) -> None:
-        self._data, self._ended, self._paused = bytearray(), False, False
+        self._data, self._ended = bytearray(), False
         self._fault: Exception | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._news = asyncio.Event()  # something came, or nothing more will
         self.transport: asyncio.Transport
         self._since = 0.0
 
@@ -88,24 +88,19 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Keep what came, and hold the server back where nobody reads it."""
         self._data += data
-        if len(self._data) > BUFFER and not self._paused:
+        if len(self._data) > BUFFER:
             self.transport.pause_reading()
-            self._paused = True
-        self._wake()
+        self._news.set()
 
     def eof_received(self) -> None:
         """Nothing more will come."""
         self._ended = True
-        self._wake()
+        self._news.set()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Nothing more will come, and why."""
         self._ended, self._fault = True, error
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._news.set()
 
     async def _more(self) -> bool:
         """Wait for more; false where the server has ended in order."""
@@ -113,14 +108,9 @@ class Connection(asyncio.Protocol):
             if self._fault is not None:
                 raise Broken(str(self._fault) or type(self._fault).__name__) from self._fault
             return False
-        if self._paused:
-            self.transport.resume_reading()
-            self._paused = False
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        self.transport.resume_reading()
+        self._news.clear()
+        await self._news.wait()
         return True
 
     def post(self, path: str, head: str, body: bytes) -> None:
