@@ -78,8 +78,8 @@ class Connection(asyncio.Protocol):
         self._data, self._ended = bytearray(), False
         self._fault: Exception | None = None
         self._news = asyncio.Event()  # something came, or nothing more will
+        self._since = 0.0  # when it was last used
         self.transport: asyncio.Transport
-        self._since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the way to write."""
@@ -122,10 +122,6 @@ class Connection(asyncio.Protocol):
         """Let go at once, of what was not sent, too."""
         if hasattr(self, "transport"):
             self.transport.abort()
-
-    def rest(self) -> None:
-        """Note when it was last used."""
-        self._since = time.monotonic()
 
     def usable(self) -> bool:
         """Whether another request may be sent: nothing came that was not asked for, and the server is there."""
@@ -208,6 +204,7 @@ class Connection(asyncio.Protocol):
         body = bytearray()
         async for piece in unpacked(raw, headers.get("content-encoding", "")):
             body += piece
+        self._since = time.monotonic()
         return Response(status, headers, bytes(body)), keeps
 
 
@@ -215,20 +212,19 @@ class Wire:
     """The way to one server. For one event loop."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        self._parts = urlsplit(url)
+        parts = urlsplit(url)
         self._secure, self._host, self._port = _place(url)
-        self._proxy, self._proxy_auth = _proxy_of(self._parts.scheme, f"{self._host}:{self._port}")
+        self._proxy, self._proxy_auth = _proxy_of(parts.scheme, f"{self._host}:{self._port}")
         self._idle: deque[Connection] = deque()
         self._trust: ssl.SSLContext | None = None
         self._closed = False
-        name = f"[{self._host}]" if ":" in self._host else self._host
-        port = "" if self._parts.port is None else f":{self._port}"
-        tunnelled = self._secure or self._proxy is None
-        self._base = quote(self._parts.path, safe="/%:@!$&'()*+;=~") if tunnelled else url
-        own = {"host": name + port, "accept": "application/json", "accept-encoding": CODING, **headers}
-        if not tunnelled:
-            own |= self._proxy_auth
-        self._head = "".join(f"{key}: {value}\r\n" for key, value in own.items())
+        self._name = f"[{self._host}]" if ":" in self._host else self._host
+        host = self._name if parts.port is None else f"{self._name}:{self._port}"
+        own = {"host": host, "accept": "application/json", "accept-encoding": CODING, **headers}
+        self._base = quote(parts.path, safe="/%:@!$&'()*+;=~")
+        if self._proxy and not self._secure:  # the proxy is asked for the URL, and told who asks
+            self._base, own = url, own | self._proxy_auth
+        self._head = _lines(own)
 
     async def post(self, path: str, body: bytes) -> Response:
         """Send a JSON body. Raises `Broken` where no whole reply comes, `ModelError` where it is too large."""
@@ -238,7 +234,6 @@ class Wire:
             connection.post(self._base + path, self._head, body)
             response, keeps = await connection.response()
         finally:
-            connection.rest()
             if keeps and connection.usable() and not self._closed:
                 self._idle.append(connection)
             else:
@@ -283,10 +278,9 @@ class Wire:
 
     async def _tunnel(self, connection: Connection) -> None:
         """Have the proxy connect to the server, and speak TLS with that."""
-        target = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
-        own = {"host": target, **self._proxy_auth}
-        lines = "".join(f"{key}: {value}\r\n" for key, value in own.items())
-        connection.transport.write(f"CONNECT {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
+        target = f"{self._name}:{self._port}"
+        head = f"CONNECT {target} HTTP/1.1\r\n{_lines({'host': target, **self._proxy_auth})}\r\n"
+        connection.transport.write(head.encode("latin-1"))
         _, status, _ = await connection.head()
         if not 200 <= status < 300:
             raise Broken(f"{status}")
@@ -307,6 +301,10 @@ class Wire:
 def basic_auth(user: str, password: str) -> str:
     """The value of a header that shows a name and a password."""
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
 
 def _place(url: str) -> tuple[bool, str, int]:

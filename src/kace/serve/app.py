@@ -40,7 +40,6 @@ from kace.web.server import Closing, Port, Ready, serve
 
 SOLVER = "kace"
 MAX_BODY, MAX_PASSTHROUGH_BODY = 2_000_000, 32_000_000  # a chat that is passed through may carry images
-_AS_JSON = {"content-type": chat.JSON}
 NO_BUFFER = (("x-accel-buffering", "no"),)  # asks proxies to pass events on as they come
 PAUSE = 5.0  # seconds until a model that refused is opened anew: the provider may be up by then, or the key paid for
 
@@ -97,15 +96,15 @@ def create_app(service: SolveService, options: ServerOptions, forward: Forward |
     models = {name: {"id": name, "object": "model", "created": 0, "owned_by": "kace"} for name in listed}
 
     async def health(request: Request) -> Response:
-        closing = service.closing
-        return Response(json.dumps({"status": "stopping" if closing else "ok"}), 503 if closing else 200, _AS_JSON)
+        said, status = ("stopping", 503) if service.closing else ("ok", 200)
+        return Response(json.dumps({"status": said}), status, media_type=chat.JSON)
 
     async def list_models(request: Request) -> Response:
         name = request.path_params.get("name")
         if name is not None and name not in models:
             raise HTTPException(404)
         found = models[name] if name else {"object": "list", "data": list(models.values())}
-        return Response(json.dumps(found), headers=_AS_JSON)
+        return Response(json.dumps(found), media_type=chat.JSON)
 
     async def metrics(request: Request) -> Response:
         return Response(service.metrics.text(), media_type=METRICS)
