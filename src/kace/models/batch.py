@@ -132,12 +132,9 @@ class Batched(Wrapper):
                 await self._find_or_drop(batch)
             await self._go_on()
         except Exception as error:
-            known = isinstance(error, KaceError) or not isinstance(error, ModelError | Absent | OSError)
-            self._stop(error if known else KaceError(str(error), fix=LATER))
-
-    def _stop(self, error: Exception) -> None:
-        self._broken = error
-        self._wake_up(list(self._turns), error)
+            outside = isinstance(error, ModelError | Absent | OSError) and not isinstance(error, KaceError)
+            self._broken = KaceError(str(error), fix=LATER) if outside else error
+            self._wake_up(list(self._turns), self._broken)
 
     async def _go_on(self) -> None:
         clock, spool, pace = asyncio.get_running_loop().time, self._spool, self._pace
@@ -247,7 +244,7 @@ class Batched(Wrapper):
             spool.halve(batch)
 
     async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
-        spool, part = self._spool, self._spool.part()
+        spool, part = self._spool, self._spool.part
         with part.open("wb") as file:
 
             async def fetch() -> None:
@@ -268,13 +265,12 @@ class Batched(Wrapper):
             owner.job, batch.job, owner.sure = batch.job, owner.job, True
             batch = owner
         asked = list(spool.heads(batch))
-        missed = spool.collected(batch, part, status.outcome)
+        missed = spool.collected(batch, status.outcome)
         answered = f"{batch.requests - len(missed):,} of {counted(batch.requests, 'request')} answered"
         log.warning("batch: %s %s, %s", batch.job, status.outcome, answered)
         if missed and status.outcome == "cancelled":
-            said = f"{batch.job} was cancelled, {answered}"
             fix = "run the same command to submit the others again"
-            self._broken = KaceError(said, fix=fix)
+            self._broken = KaceError(f"{batch.job} was cancelled, {answered}", fix=fix)
             self._wake_up(missed, self._broken)
         self._wake_up(asked)
 

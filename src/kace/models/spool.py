@@ -68,6 +68,7 @@ class Spool:
     def __init__(self, jobs: Jobs, calls: CallStore, size: int | None = None) -> None:
         self._jobs, self._calls, self._model = jobs, calls, jobs.remote.identity
         self._folder = inside(calls.folder.parent, "batches")
+        self.part = self._folder / "results.part"  # where results are put while they come
         self._log = LineLog(calls.folder.parent / "batches.jsonl")
         self.most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self.gathering: tuple[RequestBatch, BinaryIO] | None = None
@@ -91,7 +92,11 @@ class Spool:
             if batch.requests >= self.most or batch.size + len(line) > FULL * self._jobs.MOST_BYTES:
                 self.close_batch()
         try:
-            batch, file = self.gathering = self.gathering or self._new_batch()
+            if self.gathering is None:
+                batch = RequestBatch(secrets.token_hex(12))
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self.gathering = batch, self.asked(batch).open("xb")
+            batch, file = self.gathering
             file.write(line)
         except OSError as error:
             raise cannot_write(self._folder, error) from None
@@ -127,11 +132,11 @@ class Spool:
         self._forget(batch)
         return freed
 
-    def collected(self, batch: RequestBatch, part: Path, outcome: str) -> list[int]:
-        """Take over the results of a batch; returns the requests without one."""
-        part.replace(self._folder / f"{batch.tag}.out")
+    def collected(self, batch: RequestBatch, outcome: str) -> list[int]:
+        """Take over the results in `part` as those of a batch; returns the requests without one."""
+        self.part.replace(self._answered(batch))
         self.note(batch, "collected", job=batch.job, why=outcome)
-        for _, offset, line in whole_lines(self._folder / f"{batch.tag}.out"):
+        for _, offset, line in whole_lines(self._answered(batch)):
             head = head_of_result(line)
             if head is not None and self.sent.get(head) is batch:
                 self._place(batch, head, offset)
@@ -150,7 +155,7 @@ class Spool:
             raise Unfinished(found)
         batch, offset = found
         try:
-            with open_plain(self._folder / f"{batch.tag}.out") as file:
+            with open_plain(self._answered(batch)) as file:
                 file.seek(offset)
                 return self._jobs.read(file.readline())
         except BaseException:
@@ -161,9 +166,9 @@ class Spool:
         """The requests of a batch."""
         return self._folder / f"{batch.tag}.in"
 
-    def part(self) -> Path:
-        """Where results are put while they come."""
-        return self._folder / "results.part"
+    def _answered(self, batch: RequestBatch) -> Path:
+        """The results of a batch."""
+        return self._folder / f"{batch.tag}.out"
 
     def heads(self, batch: RequestBatch) -> Iterator[int]:
         """The requests of a batch."""
@@ -215,7 +220,7 @@ class Spool:
     def _recall(self, batch: RequestBatch) -> None:
         """Find the replies of an earlier process that are not kept calls yet. What failed there is asked again."""
         self.asked(batch).unlink(missing_ok=True)
-        for _, offset, line in whole_lines(self._folder / f"{batch.tag}.out"):
+        for _, offset, line in whole_lines(self._answered(batch)):
             if (head := head_of_result(line)) is not None and head not in self._calls:
                 with suppress(Exception):
                     self._jobs.read(line)
@@ -225,11 +230,6 @@ class Spool:
     def _place(self, batch: RequestBatch, head: int, offset: int) -> None:
         batch.heads.append(head)
         self.results[head] = batch, offset
-
-    def _new_batch(self) -> tuple[RequestBatch, BinaryIO]:
-        batch = RequestBatch(secrets.token_hex(12))
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return batch, self.asked(batch).open("xb")
 
     def _forget(self, batch: RequestBatch) -> None:
         for path in self._folder.glob(f"{batch.tag}.*"):
