@@ -22,7 +22,7 @@ from kace.io import sync, whole_lines
 from kace.models.base import ChatModel, ModelError, RateLimited, Reply, Request, Transient, Wrapper
 from kace.models.budget import AHEAD, Ledger, sent_again
 from kace.models.cache import CallStore, head_of
-from kace.models.jobs import Absent, Jobs, JobStatus, Unfinished, head_of_result
+from kace.models.jobs import Jobs, JobStatus, Unfinished, head_of_result
 from kace.models.spool import DAY, RequestBatch, Spool
 from kace.words import counted
 
@@ -132,7 +132,7 @@ class Batched(Wrapper):
                 await self._find_or_drop(batch)
             await self._go_on()
         except Exception as error:
-            outside = isinstance(error, ModelError | Absent | OSError) and not isinstance(error, KaceError)
+            outside = isinstance(error, ModelError | OSError) and not isinstance(error, KaceError)
             self._broken = KaceError(str(error), fix=LATER) if outside else error
             self._wake_up(list(self._turns), self._broken)
 
@@ -180,7 +180,7 @@ class Batched(Wrapper):
                 await asyncio.sleep(wait)
                 wait = min(self._pace.longest, 2 * wait)
                 await self._find(batch)
-            except (ModelError, KaceError, Absent) as error:
+            except (ModelError, KaceError) as error:
                 self._wake_up(spool.drop(batch, str(error)))
                 raise
         said = f"{counted(batch.requests, 'request')} submitted as {batch.job}"

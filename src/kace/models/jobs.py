@@ -34,8 +34,8 @@ MOST_RESULTS = 32_000_000_000  # bytes that a job's results may have
 T = TypeVar("T")
 
 
-class Absent(Exception):
-    """A 404."""
+class Absent(KaceError):
+    """A 404. Of all that is asked for, only jobs and their results may be missing from a batch API."""
 
 
 class Unfinished(Transient):
@@ -134,10 +134,7 @@ class Jobs(ABC):
         def read(page: Any) -> tuple[list[dict[str, Any]], bool]:
             return [{**each, "id": id_of(each)} for each in page["data"]], bool(page.get("has_more"))
 
-        try:
-            return await self._call("GET", f"{self.PATH}?{query}", read)
-        except Absent:
-            raise KaceError(f"{self._url} has no batch API", fix="leave out --batch") from None
+        return await self._call("GET", f"{self.PATH}?{query}", read)
 
     async def fetch(self, status: JobStatus, file: BinaryIO) -> None:
         """Write the results of a job into a file; results that the provider keeps no longer are left out."""
@@ -207,12 +204,14 @@ class Jobs(ABC):
         try:
             async with asyncio.timeout(CALL_SECONDS), sending as response:
                 self.remote.reached = True
+                if response.status_code == 404:
+                    raise Absent(f"{self._url} has no batch API", fix="leave out --batch")
                 if response.status_code >= 300:
                     body = bytearray()
                     async for piece in response.aiter_raw(PIECE):
                         body += piece[: 10_000 - len(body)]
                     failed = Response(response.status_code, response.headers, bytes(body))
-                    raise Absent if failed.status == 404 else self.remote._refusal(ErrorReport(failed))
+                    raise self.remote._refusal(ErrorReport(failed))
                 yield response.aiter_raw(PIECE)
         except (httpx2.HTTPError, TimeoutError) as error:
             unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
