@@ -38,7 +38,7 @@ def pull(typed: Typed, name: str = NAME) -> None:
     name = name.removeprefix("local/")
     config = typed.config(model=f"local/{name}")
     ensure_weights(config, ask=False)
-    print(path_of(name, weights_folder(config)))
+    print(path_of(find(name), weights_folder(config)))
 
 
 @command(app)

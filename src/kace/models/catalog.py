@@ -72,10 +72,8 @@ CATALOG: tuple[Weights, ...] = (
 )
 
 
-def find(name: str | Weights) -> Weights:
+def find(name: str) -> Weights:
     """The weights of that name; raises `UsageError` with the nearest name for any other."""
-    if isinstance(name, Weights):
-        return name
     names = {weights.name: weights for weights in CATALOG}
     if name in names:
         return names[name]
@@ -84,14 +82,14 @@ def find(name: str | Weights) -> Weights:
     raise UsageError(f"no local model is called '{name}'", fix=fix)
 
 
-def path_of(name: str | Weights, cache: Path) -> Path:
+def path_of(weights: Weights, cache: Path) -> Path:
     """Where the weights lie, or would lie, in this cache."""
-    return cache / find(name).file
+    return cache / weights.file
 
 
-def is_present(name: str | Weights, cache: Path) -> bool:
+def is_present(weights: Weights, cache: Path) -> bool:
     """Whether the cache holds exactly these weights. A verified file is hashed again only when it changed."""
-    weights, path = find(name), path_of(name, cache)
+    path = path_of(weights, cache)
     try:
         return path.stat().st_size == weights.bytes and sha256_of(path, cache) == weights.sha256
     except OSError:
@@ -101,8 +99,9 @@ def is_present(name: str | Weights, cache: Path) -> bool:
 def weights_of(name: str, cache: Path) -> tuple[Path, str]:
     """The path and sha256 of weights by catalog name or as `PATH.gguf`; raises `UsageError` where they are not."""
     if not name.endswith(SUFFIX):
-        if is_present(name, cache):
-            return path_of(name, cache), find(name).sha256
+        weights = find(name)
+        if is_present(weights, cache):
+            return path_of(weights, cache), weights.sha256
         raise UsageError(f"the weights of '{name}' are not in {cache}", fix=f"kace models pull {name}")
     path = Path(name).expanduser()
     try:
@@ -152,7 +151,8 @@ Watch = Callable[[PullProgress], None]
 
 def pull(name: str | Weights, *, cache: Path, hub: str, progress: Watch = lambda progress: None) -> Path:
     """Put verified weights into the cache and return their path. An interrupted pull resumes; two take turns."""
-    weights, target = find(name), path_of(name, cache)
+    weights = find(name) if isinstance(name, str) else name
+    target = path_of(weights, cache)
     if is_present(weights, cache):
         return target
     try:

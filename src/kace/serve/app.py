@@ -239,8 +239,7 @@ class ReconnectingModel(Wrapper):
         """Answer one request with the model as it is now."""
         if self._broken_at is not None and self._clock() - self._broken_at >= self._pause:
             old, self.model, self._broken_at = self.model, self._open_again(), None
-            if old not in self._calls:
-                await old.aclose()
+            await self._let_go(old)
         model = self.model
         self._calls[model] += 1
         try:
@@ -251,10 +250,12 @@ class ReconnectingModel(Wrapper):
             raise
         finally:
             self._calls[model] -= 1
-            if not self._calls[model]:
-                del self._calls[model]
-                if model is not self.model:
-                    await model.aclose()
+            await self._let_go(model)
+
+    async def _let_go(self, model: ChatModel) -> None:
+        if model is not self.model and not self._calls[model]:
+            del self._calls[model]
+            await model.aclose()
 
     async def aclose(self) -> None:
         """Close every model that is still open."""
