@@ -85,7 +85,6 @@ NO_EXIT_AT_ES = (replace(LOCKED[0], gate=Gate(LOCKED[0].attempts + 1)), *LOCKED[
 
 PROGRAM_LENSES: Mapping[str, Mapping[TierName, tuple[Lens | None, ...]]] = MappingProxyType(
     {
-        "none": {},
         "ms": {TierName.MS: (Lens.PROGRAM,) * 3},
         "ms+hs": {
             TierName.MS: (Lens.PROGRAM,) * 3,
@@ -113,7 +112,6 @@ class TierSampling:
 class Preset:
     """Settings that belong to a benchmark."""
 
-    name: str
     model: str
     sampling: Mapping[TierName, TierSampling]
 
@@ -125,17 +123,13 @@ def _sampling(es: tuple[float, int], ms: tuple[float, int], hs: tuple[float, int
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        preset.name: preset
-        for preset in (
-            Preset("aime25", "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))),
-            Preset("math-hard", "openai/gpt-4o-mini", _sampling((0.6, 2_000), (0.6, 2_000), (0.8, 2_000))),
-            Preset("olymmath", "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))),
-            # A 0.5B model loses accuracy at the paper's temperatures: cooler tiers, measured in docs/results.md.
-            Preset("starter", "local/qwen2.5-coder-0.5b", _sampling((0.2, 500), (0.2, 500), (0.4, 500))),
-        )
+        "aime25": Preset("openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))),
+        "math-hard": Preset("openai/gpt-4o-mini", _sampling((0.6, 2_000), (0.6, 2_000), (0.8, 2_000))),
+        "olymmath": Preset("openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))),
+        # A 0.5B model loses accuracy at the paper's temperatures: cooler tiers, measured in docs/results.md.
+        "starter": Preset("local/qwen2.5-coder-0.5b", _sampling((0.2, 500), (0.2, 500), (0.4, 500))),
     }
 )
-
 
 BENCHMARK_PRESETS = {"aime25": "aime25", "math-hard": "math-hard", "olymmath": "olymmath", "gsm8k": "math-hard"}
 
@@ -165,4 +159,4 @@ def decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
     gain, rivals = len(pending), (*vote.standings[1:], Standing(leader.answer, votes=0, support=0, first=NEVER))
     # The most a rival can become: every pending attempt votes for it.
     best = (Standing(r.answer, r.votes + gain, r.support + gain, min(r.first, *pending)) for r in rivals)
-    return not any(rival.beats(leader) for rival in best)
+    return not any(rival.rank > leader.rank for rival in best)

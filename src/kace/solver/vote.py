@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import NamedTuple
 
 from kace.answers.extract import Answer
 
@@ -36,9 +37,10 @@ class Standing:
     support: int  # attempts so far, in this and earlier tiers, that gave it
     first: int  # the lowest position among them
 
-    def beats(self, other: Standing) -> bool:
-        """More votes wins; then more support over all attempts so far; then the lowest attempt index."""
-        return (self.votes, self.support, -self.first) > (other.votes, other.support, -other.first)
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The higher wins: more votes; then more support over all attempts so far; then the lowest attempt index."""
+        return self.votes, self.support, -self.first
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +58,21 @@ class Vote:
 
 async def group(answers: Sequence[Answer | None], same: Same) -> tuple[AnswerClass, ...]:
     """Partition answers, by position, into classes in order of first appearance. `None` votes for nothing."""
-    buckets: dict[tuple[str, tuple[str, str]], list[int]] = {}
+    buckets: dict[tuple[str, tuple[str, str]], list[_Given]] = {}
     for position, answer in enumerate(answers):
         if answer is not None:
-            buckets.setdefault((answer.key, answer.stated), []).append(position)
-    classes: list[tuple[Answer, list[int]]] = []
+            buckets.setdefault((answer.key, answer.stated), []).append(_Given(position, answer))
+    classes: list[list[_Given]] = []
     # Exact buckets first: what they are does not depend on which loose answers came before them.
-    for positions in sorted(buckets.values(), key=lambda p: (_at(answers, p[0]).looseness, p[0])):
-        answer = _at(answers, positions[0])
-        home = None if answer.exact else await _home(answer, classes, same)
-        if home is None:
-            classes.append((answer, list(positions)))
+    for bucket in sorted(buckets.values(), key=lambda bucket: (bucket[0].answer.looseness, bucket[0].position)):
+        answer = bucket[0].answer
+        for members in classes if not answer.exact else ():
+            if await same(members[0].answer, answer):
+                members.extend(bucket)
+                break
         else:
-            home.extend(positions)
-    return tuple(sorted((_class(answers, members) for _, members in classes), key=lambda c: c.positions[0]))
+            classes.append(bucket)
+    return tuple(sorted(map(_class, classes), key=lambda c: c.positions[0]))
 
 
 def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
@@ -84,7 +87,7 @@ def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
         for c in classes
         if c.positions[0] < stop
     ]
-    standings.sort(key=lambda s: (-s.votes, -s.support, s.first))
+    standings.sort(key=lambda standing: standing.rank, reverse=True)
     return Vote(tuple(standings), exact=all(c.exact for c in classes))
 
 
@@ -94,18 +97,11 @@ def heaviest(vote: Vote, classes: Sequence[AnswerClass], weights: Sequence[float
     return max(vote.standings, key=lambda each: weight[each.first], default=None)  # of equals the first, as they stand
 
 
-def _class(answers: Sequence[Answer | None], members: list[int]) -> AnswerClass:
-    return AnswerClass(_at(answers, min(members)), tuple(sorted(members)), all(_at(answers, m).exact for m in members))
+class _Given(NamedTuple):
+    position: int
+    answer: Answer
 
 
-async def _home(answer: Answer, classes: Sequence[tuple[Answer, list[int]]], same: Same) -> list[int] | None:
-    for representative, members in classes:
-        if await same(representative, answer):
-            return members
-    return None
-
-
-def _at(answers: Sequence[Answer | None], position: int) -> Answer:
-    answer = answers[position]
-    assert answer is not None, "only answered positions are grouped"
-    return answer
+def _class(members: Sequence[_Given]) -> AnswerClass:
+    positions = tuple(sorted(each.position for each in members))
+    return AnswerClass(min(members).answer, positions, exact=all(each.answer.exact for each in members))
