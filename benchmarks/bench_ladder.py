@@ -19,7 +19,6 @@ from pathlib import Path
 
 from kace.config import load_config
 from kace.problem import Problem
-from kace.solver.ladder import climb
 from kace.solver.manifest import manifest_of
 from kace.solver.records import Solution
 from kace.solver.run import Run, solve_all
@@ -43,7 +42,7 @@ def run(n: int, latency: float, connections: int, watch: Callable[[Solution], No
 
         async with open_session(config, calls=open_run.calls) as session:
             began = time.monotonic()
-            await solve_all(problems, session.kit, session.window, keep, climb)
+            await solve_all(problems, session.kit, session.window, keep)
             return time.monotonic() - began
 
     with tempfile.TemporaryDirectory() as folder, Run(Path(folder), manifest_of(config)) as open_run:

@@ -18,7 +18,7 @@ from kace.evaluation.arm import read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.io import read_plain
 from kace.problem import Problem
-from kace.solver.ladder import Kit, Observer
+from kace.solver.ladder import Observer
 from kace.solver.manifest import default_folder, manifest_of
 from kace.solver.records import Solution
 from kace.solver.run import Run, Solve, work_through
@@ -93,10 +93,10 @@ async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recall
     abreast = trial.seeds if trial.config.batch else 1
 
     async def solve_seed(seed: int) -> None:
-        system = _open(trial, session, seed)
+        system, kit = _open(trial, session, seed), replace(session.kit, seed=seed)
         system.check(trial.problems)
-        kit, window = replace(session.kit, seed=seed), max(1, session.window // abreast)
-        await run.solve(trial.problems, kit, window, solve=system.solve, known=recalled)
+        window = max(1, session.window // abreast)
+        await run.solve_by(partial(system.solve, kit=kit), trial.problems, seed, window, known=recalled)
 
     first = trial.config.seed
     await work_through(range(first, first + trial.seeds), abreast, solve_seed)
@@ -104,9 +104,9 @@ async def solve_trial(trial: Trial, run: Run, session: Session, recalled: Recall
 
 def solver_of(trial: Trial, session: Session, seed: int) -> Solve:
     """How the trial's system solves in a session; a problem that it cannot take raises."""
-    system = _open(trial, session, seed)
+    system, kit = _open(trial, session, seed), replace(session.kit, seed=seed)
 
-    async def solve(problem: Problem, kit: Kit) -> Solution:
+    async def solve(problem: Problem) -> Solution:
         system.check((problem,))
         return await system.solve(problem, kit)
 

@@ -129,7 +129,7 @@ def practice(
     if relevance and isinstance(kit.source, Retriever):
         kit.source.gate.scores = relevance
     kit = replace(kit, seed=seed, dropout=dropout)
-    return lambda problem, _: climb(problem, kit)
+    return lambda problem: climb(problem, kit)
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,7 @@ class Resources:
 
                     await solve_on_ray(self.pool, run, todo, seed, opener)
                 else:
-                    kit = replace(self.session.kit, seed=seed)
-                    await run.solve(todo, kit, self.session.window, solve=opener(self.session, seed))
+                    await run.solve_by(opener(self.session, seed), todo, seed, self.session.window)
             last = {record.problem: record for record in run.records()}
             records = tuple(last[problem.id] for problem in problems)
         if done is None:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -26,7 +27,7 @@ from kace.retrieval.router import FIRST, REFINED
 from kace.solver.ladder import Observer
 from kace.solver.ray_worker import Grant, Lot, News, Opener, RayWorker
 from kace.solver.records import Solution
-from kace.solver.run import Run, solve_all
+from kace.solver.run import Hear, Run
 from kace.solver.session import window
 
 log = logging.getLogger(__name__)
@@ -262,18 +263,10 @@ async def solve_on_ray(
     problems: Iterable[Problem],
     seed: int,
     opener: Opener,
-    kept: Callable[[Solution], None] = lambda solution: None,
-    known: Callable[[Solution], None] = lambda solution: None,
+    kept: Hear = lambda solution: None,
+    known: Hear = lambda solution: None,
 ) -> None:
     """Solve what a run does not hold yet on the pool's workers, which get the opener once each."""
-    shared = pool.ray.put(opener)
-
-    def keep(solution: Solution) -> None:
-        run.keep(solution)
-        kept(solution)
-
-    async def solve(problem: Problem, seed: int) -> Solution:
-        return await pool.solve(problem, seed, shared)
-
+    solve = partial(pool.solve, seed=seed, opener=pool.ray.put(opener))
     many = pool.workers * (window(pool.config) + LOT)
-    await solve_all(run.todo(problems, seed, known), seed, many, keep, solve)
+    await run.solve_by(solve, problems, seed, many, kept=kept, known=known)

@@ -28,7 +28,7 @@ Opener = Callable[[Session, int], Solve]  # how problems are solved in a session
 def reading(config: Config, tree: EpistemicTree | None, session: Session, seed: int) -> Solve:
     """The ladder, which reads from a tree where there is one."""
     kit = replace(session.kit if tree is None else session.reading(tree, config), seed=seed)
-    return lambda problem, _: climb(problem, kit)
+    return lambda problem: climb(problem, kit)
 
 
 class Lot(NamedTuple):
@@ -190,7 +190,7 @@ class RayWorker:
                     if len(solvers) == OPEN:
                         del solvers[next(iter(solvers))]
                     solvers[where, seed] = opener(session, seed)
-                solution = await solvers[where, seed](problem, replace(session.kit, seed=seed))
+                solution = await solvers[where, seed](problem)
                 self._tell(News("solved", problem.id, solution.model_dump_json()))
             except KaceError as error:
                 self._tell(News("failed", problem.id, error=error))

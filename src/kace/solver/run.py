@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -25,9 +25,9 @@ from kace.solver.ladder import Kit, climb
 from kace.solver.manifest import HELD, hold_to
 from kace.solver.records import Damage, Solution, read_trace
 
-K = TypeVar("K")
 T = TypeVar("T")
-Solve = Callable[[Problem, Kit], Awaitable[Solution]]  # one way to solve a problem
+Solve = Callable[[Problem], Awaitable[Solution]]  # how problems are solved, on one seed
+Hear = Callable[[Solution], None]
 
 
 class Place(NamedTuple):
@@ -98,21 +98,31 @@ class Run:
         kit: Kit,
         window: int,
         *,
-        solve: Solve = climb,
-        kept: Callable[[Solution], None] = lambda solution: None,
-        known: Callable[[Solution], None] = lambda solution: None,
+        kept: Hear = lambda solution: None,
+        known: Hear = lambda solution: None,
     ) -> None:
         """Solve what is not finished yet, `window` problems at a time. `kept` hears of each, `known` of the others."""
+        await self.solve_by(lambda problem: climb(problem, kit), problems, kit.seed, window, kept=kept, known=known)
 
-        def keep(solution: Solution) -> None:
-            self.keep(solution)
+    async def solve_by(
+        self,
+        solve: Solve,
+        problems: Iterable[Problem],
+        seed: int,
+        window: int,
+        *,
+        kept: Hear = lambda solution: None,
+        known: Hear = lambda solution: None,
+    ) -> None:
+        """The same in another way than up the ladder, or elsewhere."""
+
+        async def solved(problem: Problem) -> None:
+            self.keep(solution := await solve(problem))
             kept(solution)
 
-        await solve_all(self.todo(problems, kit.seed, known), kit, window, keep, solve)
+        await work_through(self._todo(problems, seed, known), window, solved)
 
-    def todo(
-        self, problems: Iterable[Problem], seed: int, known: Callable[[Solution], None] = lambda solution: None
-    ) -> Iterator[Problem]:
+    def _todo(self, problems: Iterable[Problem], seed: int, known: Hear) -> Iterator[Problem]:
         """What is not finished yet, its text kept; `known` hears of the others."""
         for problem in problems:
             if done := self.finished(problem, seed):
@@ -153,35 +163,30 @@ class Run:
 
 def read_problems(folder: Path) -> Iterator[Problem]:
     """The problems whose texts a run keeps, in a file that `kace solve --file` reads. Damaged lines are left out."""
-    path = folder / "problems.jsonl"
-    for number, _, line in whole_lines(path) if path.exists() else ():
-        with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError, TypeError):
-            yield problem_of(json.loads(line), f"{path}:{number}")
+    return (problem for problem, _ in _kept_rows(folder))
 
 
 def kept_field(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     """Of the problems whose texts a run keeps, the hash and a field of the line, where it has one."""
+    return ((problem.id, str(row[name])) for problem, row in _kept_rows(folder) if row.get(name) not in (None, ""))
+
+
+def _kept_rows(folder: Path) -> Iterator[tuple[Problem, Mapping[str, object]]]:
     path = folder / "problems.jsonl"
     for number, _, line in whole_lines(path) if path.exists() else ():
         with contextlib.suppress(DataError, ValueError, RecursionError, AttributeError, TypeError):
-            if (value := (row := json.loads(line)).get(name)) not in (None, ""):
-                yield problem_of(row, f"{path}:{number}").id, str(value)
+            row = json.loads(line)
+            yield problem_of(row, f"{path}:{number}"), row
 
 
-async def solve_all(
-    problems: Iterable[Problem],
-    kit: K,
-    window: int,
-    keep: Callable[[Solution], None],
-    solve: Callable[[Problem, K], Awaitable[Solution]] = climb,  # type: ignore[assignment]
-) -> None:
+async def solve_all(problems: Iterable[Problem], kit: Kit, window: int, keep: Hear) -> None:
     """Solve a stream of problems, at most `window` at a time, keeping each as it finishes.
 
     A user error stops new problems; those under way finish, so nothing paid for is lost.
     """
 
     async def solved(problem: Problem) -> None:
-        keep(await solve(problem, kit))
+        keep(await climb(problem, kit))
 
     await work_through(problems, window, solved)
 
