@@ -98,12 +98,8 @@ class TreeScore:
         self._tree = tree
 
     @cached_property
-    def _cards(self) -> Sequence[Card]:
-        return tuple(self._tree)
-
-    @cached_property
     def _matches(self) -> Sequence[Match]:
-        return [Match(card) for card in self._cards]
+        return [Match(card) for card in self._tree]
 
     @cached_property
     def _uses(self) -> Mapping[str, Uses]:
@@ -125,7 +121,7 @@ class TreeScore:
         }
 
     def _weight(self, word: str) -> float:
-        size = len(self._cards)
+        size = len(self._tree)
         return rarity(size, len(self._uses[word][0])) / rarity(size, 1)
 
     def _overlap(self, problem: str, least: float) -> dict[int, float]:
@@ -158,9 +154,7 @@ class BackgroundScore(TreeScore):
 
     @cached_property
     def _matches(self) -> Sequence[Match]:
-        return [
-            Match(card, worded) for card in self._cards for worded in ((False, True) if card.wordings else (False,))
-        ]
+        return [Match(card, worded) for card in self._tree for worded in ((False, True) if card.wordings else (False,))]
 
     def _weight(self, word: str) -> float:
         return weight(word) / FULL_OVERLAP

@@ -109,15 +109,12 @@ def solver_prompt(
     role = template(f"paper/role_{tier.value.lower()}", subject) if tier and tier is not TierName.FLAT else ""
     knowledge = template("knowledge") if context.as_text or (context.empty_block and not bare) else ""
     learned = template("notes") if context.notes else ""
-    block = [knowledge, card_block(context.as_text)] if knowledge else []
+    block = _paragraphs(knowledge, card_block(context.as_text)) if knowledge else ""
+    notes = _paragraphs(learned, fenced("notes", context.notes)) if learned else ""
     near = context.placement == "problem"
-    parts = [instructions, *filter(None, [role]), *([] if near else block)]
-    if learned:
-        parts += [learned, fenced("notes", context.notes)]
-    system = "\n\n".join(parts)
+    system = _paragraphs(instructions, role, "" if near else block, notes)
     # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
-    asked = (*(block if near else ()), neutral(problem.strip()), steer, finish)
-    user = "\n\n".join(part for part in asked if part)
+    user = _paragraphs(block if near else "", neutral(problem.strip()), steer, finish)
     marks = ("near" if near else "", "turns" if turns else "", learned, role)
     return Prompt(
         messages=(Message(Role.SYSTEM, system), *_conversation(turns, finish), Message(Role.USER, user)),
@@ -130,9 +127,9 @@ def _program_prompt(problem: str, context: PromptContext, subject: Subject) -> P
     instructions, finish = template("program/solve", subject), template("program/finish", subject)
     knowledge = template("knowledge") if context.cards or context.empty_block else ""
     learned = template("notes") if context.notes else ""
-    parts = [instructions, *filter(None, [context.instructions])]
-    parts += [knowledge, card_block(context.cards)] if knowledge else []
-    parts += [learned, fenced("notes", context.notes)] if learned else []
+    block = _paragraphs(knowledge, card_block(context.cards)) if knowledge else ""
+    notes = _paragraphs(learned, fenced("notes", context.notes)) if learned else ""
+    system = _paragraphs(instructions, context.instructions, block, notes)
     shown = template("program/examples")
     turns = []
     for example in shown.split("\n---\n"):
@@ -141,7 +138,7 @@ def _program_prompt(problem: str, context: PromptContext, subject: Subject) -> P
     user = Message(Role.USER, f"{neutral(problem.strip())}\n\n{finish}")
     marks = (knowledge, learned, context.instructions and "instructions")
     return Prompt(
-        messages=(Message(Role.SYSTEM, "\n\n".join(parts)), *turns, user),
+        messages=(Message(Role.SYSTEM, system), *turns, user),
         hash=_digest(instructions, shown, finish, *filter(None, marks)),
     )
 
@@ -151,6 +148,10 @@ def repair_prompt(prompt: Prompt, reply: str, error: str, subject: Subject = MAT
     asked = template("program/repair", subject)
     said = Message(Role.ASSISTANT, neutral(reply)), Message(Role.USER, asked.replace("{error}", quoted_line(error)))
     return Prompt(messages=(*prompt.messages, *said), hash=_digest(prompt.hash, asked))
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 def _conversation(examples: Sequence[Example], finish: str) -> Iterator[Message]:

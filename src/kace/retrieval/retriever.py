@@ -15,7 +15,7 @@ from kace.problem import Problem
 from kace.retrieval.gate import RelevanceGate
 from kace.retrieval.prompt import PromptContext
 from kace.retrieval.router import Route, Router, open_router
-from kace.retrieval.selector import BlockSelector, Budget, Selector, TextSize
+from kace.retrieval.selector import NO_USAGE, BlockSelector, Budget, Selector, TextSize
 from kace.solver.records import Attempt, RetrievedContext
 from kace.solver.tiers import FROM_MS, LOCKED, NO_EXIT_AT_ES, Tier, TierName
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
@@ -125,10 +125,9 @@ def retrieval(
     domains: tuple[str, ...] = (),
     eligible: int = 0,
     calls: int = 0,
-    usage: Usage | None = None,
+    usage: Usage = NO_USAGE,
 ) -> Retrieval:
     """A retrieval with its record."""
-    usage = usage or Usage()
     record = RetrievedContext(
         tier=tier,
         domains=domains,

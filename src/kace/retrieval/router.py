@@ -21,7 +21,7 @@ from kace.problem import Problem
 from kace.retrieval.fence import fenced, neutral, shortened
 from kace.retrieval.gate import RelevanceGate
 from kace.retrieval.prompt import Prompts, template
-from kace.retrieval.selector import Index, rank
+from kace.retrieval.selector import NO_USAGE, Index, rank
 from kace.retrieval.words import words
 from kace.tree.card import UNIVERSAL
 
@@ -35,7 +35,6 @@ MAX_EXAMPLES = 30
 MAX_PROBLEM_CHARS, MAX_ATTEMPT_CHARS, MAX_SIGNAL_CHARS = 3_000, 800, 120
 """What is read of each: at most 3,700 tokens or so with seven domains, where a small local model has room for 4,096."""
 
-NO_USAGE = Usage()
 _WRAPPING = " \t\r\n`'\""
 _MIXED = "mixed:"
 _OBJECT = re.compile(r"\{[^{}]*\}")
