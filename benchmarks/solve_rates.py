@@ -17,12 +17,10 @@ from pathlib import Path
 from kace.answers.judge import Verdict
 from kace.config import load_config
 from kace.io import write_atomic
-from kace.models.base import AttemptKey
 from kace.models.cache import CallStore
 from kace.problem import Problem, load_problems
 from kace.retrieval.prompt import NOTHING
-from kace.solver.ladder import Kit, attempt, grade, said
-from kace.solver.records import Attempt
+from kace.solver.ladder import Kit, grade, said, sample
 from kace.solver.session import open_session
 from kace.solver.tiers import LOCKED
 
@@ -45,13 +43,7 @@ async def measure(problem: Problem, kit: Kit) -> Rate:
     answers: list[str | None] = []
     right: list[bool] = []
     for tier in LOCKED:
-        keys = [AttemptKey(problem.id, kit.seed, tier.name.value, i) for i in range(tier.attempts)]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(attempt(problem, tier, key, NOTHING, kit)) for key in keys]
-        for task in tasks:
-            result = task.result()
-            if not isinstance(result, Attempt):
-                raise result
+        for result in await sample(problem, tier, NOTHING, (), kit):
             answers.append(result.answer)
             right.append(await grade(problem, said(problem, result, kit), kit) is Verdict.SAME)
     return Rate(problem, tuple(answers), tuple(right))

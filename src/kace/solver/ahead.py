@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -11,8 +11,8 @@ from kace.errors import KaceError
 from kace.models.base import ChatModel, ModelError, Reply, Request, Transient, Usage, Wrapper, total
 from kace.models.budget import Ledger
 from kace.problem import Problem
-from kace.retrieval.prompt import NOTHING
-from kace.solver.ladder import Kit, requests_of
+from kace.retrieval.prompt import NOTHING, PromptContext
+from kace.solver.ladder import Kit, asked_of, request_of
 from kace.solver.records import RetrievedContext
 from kace.solver.tiers import Tier, TierName
 
@@ -28,7 +28,7 @@ class Ahead:
         heard = HeardAhead(kit.model, self.ledger)
         if tiers[0].name is TierName.ES:
             async with asyncio.TaskGroup() as both:
-                both.create_task(heard.listen(requests_of(problem, tiers[0], NOTHING, kit)))
+                both.create_task(heard.listen(_requests(problem, tiers[0], NOTHING, kit)))
                 both.create_task(self._ms(problem, tiers[1], kit, heard))
         return heard
 
@@ -40,7 +40,11 @@ class Ahead:
         heard.routed = found.record if found else None
         if not (found and found.record.classifier_calls):
             context = found.context if found else NOTHING
-            await heard.listen(replace(each, ahead=True) for each in requests_of(problem, tier, context, kit))
+            await heard.listen(replace(each, ahead=True) for each in _requests(problem, tier, context, kit))
+
+
+def _requests(problem: Problem, tier: Tier, context: PromptContext, kit: Kit) -> Iterator[Request]:
+    return (request_of(each.key, each.prompt, kit) for each in asked_of(problem, tier, context, kit))
 
 
 class HeardAhead(Wrapper):

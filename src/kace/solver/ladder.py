@@ -150,8 +150,8 @@ async def conclude(
     classes: Sequence[AnswerClass],
     *,
     seconds: float,
-    read: Sequence[Retrieval] = (),
-    finishing: Attempt | None = None,
+    read: Sequence[Retrieval],
+    finishing: Attempt | None,
 ) -> Solution:
     """The solution: the answer graded, and every attempt marked right or wrong where an answer is expected."""
     verdict = await grade(problem, answer, kit)
@@ -199,12 +199,11 @@ async def sample(
     problem: Problem, tier: Tier, context: PromptContext, before: Sequence[Attempt], kit: Kit
 ) -> list[Attempt]:
     """The tier's attempts in order, made side by side."""
-    tier = kit.programs.of(tier) if kit.programs else tier
-    keys = keys_of(problem, tier, kit)
+    asked = asked_of(problem, tier, context, kit)
     done: dict[int, Attempt] = {}
     stopped: list[KaceError] = []
     async with asyncio.TaskGroup() as siblings:
-        tasks = {siblings.create_task(attempt(problem, tier, key, context, kit)): key.index for key in keys}
+        tasks = {siblings.create_task(attempt(problem, each, kit)): each.key.index for each in asked}
         waiting = set(tasks)
         when = asyncio.FIRST_COMPLETED if kit.early_stop else asyncio.ALL_COMPLETED
         while waiting:
@@ -221,19 +220,30 @@ async def sample(
                 break
     if stopped:
         raise stopped[0]
-    return [done.get(key.index) or Attempt.cancelled(key, tier.lenses[key.index]) for key in keys]
+    return [done.get(each.key.index) or Attempt.cancelled(each.key, each.lens) for each in asked]
 
 
-def keys_of(problem: Problem, tier: Tier, kit: Kit) -> list[AttemptKey]:
-    """The tier's attempts."""
-    return [AttemptKey(problem.id, kit.seed, tier.name.value, index) for index in range(tier.attempts)]
+class Asked(NamedTuple):
+    """An attempt before it is made: which it is, what it is shown, and the cards that it is not."""
+
+    key: AttemptKey
+    lens: Lens | None
+    prompt: Prompt
+    hidden: tuple[str, ...]
 
 
-def requests_of(problem: Problem, tier: Tier, context: PromptContext, kit: Kit) -> list[Request]:
-    """What the tier's attempts ask, but for the repair of a program."""
+def asked_of(problem: Problem, tier: Tier, context: PromptContext, kit: Kit) -> list[Asked]:
+    """The tier's attempts with what the tier reads, but for the repair of a program."""
     tier = kit.programs.of(tier) if kit.programs else tier
-    keys = keys_of(problem, tier, kit)
-    return [request_of(key, prompt_of(problem, tier, key, context, kit).prompt, kit) for key in keys]
+    role = tier.name if kit.prompts == "paper" else None
+    asked = []
+    for index, lens in enumerate(tier.lenses):
+        key = AttemptKey(problem.id, kit.seed, tier.name.value, index)
+        hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
+        seen = tuple(card for card in context.cards if card.card_id not in hidden)
+        prompt = solver_prompt(problem.text, lens, replace(context, cards=seen), role, kit.subject)
+        asked.append(Asked(key, lens, prompt, hidden))
+    return asked
 
 
 async def settled(
@@ -246,15 +256,9 @@ async def settled(
     return decided(tier.gate, count(await classes_of(problem, so_far, kit), start, stop), pending)
 
 
-async def attempt(
-    problem: Problem, tier: Tier, key: AttemptKey, context: PromptContext, kit: Kit
-) -> Attempt | KaceError:
-    """One attempt with what its tier reads.
-
-    A user error is returned, not raised, so that siblings already paid for finish and are kept.
-    """
-    lens = tier.lenses[key.index]
-    prompt, hidden = prompt_of(problem, tier, key, context, kit)
+async def attempt(problem: Problem, asked: Asked, kit: Kit) -> Attempt | KaceError:
+    """One attempt. A user error is returned, not raised, so that siblings already paid for finish and are kept."""
+    key, lens, prompt, hidden = asked
     try:
         result = await drawn(key, lens, prompt, kit)
         if kit.programs and lens is Lens.PROGRAM:
@@ -265,21 +269,6 @@ async def attempt(
     if kit.observer:
         kit.observer.attempted(problem, result)
     return result
-
-
-class AttemptPrompt(NamedTuple):
-    """What an attempt is shown, and the cards that it is not."""
-
-    prompt: Prompt
-    hidden: tuple[str, ...]
-
-
-def prompt_of(problem: Problem, tier: Tier, key: AttemptKey, context: PromptContext, kit: Kit) -> AttemptPrompt:
-    """The prompt of an attempt with what its tier reads."""
-    hidden = kit.dropout.hidden(key, [card.card_id for card in context.cards]) if kit.dropout else ()
-    seen = tuple(card for card in context.cards if card.card_id not in hidden)
-    role, lens = tier.name if kit.prompts == "paper" else None, tier.lenses[key.index]
-    return AttemptPrompt(solver_prompt(problem.text, lens, replace(context, cards=seen), role, kit.subject), hidden)
 
 
 def request_of(key: AttemptKey, prompt: Prompt, kit: Kit) -> Request:
