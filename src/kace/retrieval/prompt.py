@@ -84,7 +84,7 @@ class PromptContext:
     @property
     def learned_hash(self) -> str:
         """Which notes and instructions these are; empty where there are none."""
-        return _digest(self.notes, self.instructions) if self.notes or self.instructions else ""
+        return templates_hash(self.notes, self.instructions) if self.notes or self.instructions else ""
 
 
 NOTHING = PromptContext()
@@ -118,7 +118,7 @@ def solver_prompt(
     marks = ("near" if near else "", "turns" if turns else "", learned, role)
     return Prompt(
         messages=(Message(Role.SYSTEM, system), *_conversation(turns, finish), Message(Role.USER, user)),
-        hash=_digest(instructions, knowledge, *filter(None, marks), steer, finish),
+        hash=templates_hash(instructions, knowledge, *filter(None, marks), steer, finish),
     )
 
 
@@ -139,7 +139,7 @@ def _program_prompt(problem: str, context: PromptContext, subject: Subject) -> P
     marks = (knowledge, learned, context.instructions and "instructions")
     return Prompt(
         messages=(Message(Role.SYSTEM, system), *turns, user),
-        hash=_digest(instructions, shown, finish, *filter(None, marks)),
+        hash=templates_hash(instructions, shown, finish, *filter(None, marks)),
     )
 
 
@@ -147,7 +147,7 @@ def repair_prompt(prompt: Prompt, reply: str, error: str, subject: Subject = MAT
     """The question once more, after the program of a reply failed."""
     asked = template("program/repair", subject)
     said = Message(Role.ASSISTANT, neutral(reply)), Message(Role.USER, asked.replace("{error}", quoted_line(error)))
-    return Prompt(messages=(*prompt.messages, *said), hash=_digest(prompt.hash, asked))
+    return Prompt(messages=(*prompt.messages, *said), hash=templates_hash(prompt.hash, asked))
 
 
 def _paragraphs(*parts: str) -> str:
@@ -195,7 +195,7 @@ def template_hashes(part: str = "") -> dict[str, str]:
     folder = files("kace").joinpath("prompts", part)
     found = sorted(path.name.removesuffix(".md") for path in folder.iterdir() if path.name.endswith(".md"))
     names = [f"{part}/{name}" if part else name for name in found]
-    return {name: _digest(template(name)) for name in names}
+    return {name: templates_hash(template(name)) for name in names}
 
 
 def _spaced(text: str) -> str:
@@ -204,5 +204,6 @@ def _spaced(text: str) -> str:
 
 
 @cache
-def _digest(*parts: str) -> str:
+def templates_hash(*parts: str) -> str:
+    """What templates are known by, in 16 digits."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kace.answers.kinds import MATHEMATICS
 from kace.config import Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError
 from kace.io import MAX_BYTES, Unreadable, read_plain, write_atomic
@@ -72,8 +73,7 @@ def differences(
 PACE = frozenset({"timeout", "max_connections"})  # how fast a run goes, not what it finds
 
 
-SUBJECT = ("subject", "answers", "tolerance")  # named by a manifest only where they are not the default
-POLICIES = ("vote", "es_exit", "programs")  # so, too
+NAMED = ("subject", "answers", "tolerance", "vote", "es_exit", "programs")  # only where they are not the default
 
 
 OLD_SETTINGS = {
@@ -115,12 +115,11 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
     """What a run depends on, free of secrets. A tree counts by its content, wherever it lies."""
     url = {"base_url": first_url(config.base_url)} if config.base_url else {}
     endpoints = [public_url(url) for url in base_urls(config.base_url)]
-    subject = {name: value for name in SUBJECT if (value := getattr(config, name)) != _default(name)}
-    policies = {name: value for name in POLICIES if (value := getattr(config, name)) != _default(name)}
+    named = {name: value for name in NAMED if (value := getattr(config, name)) != _default(name)}
     if config.asks_logprobs:
-        policies["logprobs"] = True
+        named["logprobs"] = True
     if policy := open_policy(config):
-        policies["confidence"] = policy.calibration.model_dump()
+        named["confidence"] = policy.calibration.model_dump()
     unmeant = {"max_calls", "max_usd", "prices", "tree", *PACE}
     return {
         "v": RUN_VERSION,
@@ -130,14 +129,13 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
             **config.model_dump(mode="json", exclude_none=True, exclude=unmeant),
             **url,
             **(_teacher(config) if config.synthesis else {}),
-            **subject,
-            **policies,
+            **named,
             "sampling": {tier.value: asdict(draw) for tier, draw in config.tier_sampling().items()},
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
         "sources": dict(config.sources),
         **({"endpoints": endpoints} if len(endpoints) > 1 else {}),  # how fast a run goes, not what it finds
-        "prompts": solver_prompts(config) | (template_hashes("subject") if subject else {}),
+        "prompts": solver_prompts(config) | (template_hashes("subject") if config.about != MATHEMATICS else {}),
     }
 
 

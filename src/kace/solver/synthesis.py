@@ -5,7 +5,6 @@ An option that is off by default: where it was published it did not help, and it
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from kace.models.base import (
 )
 from kace.problem import Problem
 from kace.retrieval.fence import fenced, neutral
-from kace.retrieval.prompt import Prompt, PromptContext, solver_prompt, template
+from kace.retrieval.prompt import Prompt, PromptContext, solver_prompt, template, templates_hash
 from kace.solver.ladder import Kit, drawn
 from kace.solver.records import Attempt
 from kace.solver.tiers import LOCKED
@@ -96,8 +95,7 @@ def finishing_prompt(
     system, _ = plain.messages
     steer, quoted = template("from_facts", subject), fenced("facts", "\n".join(BULLET + fact for fact in facts))
     user = "\n\n".join((neutral(problem.strip()), steer, quoted, template("finish", subject)))
-    digest = hashlib.sha256(f"{plain.hash}\x1f{steer}".encode()).hexdigest()[:16]
-    return Prompt(messages=(system, Message(Role.USER, user)), hash=digest)
+    return Prompt(messages=(system, Message(Role.USER, user)), hash=templates_hash(plain.hash, steer))
 
 
 def beginning(text: str) -> str:
