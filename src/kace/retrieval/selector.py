@@ -78,15 +78,13 @@ class Budget:
     """How much a tier may read, counted by the model's own tokenizer where it has one."""
 
     def __init__(self, config: RetrievalConfig, model: ChatModel, ranking: Ranking | None = None) -> None:
-        self.max_tokens = config.max_card_tokens
-        self.max_cards = config.max_cards
-        self.placement = config.placement
+        self.config = config
         self.ranking = ranking or partial(rank, by=config.ranking)
         self.count = TokenCounter(model)
 
     def best(self, problem: str, cards: Sequence[Card], most: int | None = None) -> Sequence[Card]:
         """At most `max_cards` (or so many) of the cards: the best-ranked, in their order."""
-        most = self.max_cards if most is None else most
+        most = self.config.max_cards if most is None else most
         if most is None or len(cards) <= most:
             return cards
         best = {card.card_id for card in self.ranking(problem, cards)[:most]}
@@ -94,18 +92,18 @@ class Budget:
 
     async def fit(self, problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
         """Cut by estimate, then count exactly and cut again if the estimate was too low."""
-        limit = self.max_tokens
+        most = limit = self.config.max_card_tokens
         for _ in range(EXACT_TRIES):
-            kept = fit(problem, cards, limit, lambda card: estimate(card, self.placement), self.ranking)
+            kept = fit(problem, cards, limit, lambda card: estimate(card, self.config.placement), self.ranking)
             tokens = (await self.size(kept)).tokens
-            if tokens <= self.max_tokens or not kept:
+            if tokens <= most or not kept:
                 break
-            limit = limit * self.max_tokens // (tokens + 1)
+            limit = limit * most // (tokens + 1)
         return kept
 
     async def size(self, cards: Sequence[Card]) -> TextSize:
         """The size of cards as an attempt reads them."""
-        return await self.count(shown_text(cards, self.placement)) if cards else TextSize(0, False)
+        return await self.count(shown_text(cards, self.config.placement)) if cards else TextSize(0, False)
 
 
 class TextSize(NamedTuple):
