@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kace.answers.exact import Number, Value
-from kace.answers.normalize import normal_form, unit
+from kace.answers.normalize import MAX_CHARS, normal_form, unit
 from kace.answers.parse import exact_value, unknown
 
-MAX_ANSWER_CHARS = 2_000
+MAX_ANSWER_CHARS = MAX_CHARS
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL)
 

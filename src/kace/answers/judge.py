@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections import OrderedDict
 from enum import StrEnum
 
-from kace.answers.calculator import apart
+from kace.answers.calculator import MAX_DEPTH, apart
 from kace.answers.child import Child, Children, NoWorker
 from kace.answers.exact import Number, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import depth
 from kace.answers.parse import equation
 
-MAX_DEPTH = 24
 MAX_DIGITS = 256
 MAX_MEMORY = 10_000  # remembered verdicts
 _NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d[_ ]\W*\d|:.*:|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$")
@@ -81,7 +79,7 @@ class Judge(Children):
 
     def __init__(self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024) -> None:
         super().__init__(workers, "compare", memory_mb, math.ceil(seconds) + 2, seconds=seconds)
-        self._verdicts: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
 
     async def __call__(self, left: Answer, right: Answer) -> Verdict:
         """The verdict on two answers, the same in either order."""
@@ -91,26 +89,24 @@ class Judge(Children):
         first, second = sorted((left, right), key=lambda answer: answer.key)
         pair = (first.key, second.key)
         if pair in self._verdicts:
-            self._verdicts.move_to_end(pair)
             return self._verdicts[pair]
         if any(len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical) for side in (left, right)):
             return Verdict.REFUSED
-        async with self.one() as child:
-            verdict = await _compared(child, first.canonical, second.canonical)
-        if verdict is None:
+        try:
+            async with self.one() as child:
+                verdict = await _compared(child, first.canonical, second.canonical)
+        except NoWorker:
             return Verdict.REFUSED
+        if len(self._verdicts) == MAX_MEMORY:
+            del self._verdicts[next(iter(self._verdicts))]
         self._verdicts[pair] = verdict
-        if len(self._verdicts) > MAX_MEMORY:
-            self._verdicts.popitem(last=False)
         return verdict
 
 
-async def _compared(child: Child, left: str, right: str) -> Verdict | None:
-    """The child's verdict; None when there was no child to be had."""
+async def _compared(child: Child, left: str, right: str) -> Verdict:
+    """The child's verdict. Raises `NoWorker` where there was no child to be had."""
     try:
         same = (await child.ask({"left": left, "right": right})).get("same")
-    except NoWorker:
-        return None
     except TimeoutError:
         return Verdict.TIMEOUT
     except (OSError, ValueError):
