@@ -36,7 +36,12 @@ PLAIN = {"lt": "<", "gt": ">", "div": "/", "lbrace": r"\{", "rbrace": r"\}", "lb
 MAGNITUDES = {"dozen": "12", "hundred": "100", "thousand": "10^{3}", "million": "10^{6}", "billion": "10^{9}",
               "trillion": "10^{12}"}  # fmt: skip
 UNIT_LETTERS = "CFJKLNVWghlms"  # one letter in a text behind a value is a unit only if it is one of these
-BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+_SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS = {word: n for n, word in enumerate(_SMALL.split())}
+NUMBER_WORDS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
+BASES = {word: n for word, n in NUMBER_WORDS.items() if 2 <= n <= 10}
 UNITS = """degree degrees deg ° \\circ|radian radians rad|cm centimeter centimeters centimetre centimetres|
 mm millimeter millimeters|km kilometer kilometers kilometre kilometres|m meter meters metre metres|
 kg kilogram kilograms|g gram grams|ft foot feet|inch in inches|yd yard yards|mi mile miles|

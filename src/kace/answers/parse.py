@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cmp_to_key, lru_cache
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from kace.answers.calculator import CONTEXT, MAX_DEPTH, calculate, estimate
 from kace.answers.exact import HALF, INFINITY, MINUS_INFINITY, Collection, NoExactValue, Number, Value, Word
-from kace.answers.normalize import depth
+from kace.answers.normalize import NUMBER_WORDS, depth
 
 _NAMED = re.compile(
     r"(\((?:[A-Za-z], )*[A-Za-z]\)|[A-Za-z](?:_\{\w+\})?|(?:m?\\angle ?)?[A-Z]{1,3}|\\[a-z]+(?:_\{\w+\})?|"
@@ -35,17 +35,12 @@ _OPEN = {"(": "(", "[": "[", r"\{": "{"}
 _CLOSE = {")": ")", "]": "]", r"\}": "}"}
 
 
-_SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen"""
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-
-
 def _spelled() -> dict[str, Value]:
     """What may be given in words: whole numbers below a hundred, a half, infinity."""
-    small = _SMALL.split()
-    sizes = {word: Fraction(n) for n, word in enumerate(small)} | {"half": HALF, "one half": HALF}
-    for n, ten in enumerate(_TENS.split(), 2):
-        sizes |= {f"{ten} {word}".strip(): Fraction(10 * n + k) for k, word in enumerate(["", *small[1:10]])}
+    sizes = {word: Fraction(n) for word, n in NUMBER_WORDS.items()} | {"half": HALF, "one half": HALF}
+    for (ten, n), (one, k) in product(NUMBER_WORDS.items(), repeat=2):
+        if n >= 20 and 1 <= k <= 9:
+            sizes[f"{ten} {one}"] = Fraction(n + k)
     values: dict[str, Value] = {word: Number.of(size) for word, size in sizes.items()}
     values["infinity"] = INFINITY
     for minus in ("minus", "negative"):

@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 
-from kace.answers.normalize import normal_form
+from kace.answers.normalize import NUMBER_WORDS, normal_form
 
 SMALL = 12  # whole numbers up to this occur in any formula and in any small example; spelled out, they stay words
 LONG_NGRAMS = ((8, 4), (12, 2))
@@ -46,13 +46,9 @@ _COMMAND = re.compile(r"\\[A-Za-z]+")
 _NAME_INSIDE = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]{2,}\b")
 
-_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_NUMBERS = {word: value for value, word in enumerate(f"{_ONES} seventeen eighteen nineteen".split())}
-_NUMBERS |= {word: 10 * ten for ten, word in enumerate(_TENS.split(), 2)}
-_DIGITS = {word: value for word, value in _NUMBERS.items() if value < 10}
+_DIGITS = {word: value for word, value in NUMBER_WORDS.items() if value < 10}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
-_NUMBER = "|".join((*_NUMBERS, *_SCALES))
+_NUMBER = "|".join((*NUMBER_WORDS, *_SCALES))
 _SPELLED = re.compile(rf"\b(?:{_NUMBER})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER}))*\b(?!')", re.IGNORECASE)
 _TYPOGRAPHY: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,)(?=\d{3}(?!\d))"), ""),
@@ -81,7 +77,7 @@ _SPREAD = re.compile(  # with the same between all of them: `1/5 and 1/2` are tw
 )
 _PAIRS = re.compile(r"(?<![\w.,-])\d\d\s+\d\d(?![\w,-]|\.\d)")
 _POINTS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?!\d|\.\d)")
-_COUNT = rf"(?:\d+(?:\.\d+)?|{'|'.join(_NUMBERS)})"
+_COUNT = rf"(?:\d+(?:\.\d+)?|{'|'.join(NUMBER_WORDS)})"
 _SCALED = re.compile(
     rf"(?<![\w.])(?:\d+\.\d+k\b|{_COUNT}(?:[\s-]+{_COUNT})?[\s-]*(?:{'|'.join(_SCALES)})\b)"
     rf"(?:(?:\s*,?\s*(?:and\s+)?|-)(?:{_COUNT}|{'|'.join(_SCALES)})\b)*",
@@ -130,7 +126,7 @@ def _spelled_value(words: Iterable[str]) -> Fraction:
             current = max(Fraction(1), current) * scale
             total, current = (total + current, Fraction(0)) if scale > 100 else (total, current)
         elif word != "and":
-            current += _NUMBERS[word] if word in _NUMBERS else Fraction(word[:MOST_DIGITS])
+            current += NUMBER_WORDS[word] if word in NUMBER_WORDS else Fraction(word[:MOST_DIGITS])
     return total + current
 
 
