@@ -91,8 +91,8 @@ class Relay(CallStore):
 
     def __init__(self, tell: Callable[[News], None]) -> None:
         self._tell = tell
-        self._kept: defaultdict[str, dict[str, CallRecord]] = defaultdict(dict)
-        self._problem: dict[str, str] = {}
+        self._records: dict[str, CallRecord] = {}
+        self._keys: defaultdict[str, set[str]] = defaultdict(set)  # by problem
 
     def add(self, lines: Sequence[str]) -> None:
         """Take calls that were paid for before."""
@@ -100,12 +100,12 @@ class Relay(CallStore):
             self._hold(CallRecord.model_validate_json(line))
 
     def _hold(self, record: CallRecord) -> None:
-        self._kept[record.problem][record.key] = record
-        self._problem[record.key] = record.problem
+        self._records[record.key] = record
+        self._keys[record.problem].add(record.key)
 
     def get(self, key: str) -> Reply | None:
         """The reply to a call of a problem under way."""
-        record = self._kept[self._problem[key]].get(key) if key in self._problem else None
+        record = self._records.get(key)
         return record.reply() if record else None
 
     def put(self, record: CallRecord) -> None:
@@ -115,8 +115,8 @@ class Relay(CallStore):
 
     def drop(self, problem: str) -> None:
         """Forget the calls of a problem that is done."""
-        for key in self._kept.pop(problem, {}):
-            del self._problem[key]
+        for key in self._keys.pop(problem, ()):
+            del self._records[key]
 
     def close(self) -> None:
         """Nothing is open."""
