@@ -18,7 +18,7 @@ from kace.retrieval.router import Route, Router, open_router
 from kace.retrieval.selector import NO_USAGE, BlockSelector, Budget, Selector, TextSize
 from kace.solver.records import Attempt, RetrievedContext
 from kace.solver.tiers import FROM_MS, LOCKED, NO_EXIT_AT_ES, Tier, TierName
-from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
+from kace.tree.card import UNIVERSAL, Difficulty, Status
 from kace.tree.tree import EpistemicTree
 
 
@@ -92,7 +92,8 @@ class Retriever:
     async def covers(self, problem: Problem) -> bool:
         """Whether MS would read a card relevant to this problem. A universal card is to every one, and says nothing."""
         scores = self.gate.scores(problem.text, self.gate.skip_threshold)
-        relevant = [card for card in map(self.tree.card, scores) if _medium(card)]
+        shown = (card for card in map(self.tree.card, scores) if card.status is not Status.DEPRECATED)
+        relevant = [card for card in shown if card.difficulty_tag is Difficulty.MEDIUM]
         if not PromptContext(tuple(relevant), placement=self.config.placement).beside(problem.text).cards:
             return False
         route = await self.router(problem)
@@ -111,10 +112,6 @@ class Retriever:
         seen = [attempt.text for attempt in before if attempt.tier is TierName.MS and attempt.text]
         route = await self.router(problem, seen)
         return route if route.domains else replace(route, domains=kept)
-
-
-def _medium(card: Card) -> bool:
-    return card.difficulty_tag is Difficulty.MEDIUM and card.status is not Status.DEPRECATED
 
 
 def retrieval(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kace.answers.program import ProgramRun, Sandbox, program_of
+from kace.answers.program import Sandbox, program_of
 from kace.models.base import AttemptKey
 from kace.retrieval.prompt import Prompt, repair_prompt
 from kace.solver.ladder import Kit, drawn
@@ -32,13 +32,14 @@ class Programs:
 
         A reply without a program keeps what it boxed. A program that failed twice gives no answer.
         """
-        attempt, run = await self._run(attempt)
+        attempt = await self._run(attempt)
         if attempt.outcome not in (Outcome.NO_ANSWER, Outcome.TRUNCATED) or not attempt.text.strip():
             return attempt
+        run = next(iter(attempt.programs), None)
         shown = f"```python\n{run.source[:MAX_SHOWN]}\n```" if run else attempt.text[:MAX_SHOWN]
         again = repair_prompt(prompt, shown, run.error if run else "there is no program", kit.subject)
         beside = replace(key, index=REPAIR + key.index)
-        second, _ = await self._run(await drawn(beside, Lens.PROGRAM, again, kit))
+        second = await self._run(await drawn(beside, Lens.PROGRAM, again, kit))
         usage = attempt.usage + second.usage
         return second.model_copy(
             update={
@@ -55,13 +56,13 @@ class Programs:
             }
         )
 
-    async def _run(self, attempt: Attempt) -> tuple[Attempt, ProgramRun | None]:
+    async def _run(self, attempt: Attempt) -> Attempt:
         """The attempt with its program run, where it has one."""
         source = program_of(attempt.text)
         if source is None:
-            return attempt, None
+            return attempt
         run = await self.sandbox.run(source)
         answer = run.answer
         ended = Outcome.TRUNCATED if attempt.outcome is Outcome.TRUNCATED else Outcome.NO_ANSWER
         found = {"answer": answer, "outcome": ended if answer is None else Outcome.ANSWERED, "programs": (run,)}
-        return attempt.model_copy(update=found), run
+        return attempt.model_copy(update=found)

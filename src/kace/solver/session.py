@@ -41,7 +41,7 @@ class Session:
 
     def reading(self, tree: EpistemicTree, config: Config) -> Kit:
         """The kit with a tree to read from, as the configuration says."""
-        source = open_retriever(tree, self.classifier, config)
+        source = Retriever(tree, self.classifier, config.retrieval, seed=config.seed, subject=config.about)
         return replace(self.kit, source=source, tiers=EsPolicy(source))
 
 
@@ -107,11 +107,6 @@ def in_role(
     model = Metered(model, ledger, role)
     model = Spanned(model, role, spans) if spans else model
     return model if calls is None else Cached(model, calls)
-
-
-def open_retriever(tree: EpistemicTree, model: ChatModel, config: Config) -> Retriever:
-    """The tree, opened for reading as the configuration says."""
-    return Retriever(tree, model, config.retrieval, seed=config.seed, subject=config.about)
 
 
 def window(config: Config) -> int:
