@@ -21,9 +21,7 @@ class ProblemPool:
 
     local: str  # the file that holds them in the user's folder
     files: tuple[HubFile, ...]
-    fields: Mapping[
-        str, str
-    ]  # where the published files keep a problem's parts: our names to theirs, all that are read
+    fields: Mapping[str, str]  # our names of a problem's parts to those of the published files, all that are read
     tidy: Tidy
 
 

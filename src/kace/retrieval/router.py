@@ -256,11 +256,8 @@ def _no_name(reply: str) -> str:
     return "mixed needs two different names of the list" if mixed else "it was not a name of the list"
 
 
-def _no_object(reply: str) -> str:
-    return "it holds no JSON object, in double quotes, with a name of the list"
-
-
+_NO_OBJECT = "it holds no JSON object, in double quotes, with a name of the list"
 FORMS: Mapping[Prompts, ClassifierForm] = {
     "default": ClassifierForm("", True, _name_or_pair, read_names, _no_name),
-    "paper": ClassifierForm("paper/", False, _object, read_object, _no_object),
+    "paper": ClassifierForm("paper/", False, _object, read_object, lambda reply: _NO_OBJECT),
 }
