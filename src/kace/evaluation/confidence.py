@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from kace.evaluation.arm import Arm, Clusters
-from kace.evaluation.stats import Interval, cluster_interval
+from kace.evaluation.stats import SHARES, Interval, cluster_interval
 from kace.models.confidence import Confidence
 from kace.solver.confidence import ConfidenceCalibration, ConfidencePolicy, agreed_at_es, elected
 from kace.solver.manifest import manifest_part
@@ -19,7 +19,6 @@ from kace.words import counted
 
 MEASURES = ("logprob", "overall", "tail", "worst")
 BINS = 5
-WHOLE = Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +97,8 @@ def figures_of(
     if not told:
         return None
     exits = [agreed for each in known if (agreed := agreed_at_es(each))]
-    solves = [_split((a.confidence, bool(a.correct)) for a in s.attempts if a.answer is not None) for s in known]
-    within, at_es = ({measure: _auc(measure, sides) for measure in MEASURES} for sides in (solves, [_split(exits)]))
+    solves = [[(a.confidence, bool(a.correct)) for a in s.attempts if a.answer is not None] for s in known]
+    within, at_es = ({measure: _auc(measure, parts) for measure in MEASURES} for parts in (solves, [exits]))
     return ConfidenceFigures(
         name=name,
         attempts=len(made),
@@ -123,24 +122,13 @@ def reweighed(solutions: Sequence[Solution], calibration: ConfidenceCalibration)
     return Reweighed(len(changes), by_counts, changes.count((False, True)), changes.count((True, False)))
 
 
-Sides = tuple[Mapping[str, list[float]], Mapping[str, list[float]]]
-"""The figures of what is right, and of what is wrong, by their names."""
-
-
-def _split(told: Iterable[tuple[Confidence | None, bool]]) -> Sides:
-    sides = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
-    for confidence, right in told:
-        for measure, value in asdict(confidence).items() if confidence else ():
-            sides[not right][measure].append(value)
-    return sides
-
-
-def _auc(measure: str, parts: Iterable[Sides]) -> tuple[float | None, int]:
+def _auc(measure: str, parts: Iterable[Sequence[tuple[Confidence | None, bool]]]) -> tuple[float | None, int]:
     """Of the pairs within each part, the share in which the right one is the higher, equal ones counting half."""
     wins, pairs = 0.0, 0
-    for right, wrong in ((each.get(measure, []) for each in sides) for sides in parts):
-        ordered = sorted(wrong)
-        wins += sum((bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in right)
+    for part in parts:
+        right = [getattr(sure, measure) for sure, is_right in part if sure and is_right]
+        wrong = sorted(getattr(sure, measure) for sure, is_right in part if sure and not is_right)
+        wins += sum((bisect_left(wrong, value) + bisect_right(wrong, value)) / 2 for value in right)
         pairs += len(right) * len(wrong)
     return wins / pairs if pairs else None, pairs
 
@@ -153,7 +141,7 @@ def _bins(told: Sequence[tuple[str, float, bool]]) -> tuple[ConfidenceBin, ...]:
             groups = defaultdict[str, list[bool]](list)
             for name, _, right in inside:
                 groups[name].append(right)
-            interval = cluster_interval(Counter((sum(each), len(each)) for each in groups.values()), WHOLE)
+            interval = cluster_interval(Counter((sum(each), len(each)) for each in groups.values()), SHARES)
             share = sum(right for *_, right in inside) / len(inside)
             found.append(ConfidenceBin(inside[0][1], inside[-1][1], len(inside), share, interval))
     return tuple(found)

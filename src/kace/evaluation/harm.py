@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kace.evaluation.arm import Clusters, ClusterSums, SolveRow
-from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
+from kace.evaluation.stats import SHARES, Interval, cluster_interval, effective, wilson_of_share
 from kace.words import counted, plural
-
-WHOLE = Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class HarmCounts:
             # Solves of a problem may break together: one observation, less where some are shown more often.
             interval = wilson_of_share(rate, effective(self.sizes.elements()))
             if self.clusters.field != "problem":
-                wider = cluster_interval(self.sums.alike(), WHOLE)
+                wider = cluster_interval(self.sums.alike(), SHARES)
                 interval = Interval(min(interval.low, wider.low), max(interval.high, wider.high))
         cards = (CardHarm(card, shown[card], gained[card], broken[card]) for card in shown)
         return Harm(

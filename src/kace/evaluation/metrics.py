@@ -13,13 +13,12 @@ from typing import Any
 
 from kace.evaluation.arm import TOKENS, Arm, Clusters, ClusterSums, SolveRow, clusters_of
 from kace.evaluation.concordance import Concordance, Points, concordance_of
-from kace.evaluation.stats import Interval, cluster_interval, effective, wilson_of_share
+from kace.evaluation.stats import SHARES, Interval, cluster_interval, effective, wilson_of_share
 from kace.models.base import Usage
 from kace.models.budget import AHEAD, Price, free_price
 from kace.solver.manifest import manifest_part
 from kace.solver.tiers import ExitPath
 
-WHOLE = Interval(0.0, 1.0)
 NO_CARDS = "no cards to show"  # the tree of such an arm is empty, and it solved as the ladder alone does
 _MEANS = ("paper_calls", "real_calls", "classifier_calls", "input", "cached", "output")
 _PRICED = tuple(f"{role}_{kind}" for role in ("classifier", "batch", "ahead") for kind in TOKENS)
@@ -254,7 +253,7 @@ def metrics_of(arm: Arm, price: Price | None = None, clusters: Clusters | None =
         cluster=by.field,
         clusters=alike.total(),
         wilson=None if accuracy is None else wilson_of_share(accuracy, effective(size for _, size in alike.elements())),
-        interval=cluster_interval(alike, WHOLE) if alike else None,
+        interval=cluster_interval(alike, SHARES) if alike else None,
         failed=arm.counts.failed,
         accuracy_without_failed=_mean(known.without_failed),
         damaged=len(arm.damage),

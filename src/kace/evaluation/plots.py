@@ -99,13 +99,11 @@ def _tradeoff(found: Evaluation) -> Iterator[Plot]:
     yield Plot("accuracy-against-calls", title, caption, partial(tradeoff, title, spots))
 
 
-def _ladders(found: Evaluation) -> list[Metrics]:
-    return [arm for arm in found.ordered if sum(arm.exits.values())]
-
-
 def _exits(found: Evaluation) -> Iterator[Plot]:
     panels = []
-    for arm in _ladders(found):
+    for arm in found.ordered:
+        if not arm.exits:
+            continue
         rows: list[ExitRow] = [(row.bucket.value, row.problems, row.exits) for row in arm.buckets]
         panels.append((arm.name, [*rows, ("all", arm.problems, arm.exits)]))
     if not panels:
@@ -122,7 +120,7 @@ def _exits(found: Evaluation) -> Iterator[Plot]:
 
 
 def _concordance(found: Evaluation) -> Iterator[Plot]:
-    panels = [(arm.name, it.words, it.points) for arm in _ladders(found) if (it := arm.concordance)]
+    panels = [(arm.name, it.words, it.points) for arm in found.ordered if (it := arm.concordance)]
     if not panels:
         return
     title = "How well the exit tells how hard a problem is"

@@ -130,7 +130,7 @@ class Evaluation:
     @property
     def ladders(self) -> tuple[Metrics, ...]:
         """The arms that have a ladder."""
-        return tuple(arm for arm in self.arms if sum(arm.exits.values()))
+        return tuple(arm for arm in self.arms if arm.exits)
 
     @property
     def harms(self) -> tuple[tuple[str, Harm], ...]:
@@ -185,11 +185,10 @@ def base_of(arms: Sequence[Arm], name: str | None) -> Arm:
     """The arm of that name, or the first where none is named."""
     if name is None:
         return arms[0]
-    named = {arm.name: arm for arm in reversed(arms)}
-    if name not in named:
-        fix = f"choose --base from {', '.join(arm.name for arm in arms)}"
-        raise UsageError(f"no arm is called '{name[:60]}'", fix=fix)
-    return named[name]
+    if found := next((arm for arm in arms if arm.name == name), None):
+        return found
+    fix = f"choose --base from {', '.join(arm.name for arm in arms)}"
+    raise UsageError(f"no arm is called '{name[:60]}'", fix=fix)
 
 
 def lead(found: Evaluation) -> str:

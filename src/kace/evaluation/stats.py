@@ -26,6 +26,9 @@ class Interval(NamedTuple):
     high: float
 
 
+SHARES = Interval(0.0, 1.0)  # all that a share can be
+
+
 class Table(NamedTuple):
     """Successes in two groups of the same stratum."""
 
@@ -45,11 +48,11 @@ class Table(NamedTuple):
         return (self.hits * self.other_n - self.other_hits * self.n) / ((self.n + self.other_n) or 1)
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
-    """The Wilson score interval of a proportion: honest at small n and near 0 or 1."""
+def wilson(successes: int, n: int) -> Interval:
+    """The 95 % Wilson score interval of a proportion: honest at small n and near 0 or 1."""
     if n == 0:
-        return Interval(0.0, 1.0)
-    z = NormalDist().inv_cdf(0.5 + level / 2)
+        return SHARES
+    z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     share, z2 = successes / n, z * z
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
