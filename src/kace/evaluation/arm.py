@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from heapq import merge
 from itertools import chain, groupby
 from operator import add, attrgetter, eq
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from weakref import finalize
 
 from kace.errors import DataError, UsageError
+from kace.models.base import Usage, total
 from kace.solver.manifest import manifest_part, manifest_text, read_manifest
 from kace.solver.records import Damage, Outcome, Solution, read_trace, trace_of
 from kace.solver.run import kept_field
@@ -29,7 +30,6 @@ _TEXTS = ("problem", "label", "family", "domain")
 _ROUTING = ("classifier_calls", "classifier_input", "classifier_cached", "classifier_output")
 _SAME = ("seed", "correct", "failed", "exit", "paper_calls", "real_calls", "abstained", "seconds", "ahead_calls")
 TOKENS = ("input", "cached", "output")
-_BATCHED = tuple(f"batch_{kind}" for kind in TOKENS)
 MOST_SEED = 1 << 63
 
 
@@ -275,15 +275,13 @@ def read_arms(folders: Sequence[Path]) -> tuple[Arm, ...]:
 
 
 def row_of(record: Solution) -> SolveRow:
-    """The row of a record; rows that read the same cards share them."""
-    recalls, made = record.recalls, record.made
+    """The row of a record."""
+    recalls, read = record.recalls, [recall.tokens for recall in record.recalls]
     ran = [attempt for attempt in record.attempts if attempt.outcome is not Outcome.CANCELLED]
-    read = [recall.tokens for recall in recalls]
+    batched = total([attempt.usage for attempt in record.made if attempt.batch])
     taken: dict[str, Any] = {name: getattr(record, name) for name in (*_TEXTS, *_SAME)}
-    taken |= zip(TOKENS, _sums(made, TOKENS), strict=True)
-    taken |= zip(_BATCHED, _sums([each for each in made if each.batch], TOKENS), strict=True)
-    taken |= zip(_ROUTING, _sums(recalls, _ROUTING), strict=True)
-    taken |= {f"ahead_{kind}": getattr(record.ahead_usage, kind) for kind in TOKENS}
+    taken |= _tokens("", record.usage) | _tokens("batch_", batched) | _tokens("ahead_", record.ahead_usage)
+    taken |= {name: sum(getattr(recall, name) for recall in recalls) for name in _ROUTING}
     return SolveRow(
         **taken,
         attempts=len(ran),
@@ -291,14 +289,9 @@ def row_of(record: Solution) -> SolveRow:
         card_tokens=max(read, default=0),
         read_tokens=sum(read),
         estimated=any(recall.estimated for recall in recalls),
-        cards=_shared(tuple(dict.fromkeys(card for recall in recalls for card in recall.cards))),
+        cards=tuple(dict.fromkeys(card for recall in recalls for card in recall.cards)),
     )
 
 
-def _sums(parts: Sequence[object], names: Sequence[str]) -> list[int]:
-    return [sum(column) for column in zip(*map(attrgetter(*names), parts), strict=True)] or [0] * len(names)
-
-
-@lru_cache(maxsize=10_000)
-def _shared(cards: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(intern, cards))
+def _tokens(prefix: str, usage: Usage) -> dict[str, int]:
+    return {prefix + kind: getattr(usage, kind) for kind in TOKENS}
