@@ -41,30 +41,26 @@ class Problem:
         return self.label or self.id[:8]
 
 
-def read_problems(path: str | Path, fields: Mapping[str, str] | None = None) -> Iterator[Problem]:
-    """Read problems from a JSONL file, one at a time (`.gz` too). The first bad or repeated one raises `DataError`.
+def load_problems(path: str | Path, fields: Mapping[str, str] | None = None) -> tuple[Problem, ...]:
+    """Read a whole JSONL file of problems (`.gz` too). The first bad or repeated one raises `DataError`.
 
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual names are found without it.
     """
-    seen: dict[str, int] = {}
+    problems, lines = list[Problem](), dict[str, int]()
     for number, row in _rows(Path(path)):
         problem = problem_of(row, f"{path}:{number}", fields)
-        if problem.id in seen:
-            what = f"the same problem text as line {seen[problem.id]}"
+        if problem.id in lines:
+            what = f"the same problem text as line {lines[problem.id]}"
             raise DataError(f"{path}:{number}: {what}", fix="remove one of the two lines")
-        seen[problem.id] = number
-        yield problem
-    if not seen:
+        lines[problem.id] = number
+        problems.append(problem)
+    if not problems:
         raise DataError(f"{path}: no problems in the file", fix='add lines like {"problem": "...", "answer": "..."}')
-
-
-def load_problems(path: str | Path, fields: Mapping[str, str] | None = None) -> tuple[Problem, ...]:
-    """Read a whole JSONL file of problems."""
-    return tuple(read_problems(path, fields))
+    return tuple(problems)
 
 
 def problem_rows(problems: Iterable[Problem]) -> Iterator[str]:
-    """Problems as JSONL lines that `read_problems` reads back; empty fields are left out."""
+    """Problems as JSONL lines that `load_problems` reads back; empty fields are left out."""
     for problem in problems:
         row = {"id": problem.label, "problem": problem.text, "answer": problem.answer}
         row |= {"domain": problem.domain, "family": problem.family, "solution": problem.solution}

@@ -69,7 +69,7 @@ def load(
     fields: Mapping[str, str] | None = None,
     watch: Watch = lambda file: None,
 ) -> Dataset:
-    """A split of a named data set, or all of a JSONL file, whose `fields` are those of `read_problems`.
+    """A split of a named data set, or all of a JSONL file, whose `fields` are those of `load_problems`.
 
     A published data set is read from `data_dir` when one is given, else from `cache`, fetched from `hub` first where
     it is not there. Raises `KaceError` when problems are missing; one in another wording is taken and noted.
