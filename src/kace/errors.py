@@ -48,8 +48,9 @@ class Outstanding(KaceError):
 
     def __init__(self, requests: tuple[str, ...]) -> None:
         self.requests = requests  # paths of the request files, each once and in order
-        first, rest = requests[0] if requests else "none", f" and {len(requests) - 1} more" if len(requests) > 1 else ""
-        what = f"{len(requests)} request{'' if len(requests) == 1 else 's'} without a reply: {first}{rest}"
+        what = f"1 request without a reply: {requests[0]}"
+        if len(requests) > 1:
+            what = f"{len(requests)} requests without a reply: {requests[0]} and {len(requests) - 1} more"
         super().__init__(what, fix="write each reply into the file that its request names, then run the same command")
 
 

@@ -6,6 +6,7 @@ import io
 import sys
 from importlib import import_module
 from importlib.metadata import version as installed
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class Root(GroupedVerbs):
             if arg == "--":
                 rest += left
             elif flag in ours and not ours[flag] and not value:
-                first += [each for each in (next(left, None),) if each is not None]
+                first += islice(left, 1)
         return super().parse_args(ctx, [*first, *rest])
 
 

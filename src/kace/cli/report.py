@@ -11,7 +11,7 @@ from urllib.parse import quote
 import typer
 
 from kace.cli.options import OUTPUT, Typed, command, new_app, option
-from kace.cli.streams import aligned, escaped, note, plain, print_lines, write_output
+from kace.cli.streams import aligned, json_of, note, plain, print_lines, write_output
 from kace.errors import UsageError
 from kace.evaluation.arm import read_arms
 from kace.evaluation.compare import Change, Comparison, p_text
@@ -76,7 +76,7 @@ def report(
         told = json.loads(evaluation_json(found)) | {"resampled": found.resampled}
         for row, each in zip(told["comparisons"], found.comparisons, strict=True):
             row |= {"distinguishable": each.distinguishable, "sentence": each.sentence}
-        write_output(escaped(json.dumps(told, ensure_ascii=False)) + "\n", None)
+        write_output(json_of(told) + "\n", None)
     elif form == "text":
         print_lines(comparison_lines(found))
     if form != "text":

@@ -45,6 +45,11 @@ def escaped(text: str) -> str:
     return CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def json_of(value: object) -> str:
+    """A value, or what is JSON already, as a line that is safe to print."""
+    return escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
 def note(line: str) -> None:
     """Say something that is not a result, on standard error."""
     if sys.stderr is not None:

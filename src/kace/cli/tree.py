@@ -8,10 +8,10 @@ from pathlib import Path
 import typer
 
 from kace.cli.options import command, new_app
-from kace.cli.streams import choice, decoded, note, plain, print_lines, read_input, source, write_output
+from kace.cli.streams import choice, decoded, json_of, note, plain, print_lines, read_input, source, write_output
 from kace.cli.tree_card import MAX_BYTES, STORE, TREE, edited, given_card, new_card, store_at, try_card
 from kace.cli.tree_hub import pull, push
-from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, json_of, print_diff
+from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, print_diff
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
 from kace.tree import diff as diffs
@@ -19,7 +19,7 @@ from kace.tree import formats
 from kace.tree.card import Difficulty, card_line
 from kace.tree.journal import ChangeKind, author
 from kace.tree.store import TreeStore, open_tree, tree_path
-from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains
+from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, Relocate, SetDomains
 from kace.words import counted
 
 app = new_app(
@@ -66,7 +66,8 @@ def show(
 
     Listed as JSON, cards have the form that `kace tree add` reads.
     """
-    found, store = opened(tree)
+    store = TreeStore.open(tree) if tree.is_dir() else None
+    found = store.load() if store else open_tree(tree)
     if what and (what[0] in found or what[0].isupper()):
         card = found.card(what[0])
         print_lines([json_of(card_line(card))] if as_json else card_lines(card, store))
@@ -178,7 +179,7 @@ def diff(
         store = store_at(tree)
         changes = diffs.diff(store.at(int(other)), store.load())
     else:
-        changes = diffs.diff(opened(tree)[0], opened(tree_path(other))[0])
+        changes = diffs.diff(open_tree(tree), open_tree(tree_path(other)))
     if not as_json:
         return print_diff(changes)
     ids: dict[str, object] = {}
@@ -208,7 +209,7 @@ def merge(
 ) -> None:
     """Bring another tree's cards into this one. They arrive as experimental; a conflict stops it and is listed."""
     side, store = choice(prefer, diffs.Prefer, "--prefer"), store_at(tree)
-    theirs, _ = opened(other)
+    theirs = open_tree(other)
     mark = f"merge of {theirs.content_hash()[:16]}"
     for entry in reversed(store.log()):
         if entry.kind is ChangeKind.REVERT:  # the tree has gone back since
@@ -277,7 +278,7 @@ def export(
 ) -> None:
     """Write the tree for another tool."""
     form = choice(to, formats.TreeFormat, "--to") or formats.TreeFormat.JSON
-    found, _ = opened(tree)
+    found = open_tree(tree)
     write_output(formats.export(found, form, name or tree.resolve().name.partition(".json")[0]), out)
     if out is not None:
         note(f"{len(found)} cards written to {out}")
@@ -285,12 +286,6 @@ def export(
 
 command(app)(push)
 command(app)(pull)
-
-
-def opened(path: Path) -> tuple[EpistemicTree, TreeStore | None]:
-    """The tree at a path; with its store where the path is a directory."""
-    store = TreeStore.open(path) if path.is_dir() else None
-    return (store.load() if store else open_tree(path)), store
 
 
 def _flat(text: str) -> str:

@@ -18,7 +18,6 @@ from kace.cli.terminal import RunProgress
 from kace.errors import KaceError, UsageError
 from kace.problem import Problem, check_problem_text
 from kace.tree.card import Card, read_card
-from kace.tree.card_text import TextError
 from kace.tree.draft import TEMPLATE, read_draft
 from kace.tree.journal import author
 from kace.tree.store import TreeStore, open_tree, tree_path
@@ -47,8 +46,10 @@ def new_card(
         if own:
             open_editor(own)
         draft = read_draft(read_input(str(own or file or "-"), MAX_BYTES, decoded), source, known)
-        for line in (*(f"changed: {each}" for each in draft.changes), *map(_fault, draft.faults)):
-            note(line)
+        for change in draft.changes:
+            note(f"changed: {change}")
+        for fault in draft.faults:
+            note(f"- the card {fault.what}. Fix: {fault.fix}")
         if draft.card:
             break
         if not own or not typer.confirm("Edit it again?", default=True, err=True):
@@ -59,10 +60,6 @@ def new_card(
         own.unlink()
     print(draft.card.card_id)
     note(f'try it with: kace tree try {tree} "A PROBLEM" --answer N')
-
-
-def _fault(fault: TextError) -> str:
-    return f"- the card {fault.what}. Fix: {fault.fix}"
 
 
 def try_card(

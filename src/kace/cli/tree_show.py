@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kace.cli.streams import columns, escaped, note, on_terminal, plain, print_lines
+from kace.cli.streams import columns, json_of, note, on_terminal, plain, print_lines
 from kace.errors import UsageError
 from kace.retrieval.selector import estimate
 from kace.solver.tiers import TierName
@@ -116,11 +115,6 @@ def cards_of(tree: EpistemicTree, filters: Sequence[str], search: str, as_json: 
             cut = max(columns(), len(card.card_id) + 1) if on_terminal() else len(row)
             yield json_of(card_line(card)) if as_json else row if len(row) <= cut else row[: cut - 1] + "…"
     note(f"{count} of {len(tree)} cards")
-
-
-def json_of(value: object) -> str:
-    """A value, or what is JSON already, as a line that is safe to print."""
-    return escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def card_lines(card: Card, store: TreeStore | None) -> list[str]:
