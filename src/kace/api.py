@@ -128,7 +128,7 @@ def evaluate(
     settings. Data is a name from `kace data list`, a JSONL file, or labelled problems. `reuse` names runs whose calls
     are not paid again, `artefact` what another method learned, and `k` how many single cards some systems pick.
     """
-    from kace.evaluation.trial import Trial, run_trial, solve_trial
+    from kace.evaluation.trial import Trial, run_trial
     from kace.handles import load_run
     from kace.solver.tiers import benchmark_preset
     from kace.systems.registry import require
@@ -140,15 +140,8 @@ def evaluate(
     name = require(system, tree, learned, k).name  # before there is a folder
     trial = Trial(name, _data(data, split, config, limit), config, seeds, tree, learned, k)
     folder = trial.folder() if out is None else Path(out)
-
-    async def work(run: Run) -> None:
-        if given is None:
-            return await run_trial(trial, run, recalled=lambda solution: None, observer=None)
-        async with open_session(config, model=given) as session:
-            await solve_trial(trial, run, session)
-
     with trial.open(folder, [Path(each) for each in reuse]) as run:
-        _finished(work(run))
+        _finished(run_trial(trial, run, model=given))
     return load_run(folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,15 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kace.cli.data import load_data
-from kace.cli.models import ensure_weights
+from kace.cli.models import prepare
 from kace.cli.options import CAPS, DATA, MODEL, OUTPUT, TREE, Typed, command, new_app, option
-from kace.cli.streams import escaped, note, print_lines, run_async, write_output
+from kace.cli.streams import escaped, json_of, note, print_lines, run_async, write_output
 from kace.cli.terminal import RunProgress
 from kace.errors import KaceError, UsageError
 from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.compare import Comparison, compare
 from kace.evaluation.metrics import Metrics, metrics_of
-from kace.evaluation.trial import Trial, run_trial, transfer_rows, transfer_runs
+from kace.evaluation.trial import Trial, run_trial
 from kace.models.budget import AHEAD
 from kace.solver.shards import Shard
 from kace.solver.tiers import benchmark_preset
@@ -81,14 +82,10 @@ def evaluate(
 def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:
     """Finish a trial's run, in a terminal with a line that says how it goes."""
     require(trial.system, trial.tree, trial.artefact, trial.k)  # before there is a folder
-    ensure_weights(trial.config)
     if strange := next((each for each in reuse if not (each / "calls").is_dir()), None):
         fix = "name the folder of a run that kace eval made"
         raise UsageError(f"--reuse {strange}: no calls are kept there", fix=fix)
-    if trial.config.ray:
-        from kace.solver.ray_pool import connect
-
-        connect(trial.config)
+    prepare(trial.config)
     with trial.open(folder, reuse) as run:
         if len(run):
             note(f"kace: {len(run)} solves were done before")
@@ -107,29 +104,40 @@ def _against_reused(arm: Arm, reuse: list[Path]) -> Comparison | None:
 def _transfer(
     typed: Typed, data: list[str], models: list[str], trees: list[Path], split: str, seeds: int, out: Path
 ) -> None:
-    named = [(tree.name, open_tree(tree)) for tree in trees]
-    if not named or len({name for name, _ in named}) < len(named):
+    """Every tree with every solver on every data set, each against the ladder without a tree."""
+    named = {tree.name: open_tree(tree) for tree in trees}
+    if not named or len(named) < len(trees):
         raise UsageError("each tree needs a name of its own", fix="give --tree for each; rename equal folders")
-    done = []
+    lines, rows = [], []
     for name in data:
         solvers: list[str | None] = [*models] or [None]
         configs = [typed.config(model=model, preset=benchmark_preset(name, model)) for model in solvers]
         found = load_data(name, split, configs[0], limit=typed.limit)
-        for each in transfer_runs(named, configs, found, seeds=seeds, out=out):
-            note(f"kace: {each.folder}")
-            finish_trial(each.trial, each.folder, [])
-            done.append(each)
-    lines, rows = [], []
-    for where, solver, accuracy, compared in transfer_rows(done):
-        told = {name: asdict(seen) for name, seen in compared.items()}
-        rows.append({"data": where, "model": solver, "tiered": accuracy, "trees": told})
-        lines.append(f"{where}, {solver}: the ladder alone {accuracy:.1%}")
-        for name, seen in compared.items():
-            low, high = 100 * seen.interval.low, 100 * seen.interval.high
-            share = f"{seen.other_accuracy:6.1%}  {100 * seen.difference:+5.1f} [{low:+.1f}, {high:+.1f}]"
-            lines.append(f"  {name:<24} {share}  p {seen.p:.3f}, {seen.size}")
-            lines += [f"    cards {seen.harm.words}"] if seen.harm else []
-    print_lines([escaped(json.dumps(rows, ensure_ascii=False))] if typed.as_json else lines)
+        for config in configs:
+            place = out / _slug(f"{found.name}-{found.split}") / _slug(config.model)
+            base = _transfer_arm(Trial("tiered", found, config, seeds), place / "tiered")
+            accuracy = sum(row.correct is True for row in base.rows) / len(base.rows)
+            lines.append(f"{found.name}, {config.model}: the ladder alone {accuracy:.1%}")
+            told = dict[str, object]()
+            for tree, cards in named.items():
+                seen = compare(base, _transfer_arm(Trial("kace", found, config, seeds, cards), place / _slug(tree)))
+                told[tree] = asdict(seen)
+                low, high = 100 * seen.interval.low, 100 * seen.interval.high
+                share = f"{seen.other_accuracy:6.1%}  {100 * seen.difference:+5.1f} [{low:+.1f}, {high:+.1f}]"
+                lines.append(f"  {tree:<24} {share}  p {seen.p:.3f}, {seen.size}")
+                lines += [f"    cards {seen.harm.words}"] if seen.harm else []
+            rows.append({"data": found.name, "model": config.model, "tiered": accuracy, "trees": told})
+    print_lines([json_of(rows)] if typed.as_json else lines)
+
+
+def _transfer_arm(trial: Trial, folder: Path) -> Arm:
+    note(f"kace: {folder}")
+    finish_trial(trial, folder, [])
+    return read_arm(folder)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
 
 
 def _metrics_lines(found: Metrics, compared: Comparison | None) -> Iterator[str]:

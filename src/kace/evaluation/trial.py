@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kace.config import Config
 from kace.datasets.loader import Dataset
 from kace.errors import DataError
-from kace.evaluation.arm import read_arm
-from kace.evaluation.compare import Comparison, compare
 from kace.io import read_plain
+from kace.models.base import ChatModel
 from kace.problem import Problem
 from kace.solver.ladder import Observer
 from kace.solver.manifest import default_folder, manifest_of
@@ -74,9 +71,15 @@ class Trial:
 Recalled = Callable[[Solution], None]  # hears of a solve that the run holds already
 
 
-async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observer | None) -> None:
-    """Solve every problem on every seed that the run does not hold yet."""
-    if trial.config.ray:
+async def run_trial(
+    trial: Trial,
+    run: Run,
+    recalled: Recalled = lambda record: None,
+    observer: Observer | None = None,
+    model: ChatModel | None = None,
+) -> None:
+    """Solve every problem on every seed that the run does not hold yet. Calls of a model given open are not kept."""
+    if trial.config.ray and model is None:
         from kace.solver.ray_pool import open_pool, solve_on_ray
 
         bare = replace(trial, data=replace(trial.data, problems=()))
@@ -84,7 +87,8 @@ async def run_trial(trial: Trial, run: Run, recalled: Recalled, observer: Observ
             for seed in range(trial.config.seed, trial.config.seed + trial.seeds):
                 await solve_on_ray(pool, run, trial.problems, seed, partial(solver_of, bare), known=recalled)
         return
-    async with open_session(trial.config, calls=run.calls, observer=observer) as session:
+    calls = run.calls if model is None else None
+    async with open_session(trial.config, calls=calls, model=model, observer=observer) as session:
         await solve_trial(trial, run, session, recalled)
 
 
@@ -130,35 +134,3 @@ def _hash(artefact: Path | None) -> str | None:
             reason = (error.strerror or str(error)).lower()
             raise DataError(f"{file}: {reason}", fix="name what kace learn --method wrote") from None
     return digest.hexdigest()
-
-
-class TransferRun(NamedTuple):
-    """One cell of the transfer matrix; the tree's name is empty for the ladder alone."""
-
-    trial: Trial
-    tree: str
-    folder: Path
-
-
-def transfer_runs(
-    trees: Sequence[tuple[str, EpistemicTree]], configs: Sequence[Config], data: Dataset, *, seeds: int, out: Path
-) -> Iterator[TransferRun]:
-    """Every run that the matrix needs on a data set, the ladder alone first for each solver."""
-    for config in configs:
-        place = out / _slug(f"{data.name}-{data.split}") / _slug(config.model)
-        yield TransferRun(Trial("tiered", data, config, seeds), "", place / "tiered")
-        for name, tree in trees:
-            yield TransferRun(Trial("kace", data, config, seeds, tree), name, place / _slug(name))
-
-
-def transfer_rows(done: Sequence[TransferRun]) -> Iterator[tuple[str, str, float, dict[str, Comparison]]]:
-    """The finished matrix: data, solver, the ladder's own accuracy, and every tree against it. Runs come in order."""
-    for (data, model), runs in groupby(done, key=lambda run: (run.trial.data.name, run.trial.config.model)):
-        alone, *others = runs
-        base = read_arm(alone.folder)
-        right = sum(row.correct is True for row in base.rows)
-        yield data, model, right / len(base.rows), {each.tree: compare(base, read_arm(each.folder)) for each in others}
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
