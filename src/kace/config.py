@@ -172,6 +172,11 @@ class Config(BaseModel):
         """Whether calls ask for log-probabilities: to record them, or because a policy needs them."""
         return self.logprobs or self.vote == "confidence" or self.es_exit == "confident"
 
+    @property
+    def secrets(self) -> dict[str, SecretStr]:
+        """The keys that were given, by the names of their settings."""
+        return {name: value for name, value in self if isinstance(value, SecretStr)}
+
     def tier_sampling(self) -> dict[TierName, TierSampling]:
         """The sampling of each tier: the preset's, then the file's per tier, then the overrides for all."""
         every, resolved = Draw(temperature=self.temperature, max_tokens=self.max_tokens), {}

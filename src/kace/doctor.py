@@ -28,7 +28,6 @@ from kace.redact import one_line, public_url
 
 LOW_DISK_GB, PROBE_SECONDS = 2.0, 5.0
 PATIENCE = 60.0  # seconds for a comparison: whether the worker works is asked, not how busy the machine is
-SECRET = ("api_key", "anthropic_api_key", "teacher_api_key", "serve_key")
 
 Look = Callable[[], str]  # says what it found, or raises the error with the fix
 
@@ -92,7 +91,7 @@ async def _programs() -> str:
 
 
 def _settings(config: Config) -> str:
-    given = (f"{name} from {source}" for name, source in sorted(config.sources.items()) if name not in SECRET)
+    given = (f"{name} from {source}" for name, source in sorted(config.sources.items()) if name not in config.secrets)
     return "; ".join((f"preset {config.preset}", ", ".join(given))).removesuffix("; ")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -13,10 +12,10 @@ from pathlib import Path
 import typer
 
 from kace.api import asolve_config, with_texts
-from kace.cli.models import ensure_weights
+from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, DATA, OUTPUT, SOLVER, Typed, command, new_app, option
 from kace.cli.side_by_side import SideBySide
-from kace.cli.streams import escaped, note, on_terminal, plain, run_async
+from kace.cli.streams import json_of, note, on_terminal, plain, run_async
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines
 from kace.config import Config
 from kace.errors import KaceError, UsageError
@@ -45,12 +44,12 @@ def solve(
 ) -> None:
     """Solve a problem, or every problem of a file."""
     config = typed.config()
-    ensure_weights(config)
-    if file is None and config.batch:
-        raise UsageError("--batch is for many problems", fix="give them as --file, or leave it out")
     if file is None:
+        if config.batch:
+            raise UsageError("--batch is for many problems", fix="give them as --file, or leave it out")
         if typed.shard is not None:
             raise UsageError("--shard is for --file", fix="leave it out, or give a file of problems")
+        ensure_weights(config)
         _solve_one(_problem_text(problem), config, as_json, explain)
     elif problem is not None:
         raise UsageError("both a problem and --file were given", fix="give one of them")
@@ -64,7 +63,7 @@ def _shown(record: Solution, as_json: bool, explain: bool) -> Iterator[str]:
         # With --explain, each attempt carries its text.
         texts = {"texts": [attempt.text for attempt in record.made]} if explain else {}
         told = {**record.model_dump(mode="json"), "working": record.working, **texts}
-        yield escaped(json.dumps(told, ensure_ascii=False))
+        yield json_of(told)
     elif explain:
         yield explanation(record, lambda attempt: attempt.text)
 
@@ -105,6 +104,7 @@ def _solve_file(name: str, config: Config, typed: Typed, out: Path | None, expla
         manifest |= shard.facts(problems)
         problems, folder = shard.take(problems), shard.folder(folder)
     folder = out or folder
+    prepare(config)
     with Run(folder, manifest, texts=config.problem_texts) as run:
 
         def finish(record: Solution) -> None:
@@ -143,10 +143,6 @@ def _solve_all(
             await run.solve(problems, session.kit, session.window, kept=kept, known=known)
             return session.ledger
 
-    if config.ray:
-        from kace.solver.ray_pool import connect
-
-        connect(config)
     with RunProgress(len(problems)) as progress:
         ledger = run_async(work(), resumable=True)
     yield from summary_lines(summary, time.monotonic() - began)

@@ -31,8 +31,8 @@ def push(
     Nothing else is sent: no history, no runs. HF_TOKEN is the token. A new repository is private.
     """
     config = typed.config()
-    for key in (config.api_key, config.anthropic_api_key, config.teacher_api_key, config.serve_key):
-        keep_secret(key.get_secret_value() if key else None)
+    for key in config.secrets.values():
+        keep_secret(key.get_secret_value())
     found = open_tree(tree)
     print(Repository.at(uri, config).push(found, tree, public=public))
     note(f"{counted(len(found), 'card')} pushed to {uri}")
