@@ -1,4 +1,4 @@
-"""`kace tree`: look at a tree of cards, change it, compare it, go back."""
+"""`kace tree`: look at a tree of cards, change it, compare it, go back; bring it to a hub or get it from there."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from pathlib import Path
 
 import typer
 
-from kace.cli.options import command, new_app
+from kace.cli.options import Typed, command, new_app
 from kace.cli.streams import choice, decoded, json_of, note, plain, print_lines, read_input, source, write_output
 from kace.cli.tree_card import MAX_BYTES, STORE, TREE, edited, given_card, new_card, store_at, try_card
-from kace.cli.tree_hub import pull, push
 from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, print_diff
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
+from kace.redact import keep_secret
 from kace.tree import diff as diffs
 from kace.tree import formats
 from kace.tree.card import Difficulty, card_line
 from kace.tree.journal import ChangeKind, author
+from kace.tree.remote import Repository
 from kace.tree.store import TreeStore, open_tree, tree_path
 from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, Relocate, SetDomains
 from kace.words import counted
@@ -28,6 +29,9 @@ app = new_app(
 )
 ID = typer.Argument(metavar="ID", help="The card's id.", show_default=False)
 NOTE = typer.Option("", "--note", help="Why, for the log.")
+URI = typer.Argument(
+    metavar="URI", help="A repository of a hub: hf://[datasets/]owner/name[@revision].", show_default=False
+)
 
 
 @command(app)
@@ -284,8 +288,44 @@ def export(
         note(f"{len(found)} cards written to {out}")
 
 
-command(app)(push)
-command(app)(pull)
+@command(app)
+def push(
+    typed: Typed,
+    tree: Path = TREE,
+    uri: str = URI,
+    public: bool = typer.Option(False, "--public", help="A repository that is not there yet is made public."),
+) -> None:
+    """Commit a tree's cards, and how they are read, to a repository of a hub: kace tree push my-tree hf://me/my-tree.
+
+    Nothing else is sent: no history, no runs. HF_TOKEN is the token. A new repository is private.
+    """
+    config = typed.config()
+    for key in config.secrets.values():
+        keep_secret(key.get_secret_value())
+    found = open_tree(tree)
+    print(Repository.at(uri, config).push(found, tree, public=public))
+    note(f"{counted(len(found), 'card')} pushed to {uri}")
+
+
+@command(app)
+def pull(
+    typed: Typed,
+    uri: str = URI,
+    folder: Path = typer.Argument(metavar="DIR", help="A new directory.", show_default=False),
+) -> None:
+    """Make a tree of the cards in a repository of a hub: kace tree pull hf://someone/their-tree their-tree.
+
+    Cards are screened as those of `kace tree add` are, and none counts as validated here. Exit 1 if any was refused.
+    """
+    done = Repository.at(uri, typed.config()).pull(folder)
+    for name, changes in done.changed.items():
+        note(f"changed {name}: {'; '.join(changes)}")
+    for each in done.refused:
+        note(f"refused {each}")
+    print(folder)
+    note(f"{counted(len(done.tree), 'card')} of {uri} at {done.commit[:12]}. Read them first: kace view {folder}")
+    if done.refused:
+        raise KaceError(f"{len(done.refused)} of {len(done.tree) + len(done.refused)} cards were refused")
 
 
 def _flat(text: str) -> str:
