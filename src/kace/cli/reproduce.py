@@ -16,6 +16,7 @@ from kace.cli.data import load_data
 from kace.cli.options import MODEL, OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import note, print_lines
 from kace.config import Config
+from kace.datasets.starter import SPLITS
 from kace.doctor import model_looks
 from kace.errors import KaceError, UsageError
 from kace.evaluation.recipes import BENCHMARKS, PROFILE, Command, Recipe, default_arms
@@ -29,7 +30,6 @@ from kace.systems.parts import require_domains
 from kace.systems.registry import Need
 from kace.tree.store import frozen_hash_of, open_tree
 
-SPLITS = ("train", "validation", "test")
 LEAST_USD = 1e-6  # what a command may spend when nothing is left: nothing but what is free
 app = new_app()
 
