@@ -29,7 +29,6 @@ class CallIndex(Sidecar):
             cached INTEGER, written INTEGER, output INTEGER, line BLOB, PRIMARY KEY (segment, place)) WITHOUT ROWID;
         CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
     """
-    tables = ("calls",)
 
     def __init__(self, folder: Path) -> None:
         super().__init__("used-calls", folder)

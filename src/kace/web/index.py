@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import hashlib
 import logging
+import re
 import sqlite3
 import tempfile
 import threading
@@ -32,17 +33,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _in_turn = ThreadPoolExecutor(1, thread_name_prefix="kace-index")  # reads what nobody waits for, one by one
 
-VERSION = 8  # of every schema together: another version has other files
+VERSION = 9  # of every schema together: another version has other files
 OLD = 30 * 86_400  # seconds after which a sidecar that nobody used is removed
 PATIENCE = 0.25  # seconds that a page waits for a source, so that a small one is whole at once
 TIMEOUT = 20.0  # seconds that whoever asks waits for whoever writes
 KEPT = 24  # values of one source that are kept in memory
 MARK = 4_096  # bytes by which what was read last is known again
 LARGE, SHORT, LONG = 4_000_000, 0.1, 0.5  # bytes of a large source, seconds that a page waits for it, and for others
-META = """CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS gains (at REAL PRIMARY KEY, calls, busy, waited, lost) WITHOUT ROWID;
+FOLLOWING = """CREATE TABLE IF NOT EXISTS gains (at REAL PRIMARY KEY, calls, busy, waited, lost) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS followed (name PRIMARY KEY, place, number, mark, size, changed, done) WITHOUT ROWID;"""
 LOCKS = Path("/proc/locks")
+_TABLE = re.compile(r"TABLE IF NOT EXISTS (\w+)")
 
 
 class Gain(NamedTuple):
@@ -63,7 +64,6 @@ class Sidecar(ABC):
     """The database of one source. Any number of threads may ask; one builds."""
 
     schema: str  # tables, each `IF NOT EXISTS`
-    tables: tuple[str, ...]
     texts: Sidecar | None = None  # another source that belongs to this one, waited for and closed with it
 
     def __init__(self, kind: str, source: Path) -> None:
@@ -156,11 +156,6 @@ class Sidecar(ABC):
             self._kept = {**dict(list(self._kept.items())[-KEPT:]), name: known}
         return cast("T", known[1])
 
-    def meta(self, name: str, default: T) -> T:
-        """A value that `set_meta` wrote."""
-        with self.reading() as db:
-            return get_meta(db, name, default)
-
     def gain(self, db: sqlite3.Connection, new: Gain) -> None:
         """Keep what was gained, beside what was gained at the same time."""
         known = db.execute("SELECT * FROM gains WHERE at = ?", (new.at,)).fetchone()
@@ -172,8 +167,8 @@ class Sidecar(ABC):
 
     def clear(self, db: sqlite3.Connection) -> None:
         """Forget everything: the source is another one."""
-        dropped = (f"DROP TABLE {table}" for table in (*self.tables, "meta", "gains", "followed"))
-        for sql in (*dropped, *(META + self.schema).split(";")):
+        schema = FOLLOWING + self.schema
+        for sql in (*(f"DROP TABLE {table}" for table in _TABLE.findall(schema)), *schema.split(";")):
             db.execute(sql)
 
     def follow(self, db: sqlite3.Connection, path: Path, batch: int) -> bool:
@@ -251,7 +246,7 @@ class Sidecar(ABC):
                 db.execute(f"PRAGMA {pragma}")
             with self._making:  # else a page that finds no tables yet waits for all that the first step reads
                 if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                    db.executescript(f"BEGIN IMMEDIATE; {META} {self.schema} COMMIT;")
+                    db.executescript(f"BEGIN IMMEDIATE; {FOLLOWING} {self.schema} COMMIT;")
         except BaseException:
             db.close()
             raise
@@ -265,7 +260,7 @@ def _begin(db: sqlite3.Connection) -> None:
     while True:
         db.execute("BEGIN")
         try:
-            db.execute("SELECT 1 FROM main.meta, other.meta LIMIT 1").fetchone()
+            db.execute("SELECT 1 FROM main.gains, other.gains LIMIT 1").fetchone()
             return
         except sqlite3.OperationalError:
             db.execute("ROLLBACK")
@@ -302,17 +297,6 @@ def is_held(lock: Path) -> bool | None:
     except OSError:
         return None if lock.exists() else False
     return any(" FLOCK " in line and line.split()[-3].endswith(f":{inode}") for line in lines)
-
-
-def get_meta(db: sqlite3.Connection, name: str, default: T) -> T:
-    """A value of the sidecar itself."""
-    row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    return default if row is None else cast("T", row[0])
-
-
-def set_meta(db: sqlite3.Connection, **values: str | int | float | None) -> None:
-    """Keep values of the sidecar itself."""
-    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
 def _mark(path: Path, place: int) -> str:

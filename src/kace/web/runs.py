@@ -87,7 +87,6 @@ class RunIndex(Sidecar):
         CREATE TABLE IF NOT EXISTS set_cards (card TEXT, card_set INTEGER, PRIMARY KEY (card, card_set)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS damage (line INTEGER PRIMARY KEY, reason TEXT);
     """
-    tables = ("solves", "card_sets", "set_cards", "damage")
     texts: CallIndex | None  # what the attempts wrote, where the run or a folder above keeps it
 
     def __init__(self, folder: Path, *, within: Path | None = None) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -20,11 +19,10 @@ from kace.tree.card import TRUSTED, Card, Difficulty
 from kace.tree.journal import CardChange, JournalEntry, read_journal
 from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import Domain, EpistemicTree
-from kace.web.index import FileState, Sidecar, get_meta, set_meta
+from kace.web.index import FileState, Sidecar
 from kace.web.page import NotHere, StillReading
 from kace.web.scale import lift_of
 
-BATCH = 2_000  # cards put in at a time
 HASHED = 5_000  # cards up to which the content hash is worked out
 ORDERS = {
     "lift": "effect IS NULL, effect DESC, position",
@@ -40,6 +38,16 @@ _STATUSES = ("validated", "experimental", "deprecated")
 _SHOWN = "FILTER (WHERE status != 'deprecated')"
 _COUNTS = ", ".join(f"COUNT(*) FILTER (WHERE status = '{name}')" for name in _STATUSES)
 _FIGURES = f"COUNT(*), {_COUNTS}, COALESCE(SUM(tokens) {_SHOWN}, 0), COUNT(effect) {_SHOWN}, AVG(effect) {_SHOWN}"
+
+
+class TreeFacts(NamedTuple):
+    """What is kept of a tree as a whole."""
+
+    stamp: str = ""  # of the files as they were read
+    domains: str = "[]"
+    hash: str = ""  # of its content; empty for a large tree
+    generation: int | None = None  # none for a file, which has no history
+    frozen: str | None = None  # the hash it is frozen at
 
 
 class Cell(NamedTuple):
@@ -68,6 +76,7 @@ class TreeIndex(Sidecar):
     """An opened tree: a directory with a history, or a file."""
 
     schema = """
+        CREATE TABLE IF NOT EXISTS facts (stamp TEXT, domains TEXT, hash TEXT, generation INTEGER, frozen TEXT);
         CREATE TABLE IF NOT EXISTS cards (
             position INTEGER PRIMARY KEY, id TEXT UNIQUE, difficulty TEXT, status TEXT, effect REAL, low REAL,
             high REAL, tokens INTEGER, uses INTEGER);
@@ -77,7 +86,6 @@ class TreeIndex(Sidecar):
         CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
             id, header, body, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0");
     """
-    tables = ("cards", "places", "texts", "words")
 
     def __init__(self, name: str, path: Path) -> None:
         super().__init__("tree", path)
@@ -134,7 +142,12 @@ class TreeIndex(Sidecar):
     @property
     def domains(self) -> tuple[Domain, ...]:
         """The domains in the order of the tree."""
-        return _DOMAINS.validate_json(self.meta("domains", "[]"))
+        return _DOMAINS.validate_json(self.facts.domains)
+
+    @property
+    def facts(self) -> TreeFacts:
+        """What is known of the whole tree; next to nothing before it is read."""
+        return next((TreeFacts(*row) for row in self.rows("SELECT * FROM facts")), TreeFacts())
 
     def cells(self) -> dict[tuple[str, Difficulty], Cell]:
         """Every place that has cards. A card of two domains lies in both."""
@@ -158,17 +171,21 @@ class TreeIndex(Sidecar):
     def step(self, db: sqlite3.Connection) -> bool:
         """Read the tree and put its cards in."""
         stamp = json.dumps(self.stamp())
-        if get_meta(db, "stamp", "") == stamp:
+        if db.execute("SELECT 1 FROM facts WHERE stamp = ?", (stamp,)).fetchone():
             return False
         self.clear(db)
         store = TreeStore(self.source) if self.source.is_dir() else None
         tree = store.load() if store else self.load()
-        known = {"generation": store.generation, "frozen": store.frozen_hash} if store else {}
-        domains = _DOMAINS.dump_json(tree.domains).decode()
-        set_meta(db, domains=domains, hash=tree.content_hash() if len(tree) <= HASHED else "", stamp=stamp, **known)
-        cards = enumerate(tree)
-        while batch := list(islice(cards, BATCH)):
-            _put(db, batch)
+        facts = TreeFacts(
+            stamp,
+            domains=_DOMAINS.dump_json(tree.domains).decode(),
+            hash=tree.content_hash() if len(tree) <= HASHED else "",
+            generation=store.generation if store else None,
+            frozen=store.frozen_hash if store else None,
+        )
+        db.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", facts)
+        for position, card in enumerate(tree):
+            _put(db, position, card)
         return False
 
 
@@ -178,19 +195,14 @@ def fields_of(card: Card) -> tuple[str, str, str]:
     return card.card_id, "\n".join((header, *card.routing_conditions, *card.wordings)), body
 
 
-def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:
-    cards, places, texts, words = [], [], [], []
-    for at, card in batch:
-        kind, found = card.difficulty_tag.value, lift_of(card)
-        lift = (None, None, None) if found is None or found.vague else found
-        cards.append((at, card.card_id, kind, card.status.value, *lift, estimate(card), card.provenance.n_uses))
-        places += [(domain, kind, at) for domain in card.domain_tags]
-        texts.append((at, card.model_dump_json()))
-        words.append((at, *fields_of(card)))
-    db.executemany(f"INSERT INTO cards VALUES ({', '.join('?' * 9)})", cards)
-    db.executemany("INSERT INTO places VALUES (?, ?, ?)", places)
-    db.executemany("INSERT INTO texts VALUES (?, ?)", texts)
-    db.executemany("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", words)
+def _put(db: sqlite3.Connection, at: int, card: Card) -> None:
+    kind, found = card.difficulty_tag.value, lift_of(card)
+    lift = (None, None, None) if found is None or found.vague else found
+    row = (at, card.card_id, kind, card.status.value, *lift, estimate(card), card.provenance.n_uses)
+    db.execute("INSERT INTO cards VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.executemany("INSERT INTO places VALUES (?, ?, ?)", [(domain, kind, at) for domain in card.domain_tags])
+    db.execute("INSERT INTO texts VALUES (?, ?)", (at, card.model_dump_json()))
+    db.execute("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", (at, *fields_of(card)))
 
 
 def latest(path: Path, most: int) -> list[JournalEntry]:

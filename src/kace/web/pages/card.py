@@ -68,7 +68,7 @@ def card_page(request: PageRequest) -> Page:
         "measured": measured and _measured(measured, card),
         "judged": judged,
         "interval": wilson(known.n_wins, judged) if judged else None,
-        "uses": _uses(request, name, tree.meta("hash", ""), card_id),
+        "uses": _uses(request, name, tree.facts.hash, card_id),
         "history": _history(tree.journal, card),
     }
     place = Crumb(place_name(first, kind), ("tree", name, "cell", first, kind))

@@ -227,7 +227,7 @@ def tree_of(workspace: Workspace, name: str) -> TreeRead | None:
         with suppress(KaceError):
             tree = workspace.tree(item.name)
             found = tree.whole() if tree.size <= SMALL_TREE else None
-        if found is not None and found.meta("hash", "") == wanted:
+        if found is not None and found.facts.hash == wanted:
             return TreeRead(item.name, True, found)
         read.append((item, found))
     item, found = read[0]

@@ -44,9 +44,11 @@ def tree_page(request: PageRequest) -> Page:
     tree = opened(request, name)
     total, cells, journal = tree.total(), tree.cells(), tree.journal
     changes, sort = latest(journal, LATEST) if journal else [], request.choice("sort", list(ORDERS), "lift")
-    effects, waiting = _effects(request, tree.meta("hash", ""))
+    facts = tree.facts
+    effects, waiting = _effects(request, facts.hash)
     values = {
         "tree": tree,
+        "facts": facts,
         "name": name,
         "total": total,
         "cells": cells,
