@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import starmap
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,12 +25,13 @@ from starlette.routing import Match
 from kace.errors import KaceError, UsageError
 from kace.io import cannot_write, inside, read_plain
 from kace.web.app import create_app, document, missing
-from kace.web.page import LEFT_OUT, Links, NotHere, Page, address_of, assets, file_name
+from kace.web.page import Links, NotHere, Page, address_of, assets, file_name
 from kace.web.workspace import Workspace
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+LEFT_OUT = "/left-out"  # the page that stands for those that were left out
 PAGES_OF_ITEM = 2_500
 PAGES = 20_000
 MANY, CHUNK = 150, 25  # pages that are worth another process, and that are given to one at a time
@@ -136,39 +137,33 @@ class _Draw:
     """Draws the pages of a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self.links, self.runner = dict[str, None](), asyncio.Runner()
-        self.app = create_app(workspace, link=Links(static=True, takes=self._led))
+        self.links, self.runner = list[str](), asyncio.Runner()
+        self.app = create_app(workspace, link=Links(static=True, noted=self.links.append))
         for item in workspace.items("run"):
             with contextlib.suppress(KaceError):  # its page says what is wrong
                 workspace.run(item.name).wait()
 
     def __call__(self, path: str, *others: str) -> Drawn:
         """The page of a path; that of a solve with others of the same problem."""
-        self.links = {}
+        self.links.clear()
         also = " ".join(f"{run}/{seed}" for _, _, run, _, _, seed in (other.split("/") for other in others))
-        return Drawn(*self.runner.run(_asked(self.app, path, urlencode({"with": also}))), tuple(self.links))
-
-    def _led(self, path: str) -> bool:
-        self.links[path] = None
-        return True
+        status, content = self.runner.run(_asked(self.app, path, urlencode({"with": also})))
+        return Drawn(status, content, tuple(dict.fromkeys(self.links)))
 
 
-_draw: _Draw  # of a process that draws for another
+@cache
+def _draw_of(roots: tuple[Path, ...]) -> _Draw:
+    """The one of a process that draws for another."""
+    return _Draw(Workspace(roots))
 
 
-def _begin(roots: Sequence[Path]) -> None:
-    global _draw
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever is asked to stop ends this one
-    _draw = _Draw(Workspace(roots))
-
-
-def _drawn(paths: Sequence[str]) -> Drawn:
-    return _draw(*paths)
+def _drawn(roots: tuple[Path, ...], paths: Sequence[str]) -> Drawn:
+    return _draw_of(roots)(*paths)
 
 
 @contextlib.contextmanager
 def _drawing(
-    draw: _Draw, roots: Sequence[Path], pages: int
+    draw: _Draw, roots: tuple[Path, ...], pages: int
 ) -> Iterator[Callable[[Sequence[Sequence[str]]], Iterator[Drawn]]]:
     """Draws pages in their order: a few here, many on all cores."""
     workers = min(os.cpu_count() or 1, pages // MANY)
@@ -176,9 +171,10 @@ def _drawing(
         yield partial(starmap, draw)
         return
     spawned = get_context("spawn")  # threads of ours may hold locks that a fork would keep shut
-    with ProcessPoolExecutor(workers, spawned, _begin, (roots,)) as pool:
+    ignoring = signal.SIGINT, signal.SIG_IGN  # whoever is asked to stop ends these processes
+    with ProcessPoolExecutor(workers, spawned, signal.signal, ignoring) as pool:
         try:
-            yield partial(pool.map, _drawn, chunksize=CHUNK)
+            yield partial(pool.map, partial(_drawn, roots), chunksize=CHUNK)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -24,7 +24,6 @@ from kace.words import counted, plural, points, signed
 if TYPE_CHECKING:
     from kace.web.workspace import Workspace
 
-LEFT_OUT = "/left-out"  # the page of an export that stands for those that were left out
 MAX_FILE_NAME = 80
 # What a page in a file may do: load what lies beside it, ask no server and send nothing. Browsers differ in whether a
 # file is itself (`'self'`) to another file, hence `file:`, which an HTTP page cannot use.
@@ -50,13 +49,14 @@ class Links:
     """The one place where addresses are made: paths, or, where `static`, files of one flat folder, without a query."""
 
     static: bool = False
-    takes: Callable[[str], bool] = lambda path: True  # whether an export has a page; else it links to `LEFT_OUT`
+    noted: Callable[[str], None] = lambda path: None  # told of every path that a file links to
 
     def __call__(self, *parts: str, **query: str | int | None) -> str:
         """The address of the page at a path, given in parts. Empty values and the first page are left out of it."""
         path = path_of(*parts)
         if self.static:
-            return address_of(path if self.takes(path) else LEFT_OUT)
+            self.noted(path)
+            return address_of(path)
         said = {
             name: value for name, value in query.items() if value not in (None, "") and (name, value) != ("page", 1)
         }
@@ -102,6 +102,10 @@ class PageRequest:
     def static(self) -> bool:
         """Whether the page becomes a file."""
         return self.link.static
+
+    def patience(self, seconds: float) -> float | None:
+        """How long the page may wait for something; a file is written once, so it waits until that is there."""
+        return None if self.static else max(0.0, seconds)
 
     def choice(self, name: str, known: Sequence[str], default: str = "") -> str:
         """A query value that is one of those known; the default for any other, so that no address is an error."""
