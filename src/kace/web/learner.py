@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,7 +23,7 @@ from kace.tree.card import Card, Status
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree
 from kace.web.calls import CallIndex
-from kace.web.index import is_held
+from kace.web.index import FileState, is_held
 from kace.web.later import KeptValue, Later
 from kace.web.page import render_document
 from kace.web.scale import LiftMark, lift_scale, scale_over
@@ -75,8 +74,8 @@ def learner_of(folder: Path, patience: float | None) -> KeptValue[Learner]:
 
 def _read(folder: Path) -> Learner:
     learn, stamps = folder / "learn", _stamps(folder)
-    bill, calls = stamps.get(learn / "bill.json"), [path for path in stamps if path.parent.name == "calls"]
-    billed = bill is not None and all(stamps[path][0] <= bill[0] for path in calls)
+    bill, calls = stamps.get(learn / "bill.json"), [stamps[path] for path in stamps if path.parent.name == "calls"]
+    billed = bill is not None and all(state.changed <= bill.changed for state in calls)
     report, store = report_of(folder), TreeStore(folder)
     steps = DoneSteps(learn, read_steps(learn / "steps.jsonl"))
     proposals = tuple(_proposals(steps, store.load() if store.cards_path.exists() else EMPTY))
@@ -125,8 +124,8 @@ def newest_lift(story: CardStory) -> LiftMark | None:
 
 def last_sign(folder: Path) -> float:
     """When the learner last wrote something, in seconds since 1970; 0 where it never did."""
-    signs = (stamp for path, stamp in _stamps(folder).items() if path.name not in ("cards.jsonl", "bill.json"))
-    return max((changed / 1e9 for changed, _ in signs), default=0.0)
+    others = ("cards.jsonl", "bill.json")
+    return max((state.changed for path, state in _stamps(folder).items() if path.name not in others), default=0.0)
 
 
 def at_work(folder: Path) -> bool:
@@ -135,15 +134,12 @@ def at_work(folder: Path) -> bool:
     return time.time() - last_sign(folder) < RECENT if held is None else held
 
 
-def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
-    """When each file that pages are made from last changed, and its size."""
-    learn, found = folder / "learn", {}
+def _stamps(folder: Path) -> dict[Path, FileState]:
+    """The state of each file that pages are made from and that is there."""
+    learn = folder / "learn"
     named = (folder / "cards.jsonl", learn / "learn.json", learn / "steps.jsonl", learn / "bill.json")
-    for path in (*named, *sorted(learn.glob("*/traces.jsonl")), *sorted(learn.glob("calls/*.jsonl"))):
-        with contextlib.suppress(OSError):
-            info = path.stat()
-            found[path] = info.st_mtime_ns, info.st_size
-    return found
+    paths = (*named, *sorted(learn.glob("*/traces.jsonl")), *sorted(learn.glob("calls/*.jsonl")))
+    return {path: state for path in paths if (state := FileState.of(path)).inode}
 
 
 def _proposals(steps: DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:

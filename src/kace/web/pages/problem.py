@@ -169,19 +169,17 @@ def climb_of(record: Solution) -> ClimbView:
 
 def _groups(record: Solution, span: range) -> tuple[AnswerGroup, ...]:
     """The vote of the attempts of a span, with all before its end as support."""
-    votes: list[tuple[int, int, int, list[int], str | None]] = []
-    for each in record.classes:
-        if here := [at for at in each.positions if at in span]:
-            support = sum(at < span.stop for at in each.positions)
-            votes.append((-len(here), -support, min(each.positions), here, each.answer))
-    voted = {at for *_, here, _ in votes for at in here}
-    rest = [at for at in span if at not in voted]
     groups = []
-    votes = [*sorted(votes, key=lambda vote: vote[:3]), (0, 0, 0, rest, None)]
-    for count, support, _, here, answer in votes if rest else votes[:-1]:
-        first = record.attempts[here[0]]
-        mark = "nothing" if answer is None else mark_of(first.correct, first.outcome)
-        groups.append(AnswerGroup(answer, {at: record.attempts[at] for at in here}, -count, -support, mark))
+    for each in sorted(record.classes, key=lambda one: min(one.positions, default=0)):  # of equals, the earliest first
+        if here := {at: record.attempts[at] for at in each.positions if at in span}:
+            support = sum(at < span.stop for at in each.positions)
+            first = next(iter(here.values()))
+            mark = mark_of(first.correct, first.outcome)
+            groups.append(AnswerGroup(each.answer, here, len(here), support, mark))
+    groups.sort(key=lambda group: (-group.votes, -group.support))
+    voted = {at for group in groups for at in group.attempts}
+    if rest := {at: record.attempts[at] for at in span if at not in voted}:
+        groups.append(AnswerGroup(None, rest, 0, 0, "nothing"))
     return tuple(groups)
 
 
