@@ -147,12 +147,11 @@ class Sidecar(ABC):
         with self.reading() as db:
             return db.execute(sql, values).fetchall()
 
-    def kept(self, name: Hashable, make: Callable[[sqlite3.Connection], T]) -> T:
+    def kept(self, name: Hashable, make: Callable[[], T]) -> T:
         """What `make` finds, kept in memory until the tables change: for figures over many rows."""
         version, known = self.version, self._kept.get(name)
         if known is None or known[0] != version:
-            with self.reading() as db:
-                known = (version, make(db))
+            known = (version, make())
             self._kept = {**dict(list(self._kept.items())[-KEPT:]), name: known}
         return cast("T", known[1])
 

@@ -32,6 +32,7 @@ BATCH = 1_000  # solves read at a time
 RECENT = 30.0  # seconds since the last solve within which a run counts as going on
 MAX_MANIFEST = 8_000_000  # bytes that are read of a manifest for a page
 MAX_DRAWN = 20_000  # starter problems that are drawn for their texts
+PACKED = 10  # how much larger a compressed trace is once it is read, about
 SHOWN = 200  # characters of an answer that are kept for lists
 _STARTER = re.compile(r"starter-(train|validation|test)-(\d{1,9})-(\d{5,7})")
 _FIELDS = tuple(field.name for field in fields(SolveRow))
@@ -69,6 +70,27 @@ def setup_of(manifest: Mapping[str, object]) -> RunManifest:
     return RunManifest._make(told)
 
 
+def setup_at(folder: Path) -> RunManifest:
+    """What the manifest of a run's folder says; a `KaceError` where that cannot be read."""
+    path = folder / "run.json"
+    return _setup(path, FileState.of(path))
+
+
+@lru_cache(maxsize=2048)
+def _setup(path: Path, state: FileState) -> RunManifest:
+    return setup_of(read_manifest(path, MAX_MANIFEST))
+
+
+def trace_in(folder: Path) -> Path | None:
+    """The file of solves of a run; `None` where there is none."""
+    return next((path for name in TRACES if (path := folder / name).is_file()), None)
+
+
+def bytes_in(trace: Path) -> int:
+    """About how much there is to read of a trace."""
+    return FileState.of(trace).size * (PACKED if trace.suffix == ".gz" else 1)
+
+
 class RunAccuracy(NamedTuple):
     """The mean over problems of the share of seeds that were right."""
 
@@ -96,14 +118,17 @@ class RunIndex(Sidecar):
         self.manifest = read_manifest(self.folder / "run.json", MAX_MANIFEST)
         self.setup = setup_of(self.manifest)
         self.name = self.setup.system or self.folder.name
-        above = (at / "calls" for at in (self.folder, *self.folder.parents) if at.is_relative_to(self.within))
-        calls = next((at.resolve() for at in above if at.is_dir() and at.resolve().is_relative_to(self.within)), None)
+        above = (at / "calls" for at in (self.folder, *self.folder.parents))
+        calls = next((at.resolve() for at in above if at.is_dir() and self.holds(at)), None)
         self.texts = CallIndex(calls) if calls else None
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path, its links resolved, lies where this run may read."""
+        return path.resolve().is_relative_to(self.within)
 
     def files(self) -> tuple[Path, ...]:
         """The file of solves, where there is one inside the opened folder."""
-        path = next((path for name in TRACES if (path := self.folder / name).is_file()), None)
-        return (path,) if path and path.resolve().is_relative_to(self.within) else ()
+        return tuple(path for path in (trace_in(self.folder),) if path and self.holds(path))
 
     def step(self, db: sqlite3.Connection) -> bool:
         """Read the next solves; all of a compressed trace, which does not grow by lines."""
@@ -187,7 +212,7 @@ class RunIndex(Sidecar):
         """The problem's text, where the run keeps it or it is of the starter set; traces hold only its hash."""
         path = self.folder / "problems.jsonl"
         with contextlib.suppress(OSError, KaceError):
-            if path.resolve().is_relative_to(self.within) and (kept := _kept(path, FileState.of(path)).get(problem)):
+            if self.holds(path) and (kept := _kept(path, FileState.of(path)).get(problem)):
                 return kept
         drawn = _STARTER.fullmatch(label or "")
         with contextlib.suppress(KaceError):
@@ -217,7 +242,7 @@ class RunIndex(Sidecar):
         if self.setup.problems is None or not self.complete:
             return None
         sql = "SELECT COUNT(*), MAX(1, COUNT(DISTINCT seed)) FROM solves"
-        solves, seeds = self.kept("missing", lambda db: tuple(map(int, db.execute(sql).fetchone())))
+        solves, seeds = map(int, self.kept("missing", lambda: self.rows(sql)[0]))
         return max(0, self.setup.problems * seeds - solves)
 
     def score(self) -> RunAccuracy | None:
@@ -228,7 +253,7 @@ class RunIndex(Sidecar):
             WITH each AS ({known} GROUP BY problem), sizes AS (SELECT COUNT(*) AS n FROM each GROUP BY cluster)
             SELECT AVG(share), COUNT(share), (SELECT SUM(n * n) FROM sizes) FROM each
         """
-        share, problems, squares = self.kept("score", lambda db: tuple(db.execute(sql).fetchone()))
+        share, problems, squares = self.kept("score", lambda: self.rows(sql)[0])
         if share is None:
             return None
         return RunAccuracy(share, wilson_of_share(share, problems * problems // squares), problems)

@@ -7,7 +7,6 @@ import re
 import sqlite3
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from kace.solver.tiers import ExitPath
@@ -100,7 +99,16 @@ class ChosenSolves(NamedTuple):
     def positions(self) -> Sequence[int]:
         """Which solves those are, in the order chosen."""
         choice = self.choice._replace(page=1, against="")
-        return _positions(self.run, self.run.version, self.base, self.base and self.base.version, choice)
+
+        def find() -> Sequence[int]:
+            where, values = _where(choice)
+            turned = " DESC" if choice.sort.startswith("-") else ""
+            keys = (*(f"{key}{turned}" for key in ORDERS.get(choice.sort.removeprefix("-"), ())), "position")
+            solves = self if choice.change or not choice.sort else self._replace(base=None)
+            found = solves.found("position", f"WHERE {where} ORDER BY {', '.join(keys)}", *values)
+            return array("q", (row[0] for row in found))
+
+        return self.run.kept(("positions", choice, self.base, self.base and self.base.version), find)
 
     def rows(self, limit: int, offset: int) -> list[sqlite3.Row]:
         """Some of them, each with `was`: whether it was right in the base."""
@@ -137,17 +145,6 @@ class ChosenSolves(NamedTuple):
         place = chosen.index(here[0][0])
         near = [self.rows(1, each) if each >= 0 else [] for each in (place - 1, place + 1)]
         return place + 1, [next(iter(rows), None) for rows in near]
-
-
-@lru_cache(maxsize=16)
-def _positions(run: RunIndex, v: int, base: RunIndex | None, base_v: int | None, choice: Choice) -> Sequence[int]:
-    """Kept for the last few choices: a reader goes from page to page, and from solve to solve, of the same one."""
-    where, values = _where(choice)
-    turned = " DESC" if choice.sort.startswith("-") else ""
-    keys = (*(f"{key}{turned}" for key in ORDERS.get(choice.sort.removeprefix("-"), ())), "position")
-    solves = ChosenSolves(run, choice, base if choice.change or not choice.sort else None)
-    found = solves.found("position", f"WHERE {where} ORDER BY {', '.join(keys)}", *values)
-    return array("q", (row[0] for row in found))
 
 
 def _where(choice: Choice) -> tuple[str, list[object]]:

@@ -99,7 +99,7 @@ def _batches(run: RunIndex) -> list[BatchSpan]:
     """The batches of a run in the order in which they were gathered."""
     path, events = run.folder / "batches.jsonl", dict[str, list[BatchEvent]]()
     with suppress(OSError, KaceError):
-        for _, _, line in whole_lines(path) if path.resolve().is_relative_to(run.within) else ():
+        for _, _, line in whole_lines(path) if run.holds(path) else ():
             with suppress(ValidationError):
                 if 0 < (event := BatchEvent.model_validate_json(line)).at < FAR:
                     events.setdefault(event.tag, []).append(event)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -152,17 +152,18 @@ class TreeIndex(Sidecar):
     def cells(self) -> dict[tuple[str, Difficulty], Cell]:
         """Every place that has cards. A card of two domains lies in both."""
         sql = f"SELECT domain, places.difficulty, {_FIGURES} FROM places JOIN cards USING (position) GROUP BY 1, 2"
-        found = self.kept("cells", lambda db: db.execute(sql).fetchall())
+        found = self.kept("cells", lambda: self.rows(sql))
         return {(domain, Difficulty(kind)): Cell(*figures) for domain, kind, *figures in found}
 
     def total(self) -> Cell:
         """All cards, each once."""
-        return self.kept("total", lambda db: Cell(*db.execute(f"SELECT {_FIGURES} FROM cards").fetchone()))
+        return self.kept("total", lambda: Cell(*self.rows(f"SELECT {_FIGURES} FROM cards")[0]))
 
     def telling(self) -> tuple[int, int, int]:
         """Cards with a lift, those whose interval lies above zero, and those whose interval lies below."""
         sql = "SELECT COUNT(effect), COUNT(*) FILTER (WHERE low > 0), COUNT(*) FILTER (WHERE high < 0) FROM cards"
-        return cast("tuple[int, int, int]", self.kept("telling", lambda db: tuple(db.execute(sql).fetchone())))
+        measured, above, below = self.kept("telling", lambda: self.rows(sql)[0])
+        return measured, above, below
 
     def _cards(self, rest: str, *values: object) -> list[Card]:
         found = self.rows(f"SELECT texts.json FROM cards JOIN texts USING (position) {rest}", *values)

@@ -9,15 +9,14 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 from kace.errors import KaceError, UsageError
 from kace.io import open_plain
-from kace.web.index import Sidecar
 from kace.web.page import NotHere, environment
 from kace.web.runs import RunIndex
 from kace.web.trees import TreeIndex
@@ -44,7 +43,6 @@ class Item(NamedTuple):
 
 
 Found = tuple[str, Path, Path | None]  # what has no name yet: its kind, its place, the tree whose learner made it
-S = TypeVar("S", bound=Sidecar)
 
 
 class Workspace:
@@ -64,7 +62,8 @@ class Workspace:
         self._lock, self._look_next = threading.RLock(), 0.0
         self._names: dict[tuple[str, Path], str] = {}
         self._items: dict[str, dict[str, Item]] = {}
-        self._sidecars: dict[tuple[type, str], Sidecar] = {}
+        self._trees: dict[str, TreeIndex] = {}
+        self._runs: dict[str, RunIndex] = {}
         self._look()
 
     def items(self, kind: str) -> tuple[Item, ...]:
@@ -85,30 +84,31 @@ class Workspace:
 
     def tree(self, name: str) -> TreeIndex:
         """The sidecar of a tree; `look` at it before asking it anything."""
-        return self._opened(TreeIndex, "tree", name, lambda path: TreeIndex(name, path))
+        path = self._readable("tree", name)
+        with self._lock:
+            if name not in self._trees:
+                self._trees[name] = TreeIndex(name, path)
+            return self._trees[name]
 
     def run(self, name: str) -> RunIndex:
         """The sidecar of a run; `look` at it before asking it anything."""
-
-        def opened(path: Path) -> RunIndex:
-            outer = min((r for r in self.roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
-            return RunIndex(path, within=outer if outer.is_dir() else None)
-
-        return self._opened(RunIndex, "run", name, opened)
+        path = self._readable("run", name)
+        with self._lock:
+            if name not in self._runs:
+                above = (root for root in self.roots if path.is_relative_to(root))
+                self._runs[name] = RunIndex(path, within=min(above, key=lambda root: len(root.parts)))
+            return self._runs[name]
 
     def runs(self) -> dict[str, RunIndex]:
         """The runs that were asked for so far, by name."""
-        return {name: each for (_, name), each in list(self._sidecars.items()) if isinstance(each, RunIndex)}
+        return self._runs.copy()
 
-    def _opened(self, of: type[S], kind: str, name: str, make: Callable[[Path], S]) -> S:
-        """The sidecar of an item, which must not have links to the outside among its own files."""
+    def _readable(self, kind: str, name: str) -> Path:
+        """Where an item lies, which must not have links to the outside among its own files."""
         path = self.item(kind, name).path
         if outside := self._link_out(path):
             raise NotHere(f"{path.name}: {outside} leads out of the opened folders, so it is not read")
-        with self._lock:
-            if (of, name) not in self._sidecars:
-                self._sidecars[of, name] = make(path)
-            return cast("S", self._sidecars[of, name])
+        return path
 
     def only(self) -> Item | None:
         """The one thing that was opened, where it is one: what a reader wants to see first."""
@@ -127,7 +127,7 @@ class Workspace:
 
     def close(self) -> None:
         """Stop reading."""
-        for sidecar in self._sidecars.values():
+        for sidecar in (*self._trees.values(), *self._runs.values()):
             sidecar.close()
 
     def inside(self, path: Path) -> Path:

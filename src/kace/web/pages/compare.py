@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from kace.errors import KaceError
@@ -18,12 +16,9 @@ from kace.evaluation.page import figure_of
 from kace.evaluation.plots import OWN, Plot, plots_of
 from kace.evaluation.report import evaluation_of
 from kace.redact import redact
-from kace.solver.manifest import read_manifest
-from kace.solver.records import TRACES
-from kace.web.index import FileState
 from kace.web.later import KeptValue, Later
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest
-from kace.web.runs import MAX_MANIFEST, RunIndex, RunManifest, setup_of
+from kace.web.runs import RunIndex, RunManifest, bytes_in, setup_at, setup_of, trace_in
 from kace.web.trees import TreeIndex
 from kace.web.workspace import Item, Workspace
 from kace.words import counted
@@ -62,7 +57,7 @@ def compare_page(request: PageRequest) -> Page:
     until = time.monotonic() + PATIENCE
     waiting: dict[str, Any] = {"status": "Two runs side by side", "sentences": [COMES], "bars": []}
     for name, run in runs.items():
-        if run.look(None if request.static else max(0.0, until - time.monotonic())):  # a file must be whole
+        if run.look(request.patience(until - time.monotonic())):
             continue
         done, about = run.progress
         told = f"{done:,} of about {counted(about, 'solve')} read" if about else "its turn comes next"
@@ -70,7 +65,7 @@ def compare_page(request: PageRequest) -> Page:
     if waiting["bars"]:
         return Page("error.html", title, waiting, crumbs, AGAIN)
 
-    pair, fresh = pair_of(runs, static=request.static)
+    pair, fresh = pair_of(runs, request.patience(0.25))
     if pair is None:
         solves = counted(sum(run.count() for run in runs.values()), "solve")
         waiting["sentences"] = [f"comparing {solves}, problem by problem.", COMES]
@@ -81,14 +76,14 @@ def compare_page(request: PageRequest) -> Page:
     return Page("compare.html", title, values, crumbs, None if settled else GROWING)
 
 
-def pair_of(runs: Mapping[str, RunIndex], *, static: bool) -> KeptValue[Mapping[str, Any]]:
-    """Two runs compared, made beside the pages; a file waits for it."""
+def pair_of(runs: Mapping[str, RunIndex], patience: float | None) -> KeptValue[Mapping[str, Any]]:
+    """Two runs compared, made beside the pages."""
 
     def make() -> Mapping[str, Any]:
         return compared(*(replace(run.arm(), name=called) for called, run in runs.items()))
 
     state = tuple(run.version for run in runs.values())
-    return _PAIRS.ask((*runs.items(),), state, make, patience=None if static else 0.25)
+    return _PAIRS.ask((*runs.items(),), state, make, patience=patience)
 
 
 def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
@@ -176,8 +171,8 @@ def related_runs(workspace: Workspace, name: str) -> dict[str, RunIndex]:
     """Runs of the same problems; small ones are opened for it, large ones only when somebody looked at them."""
     found = dict[str, RunIndex]()
     for other in same_problems(workspace, name)[:MOST]:
-        plain, packed = (FileState.of(other.path / trace).size for trace in TRACES)
-        if other.name in workspace.runs() or (plain or 10 * packed) <= SMALL_RUN:
+        trace = trace_in(other.path)
+        if other.name in workspace.runs() or trace is None or bytes_in(trace) <= SMALL_RUN:
             with suppress(KaceError):
                 found[other.name] = workspace.run(other.name)
                 found[other.name].look(0, urgent=False)
@@ -235,13 +230,9 @@ def tree_of(workspace: Workspace, name: str) -> TreeRead | None:
 
 
 def _setup(item: Item) -> RunManifest:
-    return _setup_at(item.path / "run.json", FileState.of(item.path / "run.json"))
-
-
-@lru_cache(maxsize=2048)
-def _setup_at(path: Path, state: FileState) -> RunManifest:
+    """What an item's manifest says; nothing where it cannot be read."""
     with suppress(KaceError):
-        return setup_of(read_manifest(path, MAX_MANIFEST))
+        return setup_at(item.path)
     return setup_of({})
 
 

@@ -73,7 +73,7 @@ def diff_page(request: PageRequest) -> Page:
     if names[0] == names[1]:
         raise NotHere("a tree does not differ from itself")
     trees = [opened(request, name) for name in names]
-    changes = diff_of(trees, None if request.static else PATIENCE)
+    changes = diff_of(trees, request.patience(PATIENCE))
     every, kind = changed_cards(changes), request.choice("kind", list(KINDS))
     before, after = (tree.total().cards for tree in trees)
     same = after - sum(each.after is not None for each in every)
@@ -95,7 +95,7 @@ def diff_page(request: PageRequest) -> Page:
     return Page("diff.html", f"From {names[0]} to {names[1]}", values, crumbs)
 
 
-def diff_of(trees: Sequence[TreeIndex], patience: float | None = PATIENCE) -> TreeDiff:
+def diff_of(trees: Sequence[TreeIndex], patience: float | None) -> TreeDiff:
     """What turns one tree into the other, worked out in a thread and kept; `StillReading` where it takes longer."""
     paths, state = tuple(tree.source for tree in trees), tuple(repr(tree.stamp()) for tree in trees)
     found = _diffs.ask(paths, state, lambda: diff(trees[0].load(), trees[1].load()), patience=patience)

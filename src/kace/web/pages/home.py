@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from kace.errors import KaceError
 from kace.io import open_plain
-from kace.solver.manifest import manifest_part, read_manifest
-from kace.solver.records import TRACES
+from kace.solver.manifest import manifest_part
+from kace.web.index import FileState
 from kace.web.learner import at_work
 from kace.web.page import Page, PageRequest
 from kace.web.replies import Inbox
-from kace.web.runs import MAX_MANIFEST, RunAccuracy, setup_of
+from kace.web.runs import RunAccuracy, bytes_in, setup_at, trace_in
 from kace.web.runs import at_work as run_at_work
 from kace.web.workspace import KINDS, Item
 from kace.words import counted
@@ -32,7 +32,6 @@ MOST = 1_000  # runs that are listed
 REFRESH = 5.0
 EXACT, SAMPLE = 16_000_000, 1_000_000  # bytes up to which lines are counted, and of what they are told from
 SMALL = 32_000_000  # bytes of a trace up to which a run is read just to say on the first page how it went
-PACKED = 10  # how much larger a compressed trace is once it is read, about
 PATIENCE = 0.15  # seconds that the page waits for such runs, for all together
 MAX_LINE = 4_000_000
 LAST = 4_000  # bytes at the end of a learner's steps, which tell whether it is finished
@@ -98,18 +97,17 @@ def _tree(request: PageRequest, item: Item, until: float) -> ItemSummary:
 
 def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
     path = request.workspace.inside(item.path / "run.json")
-    setup = setup_of(read_manifest(path, MAX_MANIFEST))
+    setup = setup_at(path.parent)
     about = tuple(word[:80] for word in (setup.system, setup.model, setup.data) if word and word != item.name)
-    trace = next((found for name in TRACES if (found := item.path / name).is_file()), None)
-    if trace is None:
+    if (trace := trace_in(item.path)) is None:
         return ItemSummary(item, about=about, changed=path.stat().st_mtime)
     trace = request.workspace.inside(trace)
-    packed = trace.suffix == ".gz"
-    told = ItemSummary(item, () if packed else (_lines(trace, "solve"),), about, trace.stat().st_mtime)
+    holds = () if trace.suffix == ".gz" else (_lines(trace, "solve"),)
+    told = ItemSummary(item, holds, about, trace.stat().st_mtime)
     unread, missing, score = "open it to count", None, None
-    if trace.stat().st_size * (PACKED if packed else 1) <= SMALL or item.name in request.workspace.runs():
+    if bytes_in(trace) <= SMALL or item.name in request.workspace.runs():
         run = request.workspace.run(item.name)
-        if run.look(None if request.static else max(0.0, until - time.monotonic()), urgent=False):
+        if run.look(request.patience(until - time.monotonic()), urgent=False):
             missing, score, unread = run.missing, run.score(), ""
             done = f"{run.count():,} of " if missing else ""
             told = told._replace(holds=(f"{done}{counted(run.count() + (missing or 0), 'solve')}",))
@@ -149,19 +147,19 @@ def _first(path: Path, *, lines: bool = True) -> Mapping[str, object]:
 
 def _lines(path: Path, noun: str, less: int = 0) -> str:
     """How many lines a file has, in words; of a large one, as many as its start lets expect."""
-    now = path.stat()
-    lines = max(0, _count(path, now.st_size, now.st_mtime_ns) - less)
-    said = f"{lines:,}" if now.st_size <= EXACT else f"about {round(lines, -3):,}"
+    now = FileState.of(path)
+    lines = max(0, _count(path, now) - less)
+    said = f"{lines:,}" if now.size <= EXACT else f"about {round(lines, -3):,}"
     return f"{said} {noun}{'' if lines == 1 else 's'}"
 
 
 @lru_cache(maxsize=10_000)
-def _count(path: Path, size: int, changed: int) -> int:
+def _count(path: Path, state: FileState) -> int:
     with open_plain(path) as file:
-        if size <= EXACT:
+        if state.size <= EXACT:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(SAMPLE), b""))
         start = file.read(SAMPLE)
-        return round(start.count(b"\n") * size / len(start))
+        return round(start.count(b"\n") * state.size / len(start))
 
 
 ROUTES = {"/": home_page}

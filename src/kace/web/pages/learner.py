@@ -32,7 +32,7 @@ def learner_page(request: PageRequest) -> Page:
     item, tree = _opened(request)
     held = at_work(item.path)  # before it is read: let go and not finished, it has stopped for good
     try:
-        found, fresh = learner_of(item.path, None if request.static else PATIENCE)
+        found, fresh = learner_of(item.path, request.patience(PATIENCE))
     except DataError as error:
         return Page("error.html", item.name, {"status": "Learning run", "sentences": [str(error)]}, refresh=15.0)
     if found is None:
@@ -69,7 +69,7 @@ def _last(story: CardStory) -> tuple[bool, bool]:
 def proposal_page(request: PageRequest) -> Page:
     """The proposals of a learner, by epoch, cell and verdict."""
     item, tree = _opened(request)
-    learner = learner_of(item.path, None if request.static else PATIENCE).value
+    learner = learner_of(item.path, request.patience(PATIENCE)).value
     if learner is None:
         raise StillReading(item.name)
     every = learner.proposals

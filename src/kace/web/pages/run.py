@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +33,7 @@ GROUPS = 12  # cards that broke problems, those that broke most first
 CLEAR = dict.fromkeys(("exit", "right", "cards", "against", "change", "q"), "")
 OFFERED = 200  # other runs that the table may be held against
 MOST_DOMAINS = 200
+WRONG_FIRST = "SUM(correct) - COUNT(correct), family"
 HALF, WHOLE = 560.0, 880.0  # widths in which plots are drawn: two beside each other, or one alone
 HEADS = {"problem": "Problem", "seed": "Seed", "result": "Result", "": "Answer", "exit": "Exit", "calls": "Calls"}
 HEADS |= {"tokens": "Tokens", "cards": "Cards", "seconds": "Seconds"}
@@ -47,11 +47,11 @@ def run_page(request: PageRequest) -> Page:
     workspace, name = request.workspace, request.parts["run"]
     run, near = opened_runs(request)
     complete = run.glimpse()
-    chosen, facts = chosen_solves(request, run, near), run.kept("facts", _facts)
+    chosen, facts = chosen_solves(request, run, near), run.kept("facts", lambda: _facts(run))
     base = chosen.base if chosen.base and chosen.base.complete and complete else None
     metrics, fresh = None, False  # of a large run, working them out would take the time that the first page needs
     if complete or request.static or run.size <= LARGE:
-        metrics, fresh = metrics_so_far(run, base, patience=None if request.static else 0.25)
+        metrics, fresh = metrics_so_far(run, base, patience=request.patience(0.25))
     table = _table(request, chosen, near, facts)
     charts, drawn = KeptValue[list[DrawnPlot]](None, False)
     if metrics:
@@ -116,22 +116,22 @@ def known_prices() -> Mapping[str, Price]:
         return {}
 
 
-def _facts(db: sqlite3.Connection) -> dict[str, Any]:
+def _facts(run: RunIndex) -> dict[str, Any]:
     """What all solves say: how many there are, of which seeds and exits, and what is right by exit, domain and seed."""
-    totals = "TOTAL(retried), TOTAL(n_cards > 0), TOTAL(abstained)"
-    solves, problems, *found = db.execute(f"SELECT COUNT(*), COUNT(DISTINCT problem), {totals} FROM solves").fetchone()
-    retried, shown, abstained = map(int, found)
-    seeds = [row[0] for row in db.execute("SELECT DISTINCT seed FROM solves ORDER BY seed")]
+    totals = "COUNT(*), COUNT(DISTINCT problem), TOTAL(retried), TOTAL(n_cards > 0), TOTAL(abstained)"
+    orders = {"exit": "exit_rank DESC", "domain": "domain", "family": WRONG_FIRST, "seed": "seed"}
     shares = {}
-    wrong_first = "SUM(correct) - COUNT(correct), family"
-    for column, order in (("exit", "exit_rank DESC"), ("domain", "domain"), ("family", wrong_first), ("seed", "seed")):
-        sql = f"""
-            SELECT {column}, SUM(correct), COUNT(correct) FROM solves WHERE correct IS NOT NULL AND {column} IS NOT NULL
-                AND {column} <> '' GROUP BY {column} ORDER BY {order} LIMIT {MOST_DOMAINS}
-        """
-        if len(rows := [tuple(row) for row in db.execute(sql)]) > 1:
-            shares[column] = rows
-    exits = {row[0] or NO_LADDER for row in db.execute("SELECT DISTINCT exit FROM solves")}
+    with run.reading() as db:
+        solves, problems, retried, shown, abstained = map(int, db.execute(f"SELECT {totals} FROM solves").fetchone())
+        seeds = [row[0] for row in db.execute("SELECT DISTINCT seed FROM solves ORDER BY seed")]
+        exits = {row[0] or NO_LADDER for row in db.execute("SELECT DISTINCT exit FROM solves")}
+        for column, order in orders.items():
+            sql = f"""
+                SELECT {column}, SUM(correct), COUNT(correct) FROM solves WHERE correct IS NOT NULL AND {column} <> ''
+                    GROUP BY {column} ORDER BY {order} LIMIT {MOST_DOMAINS}
+            """
+            if len(rows := [tuple(row) for row in db.execute(sql)]) > 1:
+                shares[column] = rows
     several = problems < solves or len(seeds) > 1
     counts = {"solves": solves, "retried": retried, "shown": shown, "abstained": abstained}
     return {**counts, "seeds": seeds, "several": several, "exits": exits, "shares": shares}
@@ -155,7 +155,7 @@ def _charts(
         return [drawn for plot, shown in plots for drawn in _drawn(plot, shown, width, base)]
 
     state = (metrics, *(each.version for each in alike.values()))
-    return _CHARTS.ask((run, base, *alike), state, make, patience=None if request.static else 0.25)
+    return _CHARTS.ask((run, base, *alike), state, make, patience=request.patience(0.25))
 
 
 def _beside(here: Metrics, others: Sequence[Metrics], against: str) -> list[Metrics]:

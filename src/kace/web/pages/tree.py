@@ -79,8 +79,8 @@ def _effects(request: PageRequest, digest: str) -> tuple[list[tuple[str, str, st
             continue
         seen.add((setup.data_hash, setup.model))
         runs = {each: request.workspace.run(each) for each in (name, base)}
-        ready = [run.look(None if request.static else PATIENCE) for run in runs.values()]
-        pair, fresh = pair_of(runs, static=request.static) if all(ready) else (None, False)
+        ready = [run.look(request.patience(PATIENCE)) for run in runs.values()]
+        pair, fresh = pair_of(runs, request.patience(0.25)) if all(ready) else (None, False)
         waiting |= not fresh
         if pair and pair["found"]:
             found.append((name, base, pair["found"].sentence))
@@ -150,7 +150,7 @@ def search_page(request: PageRequest) -> Page:
     """The cards that hold all words of a query."""
     name, asked = request.parts["tree"], request.query.get("q", "")
     tree, (words, cut) = opened(request, name), words_of(asked)
-    found = tree.kept(("search", words), lambda db: find(tree, words)) if words else []
+    found = tree.kept(("search", words), lambda: find(tree, words)) if words else []
     pattern = _pattern(words)
 
     def rows(limit: int, offset: int) -> list[Card]:
