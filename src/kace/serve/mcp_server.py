@@ -33,8 +33,8 @@ from kace.serve.solving import SolveService
 from kace.solver.records import Attempt
 from kace.tree.card import Card, Status
 from kace.tree.tree import EpistemicTree
-from kace.web.pages.compare import base_of
 from kace.web.pages.problem import AnswerGroup, Rung, climb_of
+from kace.web.related import base_of
 from kace.web.runs import RunIndex
 from kace.web.selection import VIEWS, Choice, ChosenSolves
 from kace.web.workspace import Workspace

@@ -125,15 +125,15 @@ class ChosenSolves(NamedTuple):
     def views(self) -> dict[str, int]:
         """How many solves there are of each of `VIEWS`; those are left out that have none."""
         wheres = [*map(_where, VIEWS.values())]
-        sums, values = ", ".join(f"TOTAL({sql})" for sql, _ in wheres), [each for _, found in wheres for each in found]
-        counts = map(int, self.found(sums, "", *values)[0])
-        found = dict(zip(VIEWS, counts, strict=True))
+        counts = ", ".join(f"COUNT(*) FILTER (WHERE {sql})" for sql, _ in wheres)
+        values = [each for _, found in wheres for each in found]
+        found = dict(zip(VIEWS, self.found(counts, "", *values)[0], strict=True))
         found["lost"] *= found["lost"] != found["broken by a card"]  # else the same solves twice
         return {name: count for name, count in found.items() if count}
 
     def by_card(self, most: int) -> list[sqlite3.Row]:
         """Cards whose solves were right in the base and are wrong here: solves, those lost, and those gained."""
-        sums = ", ".join(f"CAST(TOTAL({CHANGES[change]}) AS INT) AS {change}" for change in CHANGES)
+        sums = ", ".join(f"COUNT(*) FILTER (WHERE {sql}) AS {change}" for change, sql in CHANGES.items())
         rest = "JOIN set_cards USING (card_set) GROUP BY card HAVING lost ORDER BY lost - gained DESC, card LIMIT ?"
         return self.found(f"card, COUNT(*) AS solves, {sums}", rest, most)
 

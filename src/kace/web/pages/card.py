@@ -13,9 +13,9 @@ from kace.tree.card import Card, Status
 from kace.tree.card_text import TextError, read_payload
 from kace.tree.journal import JournalEntry
 from kace.web.page import HOME, Crumb, Page, PageRequest
-from kace.web.pages.compare import base_of, related_runs
 from kace.web.pages.diff import DiffLine, card_diff, diff_lines, what_changed
 from kace.web.pages.tree import opened, place_name
+from kace.web.related import base_of, related_runs
 from kace.web.runs import RunIndex
 from kace.web.scale import LiftMark
 from kace.web.selection import Choice, ChosenSolves
@@ -37,8 +37,8 @@ MOST, OPEN = 40, 3  # changes of a card that are shown, and how many of the newe
 OFFERED = 8  # runs that are offered to be looked at
 _READ = "card_set IN (SELECT card_set FROM set_cards WHERE card = ?)"
 _USE = f"""
-    SELECT COUNT(*) AS solves, TOTAL(used) AS reading, TOTAL(used AND correct) AS right,
-        TOTAL(used AND correct IS NOT NULL) AS judged
+    SELECT COUNT(*) AS solves, COUNT(*) FILTER (WHERE used) AS reading,
+        COUNT(*) FILTER (WHERE used AND correct) AS right, COUNT(correct) FILTER (WHERE used) AS judged
     FROM (SELECT correct, {_READ} AS used FROM solves)
 """
 
@@ -124,11 +124,10 @@ def _reading(card_id: str, runs: Mapping[str, RunIndex]) -> Iterator[dict[str, A
     """Every opened run that read the card: how many of its solves did, and how many of those are right."""
     for name, run in runs.items():
         complete = run.look(0)
-        solves, reading, right, judged = map(int, run.rows(_USE, card_id)[0])
-        if reading:
-            figures = {"solves": solves, "reading": reading, "right": right, "judged": judged}
-            told = {"complete": complete, "tree_hash": run.setup.tree_hash, "interval": wilson(right, judged)}
-            yield {"run": name, **figures, **told}
+        found = dict(run.rows(_USE, card_id)[0])
+        if found["reading"]:
+            interval = wilson(found["right"], found["judged"])
+            yield {"run": name, **found, "complete": complete, "tree_hash": run.setup.tree_hash, "interval": interval}
 
 
 def _swings(workspace: Workspace, card_id: str, using: Sequence[str]) -> Iterator[dict[str, object]]:

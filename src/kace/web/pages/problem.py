@@ -11,8 +11,8 @@ from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution
 from kace.solver.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
 from kace.web.calls import PATIENCE
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading, solve_key
-from kace.web.pages.compare import tree_of
 from kace.web.pages.run import chosen_solves, opened_runs
+from kace.web.related import tree_of
 from kace.web.runs import RunIndex
 
 SOON = 1.5  # seconds after which a page that could not be drawn yet looks again

@@ -20,7 +20,8 @@ from kace.solver.tiers import ExitPath
 from kace.web.index import LARGE
 from kace.web.later import KeptValue, Later
 from kace.web.page import HOME, Page, PageRequest, slice_of
-from kace.web.pages.compare import base_of, by_base, related_runs, said_of, same_problems, tree_of
+from kace.web.pages.compare import by_base, said_of
+from kace.web.related import base_of, related_runs, same_problems, tree_of
 from kace.web.runs import RunIndex
 from kace.web.selection import NO_LADDER, VIEWS, Choice, ChosenSolves
 from kace.web.timeline import timeline_of
@@ -118,11 +119,12 @@ def known_prices() -> Mapping[str, Price]:
 
 def _facts(run: RunIndex) -> dict[str, Any]:
     """What all solves say: how many there are, of which seeds and exits, and what is right by exit, domain and seed."""
-    totals = "COUNT(*), COUNT(DISTINCT problem), TOTAL(retried), TOTAL(n_cards > 0), TOTAL(abstained)"
+    kinds = ("retried", "n_cards > 0", "abstained")
+    counts = ", ".join(("COUNT(*)", "COUNT(DISTINCT problem)", *(f"COUNT(*) FILTER (WHERE {kind})" for kind in kinds)))
     orders = {"exit": "exit_rank DESC", "domain": "domain", "family": WRONG_FIRST, "seed": "seed"}
     shares = {}
     with run.reading() as db:
-        solves, problems, retried, shown, abstained = map(int, db.execute(f"SELECT {totals} FROM solves").fetchone())
+        solves, problems, retried, shown, abstained = db.execute(f"SELECT {counts} FROM solves").fetchone()
         seeds = [row[0] for row in db.execute("SELECT DISTINCT seed FROM solves ORDER BY seed")]
         exits = {row[0] or NO_LADDER for row in db.execute("SELECT DISTINCT exit FROM solves")}
         for column, order in orders.items():
@@ -133,8 +135,8 @@ def _facts(run: RunIndex) -> dict[str, Any]:
             if len(rows := [tuple(row) for row in db.execute(sql)]) > 1:
                 shares[column] = rows
     several = problems < solves or len(seeds) > 1
-    counts = {"solves": solves, "retried": retried, "shown": shown, "abstained": abstained}
-    return {**counts, "seeds": seeds, "several": several, "exits": exits, "shares": shares}
+    told = {"solves": solves, "retried": retried, "shown": shown, "abstained": abstained}
+    return {**told, "seeds": seeds, "several": several, "exits": exits, "shares": shares}
 
 
 def _charts(

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from kace.tree.card import TRUSTED, UNIVERSAL, Card, Difficulty, Status
 from kace.web.index import FileState
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, slice_of
-from kace.web.pages.compare import PATIENCE, base_of, pair_of, runs_of
+from kace.web.pages.compare import PATIENCE, pair_of
+from kace.web.related import base_of, runs_of
 from kace.web.scale import BANDS, UNMEASURED
 from kace.web.text import marked
 from kace.web.trees import ORDERS, Cell, TreeIndex, fields_of, latest
