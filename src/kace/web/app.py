@@ -21,13 +21,12 @@ from starlette.routing import Route
 from kace.errors import KaceError
 from kace.redact import redact
 from kace.web import pages
-from kace.web.guard import Denial, Guard, Hosts
+from kace.web.guard import Denial, Guard, Hosts, raw_path
 from kace.web.page import Links, NotHere, Page, PageRequest, StillReading, assets, assets_mark, render
+from kace.web.workspace import KINDS, Workspace
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from kace.web.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +36,6 @@ AGAIN = 0.6  # seconds after which the page that waits looks again; without scri
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 TYPES |= {".woff2": "font/woff2"}
 WAITING = "A large item takes a few seconds the first time. The page comes by itself."
-NAMES = {"tree": "Trees", "run": "Runs", "learner": "Learners", "inbox": "Inbox"}
 
 
 class FormError(KaceError):
@@ -90,8 +88,7 @@ def _as_sent(app: ASGIApp) -> ASGIApp:
     """Lets routes match the path as it was sent, not as it reads once decoded."""
 
     async def asked(scope: Scope, receive: Receive, send: Send) -> None:
-        raw = scope.get("raw_path") or quote(scope.get("path", "")).encode()
-        await app({**scope, "path": f"/{raw.decode('latin-1').strip('/')}"}, receive, send)
+        await app({**scope, "path": f"/{raw_path(scope).strip('/')}"}, receive, send)
 
     return asked
 
@@ -154,7 +151,7 @@ def _framed(request: Request, page: Page) -> Response:
 def _nav(workspace: Workspace, link: Links, path: str) -> list[tuple[str, str, str | None]]:
     """The links of the bar: every kind that is open. One item is led to at once, several by the home page's list."""
     places: list[tuple[str, str, str | None]] = [("Home", link(), "page" if path == "/" else None)]
-    for kind, name in NAMES.items():
+    for kind, name in KINDS.items():
         if items := workspace.items(kind):
             only = len(items) == 1
             here = only and path == f"/{kind}/{items[0].name}"

@@ -153,7 +153,7 @@ class Guard:
         lengths, hosts = get("content-length"), get("host")
         # Methods, addresses and sizes that nothing here ever needs.
         yield request.method not in METHODS, Denial(405, f"only {verbs} are answered here", {"allow": verbs})
-        long = len(_raw_path(request)) + len(request.scope.get("query_string", b"")) > self.max_url
+        long = len(raw_path(request.scope)) + len(request.scope.get("query_string", b"")) > self.max_url
         yield long, Denial(414, f"the address is longer than {self.max_url:,} characters")
         strange = not path.startswith("/") or path.startswith("//") or ".." in path.split("/") or _CONTROL.search(path)
         yield bool(strange), Denial(400, "the path is not one of ours")
@@ -190,7 +190,7 @@ class Guard:
             if request.method in SAFE and hmac.compare_digest(in_address, self._key):
                 # The same page, without the token in its address.
                 rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
-                location = _raw_path(request) + (f"?{rest}" if rest else "")
+                location = raw_path(request.scope) + (f"?{rest}" if rest else "")
                 kept = f"{name}={self._cookie}; Path=/; HttpOnly; SameSite=Lax"
                 return Denial(303, "this way", {"location": location, "set-cookie": kept})
         return Denial(401, "a valid key is needed", {"www-authenticate": "Bearer"})
@@ -213,8 +213,9 @@ class Guard:
         return bytes(body)
 
 
-def _raw_path(request: Request) -> str:
-    raw: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+def raw_path(scope: Scope) -> str:
+    """The path of a request as it was sent, not as it reads once decoded."""
+    raw: bytes = scope.get("raw_path") or quote(scope.get("path", "")).encode()
     return raw.decode("latin-1")
 
 

@@ -21,7 +21,7 @@ from kace.web.page import NotHere, environment
 from kace.web.runs import RunIndex
 from kace.web.trees import TreeIndex
 
-KINDS = ("tree", "run", "learner", "inbox")
+KINDS = {"tree": "Trees", "run": "Runs", "learner": "Learners", "inbox": "Inbox"}  # as pages head them
 WHAT = "a tree, a run (kace eval, kace solve), what kace learn wrote, an exchange folder, or a folder of these"
 LOOK_AGAIN, SLOWER = 2.0, 20.0  # seconds until folders are looked through again, and how often what that took
 MAX_ENTRIES = 20_000  # entries of one folder that are looked at
@@ -177,10 +177,9 @@ class Workspace:
         for child in [] if here else filter(self._holds, _children(root)):
             things = list(_things(child))
             yield from things
-            runs = (
-                [] if things else [sub for sub in _children(child) if (sub / "run.json").is_file() and self._holds(sub)]
-            )
-            yield from (("run", run.resolve(), None) for run in runs)
+            for sub in [] if things else _children(child):
+                if (sub / "run.json").is_file() and self._holds(sub):
+                    yield "run", sub.resolve(), None
 
     def _name(self, kind: str, path: Path, tree: Path | None) -> str:
         """A name that no other item has, kept while it is open. A learner's runs begin with its tree's."""

@@ -21,11 +21,11 @@ from kace.web.runs import at_work as run_at_work
 from kace.web.workspace import KINDS, Item
 from kace.words import counted
 
-HEADS = {
-    "tree": ("Trees", "Cards by domain and difficulty, with what each was measured to do."),
-    "run": ("Runs", "Recorded solves: how far each climbed, what it answered, what it cost."),
-    "learner": ("Learners", "What kace learn proposed, tried and kept."),
-    "inbox": ("Inbox", "Requests to a teacher. Somebody writes the reply here, in the page."),
+ABOUT = {
+    "tree": "Cards by domain and difficulty, with what each was measured to do.",
+    "run": "Recorded solves: how far each climbed, what it answered, what it cost.",
+    "learner": "What kace learn proposed, tried and kept.",
+    "inbox": "Requests to a teacher. Somebody writes the reply here, in the page.",
 }
 FEW = 12  # items from which on there is a field to find one
 MOST = 1_000  # runs that are listed
@@ -59,7 +59,8 @@ def home_page(request: PageRequest) -> Page:
     values = {
         "wanted": wanted,
         "searchable": not request.static and (wanted or sum(map(len, every.values())) >= FEW),
-        "heads": HEADS,
+        "heads": KINDS,
+        "about": ABOUT,
         "shown": {kind: len(items) for kind, items in shown.items()},
         "summaries": {kind: [summary(request, item, until) for item in shown[kind]] for kind in KINDS if kind != "run"},
         "groups": _groups(request, shown["run"], until),

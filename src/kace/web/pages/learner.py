@@ -13,7 +13,7 @@ from kace.errors import DataError
 from kace.learner.report import CardStory, Epoch, Report, RunScore, is_shown
 from kace.learner.settings import Settings
 from kace.learner.steps import StepLine, StepName
-from kace.web.learner import Fate, at_work, figures, last_sign, learner_of, newest_lift
+from kace.web.learner import Fate, Proposal, at_work, figures, last_sign, learner_of, newest_lift
 from kace.web.page import HOME, Crumb, NotHere, Page, PageRequest, StillReading, slice_of
 from kace.web.replies import Inbox
 from kace.web.workspace import Item
@@ -74,7 +74,11 @@ def proposal_page(request: PageRequest) -> Page:
         raise StillReading(item.name)
     every = learner.proposals
     chosen = {name: "" if request.static else request.query.get(name, "")[:80] for name in FILTERS}
-    known = [(p, (str(p.epoch), p.place, p.fate.name.lower(), p.refused.rule if p.refused else "")) for p in every]
+
+    def fits(each: Proposal) -> bool:
+        own = (str(each.epoch), each.place, each.fate.name.lower(), each.refused.rule if each.refused else "")
+        return all(wanted in ("", value) for wanted, value in zip(chosen.values(), own, strict=True))
+
     fates = Counter(each.fate for each in every)
     values = {
         "item": item,
@@ -84,15 +88,11 @@ def proposal_page(request: PageRequest) -> Page:
         "rules": Counter((each.refused.rule, each.refused.by) for each in every if each.refused).most_common(),
         "chosen": chosen,
         "verdicts": {fate.name.lower(): fate.value[0] for fate in Fate},
-        "part": slice_of(request, [p for p, own in known if all(map(_fits, chosen.values(), own))], PER_PAGE),
+        "part": slice_of(request, [each for each in every if fits(each)], PER_PAGE),
         "to": partial(request.link, "learner", item.name, "proposals", **chosen),
     }
     refresh, crumbs = None if learner.report.finished else 10.0, (HOME, Crumb(item.name, ("learner", item.name)))
     return Page("learner_proposals.html", "Proposals", values, crumbs, refresh)
-
-
-def _fits(wanted: str, own: str) -> bool:
-    return wanted in ("", own)
 
 
 ROUTES = {"/learner/{learner}": learner_page, "/learner/{learner}/proposals": proposal_page}
