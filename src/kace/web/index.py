@@ -155,11 +155,6 @@ class Sidecar(ABC):
             self._kept = {**dict(list(self._kept.items())[-KEPT:]), name: known}
         return cast("T", known[1])
 
-    def gain(self, db: sqlite3.Connection, new: Gain) -> None:
-        """Keep what was gained, beside what was gained at the same time."""
-        known = db.execute("SELECT * FROM gains WHERE at = ?", (new.at,)).fetchone()
-        db.execute("INSERT OR REPLACE INTO gains VALUES (?, ?, ?, ?, ?)", new + known if known else new)
-
     def gains(self) -> list[Gain]:
         """All of them, the earliest first."""
         return [Gain(*row) for row in self.rows("SELECT * FROM gains ORDER BY at")]
@@ -184,18 +179,20 @@ class Sidecar(ABC):
         if known and (packed or (size == now.size and changed != now.changed) or _mark(path, place) != mark):
             self.clear(db)
             place = number = 0
-        gained, damaged, first, done = list[Gain](), 0, number, 0
+        gained, damaged, first, done = Gain(now.changed), 0, number, 0
         try:
             for _, at, line in islice(whole_lines(path, place), None if packed else batch):
                 found = self.take(db, path, number + 1, None if packed else at, line)
-                number, damaged = number + 1, damaged + (found is None)
-                gained += [found] if found else []
-                place = 0 if packed else at + len(line) + 1
-                if damaged > MAX_DAMAGED:
+                number, place = number + 1, 0 if packed else at + len(line) + 1
+                if found:
+                    gained += found
+                elif (damaged := damaged + 1) > MAX_DAMAGED:
                     raise beyond_repair(path, number)
             done = int(packed or number - first < batch)
         finally:
-            self.gain(db, Gain(now.changed, *[sum(column) for column in zip(*gained, strict=True)][1:]))
+            if before := db.execute("SELECT * FROM gains WHERE at = ?", (gained.at,)).fetchone():
+                gained += before
+            db.execute("INSERT OR REPLACE INTO gains VALUES (?, ?, ?, ?, ?)", gained)
             row = (path.name, place, number, _mark(path, place), *now[1:], done)
             db.execute("INSERT OR REPLACE INTO followed VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return True
