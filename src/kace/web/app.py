@@ -7,11 +7,10 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, quote, unquote_to_bytes
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -54,34 +53,13 @@ def create_app(
         # A form goes before the page of the same path.
         for verb, views in (("POST", getattr(area, "FORMS", {})), ("GET", area.ROUTES)):
             for at, view in views.items():
-                routes.append(Route(at.replace("}", ":part}"), _endpoint(view), methods=[verb]))
+                routes.append(Route(at, _endpoint(view), methods=[verb]))
     guard = Middleware(Guard, hosts=hosts or Hosts(), token=token, max_body=MAX_FORM, render=refused)
-    handlers = {HTTPException: missing, KaceError: missing}
-    app = Starlette(routes=routes, middleware=[guard, Middleware(_as_sent)], exception_handlers=handlers)
+    middleware = [guard, Middleware(_as_sent)]
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: missing})
     app.router.redirect_slashes = False
     app.state.workspace, app.state.link, app.state.left_out = workspace, link or Links(), ()
     return app
-
-
-class _Part(Convertor[str]):
-    """One part of a path as it was sent, decoded once: an encoded slash stays inside its part."""
-
-    regex = "[^/]+"
-
-    def convert(self, value: str) -> str:
-        try:
-            part = unquote_to_bytes(value).decode("utf-8", "strict")
-        except UnicodeDecodeError:
-            part = ""
-        if not part or part in {".", ".."} or len(part) > MAX_PART or not part.isprintable():
-            raise NotHere("there is no such page")
-        return part
-
-    def to_string(self, value: str) -> str:
-        return quote(value, safe="")
-
-
-register_url_convertor("part", _Part())
 
 
 def _as_sent(app: ASGIApp) -> ASGIApp:
@@ -99,8 +77,9 @@ def _endpoint(view: Callable[..., Page | str]) -> Callable[[Request], Awaitable[
     def answer(request: Request, *body: bytes) -> Response:
         """The page, or the one that says why there is none: whatever a view trips over becomes an answer."""
         state = request.app.state
-        asked = PageRequest(state.workspace, state.link, request.path_params, dict(request.query_params))
         try:
+            parts = {name: _decoded(part) for name, part in request.path_params.items()}
+            asked = PageRequest(state.workspace, state.link, parts, dict(request.query_params))
             page = view(asked, *map(_fields, body))
         except StillReading as waiting:
             told = {"status": "One moment", "sentences": [WAITING], "bars": [("", 0, 0)]}
@@ -118,6 +97,17 @@ def _endpoint(view: Callable[..., Page | str]) -> Callable[[Request], Awaitable[
         return await run_in_threadpool(answer, request, *([await request.body()] if request.method == "POST" else []))
 
     return endpoint
+
+
+def _decoded(part: str) -> str:
+    """One part of a path as it was sent, decoded once: an encoded slash stays inside its part."""
+    try:
+        name = unquote_to_bytes(part).decode("utf-8", "strict")
+    except UnicodeDecodeError:
+        name = ""
+    if not name or name in {".", ".."} or len(name) > MAX_PART or not name.isprintable():
+        raise NotHere("there is no such page")
+    return name
 
 
 def error_page(status: int, title: str, *sentences: str) -> Page:

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Match
 
 from kace.errors import KaceError, UsageError
 from kace.io import cannot_write, inside, read_plain
 from kace.web.app import create_app, document, missing
-from kace.web.page import Links, NotHere, Page, address_of, assets, file_name
+from kace.web.page import Links, Page, address_of, assets, file_name
 from kace.web.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -182,12 +183,11 @@ def _drawing(
 async def _asked(app: Starlette, path: str, query: str) -> tuple[int, bytes]:
     """What the app answers to a path, without its guard."""
     scope = {"type": "http", "app": app, "method": "GET", "path": path, "query_string": query.encode(), "headers": []}
-    with contextlib.suppress(NotHere):  # a name that no address can have
-        for found, matched in (route.matches(scope) for route in app.routes):
-            if found is Match.FULL:
-                response = await matched["endpoint"](Request({**scope, **matched}))
-                return response.status_code, response.body
-    return 404, bytes(missing(Request(scope), NotHere(path)).body)
+    for found, matched in (route.matches(scope) for route in app.routes):
+        if found is Match.FULL:
+            response = await matched["endpoint"](Request({**scope, **matched}))
+            return response.status_code, response.body
+    return 404, bytes(missing(Request(scope), HTTPException(404)).body)  # a name that no address can have
 
 
 def _name(path: str) -> str:
