@@ -88,5 +88,5 @@ def tree_of(workspace: Workspace, name: str) -> TreeRead | None:
 def _setup(item: Item) -> RunManifest:
     """What an item's manifest says; nothing where it cannot be read."""
     with suppress(KaceError):
-        return setup_at(item.path)
+        return setup_at(item.path / "run.json")
     return setup_of({})

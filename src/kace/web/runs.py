@@ -70,9 +70,8 @@ def setup_of(manifest: Mapping[str, object]) -> RunManifest:
     return RunManifest._make(told)
 
 
-def setup_at(folder: Path) -> RunManifest:
-    """What the manifest of a run's folder says; a `KaceError` where that cannot be read."""
-    path = folder / "run.json"
+def setup_at(path: Path) -> RunManifest:
+    """What the manifest at a path says, read again when it changed; a `KaceError` where it cannot be read."""
     return _setup(path, FileState.of(path))
 
 

@@ -97,7 +97,7 @@ class ChosenSolves(NamedTuple):
 
     @property
     def positions(self) -> Sequence[int]:
-        """Which solves those are, in the order chosen."""
+        """Which solves those are, in the order chosen; kept, since a reader goes from page to page of one choice."""
         choice = self.choice._replace(page=1, against="")
 
         def find() -> Sequence[int]:

@@ -98,7 +98,7 @@ def _tree(request: PageRequest, item: Item, until: float) -> ItemSummary:
 
 def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
     path = request.workspace.inside(item.path / "run.json")
-    setup = setup_at(path.parent)
+    setup = setup_at(path)
     about = tuple(word[:80] for word in (setup.system, setup.model, setup.data) if word and word != item.name)
     if (trace := trace_in(item.path)) is None:
         return ItemSummary(item, about=about, changed=path.stat().st_mtime)
