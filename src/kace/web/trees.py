@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from kace.web.index import FileState, Sidecar
 from kace.web.page import NotHere, StillReading
 from kace.web.scale import lift_of
 
+BATCH = 2_000  # cards put in at a time
 HASHED = 5_000  # cards up to which the content hash is worked out
 ORDERS = {
     "lift": "effect IS NULL, effect DESC, position",
@@ -185,8 +187,9 @@ class TreeIndex(Sidecar):
             frozen=store.frozen_hash if store else None,
         )
         db.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", facts)
-        for position, card in enumerate(tree):
-            _put(db, position, card)
+        cards = enumerate(tree)
+        while batch := list(islice(cards, BATCH)):
+            _put(db, batch)
         return False
 
 
@@ -196,14 +199,19 @@ def fields_of(card: Card) -> tuple[str, str, str]:
     return card.card_id, "\n".join((header, *card.routing_conditions, *card.wordings)), body
 
 
-def _put(db: sqlite3.Connection, at: int, card: Card) -> None:
-    kind, found = card.difficulty_tag.value, lift_of(card)
-    lift = (None, None, None) if found is None or found.vague else found
-    row = (at, card.card_id, kind, card.status.value, *lift, estimate(card), card.provenance.n_uses)
-    db.execute("INSERT INTO cards VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    db.executemany("INSERT INTO places VALUES (?, ?, ?)", [(domain, kind, at) for domain in card.domain_tags])
-    db.execute("INSERT INTO texts VALUES (?, ?)", (at, card.model_dump_json()))
-    db.execute("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", (at, *fields_of(card)))
+def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:
+    cards, places, texts, words = [], [], [], []
+    for at, card in batch:
+        kind, found = card.difficulty_tag.value, lift_of(card)
+        lift = (None, None, None) if found is None or found.vague else found
+        cards.append((at, card.card_id, kind, card.status.value, *lift, estimate(card), card.provenance.n_uses))
+        places += [(domain, kind, at) for domain in card.domain_tags]
+        texts.append((at, card.model_dump_json()))
+        words.append((at, *fields_of(card)))
+    db.executemany(f"INSERT INTO cards VALUES ({', '.join('?' * 9)})", cards)
+    db.executemany("INSERT INTO places VALUES (?, ?, ?)", places)
+    db.executemany("INSERT INTO texts VALUES (?, ?)", texts)
+    db.executemany("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", words)
 
 
 def latest(path: Path, most: int) -> list[JournalEntry]:
