@@ -13,6 +13,7 @@ from kace.learner.settings import Settings
 from kace.models.budget import Price
 from kace.solver.manifest import modern_config
 from kace.solver.tiers import TierName
+from kace.tree.store import open_tree, tree_path
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +52,12 @@ def test_the_default_profile_is_what_the_published_gains_were_measured_with(solv
 
 
 def test_a_tree_that_is_a_file_is_read_by_the_profile_beside_it(tmp_path: Path):
-    measured = json.loads((ROOT / "experiments/gate/0.5b/runs/kace/run.json").read_text(encoding="utf-8"))["config"]
+    measured = json.loads((ROOT / "experiments/gate/worded-0.5b/runs/worded/run.json").read_text(encoding="utf-8"))
     ours = load_config({"tree": "starter"}, env={}).retrieval.model_dump(mode="json", exclude_none=True)
-    assert ours | {"skip_threshold": 0.46} == measured["retrieval"], "the bundled tree is read as it was measured"
+    assert ours == measured["config"]["retrieval"], "the bundled tree is read as it was measured"
+    assert open_tree(tree_path("starter")).content_hash() == measured["tree"]["hash"], (
+        "and is the tree that was measured"
+    )
     assert load_config({"tree": "starter", "profile": "default"}, env={}).retrieval.max_cards is None
     cards, profile = tmp_path / "mine.jsonl", tmp_path / "mine.toml"
     cards.write_text("")

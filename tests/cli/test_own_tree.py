@@ -105,7 +105,7 @@ def test_a_card_is_tried_without_and_with_the_tree_side_by_side(kace, mine: Path
 
 
 def test_the_tree_that_ships_is_the_published_one_and_works_by_its_name(kace, tmp_path: Path):
-    published = open_tree(ROOT / "experiments" / "starter" / "test-0.5b" / "tree")
+    published = open_tree(ROOT / "experiments" / "gate" / "worded-0.5b" / "trees" / "worded")
     assert open_tree(tree_path("starter")) == published
     assert kace("tree", "verify", "starter").returncode == 0
     figures = json.loads(kace("tree", "show", "starter", "--json").stdout)
@@ -121,7 +121,7 @@ def test_the_tree_that_ships_is_the_published_one_and_works_by_its_name(kace, tm
     assert run.returncode == 0, run.stderr
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["tree"]["hash"] == published.content_hash()
-    assert manifest["config"]["retrieval"]["relevance"] == "background", "read by the default profile"
+    assert manifest["config"]["retrieval"]["relevance"] == "background", "read as it was calibrated"
 
 
 def test_the_tree_that_ships_is_viewed_by_its_name_and_nothing_is_written_beside_it(kace, tmp_path: Path):

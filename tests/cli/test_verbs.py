@@ -16,10 +16,12 @@ from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
 from kace.config import profile_of
 from kace.models.cache import read_calls
 from kace.problem import load_problems
+from kace.tree.store import tree_path
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, error
 
 ROOT = Path(__file__).parents[2]
+POINTS = r"([-+]?[\d.]+) \[([-+]?[\d.]+), ([-+]?[\d.]+)\]"  # a difference with its interval
 
 
 @pytest.fixture
@@ -58,8 +60,8 @@ def test_the_demo_writes_two_runs_over_the_same_problems(replayed: tuple[str, Pa
     manifests = [json.loads((demo / name / "run.json").read_text()) for name in (WITHOUT, WITH)]
     assert [each["system"]["name"] for each in manifests] == ["tiered", "kace"]
     assert manifests[0]["data"] == manifests[1]["data"]
-    settings = manifests[1]["config"]["retrieval"]
-    assert {name: settings[name] for name in profile_of("default")["retrieval"]} == profile_of("default")["retrieval"]
+    settings, remembered = manifests[1]["config"]["retrieval"], profile_of(None, tree_path("starter"))["retrieval"]
+    assert {name: settings[name] for name in remembered} == remembered, "the tree is read as it was calibrated"
     assert manifests[1]["config"]["model"].startswith("replay/")
     done = run_kace(demo, "report", WITHOUT, WITH)
     assert done.returncode == 0, done.stderr
@@ -85,9 +87,9 @@ def test_the_figures_of_the_demo_are_the_published_ones():
     assert f"at {calls} calls a problem instead of {alone}" in told
     assert f"95 % interval is +{low} to +{high}" in told
     math = next(line for line in page.splitlines() if line.startswith("| the same without the invented"))
-    gain, low, high = re.findall(r"\| (\+[\d.]+) \[(-[\d.]+), (\+[\d.]+)\]", math)[-1]
-    assert f"without them {gain} ({low} to {high})" in told
-    assert "0.0: no card is shown" in page and "are shown no card" in told
+    assert "without them {} ({} to {})".format(*re.findall(POINTS, math)[-1]) in told
+    unseen = next(line for line in page.splitlines() if line.startswith("| ten families that training never saw"))
+    assert "training never saw: {} ({} to {})".format(*re.findall(POINTS, unseen)[-1]) in told
 
 
 def test_the_recordings_are_of_the_default_model_and_only_those_with_cards_differ():
