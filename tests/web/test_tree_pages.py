@@ -15,13 +15,14 @@ from starlette.testclient import TestClient
 from kace.retrieval.selector import estimate
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
 from kace.tree.card_text import Example
+from kace.tree.lift import lift_of
 from kace.tree.store import TreeStore
 from kace.tree.tree import Add, Domain
 from kace.web.app import create_app
 from kace.web.export import export
 from kace.web.page import path_of, short
 from kace.web.pages.tree import FIRST, IN_A_FILE, PER_PAGE
-from kace.web.scale import band, lift_of
+from kace.web.scale import band
 from kace.web.trees import TreeIndex
 from kace.web.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
@@ -92,7 +93,7 @@ def test_colours_go_from_helping_to_harming(lift: float | None, colour: str) -> 
 def test_a_lift_in_other_words_is_not_a_figure() -> None:
     assert lift_of(measured("EXACT_FREE_TEXT", 0, 0, 0, validated_lift="+2/6 -> +4/6 on P026 (k=6)")) is None
     assert lift_of(measured("EXACT_HALF_A_LIFT", 0, 0, 0, validated_lift="+2.0 points [much")) is None
-    assert lift_of(measured("EXACT_AS_WRITTEN", -2.5, -7, 2)) == (-0.025, -0.07, 0.02)
+    assert lift_of(measured("EXACT_AS_WRITTEN", -2.5, -7, 2)).mark == (-0.025, -0.07, 0.02)
 
 
 def test_the_tree_page_lists_its_cards_with_their_rules_and_deprecated_ones_last(workspace: Workspace) -> None:

@@ -55,7 +55,7 @@ def audit_line(record: Solution) -> str:
         what = f"abstained from {cards}" if recall.abstained else f"shown {cards}"
         size = f" {'~' if recall.estimated else ''}{recall.tokens} tokens" if recall.tokens else ""
         read.append(f"{recall.tier}:{'+'.join(recall.domains) or 'universal'} {what}{size}")
-    name, answer = plain(record.label or record.problem[:8]), plain(record.answer or "no answer", 40)
+    name, answer = plain(record.name), plain(record.answer or "no answer", 40)
     tokens = f"{sum(a.input + a.output for a in record.made):,} tokens"
     parts = (name, answer, verdict_of(record), record.exit_name, votes_of(record), calls, ", ".join(read),
              _synthesis(record), *record.policies, tokens, f"{record.seconds:.1f} s")  # fmt: skip

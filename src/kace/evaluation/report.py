@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from kace.redact import redact
 from kace.solver.confidence import ConfidenceCalibration
 from kace.solver.manifest import manifest_part, manifest_text
 from kace.tree.card import Card, Status
+from kace.tree.lift import lift_of
 from kace.tree.tree import EpistemicTree
 from kace.web.markup import seen
 from kace.words import counted, points
@@ -31,14 +31,11 @@ GROUPS |= {"ceiling": "Ceilings"}
 ELSEWHERE = ("model", "base_url", "seed", "data_dir", "retrieval")  # settings that tell nothing of the system
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _SPECIAL = str.maketrans({**{char: f"\\{char}" for char in "\\`*_{}[]#|~!$"}, **_ENTITIES})
-_FIGURE = r"([+-]?\d+(?:\.\d+)?)"
-_COUNTS = r"(\d+) attempts with, (\d+) without, (\d+) problems, ([\w-]+)"
-_LIFT = re.compile(rf"{_FIGURE} points \[{_FIGURE}, {_FIGURE}\], {_COUNTS}")
 
 
 @dataclass(frozen=True, slots=True)
-class CardLift:
-    """The change in the share of right attempts that a card causes, with its 95 % interval."""
+class LiftRow:
+    """A card's lift as tables and plots show it."""
 
     card_id: str
     place: str
@@ -57,15 +54,13 @@ class CardLift:
         return not self.low <= 0 <= self.high
 
 
-def card_lifts(cards: Iterable[Card]) -> tuple[CardLift, ...]:
-    """The lift of every card that carries one, as the learner wrote it, highest first."""
+def card_lifts(cards: Iterable[Card]) -> tuple[LiftRow, ...]:
+    """The lift of every card that was measured, highest first."""
     found = []
     for card in cards:
-        if match := _LIFT.match(card.provenance.validated_lift):
-            effect, low, high = (float(figure) / 100 for figure in match.groups()[:3])
-            shown, hidden, problems = (int(figure) for figure in match.groups()[3:6])
-            head = (card.card_id, f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}", card.status)
-            found.append(CardLift(*head, effect, low, high, shown, hidden, problems, match[7]))
+        if (lift := lift_of(card)) and lift.counts:
+            place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
+            found.append(LiftRow(card.card_id, place, card.status, *lift.mark, **lift.counts._asdict()))
     return tuple(sorted(found, key=lambda lift: (-lift.effect, lift.card_id)))
 
 
@@ -93,7 +88,7 @@ class Evaluation:
     arms: tuple[Metrics, ...]  # in the order given
     base: str  # the arm that the others are compared with; empty where there is one arm
     comparisons: tuple[Comparison, ...]
-    lifts: tuple[CardLift, ...]  # of the cards of the tree that was given, highest first
+    lifts: tuple[LiftRow, ...]  # of the cards of the tree that was given, highest first
     setups: tuple[RunSetup, ...]
     warnings: tuple[str, ...]
     cluster: str = "problem"  # what intervals and tests take as one observation, by the name of its field

@@ -17,6 +17,7 @@ from kace.learner.text import ngrams
 from kace.solver.records import Solution
 from kace.tree.card import MAX_COUNT, UNIVERSAL, Card, CardError, Difficulty, Provenance, Status, card_of
 from kace.tree.card_text import AVOID, USEFUL
+from kace.tree.lift import LiftCounts, LiftMark, lift_line, plain_points
 from kace.tree.tree import Add, Change, Deprecate, Edit, EpistemicTree
 
 NEAR_DUPLICATE, NGRAM = 0.7, 3
@@ -203,23 +204,22 @@ def unproven(tree: EpistemicTree) -> tuple[Change, ...]:
 
 
 def lift_text(lift: Lift, epoch: int) -> str:
-    """A lift in words, as `validated_lift` of a card holds it for people."""
-    return f"{_interval(lift)}, {_counts(lift)}, epoch {epoch}"
+    """A lift in words, as its card holds it."""
+    return lift_line(_mark(lift), _counts(lift), epoch)
 
 
 def posterior_text(believed: Posterior, lift: Lift | None, epoch: int) -> str:
-    """A posterior in words, as `validated_lift` of a card holds it for people."""
-    measured = _counts(lift) if lift else "judged by its tree alone"
-    return f"{_interval(believed)}, {measured}, epoch {epoch}; helps with probability {believed.helps:.2f}"
+    """A posterior in words, as its card holds it."""
+    told = lift_line(_mark(believed), _counts(lift) if lift else None, epoch)
+    return f"{told}; helps with probability {believed.helps:.2f}"
 
 
-def _interval(found: Lift | Posterior) -> str:
-    return f"{_points(found.effect)} points [{_points(found.low)}, {_points(found.high)}]"
+def _mark(found: Lift | Posterior) -> LiftMark:
+    return LiftMark(found.effect, found.low, found.high)
 
 
-def _counts(lift: Lift) -> str:
-    method = lift.method.replace("_", "-")
-    return f"{lift.shown} attempts with, {lift.hidden} without, {lift.problems} problems, {method}"
+def _counts(lift: Lift) -> LiftCounts:
+    return LiftCounts(lift.shown, lift.hidden, lift.problems, lift.method.replace("_", "-"))
 
 
 class CommitRule(NamedTuple):
@@ -272,7 +272,7 @@ def analyse(
     for before, after in pairs:
         change = bool(after.correct) - bool(before.correct)
         net[before.problem] += change
-        changed[change][before.label or before.problem[:8]] = None
+        changed[change][before.name] = None
     lift = sum(net.values()) / len(pairs) if pairs else 0.0
     p = sign_flip(net.values())
     better = gains(sum(each > 0 for each in net.values()), sum(each < 0 for each in net.values()))
@@ -291,19 +291,15 @@ def gains(won: int, lost: int) -> float:
 def _ruling(n: int, lift: float, p: float, better: float, rule: CommitRule, removes_only: bool) -> tuple[bool, str]:
     if not n:
         return False, "no problem could be compared"
-    measured = f"lift {_points(lift)} points on {n} solves"
+    measured = f"lift {plain_points(lift)} points on {n} solves"
     if removes_only:
         return lift >= 0, f"{measured}; a removal must not lose"
     if rule.keep is not None:
         enough = "at least" if better >= rule.keep else "below"
         return better >= rule.keep, f"{measured}, better with probability {better:.2f}, {enough} {rule.keep:g}"
     if lift < rule.threshold:
-        return False, f"{measured}, below the threshold of {_points(rule.threshold)}"
+        return False, f"{measured}, below the threshold of {plain_points(rule.threshold)}"
     bar = rule.alpha / rule.analyses if rule.alpha < 1 else 1.0
     if p > bar:
         return False, f"{measured}, but p = {p:.3g} exceeds {bar:.3g}: it may be chance"
     return True, f"{measured}, p = {p:.3g}, at most {bar:.3g}"
-
-
-def _points(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:+.1f}"  # adding zero turns -0.0 into 0.0

@@ -143,7 +143,7 @@ def fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
             shown_correct=sum(record.correct is True for record in solves),
             shown_wrong=sum(record.correct is False for record in solves),
             tiers={tier: counts[tier] for tier in TierName if counts[tier]},
-            problems=tuple(dict.fromkeys(record.label or record.problem[:8] for record in solves)),
+            problems=tuple(dict.fromkeys(record.name for record in solves)),
         )
         found.append(fire)
     return tuple(found)
@@ -292,7 +292,7 @@ def _uncut(records: Sequence[Solution]) -> Sequence[Solution]:
     for record in records:
         if any(a.outcome is Outcome.CANCELLED for a in record.attempts):
             raise UsageError(
-                f"early stop cut off attempts at {record.label or record.problem[:8]}, so no card can be measured",
+                f"early stop cut off attempts at {record.name}, so no card can be measured",
                 fix="learn without early stop",
             )
     return records

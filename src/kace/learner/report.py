@@ -278,7 +278,7 @@ def _epoch(number: int, steps: DoneSteps, tree: Path) -> Epoch:
         looks=looks,
         gaps=tuple(dict.fromkeys((step.place, text) for step, found in curated for text in found.gaps)),
         beyond=tuple(
-            (each.label or each.problem[:8], each.answer or "", each.expected or "")
+            (each.name, each.answer or "", each.expected or "")
             for each in (_records(steps.folder / newest) if newest else ())
             if wrong_at_es(each)
         ),

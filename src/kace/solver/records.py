@@ -206,6 +206,11 @@ class Solution(_Record):
         return join([tag("p", repr(self)[1:-1]), tag("pre", self.working) if self.working else Html()])
 
     @property
+    def name(self) -> str:
+        """What to call the problem in a line or a table."""
+        return self.label or self.problem[:8]
+
+    @property
     def made(self) -> tuple[Attempt, ...]:
         """The ladder's attempts, and the one from common facts where there is one."""
         return self.attempts if self.synthesis is None else (*self.attempts, self.synthesis)

@@ -20,13 +20,14 @@ from kace.learner.steps import DoneSteps, StepLine, read_steps
 from kace.learner.summary import progress, summary
 from kace.models.budget import free_price
 from kace.tree.card import Card, Status
+from kace.tree.lift import LiftMark
 from kace.tree.store import TreeStore
 from kace.tree.tree import EpistemicTree
 from kace.web.calls import CallIndex
 from kace.web.index import FileState, is_held
 from kace.web.later import KeptValue, Later
 from kace.web.page import render_document
-from kace.web.scale import LiftMark, lift_scale, scale_over
+from kace.web.scale import lift_scale, scale_over
 
 RECENT = 60.0  # seconds since the last sign of life of a learner at work, where its lock cannot be looked at
 MANY = 30  # measured cards beyond which those are folded away that show nothing: not ruled on, zero in the interval

@@ -176,7 +176,8 @@ def render_document(template: str, **values: object) -> str:
 def environment() -> Environment:
     """The templates. Whatever is put into one is escaped, and stripped of what nobody would see."""
     from kace.retrieval.selector import estimate
-    from kace.web.scale import band, lift_of, lift_scale, problems_of
+    from kace.tree.lift import lift_of
+    from kace.web.scale import band, lift_scale
     from kace.web.text import inline, maths, prose
 
     def finalized(value: object) -> object:
@@ -187,7 +188,7 @@ def environment() -> Environment:
     made = Environment(loader=PackageLoader("kace.web"), autoescape=True, undefined=StrictUndefined, finalize=finalized)
     made.trim_blocks = made.lstrip_blocks = True
     made.filters |= {"counted": counted, "plural": plural, "points": points, "signed": signed}
-    made.filters |= {"short": short, "ago": ago, "utc": utc, "problems": problems_of}
+    made.filters |= {"short": short, "ago": ago, "utc": utc}
     made.filters |= {"band": band, "breakable": breakable, "inline": inline, "maths": maths, "prose": prose}
     made.filters |= {"lift": lift_of, "lift_scale": lift_scale, "tokens": estimate, "moment": moment}
     made.filters |= {"n": "{:,}".format, "percent": lambda share, digits=1: f"{100 * share:.{digits}f}\u00a0%"}

@@ -1,16 +1,13 @@
-"""Scales of axes; lifts, what a card was measured to do, with the colours that stand for them and their scale."""
+"""Scales of axes, and those of lifts with the colours that stand for them."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kace.words import counted, points
-
 if TYPE_CHECKING:
-    from kace.tree.card import Card
+    from kace.tree.lift import LiftMark
 
 # From which mean lift on a place has which colour, and what the colour means.
 BANDS = (
@@ -21,7 +18,6 @@ BANDS = (
     (float("-inf"), "lift-5", "−5 or less"),
 )
 UNMEASURED = "lift-0"
-_PROBLEMS = re.compile(r"\b(\d{1,9}) problems?\b")
 
 
 class Scale(NamedTuple):
@@ -56,45 +52,6 @@ def scale_over(low: float, high: float, *, about: int = 5) -> Scale:
     step = next(size * n for n in (1, 2, 5, 10) if span / (size * n) <= about)
     bottom, top = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     return Scale(bottom, top if top > bottom else bottom + step, step)
-
-
-class LiftMark(NamedTuple):
-    """A card's lift: the change in the share of right attempts, with its 95 % interval."""
-
-    effect: float
-    low: float
-    high: float
-
-    @property
-    def tone(self) -> str:
-        """What the interval says: that the card helps, that it harms, or nothing yet."""
-        return "good" if self.low > 0 else "bad" if self.high < 0 else "open"
-
-    @property
-    def vague(self) -> bool:
-        """Whether the interval is so wide that too few problems were tried to say anything."""
-        return self.high - self.low >= 1.0
-
-    @property
-    def words(self) -> str:
-        """In figures, in points."""
-        return f"{points(self.effect)} [{points(self.low)}, {points(self.high)}]"
-
-
-def lift_of(card: Card) -> LiftMark | None:
-    """The lift that the learner wrote on a card; `None` where there is none, or one in other words."""
-    effect, _, rest = card.provenance.validated_lift.partition(" points [")
-    low, _, high = rest.partition("]")[0].partition(", ")
-    try:
-        return LiftMark(float(effect) / 100, float(low) / 100, float(high) / 100)
-    except ValueError:
-        return None
-
-
-def problems_of(card: Card) -> str:
-    """On how many problems a card's lift was measured, in words; empty where it does not say."""
-    found = _PROBLEMS.search(card.provenance.validated_lift)
-    return counted(int(found[1]), "problem") if found else ""
 
 
 def band(lift: float | None) -> str:

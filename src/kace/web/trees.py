@@ -18,11 +18,11 @@ from kace.io import whole_lines
 from kace.retrieval.selector import estimate
 from kace.tree.card import TRUSTED, Card, Difficulty
 from kace.tree.journal import CardChange, JournalEntry, read_journal
+from kace.tree.lift import lift_of
 from kace.tree.store import TreeStore, open_tree
 from kace.tree.tree import Domain, EpistemicTree
 from kace.web.index import FileState, Sidecar
 from kace.web.page import NotHere, StillReading
-from kace.web.scale import lift_of
 
 BATCH = 2_000  # cards put in at a time
 HASHED = 5_000  # cards up to which the content hash is worked out
@@ -203,7 +203,7 @@ def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:
     cards, places, texts, words = [], [], [], []
     for at, card in batch:
         kind, found = card.difficulty_tag.value, lift_of(card)
-        lift = (None, None, None) if found is None or found.vague else found
+        lift = (None, None, None) if found is None or found.mark.vague else found.mark
         cards.append((at, card.card_id, kind, card.status.value, *lift, estimate(card), card.provenance.n_uses))
         places += [(domain, kind, at) for domain in card.domain_tags]
         texts.append((at, card.model_dump_json()))

@@ -6,18 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kace.evaluation.report import CardLift, card_lifts
 from kace.evaluation.stats import wilson
 from kace.retrieval.prompt import card_text
 from kace.tree.card import Card, Status
 from kace.tree.card_text import TextError, read_payload
 from kace.tree.journal import JournalEntry
+from kace.tree.lift import LiftCounts, lift_of
 from kace.web.page import HOME, Crumb, Page, PageRequest
 from kace.web.pages.diff import DiffLine, card_diff, diff_lines, what_changed
 from kace.web.pages.tree import opened, place_name
 from kace.web.related import base_of, related_runs
 from kace.web.runs import RunIndex
-from kace.web.scale import LiftMark
 from kace.web.selection import Choice, ChosenSolves
 from kace.web.trees import history
 from kace.web.workspace import Workspace
@@ -49,8 +48,8 @@ def card_page(request: PageRequest) -> Page:
     tree = opened(request, name)
     card = tree.card(card_id)
     kind, known, first = card.difficulty_tag.value, card.provenance, card.domain_tags[0]
-    measured = next(iter(card_lifts([card])), None)
-    lift = measured and LiftMark(measured.effect, measured.low, measured.high)
+    found = lift_of(card)
+    lift = found.mark if found and found.counts else None
     judged = known.n_wins + known.n_losses
     try:
         parts = read_payload(card.payload)
@@ -65,7 +64,7 @@ def card_page(request: PageRequest) -> Page:
         "as_read": card_text(card),
         "lift": lift,
         "verdict": lift and VERDICTS[lift.tone],
-        "measured": measured and _measured(measured, card),
+        "measured": found and found.counts and _measured(found.counts, found.epoch),
         "judged": judged,
         "interval": wilson(known.n_wins, judged) if judged else None,
         "uses": _uses(request, name, tree.facts.hash, card_id),
@@ -75,12 +74,11 @@ def card_page(request: PageRequest) -> Page:
     return Page("card.html", card_id, values, crumbs=(HOME, Crumb(name, ("tree", name)), place))
 
 
-def _measured(lift: CardLift, card: Card) -> str:
-    epoch = card.provenance.validated_lift.partition(", epoch ")[2].partition(";")[0]
-    when = f", in epoch {epoch}" if epoch.isdigit() else ""
+def _measured(counts: LiftCounts, epoch: int | None) -> str:
+    when = f", in epoch {epoch}" if epoch is not None else ""
     return (
-        f"Measured by {lift.method}{when}: {counted(lift.shown, 'attempt')} with the card, {lift.hidden:,} without, "
-        f"on {counted(lift.problems, 'problem')}."
+        f"Measured by {counts.method}{when}: {counted(counts.shown, 'attempt')} with the card, {counts.hidden:,} "
+        f"without, on {counted(counts.problems, 'problem')}."
     )
 
 

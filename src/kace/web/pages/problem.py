@@ -38,7 +38,7 @@ def problem_page(request: PageRequest) -> Page:
     for other, _, seed in (each.rpartition("/") for each in request.query.get("with", "").split() if request.static):
         solves.append(_solve(request, other, request.workspace.run(other).record(problem, int(seed))))
     record = solves[0]["record"]
-    label = record.label or problem[:8]
+    label = record.name
     values = {
         "label": label,
         "solves": solves,
