@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.gate.subjects import other_subjects
 from kace.config import load_config, profile_of
 from kace.datasets.starter import load_split
 from kace.datasets.techniques.generate import technique_problems
@@ -22,6 +23,7 @@ from kace.learner.settings import Settings
 from kace.learner.steps import read_steps
 from kace.learner.study import LearnPlan, open_study
 from kace.models.cache import Replay
+from kace.retrieval.gate import BackgroundScore
 from kace.solver.records import Solution, read_trace
 from kace.solver.run import solve_all
 from kace.solver.session import open_session
@@ -29,6 +31,7 @@ from kace.solver.summary import Summary
 from kace.solver.tiers import ExitPath
 from kace.systems.registry import spec_of
 from kace.tree.store import TreeStore, open_tree
+from kace.tree.tree import EpistemicTree
 from tests.command import run_kace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -190,3 +193,21 @@ def test_every_run_that_read_the_published_tree_read_this_one():
     read = {name: tree["hash"] for name, tree in trees.items() if tree}
     assert {name for name, digest in read.items() if digest != frozen} == {"kace-reflections"}
     assert len(read) == 11
+
+
+@pytest.mark.parametrize("solver", ["0.5b", "1.5b"])
+def test_a_tree_of_three_cards_and_one_with_a_thousand_more_show_what_the_published_tree_shows(solver: str):
+    tree = open_tree(ROOT / "experiments" / "gate" / f"worded-{solver}" / "trees" / "worded")
+    cards, least = list(tree.shown), 0.353
+    beside = other_subjects(tree.domains, 1000)
+    whole, three, thousand = (
+        BackgroundScore(EpistemicTree.of(tree.domains, some)) for some in (cards, cards[:3], [*cards, *beside])
+    )
+    first = {card.card_id for card in cards[:3]}
+    shown = 0
+    for problem in load_split("test"):
+        scores = whole(problem.text, least)
+        shown += bool(scores)
+        assert thousand(problem.text, least) == scores
+        assert three(problem.text, least) == {name: score for name, score in scores.items() if name in first}
+    assert shown >= 60, "else there is nothing to compare"
