@@ -74,7 +74,7 @@ PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
     ),
 }
 
-DRAWN_ANEW = {"techniques/test-1.5b": "worded-skip-es"}  # an arm that could not share Tiered's attempts
+DRAWN_ANEW = {("test-1.5b", "worded-skip-es")}  # arms of the technique set that could not share Tiered's attempts
 PUBLIC = {"gsm8k": 300, "svamp": 300, "math": 262}  # a set's problems; those that read a card were solved
 SOLVERS = ("1.5b", "0.5b")
 
@@ -100,8 +100,7 @@ def table(folder: Path, groups: Groups) -> list[str]:
     heads = [f"{title} ({each.clusters} families, {each.n:,} problems)" for title, each in alone.items()]
     rows = [[*first_cells(titles[0], base), *(f"{100 * each.base_accuracy:.1f} %" for each in alone.values())]]
     for title, arm in zip(titles[1:], arms, strict=True):
-        drawn_anew = DRAWN_ANEW.get(f"{folder.parent.name}/{folder.name}") == title
-        read = {f"{title}, Tiered's where no card is read": where_read(base, arm)} if drawn_anew else {}
+        read = {f"{title}, Tiered's where no card is read": where_read(base, arm)} if drawn_anew(folder, title) else {}
         for name, each in {title: arm, **read}.items():
             cells = (difference(of(base, names), of(each, names)) for names in found.values())
             rows.append([*first_cells(name, each), *cells])
@@ -112,6 +111,11 @@ def first_cells(title: str, arm: Arm) -> list[str]:
     """An arm's name, its seeds and its calls a problem."""
     calls = sum(row.paper_calls for row in arm.rows) / len(arm.rows)
     return [title, str(len({row.seed for row in arm.rows})), f"{calls:.2f}"]
+
+
+def drawn_anew(folder: Path, title: str) -> bool:
+    """Whether an arm could not share Tiered's attempts."""
+    return folder.parent.name == "techniques" and (folder.name, title) in DRAWN_ANEW
 
 
 def where_read(base: Arm, arm: Arm) -> Arm:
@@ -140,13 +144,17 @@ def with_rows(arm: Arm, others: Iterable[SolveRow]) -> Arm:
     return replace(arm, rows=tuple(sorted((*arm.rows, *others), key=lambda row: (row.problem, row.seed))))
 
 
+def beside(base: Arm, folder: Path, title: str) -> Arm:
+    """An arm of a study's folder, with Tiered's solves where it read no card if it could not share its attempts."""
+    arm = read_arm(folder / "runs" / title)
+    return where_read(base, arm) if drawn_anew(folder, title) else arm
+
+
 def unseen(study: str, folder: str) -> tuple[Arm, Arm]:
     """Tiered and the arm with wordings, on the families that training never saw."""
-    base, arm = (read_arm(HERE / study / folder / "runs" / name) for name in ("tiered", "worded-skip-es"))
+    base = read_arm(HERE / study / folder / "runs" / "tiered")
     names = PAGES[study][0]({row.family for row in base.rows if row.family})["families not seen"]
-    if f"{study}/{folder}" in DRAWN_ANEW:
-        arm = where_read(base, arm)
-    return of(base, names), of(arm, names)
+    return of(base, names), of(beside(base, HERE / study / folder, "worded-skip-es"), names)
 
 
 def public(name: str, solver: str) -> str:

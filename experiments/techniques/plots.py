@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from groups import of, techniques, where_read
+from groups import beside, of, techniques
 
 from kace.evaluation.arm import Arm, read_arm
 from kace.evaluation.charts import ForestRow, forest
@@ -18,7 +18,7 @@ from kace.evaluation.compare import compare
 from kace.evaluation.svg import Paint, framed, svg
 
 HERE = Path(__file__).resolve().parent
-RUNS = HERE / "test-1.5b" / "runs"
+TEST = HERE / "test-1.5b"
 ARMS = {
     "kace-skip-es": "KACE, skipping ES",
     "kace": "KACE, the paper's ladder",
@@ -47,15 +47,11 @@ def row(name: str, base: Arm, arm: Arm, group: str = "") -> ForestRow:
 
 def main(out: Path) -> None:
     """Draw both."""
-    base, arms = read_arm(RUNS / "tiered"), {name: read_arm(RUNS / name) for name in ARMS}
-    arms["worded-skip-es"] = where_read(base, arms["worded-skip-es"])  # it could not share Tiered's attempts
+    base = read_arm(TEST / "runs" / "tiered")
+    arms = {name: beside(base, TEST, name) for name in ARMS}
     every = [row(title, base, arms[name]) for name, title in ARMS.items()]
     groups = techniques({each.family for each in base.rows if each.family})
-    shown = [
-        name
-        for name in ARMS
-        if name in ("kace-skip-es", "worded-skip-es", "knn-fewshot-skip-es", "oracle-card-skip-es")
-    ]
+    shown = ("kace-skip-es", "worded-skip-es", "knn-fewshot-skip-es", "oracle-card-skip-es")
     parts = [row(ARMS[n], of(base, groups[g]), of(arms[n], groups[g]), g) for g in GROUPS for n in shown]
     pictures = {"against-tiered": ("Technique test, 1.5B solver", every), "by-group": ("By group of families", parts)}
     for name, (title, rows) in pictures.items():
