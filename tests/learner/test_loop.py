@@ -99,6 +99,20 @@ def test_by_default_examples_are_written_and_shown_where_they_fit(tmp_path: Path
     assert accuracy(world, tree, TEST, CONFIG) == 1.0, "the whole block is"
 
 
+def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path: Path):
+    train = told_again(TRAIN)
+    learned(World(), tmp_path / "tree", config=DEFAULTS, train=train, examples=2, epochs=1, refine=0)
+
+    def solved(run: str) -> set[str]:
+        traces = tmp_path / "tree" / "learn" / f"epoch-1-refine-{run}" / "traces.jsonl"
+        return {json.loads(line)["label"] for line in traces.read_text().splitlines()}
+
+    everything = {problem.name for problem in train}
+    assert solved("base") == everything
+    sums = {name for name in everything if name.startswith("sum-")}
+    assert {frozenset(solved(f"dropout-{number}")) for number in range(1, 5)} == {frozenset(everything - sums)}
+
+
 def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):
     world = World(knowledge=())
     tree = learned(world, tmp_path / "tree")

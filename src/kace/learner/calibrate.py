@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from kace.config import PROFILE_FILE, RetrievalConfig, profile_text
 from kace.io import read_plain, write_atomic
 from kace.learner.steps import Kept
+from kace.learner.teacher import side_by_side
 from kace.problem import Problem
 from kace.retrieval.gate import BackgroundScore, RelevanceScore
 from kace.solver.records import Solution
@@ -71,9 +72,13 @@ async def calibrate(
     nearest = nearest_others(tree, train, least)
     problems = [problem for problem in train if problem.text in nearest]
     lost: dict[str, list[tuple[float, float]]] = {problem.id: [] for problem in problems}
-    for number in range(1, runs + 1) if problems else ():
-        alone = await solve(problems, None, number)
-        shown = await solve(problems, lambda text, least=0.0: nearest[text], number)
+
+    def others(problem: str, least: float = 0.0) -> Mapping[str, float]:
+        return nearest[problem]
+
+    numbers = range(1, runs + 1) if problems else ()
+    solved = await side_by_side(solve(problems, read, number) for number in numbers for read in (None, others))
+    for alone, shown in zip(solved[::2], solved[1::2], strict=True):
         for before, after in zip(alone, shown, strict=True):
             loss = float(bool(before.correct)) - float(bool(after.correct))
             # A problem that left at ES never reads: MS and HS are the same samples, whether ES was skipped or failed.

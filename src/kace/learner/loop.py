@@ -31,7 +31,7 @@ from kace.learner.teacher import side_by_side
 from kace.learner.wordings import find_wordings
 from kace.problem import Problem
 from kace.redact import one_line
-from kace.retrieval.gate import RelevanceScore
+from kace.retrieval.gate import RelevanceGate, RelevanceScore
 from kace.solver.ladder import Dropout
 from kace.solver.records import Solution
 from kace.solver.tiers import TierName
@@ -180,12 +180,17 @@ async def measure(epoch: int, tree: EpistemicTree, base: Records, study: Study) 
     if settings.impact == "leave_one_out":
         kit, placement = study.session.kit, study.config.retrieval.placement
         return await leave_one_out(base, tree, study.by_id, kit, max_calls=settings.impact_calls, placement=placement)
-    records: list[Solution] = []
-    for number in range(settings.impact_runs):
+    gate = RelevanceGate(tree, study.config.retrieval)  # a problem that no card is shown to says nothing of any
+    readers = [problem for problem in study.train if gate.relevant(problem.text, tree.shown)]
+
+    async def hiding(number: int) -> Records:
         # The first run draws the base run's samples: its ES attempts are the same and cost nothing.
         seed = study.seed_of(epoch, BASE + number)
         step = StepName("refine", "dropout", epoch, number=number + 1)
-        records += await study.run(step, study.train, tree, seed, Dropout(settings.dropout_rate, seed=seed))
+        return await study.run(step, readers, tree, seed, Dropout(settings.dropout_rate, seed=seed))
+
+    runs = await side_by_side(map(hiding, range(settings.impact_runs)))
+    records = [record for run in runs for record in run]
     return Impact(fires=seen, lifts=dropout_lifts(records, tree), calls=sum(record.paper_calls for record in records))
 
 
