@@ -57,6 +57,7 @@ experiments: .venv/installed
 	@$(BIN)/python experiments/techniques/plots.py
 	@$(BIN)/python experiments/techniques/wordings.py
 	@$(BIN)/python experiments/math-hard/recount.py
+	@$(BIN)/python experiments/carried_over.py
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml

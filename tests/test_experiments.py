@@ -150,7 +150,8 @@ def test_published_tables_come_out_of_their_votes_and_trees(folder: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "script", ["starter/study.py", "attempts.py", "techniques/wordings.py", "math-hard/recount.py"]
+    "script",
+    ["starter/study.py", "attempts.py", "carried_over.py", "techniques/wordings.py", "math-hard/recount.py"],
 )
 def test_the_tables_of_the_studies_come_out_of_their_votes(script: str, tmp_path: Path):
     path = ROOT / "experiments" / script

@@ -6,9 +6,10 @@
 pool.jsonl (1,200 others in that order) and test.jsonl (the 262 problems of MATH-500 at these levels). `work/letters`
 holds the teacher's letters; the learning run waits for those that are missing, and goes on when it is started again.
 
-Nothing is chosen: the tree is what the default profile keeps, with its calibrated gate. The training half has no worked
-solutions, so demonstrations are the solver's own right attempts, and its problems have no families, so that there is no
-right card to tell.
+Nothing is chosen: the tree is what the default profile keeps, with its calibrated gate. `not-retired` reads what the
+learner had before it dropped the cards that it could not show to help. The training half has no worked solutions, so
+demonstrations are the solver's own right attempts, and its problems have no families, so that there is no right card to
+tell.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from commands import Commands, parser_of
 
-ARMS = ("kace", "kace-skip-es", "bootstrap-fewshot", "bootstrap-fewshot-skip-es", "bootstrap-fewshot-gated")
+FEWSHOT = ("bootstrap-fewshot", "bootstrap-fewshot-skip-es", "bootstrap-fewshot-gated")
 
 
 def main() -> None:
@@ -38,10 +39,13 @@ def main() -> None:
             (*test, "--system", "tiered", "--out", runs / "tiered"),
         ]
     )
-    read = {True: ("--artefact", work / "bootstrap"), False: ("--tree", work / "tree")}
+    trees = {"kace": work / "tree", "not-retired": work / "tree" / "snapshots" / "epoch-1.jsonl"}
+    policies = ("", "-skip-es")
+    arms = [(f"{name}{each}", f"kace{each}", "--tree", tree) for name, tree in trees.items() for each in policies]
+    arms += [(arm, arm, "--artefact", work / "bootstrap") for arm in FEWSHOT]
     commands.all(
-        (*test, "--system", arm, *read["fewshot" in arm], "--reuse", runs / "tiered", "--out", runs / arm)
-        for arm in ARMS
+        (*test, "--system", system, *read, "--reuse", runs / "tiered", "--out", runs / arm)
+        for arm, system, *read in arms
     )
 
 
