@@ -10,20 +10,20 @@ given.
 
 from __future__ import annotations
 
-import io
 import random
 import sys
 import tarfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tables import markdown
 
 from kace.datasets.techniques.generate import technique_problems
 from kace.io import write_atomic
 from kace.learner.effects import Impact, Lift
-from kace.learner.steps import StepLine
+from kace.learner.steps import read_steps
 from kace.tree.store import open_tree
 from kace.tree.tree import EpistemicTree
 
@@ -31,7 +31,8 @@ HERE = Path(__file__).resolve().parent
 GROUPS = ("the card was written from it", "another of that family", "any other that it was shown to")
 DRAWS = 4_000
 SAID = """A learning run hides each card from half of the attempts at random. Here its attempts are split by what the problem is to
-the card. 95 % intervals resample families, or problems where there are none (`python experiments/carried_over.py`)."""
+the card: first epoch, all cards that were measured, also those dropped later. 95 % intervals resample families, or problems where
+there are none (`python experiments/carried_over.py`)."""
 
 
 class Lifts:
@@ -76,15 +77,15 @@ def points(clusters: Iterable[list[float]]) -> float:
 
 
 def techniques() -> Lifts:
-    """The blind teacher's run on the technique set, two epochs."""
+    """The blind teacher's run on the technique set: its first epoch, before a revision saw other problems."""
     train = technique_problems("train")
-    folder = HERE / "techniques" / "learn"
-    lifts = Lifts(open_tree(folder / "tree"), {problem.name: problem.family or problem.name for problem in train})
-    with tarfile.open(folder / "state.tar.xz") as archive:
-        steps = archive.extractfile("tree/learn/steps.jsonl")
-        assert steps
-        for text in io.TextIOWrapper(steps, encoding="utf-8"):
-            if (line := StepLine.model_validate_json(text)).what == "impact":
+    families = {problem.name: problem.family or problem.name for problem in train}
+    with tarfile.open(HERE / "techniques" / "learn" / "state.tar.xz") as archive, TemporaryDirectory() as folder:
+        for name in ("tree/snapshots/epoch-1.jsonl", "tree/learn/steps.jsonl"):
+            archive.extract(name, folder, filter="data")
+        lifts = Lifts(open_tree(Path(folder, "tree", "snapshots", "epoch-1.jsonl")), families)
+        for line in read_steps(Path(folder, "tree", "learn", "steps.jsonl")):
+            if line.what == "impact" and line.epoch == 1:
                 lifts.add(line.read(Impact).lifts, {problem.id: problem.name for problem in train})
     return lifts
 
