@@ -254,6 +254,9 @@ def test_every_run_has_its_accuracy_and_interval(report: Report):
     assert scores[0].accuracy == 0.3
     assert scores[0].interval == wilson(3, 10)
     assert report.scores == tuple(scores[:4])
+    fewer = [score.model_copy(update={"problems": 7}) if score.step.what == "dropout" else score for score in scores]
+    shorter = replace(report, epochs=(replace(report.epochs[0], scores=tuple(fewer)),))
+    assert shorter.scores == tuple(score for score in scores[:4] if score.step.what != "dropout"), "not to be compared"
 
 
 def test_the_funnel_adds_up(report: Report):

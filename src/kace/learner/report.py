@@ -181,7 +181,9 @@ class Report:
     @property
     def scores(self) -> tuple[RunScore, ...]:
         """Every run over all training problems, in order: these may be compared."""
-        return tuple(score for epoch in self.epochs for score in epoch.scores if score.step.what != "verify")
+        runs = [score for epoch in self.epochs for score in epoch.scores if score.step.what != "verify"]
+        every = max((score.problems for score in runs), default=0)
+        return tuple(score for score in runs if score.problems == every)
 
     @property
     def refused(self) -> tuple[ReportedRefusal, ...]:
