@@ -17,7 +17,7 @@ from kace.io import write_atomic
 from kace.learner.admit import Rulings
 from kace.learner.blocks import CardRefusal
 from kace.learner.commit import InterimAnalysis, consolidate
-from kace.learner.effects import Fire, Impact, Lift
+from kace.learner.effects import CardVotes, Fire, Impact, Lift
 from kace.learner.partition import Partition
 from kace.learner.propose import Proposals
 from kace.learner.report import CardTotals, Report, report_json, report_of
@@ -169,7 +169,8 @@ class Learner:
             tiers={TierName.MS: 5},
             problems=(f"P1{self.evil}",),
         )
-        lifts = (self.lift(HELPS, 0.25, 0.05, 0.45), self.lift(HARMS, -0.2, -0.9, -0.1))
+        votes = CardVotes.of(f"{1:064x}", (3, 4, 1, 4)), CardVotes.of(f"{4:064x}", (1, 4, 2, 4))
+        lifts = (self.lift(HELPS, 0.25, 0.05, 0.45, votes), self.lift(HARMS, -0.2, -0.9, -0.1))
         self.keep("refine", "impact", Impact(fires=(fire,), lifts=lifts))
         tree = self.growth.tree
         credited = (
@@ -179,7 +180,7 @@ class Learner:
         self.commit("refine", "credit", credited)
 
     @staticmethod
-    def lift(card_id: str, effect: float, low: float, high: float) -> Lift:
+    def lift(card_id: str, effect: float, low: float, high: float, votes: tuple[CardVotes, ...] = ()) -> Lift:
         return Lift(
             card_id=card_id,
             method="dropout",
@@ -190,6 +191,7 @@ class Learner:
             shown=20,
             hidden=18,
             problems=6,
+            votes=votes,
         )
 
     def revise(self) -> None:
@@ -257,6 +259,15 @@ def test_every_run_has_its_accuracy_and_interval(report: Report):
     fewer = [score.model_copy(update={"problems": 7}) if score.step.what == "dropout" else score for score in scores]
     shorter = replace(report, epochs=(replace(report.epochs[0], scores=tuple(fewer)),))
     assert shorter.scores == tuple(score for score in scores[:4] if score.step.what != "dropout"), "not to be compared"
+
+
+def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report: Report):
+    own, others = report.carried
+    assert own and others
+    assert (own.effect, own.problems, others.effect, others.problems) == (0.5, 1, -0.25, 1)
+    said = "\n".join(report_lines(report))
+    assert "on problems that it was written from   +50.0 [" in said
+    assert "on other problems                      -25.0 [" in said
 
 
 def test_the_funnel_adds_up(report: Report):

@@ -22,6 +22,7 @@ from kace.learner.summary import progress, summary
 from kace.models.budget import Ledger
 from kace.solver.records import Solution
 from kace.tree.card import Status
+from kace.tree.lift import plain_points
 from kace.words import counted
 
 OUTCOMES: Mapping[str, Callable[[Any], str]] = {
@@ -142,7 +143,7 @@ def selection_lines(selection: select.Selection) -> list[str]:
 
 def report_lines(report: Report) -> list[str]:
     """What was learned, what each card is worth, what was refused, and the cost; the page says more of each epoch."""
-    parts = (_head(report), _runs(report), _cards(report.cards), _refusals(report), _costs(report))
+    parts = (_head(report), _runs(report), _carried(report), _cards(report.cards), _refusals(report), _costs(report))
     lines = [line for part in map(list, parts) if part for line in ("", *part)][1:]
     width = columns()
     return [piece for line in lines for piece in textwrap.wrap(plain(line), width, subsequent_indent="    ") or [""]]
@@ -173,6 +174,15 @@ def _runs(report: Report) -> Iterator[str]:
         yield f"  epoch {score.step.epoch}  {title:28} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
 
 
+def _carried(report: Report) -> Iterator[str]:
+    named = zip(("problems that it was written from", "other problems"), report.carried, strict=True)
+    if known := [(where, lift) for where, lift in named if lift]:
+        yield "what showing a card does to an attempt, in points with 95 % intervals"
+    for where, lift in known:
+        effect, low, high = map(plain_points, (lift.effect, lift.low, lift.high))
+        yield f"  on {where:34} {effect:>6} [{low}, {high}], {lift.problems} problems"
+
+
 def _cards(cards: Sequence[CardStory]) -> Iterator[str]:
     if cards:
         yield "cards, with lift in points and its 95 % interval"
@@ -183,7 +193,7 @@ def _cards(cards: Sequence[CardStory]) -> Iterator[str]:
             shown = f"shown in {fire.n_shown}: {fire.shown_correct} right, {fire.shown_wrong} wrong"
         if story.lift:
             lift = story.lift
-            low, effect, high = (f"{100 * share + 0.0:+.1f}" for share in (lift.low, lift.effect, lift.high))
+            low, effect, high = map(plain_points, (lift.low, lift.effect, lift.high))
             worth = f"lift {effect} [{low}, {high}]{', of its earlier text' if story.outdated else ''}"
         if story.earned is not None:
             worth += f", earned {story.earned + 0.0:+.1f} right attempts"

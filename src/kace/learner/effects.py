@@ -175,6 +175,24 @@ def evidence(tree: EpistemicTree, impacts: Iterable[Impact]) -> dict[str, list[C
     return found
 
 
+class LiftBySource(NamedTuple):
+    """What all cards together do to problems that they were written from, and to others: whether it carries over."""
+
+    own: Lift | None
+    others: Lift | None
+
+
+def lift_by_source(tree: EpistemicTree, impacts: Iterable[Impact], names: Mapping[str, str]) -> LiftBySource:
+    """The votes of all lifts, split by whether the card names the problem as its source. Names are by problem id."""
+    votes: dict[bool, list[CardVotes]] = {True: [], False: []}
+    for lift in (lift for impact in impacts for lift in impact.lifts if lift.card_id in tree):
+        sources = tree.card(lift.card_id).provenance.supporting_problems
+        for vote in lift.votes:
+            votes[names.get(vote.problem, vote.problem) in sources].append(vote)
+    found = (lift_of("", "dropout", votes[own]) for own in (True, False))
+    return LiftBySource(*(lift and lift.model_copy(update={"votes": ()}) for lift in found))
+
+
 def text_digest(card: Card) -> str:
     """What a card says, in short."""
     return hashlib.sha256(card.payload.encode()).hexdigest()[:12]

@@ -17,11 +17,12 @@ from kace.learner.admit import Demonstrations, Rulings
 from kace.learner.blocks import CardRefusal
 from kace.learner.commit import InterimAnalysis, Merge, Merges
 from kace.learner.costs import RoleBill, read_costs
-from kace.learner.effects import Fire, Impact, Lift
+from kace.learner.effects import Fire, Impact, Lift, LiftBySource, lift_by_source
 from kace.learner.propose import Proposals, wrong_at_es
 from kace.learner.revise import Revisions
 from kace.learner.steps import DoneSteps, LearnManifest, StepName, read_steps
 from kace.learner.study import RunTotals
+from kace.redact import one_line
 from kace.retrieval.selector import estimate
 from kace.solver.records import Solution, read_trace
 from kace.tree.card import UNIVERSAL, Card, Difficulty, Status
@@ -175,6 +176,7 @@ class Report:
     epochs: tuple[Epoch, ...]
     branches: tuple[DomainCards, ...]
     cards: tuple[CardStory, ...]  # those with the highest lift first, then those not measured
+    carried: LiftBySource
     costs: tuple[RoleBill, ...]
     unread: tuple[str, ...]
 
@@ -236,6 +238,7 @@ def report_of(tree_folder: Path) -> Report:
         epochs=epochs,
         branches=tuple(_domains(tree)),
         cards=_stories(tree, steps, epochs),
+        carried=_carried(tree, steps),
         costs=read_costs(folder),
         unread=tuple(steps.unread),
     )
@@ -309,6 +312,14 @@ def _domains(tree: EpistemicTree) -> Iterator[DomainCards]:
     for name, about, share in [*named, (UNIVERSAL, "read with every domain", None)] if named else ():
         here = [card for card in tree if name in card.domain_tags]
         yield DomainCards(name, about, share, tuple(CardTotals.of(here, kind) for kind in Difficulty))
+
+
+def _carried(tree: EpistemicTree, steps: DoneSteps) -> LiftBySource:
+    runs = (run for epoch in steps.epochs for _, run in steps.of(RunTotals, "base", epoch=epoch))
+    solved = (each for run in runs for each in _records(steps.folder / Path(run.folder).name))
+    names = {each.problem: one_line(each.name) for each in solved}
+    impacts = (impact for epoch in steps.epochs for _, impact in steps.of(Impact, "impact", epoch=epoch))
+    return lift_by_source(tree, impacts, names)
 
 
 def _stories(tree: EpistemicTree, steps: DoneSteps, epochs: Sequence[Epoch]) -> tuple[CardStory, ...]:
