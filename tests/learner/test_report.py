@@ -17,7 +17,7 @@ from kace.io import write_atomic
 from kace.learner.admit import Rulings
 from kace.learner.blocks import CardRefusal
 from kace.learner.commit import InterimAnalysis, consolidate
-from kace.learner.effects import CardVotes, Fire, Impact, Lift
+from kace.learner.effects import CardVotes, Fire, Impact, Lift, LiftBySource
 from kace.learner.partition import Partition
 from kace.learner.propose import Proposals
 from kace.learner.report import CardTotals, Report, report_json, report_of
@@ -366,6 +366,9 @@ def test_a_run_that_ends_without_a_card_says_why(report: Report):
     assert "every proposal was refused (" in summary(refused)
     unproven = replace(none, size=CardTotals(0, 0, 3, 0), epochs=(replace(bare, proposed=3, admitted=3),))
     assert "3 that passed the gate could not be shown to help" in summary(unproven)
+    assert "carry over to other problems (-25.0 points" in summary(unproven) and "keep=all" not in summary(unproven)
+    unknown = replace(unproven, carried=LiftBySource(None, None))
+    assert "keep=all" in summary(unknown) and "carry over" not in summary(unknown)
     assert "The tree is empty" not in summary(report), "a tree with cards needs no excuse"
 
 

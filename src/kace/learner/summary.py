@@ -6,6 +6,7 @@ from collections import Counter
 
 from kace.learner.report import Report
 from kace.learner.solutions import SOURCE
+from kace.tree.lift import plain_points
 from kace.words import counted
 
 
@@ -27,6 +28,10 @@ def why_empty(report: Report) -> str:
     found = report.funnel
     if found.admitted:
         few = f"{found.retired} that passed the gate could not be shown to help with {report.train} problems"
+        others = report.carried.others
+        if others and others.effect <= 0:
+            worth = f"{plain_points(others.effect)} points of right attempts"
+            return f"{few}, nor do they carry over to other problems ({worth}). Give more problems of the same kinds."
         return f"{few}. Keep them with --quick or --set keep=all, or give more problems of the same kinds."
     if found.refused:
         rules = Counter(each.refused.rule for each in report.refused if each.what == "card")
