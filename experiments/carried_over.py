@@ -4,17 +4,15 @@
 
 A learning run hides each card from half of the attempts at random. Here the attempts of a run are split by what the
 problem is to the card: one that it was written from, another of the same family, or any other that it was relevant to.
-Intervals resample families, or problems where there are none. Writes carried_over.md beside this file, or to the path
+Intervals are over families, or over problems where there are none. Writes carried_over.md beside this file, or to the path
 given.
 """
 
 from __future__ import annotations
 
-import random
 import sys
 import tarfile
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,88 +20,66 @@ from tables import markdown
 
 from kace.datasets.techniques.generate import technique_problems
 from kace.io import write_atomic
-from kace.learner.effects import Impact, Lift
+from kace.learner.effects import CardVotes, Impact, lift_of
 from kace.learner.steps import read_steps
+from kace.tree.lift import plain_points
 from kace.tree.store import open_tree
 from kace.tree.tree import EpistemicTree
 
 HERE = Path(__file__).resolve().parent
 GROUPS = ("the card was written from it", "another of that family", "any other that it was shown to")
-DRAWS = 4_000
 SAID = """A learning run hides each card from half of the attempts at random. Here its attempts are split by what the problem is to
-the card: first epoch, all cards that were measured, also those dropped later. 95 % intervals resample families, or problems where
-there are none (`python experiments/carried_over.py`)."""
+the card: first epoch, all cards that were measured, also those dropped later. 95 % intervals are over families, or over problems
+where there are none (`python experiments/carried_over.py`)."""
+
+Rows = Sequence[tuple[str, ...]]
 
 
-class Lifts:
-    """What cards gain and how much is known of it, by group of problems and by cluster."""
-
-    def __init__(self, tree: EpistemicTree, families: Mapping[str, str]) -> None:
-        self.tree, self.families = tree, families
-        self.found = {group: defaultdict[str, list[float]](lambda: [0.0, 0.0]) for group in GROUPS}
-        self.attempts = dict.fromkeys(GROUPS, 0)
-
-    def add(self, lifts: Iterable[Lift], names: Mapping[str, str]) -> None:
-        """Count the votes on these cards, at problems that have these names."""
-        for lift in lifts:
-            sources = set(self.tree.card(lift.card_id).provenance.supporting_problems)
-            families = {self.families[name] for name in sources if name in self.families}
-            for vote in lift.votes:
-                name = names.get(vote.problem, vote.problem)
-                family = self.families.get(name, name)
-                group = GROUPS[0] if name in sources else GROUPS[1] if family in families else GROUPS[2]
-                both = self.found[group][family]
-                both[0] += vote.table.excess
-                both[1] += vote.table.weight
-                self.attempts[group] += vote.made + vote.made_without
-
-    def rows(self) -> Iterator[tuple[str, ...]]:
-        """The lift of each group in points, with its interval."""
-        for group, clusters in self.found.items():
-            if not clusters:
-                continue
-            chance, every = random.Random(1), list(clusters.values())
-            drawn = sorted(points(chance.choices(every, k=len(every))) for _ in range(DRAWS))
-            ends = (points(every), drawn[DRAWS // 40], drawn[-DRAWS // 40])
-            lift, low, high = (round(value, 1) + 0.0 for value in ends)  # no minus before a zero
-            told = f"{lift:+.1f} [{low:+.1f}, {high:+.1f}]"
-            yield group, told, f"{self.attempts[group]:,}", str(len(clusters))
+def rows(tree: EpistemicTree, impacts: Iterable[Impact], names: Mapping[str, str], families: Mapping[str, str]) -> Rows:
+    """The lift of all cards on each group of problems. Names are by problem id, families by name."""
+    votes: dict[str, list[CardVotes]] = {group: [] for group in GROUPS}
+    for lift in (lift for impact in impacts for lift in impact.lifts):
+        sources = tree.card(lift.card_id).provenance.supporting_problems
+        own = {families[name] for name in sources if name in families}
+        for vote in lift.votes:
+            name = names.get(vote.problem, vote.problem)
+            family = families.get(name, name)
+            group = GROUPS[0] if name in sources else GROUPS[1] if family in own else GROUPS[2]
+            votes[group].append(vote.model_copy(update={"problem": family}))  # families are what intervals are over
+    found = []
+    for group, some in votes.items():
+        if lift := lift_of("", "dropout", some):
+            effect, low, high = map(plain_points, (lift.effect, lift.low, lift.high))
+            found.append((group, f"{effect} [{low}, {high}]", f"{lift.shown + lift.hidden:,}", str(lift.problems)))
+    return found
 
 
-def points(clusters: Iterable[list[float]]) -> float:
-    """The weighted difference of the rates of right attempts, in points."""
-    gained, weight = (sum(column) for column in zip(*clusters, strict=True))
-    return 100 * gained / weight if weight else 0.0
-
-
-def techniques() -> Lifts:
+def techniques() -> Rows:
     """The blind teacher's run on the technique set: its first epoch, before a revision saw other problems."""
     train = technique_problems("train")
-    families = {problem.name: problem.family or problem.name for problem in train}
     with tarfile.open(HERE / "techniques" / "learn" / "state.tar.xz") as archive, TemporaryDirectory() as folder:
         for name in ("tree/snapshots/epoch-1.jsonl", "tree/learn/steps.jsonl"):
             archive.extract(name, folder, filter="data")
-        lifts = Lifts(open_tree(Path(folder, "tree", "snapshots", "epoch-1.jsonl")), families)
-        for line in read_steps(Path(folder, "tree", "learn", "steps.jsonl")):
-            if line.what == "impact" and line.epoch == 1:
-                lifts.add(line.read(Impact).lifts, {problem.id: problem.name for problem in train})
-    return lifts
+        tree = open_tree(Path(folder, "tree", "snapshots", "epoch-1.jsonl"))
+        steps = [line for line in read_steps(Path(folder, "tree", "learn", "steps.jsonl")) if line.epoch == 1]
+    impacts = [line.read(Impact) for line in steps if line.what == "impact"]
+    families = {problem.name: problem.family or problem.name for problem in train}
+    return rows(tree, impacts, {problem.id: problem.name for problem in train}, families)
 
 
-def math() -> Lifts:
+def math() -> Rows:
     """The blind teacher's run on MATH, one epoch. Its problems have no families."""
     folder = HERE / "math-hard" / "again"
-    lifts = Lifts(open_tree(folder / "trees" / "not-retired.jsonl"), {})
-    lifts.add(Impact.model_validate_json((folder / "impact.json").read_bytes()).lifts, {})
-    return lifts
+    impact = Impact.model_validate_json((folder / "impact.json").read_bytes())
+    return rows(open_tree(folder / "trees" / "not-retired.jsonl"), [impact], {}, {})
 
 
 def main(out: Path) -> None:
     """Write the page."""
     heads = ("problem", "lift of an attempt, points", "attempts", "families or problems")
     lines = ["# Do cards help other problems than those they were written from?", "", SAID, ""]
-    for name, lifts in (("Technique set", techniques()), ("MATH levels 4 and 5", math())):
-        lines += [f"## {name}, 1.5B", "", *markdown(heads, lifts.rows()), ""]
+    for name, found in (("Technique set", techniques()), ("MATH levels 4 and 5", math())):
+        lines += [f"## {name}, 1.5B", "", *markdown(heads, found), ""]
     write_atomic(out, "\n".join(lines))
 
 

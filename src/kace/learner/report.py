@@ -222,6 +222,7 @@ def report_of(tree_folder: Path) -> Report:
     steps = DoneSteps(folder, read_steps(folder / "steps.jsonl"))
     tree = store.load() if (planted := store.cards_path.exists()) else EMPTY
     epochs = tuple(_epoch(number, steps, tree_folder) for number in steps.epochs)
+    impacts = [(epoch, impact) for epoch in steps.epochs for _, impact in steps.of(Impact, "impact", epoch=epoch)]
     planned = manifest.settings.get("epochs")
     return Report(
         name=tree_folder.resolve().name,
@@ -237,8 +238,8 @@ def report_of(tree_folder: Path) -> Report:
         size=CardTotals.of(tree),
         epochs=epochs,
         branches=tuple(_domains(tree)),
-        cards=_stories(tree, steps, epochs),
-        carried=_carried(tree, steps),
+        cards=_stories(tree, impacts, epochs),
+        carried=lift_by_source(tree, (impact for _, impact in impacts), _names(steps)),
         costs=read_costs(folder),
         unread=tuple(steps.unread),
     )
@@ -314,16 +315,16 @@ def _domains(tree: EpistemicTree) -> Iterator[DomainCards]:
         yield DomainCards(name, about, share, tuple(CardTotals.of(here, kind) for kind in Difficulty))
 
 
-def _carried(tree: EpistemicTree, steps: DoneSteps) -> LiftBySource:
-    runs = (run for epoch in steps.epochs for _, run in steps.of(RunTotals, "base", epoch=epoch))
-    solved = (each for run in runs for each in _records(steps.folder / Path(run.folder).name))
-    names = {each.problem: one_line(each.name) for each in solved}
-    impacts = (impact for epoch in steps.epochs for _, impact in steps.of(Impact, "impact", epoch=epoch))
-    return lift_by_source(tree, impacts, names)
+def _names(steps: DoneSteps) -> dict[str, str]:
+    """What the training problems are called, by their ids: the first base run solved them all."""
+    runs = [run for epoch in steps.epochs for _, run in steps.of(RunTotals, "base", epoch=epoch)]
+    solved = (each for run in runs[:1] for each in _records(steps.folder / Path(run.folder).name))
+    return {each.problem: one_line(each.name) for each in solved}
 
 
-def _stories(tree: EpistemicTree, steps: DoneSteps, epochs: Sequence[Epoch]) -> tuple[CardStory, ...]:
-    impacts = [(epoch, impact) for epoch in steps.epochs for _, impact in steps.of(Impact, "impact", epoch=epoch)]
+def _stories(
+    tree: EpistemicTree, impacts: Sequence[tuple[int, Impact]], epochs: Sequence[Epoch]
+) -> tuple[CardStory, ...]:
     fires = {fire.card_id: fire for _, impact in impacts for fire in impact.fires}
     stories = []
     for name, card in tree.cards.items():
