@@ -65,10 +65,10 @@ def _forked(
         streams = [str(path) for path in (given, out, err)]
         request = {"folder": str(folder), "env": env, "streams": streams, "arguments": arguments}
         print(json.dumps(request), file=server.stdin, flush=True)
-        child = int(server.stdout.readline())
+        # Safe beside a buffered reader: a request is answered by one line, and the line before was read whole.
         if not select.select([server.stdout], [], [], SECONDS)[0]:
-            os.kill(child, signal.SIGKILL)
-            server.stdout.readline()
+            os.killpg(server.pid, signal.SIGKILL)
+            _server.cache_clear()
             raise subprocess.TimeoutExpired(list(arguments), SECONDS)
         code = int(server.stdout.readline())
         told = (path.read_text(encoding="utf-8") for path in (out, err))
@@ -79,6 +79,7 @@ def _forked(
 def _server() -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("fork_server.py"))]
     env = {**os.environ, "PYTHONUTF8": "1"}  # noqa: TID251
-    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=env)
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env, start_new_session=True)
     atexit.register(server.communicate)
     return server

@@ -1,6 +1,6 @@
 """Runs `kace` in forks of a process that has imported it: each a process of its own, without the time to start one.
 
-A request is a line of JSON; the answer is a line with the fork's process id, and one with its exit code.
+A request is a line of JSON; the answer is a line with the exit code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ def serve() -> dict[str, Any] | None:
         if not (child := os.fork()):
             request: dict[str, Any] = json.loads(line)
             return request
-        print(child, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     return None
 
