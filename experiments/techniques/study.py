@@ -15,13 +15,23 @@ The tree is the one that is published beside this file, calibrated on the traini
 run with three seeds, the others with one. A step that has finished is not run again.
 
 The 1.5B solver's test was run before there were wordings, and is why there are: for it, the worded arms are a second
-look at the same problems.
+look at the same problems. So there is a retest: 1,000 problems of the same families in new stories with new numbers,
+whose writers saw families and no card, when everything that is read was published already:
+
+    python experiments/techniques/study.py work/ --server URL --solver 1.5b --step freeze --step retest
+
+Fixed before one of its problems was solved: the trees, their thresholds, demonstrations, playbooks and prompts of the
+test are read again, and nothing is chosen. All arms have three seeds and share Tiered's attempts. The arm of the
+headline is `worded-skip-es`, for both solvers. It is compared with Tiered, with the few-shot, ACE and GEPA arms that
+validation chose, and with whichever of each kind does best on the retest. `solutions` are trees that
+`--teacher solutions` makes of the training problems' own solutions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 import time
@@ -48,13 +58,23 @@ KACE = ("kace", "kace-skip-es", "worded", "worded-skip-es", "first-gate", "first
 TREES = {"tree": "learn", "worded": "worded-32"}  # the folder here, and whose tree it is
 STEPS = ("prepare", "train", "validate", "baseline", "test")
 CONTROLS = ("kace-placebo", "kace-monolithic", "oracle-card", "oracle-card-skip-es", "single", "best-of-10")
+WORDED = {"1.5b": 0.445, "0.5b": 0.353}  # the thresholds that training gave the worded tree
+POOL = "meaning-solution"  # that validation chose for either solver
+RETEST = (
+    *("worded-skip-es", "worded", "kace-skip-es", "kace", "solutions-skip-es", "solutions"),
+    *("knn-fewshot-gated-skip-es", "knn-fewshot-skip-es", "bootstrap-fewshot-gated-skip-es", "oracle-card-skip-es"),
+    *("tiered-ace-skip-es", "tiered-ace", "tiered-gepa-skip-es", "tiered-gepa-from-ms", "bootstrap-fewshot-skip-es"),
+    *("oracle-card", "knn-fewshot-gated", "bootstrap-fewshot-gated", "kace-placebo", "first-gate-skip-es"),
+    *("first-gate", "tiered-ace-from-ms", "knn-fewshot", "bootstrap-fewshot", "tiered-gepa", "single", "best-of-10"),
+)
+"""Every arm, the most wanted first."""
 
 
 class Study:
     """One solver's study in one folder."""
 
-    def __init__(self, work: Path, commands: Commands, limit: int | None) -> None:
-        self.work, self.commands, self.limit = work, commands, ("--limit", limit) if limit else ()
+    def __init__(self, work: Path, commands: Commands, limit: int | None, solver: str | None) -> None:
+        self.work, self.commands, self.limit, self.solver = work, commands, ("--limit", limit) if limit else (), solver
         self.training = work / "techniques_train.jsonl"
 
     def prepare(self) -> None:
@@ -98,12 +118,13 @@ class Study:
             read = ("--artefact", made / source, "--set", f"ranking={ranking}", *self.thresholds())
         elif base.startswith(("ace", "gepa")):
             read = ("--artefact", made / base.split("-")[0])
-        elif name.startswith(("kace", "worded", "first-gate", "oracle")):
-            tree = "worded" if name.startswith("worded") else "tree"
+        elif name.startswith(("kace", "worded", "solutions", "first-gate", "oracle")):
+            tree = next((made for made in ("worded", "solutions") if name.startswith(made)), "tree")
             read = ("--tree", self.work / tree, *(FIRST if name.startswith("first") else ()))
+            read += gate(WORDED[self.solver]) if tree == "worded" and self.solver else ()
             read += ("--artefact", self.training) if name.startswith("oracle") else ()
             read += () if "skip" in name or name.startswith("oracle") else ("--set", "es_policy=locked")
-        system = name.replace("first-gate", "kace").replace("worded", "kace")
+        system = re.sub("^(first-gate|worded|solutions)", "kace", name)
         reuse = () if name == "tiered" else ("--reuse", runs / "tiered")
         asked = ("--data", "techniques", "--split", split, "--preset", "starter", "--seeds", seeds, *self.limit)
         return ("eval", "--system", system, *asked, *read, *reuse, "--out", runs / (folder or name))
@@ -111,9 +132,7 @@ class Study:
     def thresholds(self) -> tuple[str, ...]:
         """The calibrated thresholds, for the gate of demonstrations."""
         lines = (self.work / "tree" / "profile.toml").read_text(encoding="utf-8").splitlines()
-        pairs = dict(line.split(" = ") for line in lines if " = " in line)
-        said = [f"{name}={pairs[name]}" for name in ("relevance_threshold", "skip_threshold") if name in pairs]
-        return tuple(word for each in ("relevance=background", *said) for word in ("--set", each))
+        return gate(dict(line.split(" = ") for line in lines if " = " in line)["relevance_threshold"])
 
     def validate(self) -> None:
         """Every candidate on validation, and what is chosen of them, in chosen.json."""
@@ -166,6 +185,36 @@ class Study:
         rest = [name for name in (*FEWSHOT, *CONTROLS, *ACE, *GEPA) if name not in best]
         self.commands.all(self.arm("test", name, 1, pool) for name in rest)
 
+    def freeze(self) -> None:
+        """What a solver's published test read, and a tree of solutions."""
+        published = {
+            "tree": HERE / f"test-{self.solver}" / "tree",
+            "worded": HERE / TREES["worded"] / "tree",
+            "artefacts": HERE / f"artefacts-{self.solver}",
+        }
+        for name, folder in published.items():
+            if not (self.work / name).exists():
+                shutil.copytree(folder, self.work / name)
+        learn, index = ("learn", "--preset", "starter", *self.limit, "--train", self.training), POOL.split("-")[1]
+        pool = (*learn, "--method", "knn-fewshot", "--set", f"index={index}")
+        self.commands.all(
+            [
+                (*learn, "--teacher", "solutions", "--out", self.work / "solutions"),
+                (*pool, "--out", self.work / "artefacts" / f"knn-{index}"),
+                self.arm("retest", "tiered", 3),
+            ]
+        )
+
+    def retest(self) -> None:
+        """The second test, once: every arm with three seeds."""
+        self.commands.all(self.arm("retest", name, 3, POOL) for name in RETEST)
+
+
+def gate(threshold: object) -> tuple[str, ...]:
+    """The settings of a gate with one threshold for both of its uses."""
+    said = ("relevance=background", f"relevance_threshold={threshold}", f"skip_threshold={threshold}")
+    return tuple(word for each in said for word in ("--set", each))
+
 
 def main() -> None:
     """Run the steps named, all unless told."""
@@ -173,9 +222,10 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="holds techniques_train.jsonl and techniques_validation.jsonl")
     parser.add_argument("--server", action="append", required=True)
     parser.add_argument("--limit", type=int, help="only so many problems: to try the script")
-    parser.add_argument("--step", action="append", choices=STEPS)
+    parser.add_argument("--step", action="append", choices=(*STEPS, "freeze", "retest"))
+    parser.add_argument("--solver", choices=WORDED, help="of the retest: whose published artefacts are read")
     asked = parser.parse_args()
-    study = Study(asked.work, Commands(asked.server, side_by_side=5, seconds=1500), asked.limit)
+    study = Study(asked.work, Commands(asked.server, side_by_side=5, seconds=1500), asked.limit, asked.solver)
     for step in asked.step or STEPS:
         getattr(study, step)()
 

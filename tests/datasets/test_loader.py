@@ -197,7 +197,7 @@ def test_a_run_of_math_hard_under_its_first_spelling_is_the_same_run(tmp_path: P
 
 
 def test_a_wrong_split_or_a_field_map_for_a_named_set_is_refused(tmp_path: Path):
-    with pytest.raises(UsageError, match="unknown split 'dev'"):
+    with pytest.raises(UsageError, match="has no split 'dev'"):
         load("aime25", "dev", cache=tmp_path, hub=NOWHERE)
     with pytest.raises(UsageError, match="leave it out"):
         load("aime25", "test", cache=tmp_path, hub=NOWHERE, fields={"problem": "q"})

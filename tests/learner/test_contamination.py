@@ -8,7 +8,7 @@ import pytest
 
 from kace.config import profile_of
 from kace.datasets.starter.generate import generate_set
-from kace.datasets.techniques.generate import technique_problems
+from kace.datasets.techniques.generate import SPLITS, technique_problems
 from kace.learner.leakage import ContaminationHashes, Leaks
 from kace.learner.settings import Settings
 from kace.problem import Problem
@@ -93,9 +93,19 @@ def test_demonstrations_known_to_retell_a_test_wording_are_over_the_default_cut_
 
 def test_no_training_problem_of_the_technique_set_reaches_the_default_cut_off():
     """Its splits share techniques and no story. Other wordings of other families come over it now and then."""
-    held_out = ContaminationHashes.of((*technique_problems("validation"), *technique_problems("test")))
+    held_out = ContaminationHashes.of(
+        problem for split in SPLITS if split != "train" for problem in technique_problems(split)
+    )
     largest = max(held_out.overlap(problem.text) for problem in technique_problems("train"))
     assert CUT_OFF - 0.02 < largest < CUT_OFF
+
+
+def test_no_card_that_the_retest_may_show_retells_one_of_its_wordings():
+    retest = ContaminationHashes.of(technique_problems("retest"))
+    tree = open_tree(ROOT / "experiments" / "techniques" / "worded-32" / "tree")
+    texts = [text for card in tree.shown for text in (*(each.problem for each in card.examples), *card.wordings)]
+    assert len(texts) == 2342
+    assert max(map(retest.overlap, texts)) < CUT_OFF
 
 
 def test_a_card_is_refused_for_an_example_that_tells_a_held_out_problem():

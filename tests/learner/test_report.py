@@ -262,9 +262,10 @@ def test_every_run_has_its_accuracy_and_interval(report: Report):
 
 
 def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report: Report):
-    own, others = report.carried
+    own, others = report.carried.own, report.carried.others
     assert own and others
     assert (own.effect, own.problems, others.effect, others.problems) == (0.5, 1, -0.25, 1)
+    assert json.loads(report_json(report))["carried"]["others"]["effect"] == -0.25
     said = "\n".join(report_lines(report))
     assert "on problems that it was written from   +50.0 [" in said
     assert "on other problems                      -25.0 [" in said

@@ -11,7 +11,7 @@ from kace.cli.options import DATA, OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import note, plain, write_output
 from kace.config import Config
 from kace.datasets.catalog import PUBLISHED
-from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, labelled, load_configured
+from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, labelled, load_configured, splits_of
 from kace.datasets.starter import SPLITS, generate_set, load_split
 from kace.errors import UsageError
 from kace.hub import HubFile, is_present
@@ -26,8 +26,8 @@ def list_(typed: Typed, as_json: bool) -> None:
     cache = typed.config().cache_dir / "data"
     names = ("name", "splits", "here", "about", "licence", "sources")
     rows = []
-    for name, made in BUNDLED.items():
-        sizes = {split: len(made(split)) for split in SPLITS}
+    for name, (splits, made) in BUNDLED.items():
+        sizes = {split: len(made(split)) for split in splits}
         rows.append((name, sizes, True, "techniques with exact answers, bundled", "Apache-2.0", list[str]()))
     for known in PUBLISHED:
         sizes = {split: part.size for split, part in known.parts.items()}
@@ -110,5 +110,5 @@ def load_data(name: str, split: str, config: Config, *, limit: int | None = None
 
 
 def _splits(name: str, config: Config) -> list[Dataset]:
-    splits = SPLITS if canonical(name) else ("test",)
+    splits = splits_of(known) if (known := canonical(name)) else ("test",)
     return [load_data(name, split, config, checked=False) for split in splits]

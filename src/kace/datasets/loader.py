@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kace.datasets.catalog import PUBLISHED, Published, named_domain
 from kace.datasets.starter import SPLITS, Split, load_split
-from kace.datasets.techniques.generate import technique_problems
+from kace.datasets.techniques import generate as techniques
 from kace.errors import DataError, KaceError, UsageError
 from kace.hub import Watch, fetch
 from kace.problem import Problem, load_problems, problem_of
@@ -23,10 +23,11 @@ from kace.problem import Problem, load_problems, problem_of
 if TYPE_CHECKING:
     from kace.config import Config
 
-BUNDLED: Mapping[str, Callable[[Split], tuple[Problem, ...]]] = {
-    "starter": load_split,
-    "techniques": technique_problems,
+BUNDLED: Mapping[str, tuple[tuple[Split, ...], Callable[[Split], tuple[Problem, ...]]]] = {
+    "starter": (SPLITS, load_split),
+    "techniques": (techniques.SPLITS, techniques.technique_problems),
 }
+"""Sets that come with the package: their splits, and what makes one."""
 NAMES = (*BUNDLED, *(published.name for published in PUBLISHED))
 ALL = "all"  # the split of a file, which has none
 MAX_ROWS = 100_000
@@ -80,11 +81,12 @@ def load(
         return Dataset(Path(name_or_path).name, ALL, problems, set_hash(problems), str(name_or_path))
     if fields:
         raise UsageError(f"a field map is for files; '{name}' has its own", fix="leave it out")
-    wanted = next((known for known in SPLITS if known == split), None)
+    splits = splits_of(name)
+    wanted = next((known for known in splits if known == split), None)
     if wanted is None:
-        raise UsageError(f"unknown split '{split[:40]}'", fix=f"choose one of {', '.join(SPLITS)}")
+        raise UsageError(f"{name} has no split '{split[:40]}'", fix=f"choose one of {', '.join(splits)}")
     if name in BUNDLED:
-        problems = BUNDLED[name](wanted)
+        problems = BUNDLED[name][1](wanted)
         return Dataset(name, wanted, problems, set_hash(problems), "bundled")
     published = next(known for known in PUBLISHED if known.name == name)
     if data_dir is not None:
@@ -136,6 +138,11 @@ def canonical(name: str) -> str | None:
     near = get_close_matches(plain, NAMES, n=1)
     fix = f"did you mean {near[0]}?" if near else f"use one of {', '.join(NAMES)}, or a JSONL file"
     raise UsageError(f"no data set is called '{name[:60]}'", fix=fix)
+
+
+def splits_of(name: str) -> tuple[Split, ...]:
+    """The splits of a data set."""
+    return BUNDLED[name][0] if name in BUNDLED else SPLITS
 
 
 def fingerprint(text: str) -> str:

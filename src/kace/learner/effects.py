@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from kace.errors import UsageError
@@ -175,7 +175,8 @@ def evidence(tree: EpistemicTree, impacts: Iterable[Impact]) -> dict[str, list[C
     return found
 
 
-class LiftBySource(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LiftBySource:
     """What all cards together do to problems that they were written from, and to others: whether it carries over."""
 
     own: Lift | None

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-Split = Literal["train", "validation", "test"]
+Split = Literal["train", "validation", "test", "retest"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+"""What every set has; a retest is a second test of the same techniques."""
 Values = tuple[int, ...]
 ROUND_COUNTS = (*range(2, 13), 20, 30, 40, 50, 100)
 """How many of a thing an easy problem has: few, or a round number."""

@@ -30,6 +30,10 @@ SARN_STEP = 3
         "Which tail do they give?",
         "A charter returns from the binder to its place, box {b} in bay {a} of the archive. Find the tail under which "
         "the guard checks it in.",
+        "An apprentice sits her examination. The master names bay {a} and box {b}, and she must say the tail straight "
+        "away. With which answer does she pass?",
+        "A thief sent a psalter back by post, without any label. According to the police report he had taken it out "
+        "of box {b}, bay {a}, at Mossgate. State the tail that belongs to the psalter.",
     ),
 )
 def tail_of_call_number(a: int, b: int) -> Worked:
@@ -53,6 +57,10 @@ def tail_of_call_number(a: int, b: int) -> Worked:
         "Mossgate plans for new boxes, the last of them number {n}. Up to which rung will the boxes reach?",
         "In the lists only the box of the parish letters is stated, it is {n}. Find the number of the rung for the "
         "finding aid.",
+        "A driverless trolley fetches boxes at Mossgate. A rung must be keyed in before it rolls off. Tonight it "
+        "should fetch box {n}. Which rung is keyed in?",
+        "During a stocktaking the inspector calls out {n}, meaning a box. Her assistant walks to the rung that holds "
+        "this box and reads the rung's number aloud. What does the inspector hear?",
     ),
 )
 def rung_of_box(n: int) -> Worked:
@@ -79,6 +87,10 @@ def rung_of_box(n: int) -> Worked:
         "{g}?",
         "In {y} a bishop left his diary to the archive on the condition of seal {g}. Find the year that sets the "
         "diary free.",
+        "A mayor's love poems received seal {g} in {y}. His town plans a feast for the very year in which Mossgate "
+        "lifts the seal. For which year is the feast planned?",
+        "Journalists keep a calendar of coming disclosures. One line concerns spy reports: sealed at Mossgate, grade "
+        "{g}, year of sealing {y}. Complete the line with the year of release.",
     ),
 )
 def end_of_seal(y: int, g: int) -> Worked:
@@ -105,6 +117,10 @@ def end_of_seal(y: int, g: int) -> Worked:
         "from {f} folios and {p} plates?",
         "Someone added {p} plates to a chronicle that consists of {f} folios. Its girth is to be entered again. Enter "
         "it as a number.",
+        "Before he builds a crate for a hymnal, a joiner asks the archivists about its girth. The hymnal contains {p} "
+        "plates as well as {f} folios. Which girth is he told?",
+        "Count the folios: {f}. Count the plates: {p}. With these an intern fills in the form for a donated cookbook, "
+        "girth included. State the correct girth.",
     ),
 )
 def girth_of_volume(f: int, p: int) -> Worked:
@@ -128,6 +144,10 @@ def girth_of_volume(f: int, p: int) -> Worked:
         "The copyist has finished the twin of item {n}. She paints the right number on its back. What does she paint?",
         "Fire destroyed item {n} of the archive, but luckily not its twin. Find the number of the item that is left.",
         "Asked for the twin of {n}, the oldest clerk at Mossgate answers without looking it up. What is his answer?",
+        "In the foyer hang item {n} and its twin. The little brass plate with the twin's number has fallen down and "
+        "is lost. What should stand on a new plate?",
+        "An insurer's table gives every item and its twin, by number. The item in the first column is {n}. State the "
+        "entry that belongs in the second.",
     ),
 )
 def number_of_twin(n: int) -> Worked:
@@ -154,6 +174,10 @@ def number_of_twin(n: int) -> Worked:
         "way, does his lease run out?",
         "The archive's reminder goes out when a lease ends. {v} volumes were leased together, on day {d}. Which day "
         "is that of the reminder?",
+        "A film crew gets {v} volumes as props. Their lease begins on day {d} of the year, and at its expiry the "
+        "props must be back. Which day of the year is the expiry?",
+        "Travelling monks note a new lease in their log: begun day {d}, volumes {v}. Beside it they add the day of "
+        "the year on which it expires. State the number that they add.",
     ),
 )
 def end_of_lease(d: int, v: int) -> Worked:
@@ -179,6 +203,10 @@ def end_of_lease(d: int, v: int) -> Worked:
         "number. What is it?",
         "{a} and {b} are the lowest and the highest number of a blind run of letters in Mossgate. Find how many "
         "letters that makes.",
+        "Beetles are pinned in a drawer at Mossgate and numbered as a blind run. The run opens with {a} and closes "
+        "with {b}. How many beetles does the drawer hold?",
+        "A sponsor promises one dollar for each gramophone record in a blind run. The run extends from {a} to {b}, "
+        "both included. What sum, in dollars, has the sponsor promised?",
     ),
 )
 def items_in_blind_run(a: int, b: int) -> Worked:
@@ -207,6 +235,10 @@ def items_in_blind_run(a: int, b: int) -> Worked:
         "{s}. Find the place of the poet's diary number {k}.",
         "If place {s} is where a sarn of two series begins, on which place must one look for number {k} of the series "
         "that goes first?",
+        "A theatre gives Mossgate its plays and its songs, to be kept in sarn with the plays first. The sarn starts "
+        "at place {s}. Volume {k} of the plays is out for cleaning. Which place has it left empty?",
+        "By torchlight a guard walks along two encyclopedias in sarn. The older one leads, and its opening part has "
+        "place {s}. State the place where he passes part {k} of the older one.",
     ),
 )
 def place_in_sarn(k: int, s: int) -> Worked:

@@ -39,6 +39,12 @@ def steps(n: int, m: int) -> list[int]:
         "unbroken group, the landscapes another. If all pictures are distinct, how many hangings can it choose from?",
         "In a permutation of {a} vowels, {b} consonants and {c} digits, no character occurs twice. Find how many such "
         "permutations keep the vowels in one block and the consonants in one block.",
+        "{a} brass bands, {b} floats and {c} riders, every one of them different, move through the town in single "
+        "file. The bands are never split up by anything else, nor are the floats. How many marching orders does the "
+        "mayor have to choose from?",
+        "One morning a dentist sees {a} nurses, {b} pilots and {c} students, one patient after the other. Once the "
+        "first nurse is called in, the other nurses follow before anyone else does. The same goes for the pilots. The "
+        "students need not follow one another. Find the number of possible sequences of patients.",
     ),
 )
 def two_blocks(a: int, b: int, c: int) -> Worked:
@@ -67,6 +73,11 @@ def two_blocks(a: int, b: int, c: int) -> Worked:
         "wagons need a flat wagon somewhere between them. Count the allowed trains.",
         "A tune has {m} long notes and {k} short notes, all at the same pitch. Short notes come one at a time, with a "
         "long note before the next short one. What is the number of different tunes?",
+        "Along one side of a lane stand {m} stone huts and {k} straw huts. Because of fires, no straw hut is next "
+        "door to another straw hut. Huts of the same material look the same. How many patterns of huts, read from "
+        "left to right, could this be?",
+        "A goalkeeper faced a series of penalties. She saved {m} of them and conceded the other {k}, but never "
+        "conceded twice in succession. What number of sequences of saved and conceded penalties agrees with this?",
     ),
 )
 def none_adjacent(m: int, k: int) -> Worked:
@@ -94,6 +105,12 @@ def none_adjacent(m: int, k: int) -> Worked:
         "as lists of vote totals, are conceivable?",
         "The sum of {k} variables is raised to the power {n}, multiplied out, and like terms are collected. How many "
         "terms remain?",
+        "The hero of a computer game has {k} abilities, such as strength and stealth. A player must spend exactly {n} "
+        "skill points on them, in full points. An ability may be left at zero. How many different heroes can be "
+        "created?",
+        "For each of {k} named hills a weather station writes down how often lightning struck it last year. The {k} "
+        "entries have the total {n}, and it may be that a hill was never struck. Count the records that could have "
+        "been written.",
     ),
 )
 def stars_and_bars(n: int, k: int) -> Worked:
@@ -122,6 +139,10 @@ def stars_and_bars(n: int, k: int) -> Worked:
         "them. Count the training plans.",
         "The city buys {n} benches of one model for its {k} parks. By law every park receives {m} benches or more. "
         "Find the number of distributions that obey the law.",
+        "A zoo moves all of its {n} goldfish, which nobody can tell apart, to {k} ponds of different shapes. No pond "
+        "ends up with fewer than {m} goldfish. How many ways to stock the ponds are there?",
+        "In a quiz the {k} finalists scored {n} points in total. Only full points are awarded, and the final scores "
+        "all came to {m} or higher. How many score tables, saying who scored what, are conceivable?",
     ),
 )
 def shares_with_minimum(n: int, k: int, m: int) -> Worked:
@@ -151,6 +172,12 @@ def shares_with_minimum(n: int, k: int, m: int) -> Worked:
         "table of {b}. How many entries have been struck out?",
         "Two drummers play together for {n} beats, counted from 1. One strikes on each beat whose count is a multiple "
         "of {a}, the other on each whose count is a multiple of {b}. How many beats are not silent?",
+        "A weaver makes a carpet of {n} rows and numbers them as she goes, starting with one. Gold thread goes into a "
+        "row if its number is a multiple of {a}, silver thread if it is a multiple of {b}. How many rows contain "
+        "gold, silver or both metals?",
+        "Two kitchen timers are started at the same instant. The first beeps every {a} minutes, the second every {b} "
+        "minutes, but not at the start. Both are stopped after {n} minutes; a beep due right then still sounds. Beeps "
+        "that fall together are heard as one. How many beeps does the cook hear?",
     ),
 )
 def divisible_by_either(n: int, a: int, b: int) -> Worked:
@@ -184,6 +211,11 @@ def divisible_by_either(n: int, a: int, b: int) -> Worked:
         "What is the size of the union without the intersection?",
         "Among {n} pizzas sold one night, {a} came with olives and {b} with mushrooms, and {z} went out plain. How "
         "many carried olives without mushrooms or mushrooms without olives?",
+        "Customs officers opened {n} suitcases. Liquids turned up in {a} of them and batteries in {b}, while {z} "
+        "suitcases contained neither. What is the number of suitcases with liquids or batteries, yet not with the two "
+        "together?",
+        "Two cameras watched a shower of {n} meteors. The northern camera recorded {a} meteors, the southern camera "
+        "{b}, and {z} escaped both. How many meteors are known from only one camera?",
     ),
 )
 def exactly_one_of_two(n: int, a: int, b: int, z: int) -> Worked:
@@ -214,6 +246,12 @@ def exactly_one_of_two(n: int, a: int, b: int, z: int) -> Worked:
         "to the right, then bring it {c} more cells ahead and {d} more to the right. Count its possible journeys.",
         "Before the hut a hiker passes {a} bridges and {b} tunnels, after the hut {c} bridges and {d} tunnels, but "
         "she forgot in which sequence. How many sequences of bridges and tunnels are possible for the whole tour?",
+        "A lighthouse is built in horizontal layers. Below the balcony there are {a} grey and {b} white layers, above "
+        "it {c} grey and {d} white ones. Layers of equal colour look the same. How many colour patterns, from bottom "
+        "to top, can the lighthouse have?",
+        "On Saturday a kiosk served {a} adults and {b} children, one by one, and on Sunday {c} adults and {d} "
+        'children. For each customer in turn the log says just "adult" or "child". Find the number of different '
+        "logs that the weekend could have produced.",
     ),
 )
 def paths_via_point(a: int, b: int, c: int, d: int) -> Worked:
@@ -242,6 +280,10 @@ def paths_via_point(a: int, b: int, c: int, d: int) -> Worked:
         "How many {k}-element subsets of a set of {m} odd and {w} even integers have odd as well as even members?",
         "A cook owns {m} mild spices and {w} hot spices, no two the same. She blends {k} of them but rejects a blend "
         "that is purely mild or purely hot. How many blends does she accept?",
+        "A safari park has {m} lions and {w} zebras, each with its own name. It lends {k} of these animals to another "
+        "park. Lions alone would not do, and zebras alone would not do. How many groups can be lent?",
+        "Ria owns {m} skirts and {w} blouses, every piece unlike the rest, and packs {k} of these pieces for a trip. "
+        "Count the ways to pack that let her wear a packed skirt together with a packed blouse.",
     ),
 )
 def both_groups_represented(m: int, w: int, k: int) -> Worked:
@@ -271,6 +313,12 @@ def both_groups_represented(m: int, w: int, k: int) -> Worked:
         "fill it are equal if turning the carousel changes one into the other. Count the ways.",
         "A cyclic word of {r} different letters is read clockwise, and it has no beginning. Letters come from an "
         "alphabet of {n}. What is the number of cyclic words?",
+        "In a laboratory with {n} computers a technician wires {r} of them into a single closed loop. Data runs "
+        "through the loop one way only, so each computer in it sends to one and receives from one. Loops are told "
+        "apart only by which computer sends to which. How many loops could he wire?",
+        "Evenly spaced along the edge of a plain round cake stand {r} candles, no two of one colour. The box offered "
+        "{n} colours. The cake is on a turntable, so patterns that a turn makes equal count once. A pattern and its "
+        "reflection count separately. Find the number of patterns.",
     ),
 )
 def chosen_for_a_circle(n: int, r: int) -> Worked:
@@ -299,6 +347,10 @@ def chosen_for_a_circle(n: int, r: int) -> Worked:
         "not the seat, in how many ways can the pupils be assigned?",
         "A walk in space makes {a} unit steps along the x-axis, {b} along the y-axis and {c} along the z-axis, each "
         "of them forward. What is the number of such walks?",
+        "From the gate to the door a mason lays a single line of paving stones: {a} round, {b} square and {c} "
+        "hexagonal ones. Stones of one shape are identical. How many different lines can he lay?",
+        "An urn holds {a} ballots for Ash, {b} for Birk and {c} for Cole. A clerk takes out all ballots, one at a "
+        "time, and reads each name aloud. What number of different sequences of names might the hall hear?",
     ),
 )
 def repeated_letters(a: int, b: int, c: int) -> Worked:
@@ -329,6 +381,11 @@ def repeated_letters(a: int, b: int, c: int) -> Worked:
         "Letters may be repeated.",
         "A function sends each of {k} inputs to one of {m} values, and {s} of these values are marked. Find the "
         "number of functions that take a marked value somewhere.",
+        "{k} named tourists each go to one of {m} beaches, and several may meet at the same beach. There are "
+        "jellyfish at {s} of the {m} beaches. Counting who goes where, how many possibilities bring at least one "
+        "tourist to the jellyfish?",
+        "A toy piano has {m} keys, {s} of them black and the rest white. A child strikes {k} notes, one after "
+        "another, and may strike a key again. How many sequences of keys are not made up of white keys alone?",
     ),
 )
 def at_least_one_special(m: int, s: int, k: int) -> Worked:
@@ -357,6 +414,12 @@ def at_least_one_special(m: int, s: int, k: int) -> Worked:
         "has drawn themselves. The party is held at one of {c} cafés. Count the valid plans for draw and café.",
         "Each of {a} keys has its own hook on a board with {a} hooks. All keys hang there, one per hook, and every "
         "one of them hangs wrong. The board is painted in one of {c} shades. What is the number of possible looks?",
+        "During a food festival {a} chefs, each with a restaurant of their own, change places. Every one of the {a} "
+        "restaurants receives one of these chefs, but never its owner. The festival bears one of {c} mottos. In how "
+        "many ways can places and motto be settled?",
+        "{a} different teapots came with one lid each. A toddler has put all {a} lids back, a single lid on every "
+        "teapot, yet no lid is where it belongs. The toddler has also hidden one of {c} different spoons. What is the "
+        "number of possible outcomes?",
     ),
 )
 def derangement_and_choice(a: int, c: int) -> Worked:
@@ -385,6 +448,12 @@ def derangement_and_choice(a: int, c: int) -> Worked:
         "Find the number of possible rhythms.",
         "Bikes take up 1 metre of a kerb and vans {m} metres. The kerb of {n} metres is parked full without gaps. "
         "Seen from afar, all bikes look alike and all vans too. How many different views can there be?",
+        "A television channel fills a break of {n} minutes exactly, using just two adverts. One lasts a minute, the "
+        "other {m} minutes. Either may be shown any number of times or not at all. How many different running orders "
+        "can fill the break?",
+        "Flat toy blocks are one inch high, tall toy blocks {m} inches, and those of equal height are identical. A "
+        "child stacks blocks into a single tower, perhaps of just one sort. Count the different towers, from bottom "
+        "to top, with a total height of {n} inches.",
     ),
 )
 def steps_of_one_or_more(n: int, m: int) -> Worked:
@@ -413,6 +482,12 @@ def steps_of_one_or_more(n: int, m: int) -> Worked:
         "angles. How many rectangles have all four sides on borders of strips?",
         "A school plan has {a} days with {b} lessons each. A project takes the same unbroken run of lessons on one "
         "day or on several days in a row. Find the number of ways to place a project.",
+        "A digital photo is {a} pixels high and {b} pixels wide. Cropping keeps an upright rectangle of full pixels, "
+        "at least one pixel and at most the complete photo. Crops count as different if they differ in size or "
+        "position. How many crops can be made?",
+        "Water use was metered on all {a} floors of an office block during {b} months. A report covers one floor or "
+        "several adjacent floors, possibly all, over one month or several consecutive months, possibly all. Find how "
+        "many reports with different coverage could be written.",
     ),
 )
 def rectangles_in_grid(a: int, b: int) -> Worked:
@@ -440,6 +515,11 @@ def rectangles_in_grid(a: int, b: int) -> Worked:
         "precisely {k} inns have hikers in them. In how many ways can the hikers, all different people, have spread?",
         "A painter has one sealed tin each of {m} colours. She paints {n} numbered fence posts, every post in a "
         "single colour, and opens {k} tins in doing so. How many looks of the fence are possible?",
+        "{n} swallows, each with a numbered ring, fly south, and each spends the winter in one of {m} countries. It "
+        "turns out that exactly {k} of the countries have received any of these swallows. Counting which bird went "
+        "where, how many possibilities fit this?",
+        "On each of {n} trips a driver listened to one of {m} radio stations. Her log gives the station for every "
+        "trip in order, and there are exactly {k} different stations in it. What is the number of logs like that?",
     ),
     test_only=True,
 )
@@ -473,6 +553,12 @@ def exactly_so_many_used(n: int, m: int, k: int) -> Worked:
         "In a flat picture of the sky {n} vapour trails run straight across from frame to frame. Among them are {k} "
         "side by side that never touch each other, while every other two intersect, no three at once. Find the number "
         "of patches of sky.",
+        "Across a circular island run {n} straight borders, each from coast to coast. A certain {k} of the borders "
+        "never meet one another. Every other pair of borders crosses inside the island, and no place lies on more "
+        "than two borders. How many territories do they mark off on the island?",
+        "A sheet of paper, folded several times and opened again, shows {n} straight creases from edge to edge. {k} "
+        "of the creases are parallel to one another. Any two that are not both among these intersect within the "
+        "sheet, and all intersection points are distinct. Count the faces into which the creases divide the sheet.",
     ),
     test_only=True,
 )

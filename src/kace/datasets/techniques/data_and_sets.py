@@ -31,6 +31,11 @@ STOCKS = ((2, 3, 9, 12), (4, 6, 7, 15), (1, 5, 8, 10), (3, 3, 11, 14), (5, 6, 6,
         "it is {e}. How old is the skipper?",
         "A basketball player scored {m} points per game over {n} games. What must she score in the next game so that "
         "her average over all games is {e}?",
+        "Petra took {n} phone calls this morning, which lasted {m} minutes on average. She takes a single call after "
+        "lunch. Now the average length of all her calls today is {e} minutes. How long was the call after lunch, in "
+        "minutes?",
+        "Per hive, a beekeeper's {n} old hives yielded a mean of {m} jars of honey. If the harvest of his only new "
+        "hive is included, the mean per hive comes to {e} jars. Find the harvest of the new hive in jars.",
     ),
 )
 def value_that_moved_the_mean(n: int, m: int, e: int) -> Worked:
@@ -63,6 +68,12 @@ def value_that_moved_the_mean(n: int, m: int, e: int) -> Worked:
         "How many minutes did she spend per story, taking all stories together?",
         "Over {a} samples the sensor's mean is {x}; over the next {b} samples it is {y}. Compute the mean over both "
         "runs of samples.",
+        "A taxi firm owns {a} electric cabs and {b} diesel cabs. Per cab, the electric ones drive {x} km daily on "
+        "average and the diesel ones {y} km. What daily distance in km does a cab of the firm drive, averaged over "
+        "the entire fleet?",
+        "From a fishing village {a} small boats and {b} large boats went to sea. The small boats came home with a "
+        "mean catch of {x} cod, the large boats with a mean catch of {y} cod. Determine the mean catch of cod per "
+        "boat, counting all the boats.",
     ),
 )
 def mean_of_two_groups(a: int, x: int, b: int, y: int) -> Worked:
@@ -95,6 +106,12 @@ def mean_of_two_groups(a: int, x: int, b: int, y: int) -> Worked:
         "to the end, also {k} legs, it was {b} per leg. How many minutes did leg {k} take?",
         "Out of {n} books by height, the {k} shortest have {a} pages on average and the {k} tallest {b} pages. All "
         "{n} have {c} pages on average. How many pages has the book of middle height?",
+        "Nils read the thermometer once a day, {n} days running. His readings average {c} degrees. The earliest {k} "
+        "readings average {a} degrees, the latest {k} average {b} degrees. Exactly one reading belongs to both "
+        "groups. How many degrees did it show?",
+        "Along a pier stand {n} stalls. Each made a profit or a loss, and the mean result of all stalls is a profit "
+        "of {c} coins. For the {k} stalls nearest to land the mean is a profit of {a} coins, for the {k} farthest out "
+        "{b} coins. What profit in coins did the central stall make?",
     ),
 )
 def middle_of_overlapping_means(n: int, k: int, a: int, b: int, c: int) -> Worked:
@@ -123,6 +140,12 @@ def middle_of_overlapping_means(n: int, k: int, a: int, b: int, c: int) -> Worke
         "is {m} m. Find the maximum length in metres of the longest rope.",
         "On {n} days a clinic had different numbers of patients, never zero. The middle number in order of size was "
         "{d}, the average {m}. How many patients could it have had on the busiest day, at the utmost?",
+        "On Sunday a ferry made {n} trips. It carried at least one car on every trip, and never the same number of "
+        "cars twice. Per trip the mean was {m} cars and the median was {d} cars. What is the maximum number of cars "
+        "that a single trip can have carried?",
+        "The {n} chapters of a cookbook all differ in their count of recipes, and no chapter is empty. Sorted by this "
+        "count, the central chapter has {d} recipes. A chapter has {m} recipes on average. How large can the count "
+        "for the fullest chapter possibly be?",
     ),
 )
 def largest_for_mean_and_median(n: int, m: int, d: int) -> Worked:
@@ -157,6 +180,11 @@ def largest_for_mean_and_median(n: int, m: int, d: int) -> Worked:
         "common to the three.",
         "At a feast for {n} guests, {a} ate soup, {b} ate fish and {c} ate cake. The cook claims that some number of "
         "guests ate every course. Which number can he prove at most?",
+        "A watchman notes for {n} offices: the lamp is off in {a}, the window is shut in {b}, and the door is locked "
+        "in {c}. An office is in order if its lamp is off, its window shut and its door locked. What is the lowest "
+        "number of offices in order that fits his notes?",
+        "{n} horses walk in a parade. Bells hang on {a} horses, ribbons on {b} and plumes on {c}. Nobody remembers "
+        "which horse got what. At the very least, how many horses must be wearing bells, ribbons and plumes together?",
     ),
 )
 def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
@@ -190,6 +218,12 @@ def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
         "C share {z}, and {t} lie in every set. How many elements lie outside all sets?",
         "At an inn with {n} guests, {a} took breakfast, {b} lunch, {c} supper. {x} took at least the first two, {y} "
         "the last two, {z} the first and the last, {t} took each meal. What number took no meal?",
+        "A vet examined {n} sheep and found ticks on {a}, a cough in {b} and a limp in {c}. Ticks together with a "
+        "cough occurred {x} times, cough together with limp {y} times, ticks together with limp {z} times; each of "
+        "these counts includes the {t} sheep with the three troubles. How many sheep had none of them?",
+        "A theatre has {n} subscribers. The opera was seen by {a}, the ballet by {b}, the comedy by {c}. Opera plus "
+        "ballet were seen by {x}, ballet plus comedy by {y}, opera plus comedy by {z}, whether or not they saw the "
+        "remaining show. {t} subscribers saw every show. What number of subscribers saw no show?",
     ),
 )
 def none_of_three(n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int) -> Worked:
@@ -222,6 +256,12 @@ def none_of_three(n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int
         "three layers lie. On how many tiles do two layers lie?",
         "A lock has {n} pins, and each is moved by at least one of three keys. The keys move {a}, {b} and {c} pins; "
         "{t} pins are moved by every key. Count the pins moved by two keys but not by all.",
+        "Each farm in a valley of {n} farms receives at least one of the radio masts North, East and West. North "
+        "reaches {a} farms, East {b}, West {c}. At {t} farms all masts are received. How many farms receive exactly "
+        "two of the masts?",
+        "Frogs, newts or toads were noticed in every one of {n} ponds. Frogs were noticed in {a} ponds, newts in {b}, "
+        "toads in {c}. In {t} ponds frogs as well as newts as well as toads were noticed. In how many ponds did just "
+        "a single one of these species go unnoticed?",
     ),
 )
 def exactly_two_of_three(n: int, a: int, b: int, c: int, t: int) -> Worked:
@@ -251,6 +291,12 @@ def exactly_two_of_three(n: int, a: int, b: int, c: int, t: int) -> Worked:
         "king crowns the only one who has not withdrawn; he fell {w} times. How many jousts did the king see?",
         "In a card league every match costs the loser one of his {k} tokens. All {n} members begin with full tokens, "
         "and without a token one is eliminated. The sole survivor has given up {w} tokens. Find the number of matches.",
+        "Kites fight one against one, and every fight cuts the string of exactly one of the two. {n} kites take part. "
+        "A kite whose string has been cut {k} times retires. The contest stops when a single kite has not retired; "
+        "its own number of cuts is {w}. How many fights did the spectators watch?",
+        "On each turn of a singing contest two of the {n} singers go on stage, and the audience boos exactly one of "
+        "them. A singer with {k} boos must stop. The contest is over when all but the winner have had to stop, and "
+        "the winner's count of boos is then {w}. What was the number of turns?",
     ),
 )
 def games_until_champion(n: int, k: int, w: int) -> Worked:
@@ -281,6 +327,12 @@ def games_until_champion(n: int, k: int, w: int) -> Worked:
         "apiece. By the end {t} stars have been awarded. How many debates had no clear winner?",
         "For each two of {n} cooks there is a cook-off. Its prize is 3 spoons, but when it is undecided both cooks "
         "take 1 spoon. The organisers needed {t} spoons. What number of cook-offs was undecided?",
+        "A jury compares each two of {n} gardens exactly once. The nicer garden is given 3 roses. Where the jury sees "
+        "no difference, it gives one rose to each of the two. {t} roses are used up. In how many comparisons did the "
+        "jury see no difference?",
+        "{n} villages meet for tug of war. Each village pulls against each other village exactly once. The stronger "
+        "side takes home 3 barrels of cider; if the rope does not move, the sides take home one barrel each. "
+        "Altogether {t} barrels are taken home. Find how many times the rope did not move.",
     ),
 )
 def drawn_games(n: int, t: int) -> Worked:
@@ -309,6 +361,12 @@ def drawn_games(n: int, t: int) -> Worked:
         "unseen. How many must he call to guarantee that no valley is missing?",
         "Files of {a}, {b} and {c} pages got mixed into one pile. Pages are taken from the pile blindly. Which number "
         "of pages is just enough to have at least one page of each file in any case?",
+        "Rosa has a sack of flower bulbs that nobody can tell apart: {a} tulips, {b} irises and {c} crocuses. Each "
+        "bulb that she plants will bloom. How many bulbs has she to plant, at the minimum, so that her garden will "
+        "without fail show at least one flower of each sort?",
+        "A jukebox is loaded with {a} waltzes, {b} tangos and {c} polkas. It plays them in random order, never "
+        "repeating a piece. What is the smallest number N such that the first N pieces played include a waltz, a "
+        "tango and a polka, whatever the order?",
     ),
 )
 def guarantee_of_every_kind(a: int, b: int, c: int) -> Worked:
@@ -337,6 +395,12 @@ def guarantee_of_every_kind(a: int, b: int, c: int) -> Worked:
         "them unseen. Find the smallest number of letters that makes {m} from one direction unavoidable.",
         "Of four kinds of stamps a sheet contains {a}, {b}, {c} and {d}. Torn off blindly one at a time, how many "
         "stamps guarantee a set of {m} identical ones?",
+        "In a river swim {a} carp, {b} tench, {c} perch and {d} bream. An angler keeps everything that bites, and he "
+        "cannot choose what bites. How many fish has he to land, at the minimum, so that he is bound to own {m} of a "
+        "single species?",
+        "The questions of a TV show are drawn by lot, and none is drawn twice. The supply is {a} about history, {b} "
+        "about sport, {c} about music and {d} about nature. The host wants some subject to be drawn {m} times, "
+        "whatever luck brings. What is the smallest number of draws that ensures this?",
     ),
 )
 def guarantee_with_short_stock(a: int, b: int, c: int, d: int, m: int) -> Worked:
@@ -370,6 +434,12 @@ def guarantee_with_short_stock(a: int, b: int, c: int, d: int, m: int) -> Worked
         "two hens, which may also tie with others. Count the possible medians of the seven.",
         "Five towers measure {a}, {b}, {c}, {d} and {e} m. Two more will be built, each of any whole height in "
         "metres. How many heights can the middle one of the seven towers have, when sorted by height?",
+        "Seven buses left a depot. Five drivers report {a}, {b}, {c}, {d} and {e} passengers. Two drivers forgot to "
+        "count, and their buses may have carried any number of passengers. For the median of the seven passenger "
+        "numbers, how many results are conceivable?",
+        "Seven wells have depths in whole metres. Engineers measured {a}, {b}, {c}, {d} and {e} m in five of them. "
+        "The remaining wells can be as shallow or as deep as you like, equal depths allowed. The wells are lined up "
+        "from shallow to deep. How many depths are possible for the well in the centre of the line?",
     ),
 )
 def possible_medians(a: int, b: int, c: int, d: int, e: int) -> Worked:
@@ -400,6 +470,11 @@ def possible_medians(a: int, b: int, c: int, d: int, e: int) -> Worked:
         "inspect, one does not. How many rooms have a sea view?",
         "A binary string has {n} digits. Any choice of {a} positions hits a 1, and any choice of {b} positions hits a "
         "0. How many ones are in the string?",
+        "A tin contains {n} candies, and each is either sour or sweet. Somebody who eats {a} of them is bound to "
+        "taste something sour, while somebody who eats {b} of them is bound to taste something sweet. How many sour "
+        "candies does the tin contain?",
+        "In a case lie {n} pens; some write, the others are dry. It is impossible to take {a} pens that are all dry. "
+        "It is just as impossible to take {b} pens that all write. Determine how many of the pens write.",
     ),
 )
 def any_group_contains(n: int, a: int, b: int) -> Worked:
@@ -428,6 +503,12 @@ def any_group_contains(n: int, a: int, b: int) -> Worked:
         "had visits from {b} of the bees. How many bees are in the garden?",
         "A graph with {n} vertices has its vertices coloured black or white, and edges join only black to white. All "
         "black vertices have degree {a}, all white ones degree {b}. How many vertices are black?",
+        "An index has {n} entries, and each entry is a film or an actor. Each film in the index stars exactly {a} of "
+        "the listed actors, and each actor in it appears in exactly {b} of the listed films. How many films does the "
+        "index list?",
+        "On a map {n} sites are drawn, and a site is either a mine or a smelter. Any mine sends ore to precisely {a} "
+        "smelters on the map; any smelter receives ore from precisely {b} mines on the map. What number of mines does "
+        "the map show?",
     ),
 )
 def pairs_from_both_sides(n: int, a: int, b: int) -> Worked:
@@ -460,6 +541,12 @@ def pairs_from_both_sides(n: int, a: int, b: int) -> Worked:
         "played {q} games each, always against members. How many games did the club see?",
         "Children build a frame of sticks and balls of clay, with a ball at both ends of every stick. {p} sticks go "
         "into each of {a} balls, and {q} sticks into each of the {b} others. Find the number of sticks.",
+        "A museum consists of {a} rooms that have {p} doors each and {b} rooms that have {q} doors each. A door "
+        "always leads from one room of the museum into another; no door leads outside. What is the total number of "
+        "doors in the museum?",
+        "In a writing circle all pen friendships are mutual and between members. {a} members have {p} pen friends "
+        "each in the circle, and the rest, {b} members, have {q} each. How many pairs of pen friends does the circle "
+        "contain?",
     ),
     test_only=True,
 )
@@ -497,6 +584,12 @@ def links_from_degrees(a: int, p: int, b: int, q: int) -> Worked:
         "A piano teacher hears four pupils one by one, for {a}, {b}, {c} and {d} minutes. All of them are there from "
         "the beginning, and each may go home right after playing. How many minutes of their time must the four give "
         "in all, if the order is chosen wisely?",
+        "Four prisoners sit in separate cells. A lone rescuer opens the cells one at a time; the locks take {a}, {b}, "
+        "{c} and {d} minutes. A prisoner is free as soon as the lock of that cell is open. For each prisoner, take "
+        "the minutes from the start of the rescue until freedom. What is the minimum of their total?",
+        "Four broken pipes lose one litre of water an hour each, until the repair of the pipe is complete. The "
+        "repairs need {a}, {b}, {c} and {d} hours. One plumber starts now, repairs pipe by pipe without a break and "
+        "chooses the order that saves the most water. How many litres are lost from now on?",
     ),
     test_only=True,
 )

@@ -29,6 +29,10 @@ POWERS = ((4, 2, 8, 3), (8, 3, 4, 2), (9, 2, 27, 3), (27, 3, 9, 2), (32, 5, 8, 3
         "A film that lasts {t} seconds is put together from {n} scenes. Every scene takes either {p} or {q} seconds. "
         "What is the number of the longer scenes?",
         "The equations x + y = {n} and {p}x + {q}y = {t} hold at the same time. Find y.",
+        "A florist ties bouquets, some with {p} roses and the rest with {q} roses. This morning {n} bouquets used up "
+        "exactly {t} roses. How many of the bouquets were of the kind with {q}?",
+        "Climbing a rope ladder, a monkey gets {t} rungs higher in {n} leaps. A short leap takes it up {p} rungs, a "
+        "long leap {q}. It makes no other leaps and never drops back. State the number of long leaps.",
     ),
 )
 def two_kinds_one_total(n: int, t: int, p: int, q: int) -> Worked:
@@ -61,6 +65,12 @@ def two_kinds_one_total(n: int, t: int, p: int, q: int) -> Worked:
         "Determine x from the system x + y = {a}, y + z = {b}, z + x = {c}.",
         "A mine has a north, a middle and a south pump. North and middle running at once lift {a} litres a minute, "
         "middle and south {b}, south and north {c}. How much does the north pump lift in a minute, in litres?",
+        "Three paths lead from a well, one to an inn, one to a mill and one to a chapel. Going by the well, it is {a} "
+        "furlongs from inn to mill, {b} from mill to chapel and {c} from chapel to inn. How many furlongs long is the "
+        "path to the inn?",
+        "Round discs of gold, silver and copper lie flat so that each one touches both others at the rim. The centres "
+        "of gold and silver are {a} mm apart, those of silver and copper {b} mm, those of copper and gold {c} mm. "
+        "What radius in mm has the golden disc?",
     ),
 )
 def pairwise_sums(a: int, b: int, c: int) -> Worked:
@@ -87,6 +97,12 @@ def pairwise_sums(a: int, b: int, c: int) -> Worked:
         "Monday's speed plus Tuesday's speed is {s}, Monday's speed times Tuesday's speed is {p}. How many watts are "
         "the powers of the two days in all?",
         "A number t satisfies t({s} - t) = {p}. What is the value of t^3 + ({s} - t)^3?",
+        "Length and width of a rectangular carpet, in feet, come to {s} when added. Its area is {p} square feet. "
+        "Someone takes the length three times as a factor, and the width three times as a factor likewise. What do "
+        "these two results make when added?",
+        "A magic lantern at dial setting z burns z * z * z drops of oil an hour. Two such lanterns are lit. Their "
+        "settings, which need not be whole, are {s} taken together, and one setting times the other is {p}. How many "
+        "drops do both lanterns burn in an hour?",
     ),
 )
 def cubes_from_sum_and_product(s: int, p: int) -> Worked:
@@ -113,6 +129,11 @@ def cubes_from_sum_and_product(s: int, p: int) -> Worked:
         "and cot(w) to the power {n}?",
         "The roots of the polynomial t^2 - {k}t + 1 are called p and q. Calculate p^{n} + q^{n}.",
         "A real exponent z fulfils e^z + e^(-z) = {k}. Determine e^({n}z) + e^(-{n}z).",
+        "One button of a photo program multiplies all lengths by a factor. Another button multiplies them by a factor "
+        "that exactly cancels this. The factors total {k}. Of two bars, each an inch long, one gets {n} clicks on the "
+        "first button, the other {n} clicks on the second. How many inches do both bars measure together now?",
+        "A rectangular window of exactly one square metre is w metres wide and h metres high. Its width and its "
+        "height come to {k} metres when added. Work out w^{n} + h^{n}.",
     ),
 )
 def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
@@ -143,6 +164,12 @@ def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
         "millimetre of width it loses {k} mm of height. How many square millimetres is its area at most?",
         "At {p} degrees a machine makes {q} parts an hour, and a part brings as many cents as there are degrees. Each "
         "degree of extra heat costs {k} parts an hour. How many cents can an hour bring at the best heat?",
+        "In a cramped office {p} typists write {q} letters each per day. Every typist taken on in addition slows down "
+        "all of them, the new ones too, by {k} letters a day. How many letters a day can the office write at most if "
+        "it takes on the right number of typists?",
+        "At {p} volts a solar panel delivers {q} milliamperes. Whenever the voltage is raised by one volt, the "
+        "current drops by {k} milliamperes. Volts times milliamperes are milliwatts. Find the top power of the panel "
+        "in milliwatts.",
     ),
 )
 def best_product(p: int, q: int, k: int) -> Worked:
@@ -177,6 +204,12 @@ def best_product(p: int, q: int, k: int) -> Worked:
         "{n} pages are to be copied by hand. A scribe copies one page an hour. Each scribe hired gets {a} silver "
         "pieces however long it takes, and the room costs {b} silver pieces an hour. All scribes hired write all the "
         "time. What is the smallest bill?",
+        "{n} soldiers parade in a full rectangle of rows and columns. Each row carries a flag that costs {a} ducats, "
+        "each column a drum that costs {b} ducats. The general chooses the rectangle. What is the least he has to "
+        "spend on flags and drums, in ducats?",
+        "A force pushes at right angles on the end of a lever. The force in newtons multiplied by the length of the "
+        "lever in metres must give {n}. Every newton adds {a} pence to the price, every metre of lever {b} pence. How "
+        "cheap can the device be, in pence?",
     ),
 )
 def least_sum_for_fixed_product(a: int, b: int, n: int) -> Worked:
@@ -205,6 +238,12 @@ def least_sum_for_fixed_product(a: int, b: int, n: int) -> Worked:
         "above or below. For how many numbers of visitors is the wish fulfilled?",
         "Mark on the number line all multiples of {a} whose distance from {b} is {c} or smaller. What is the number of "
         "marks?",
+        "An empty horse trough is filled with a bucket of {a} litres, always brim-full. It should get {b} litres. Too "
+        "much or too little by {c} litres is still all right, a greater error is not. How many choices does the groom "
+        "have for the number of buckets?",
+        "A weaver makes ribbons whose pattern repeats every {a} inches, and every ribbon consists of whole patterns. "
+        "A customer asks for {b} inches but accepts up to {c} inches more or fewer, {c} itself allowed. How many "
+        "different lengths may his ribbon have?",
     ),
 )
 def integers_within_tolerance(a: int, b: int, c: int) -> Worked:
@@ -238,6 +277,12 @@ def integers_within_tolerance(a: int, b: int, c: int) -> Worked:
         "same mark. For the best mark, what is the total length of its five trips with a crate, in metres?",
         "Machines stand {a}, {b}, {c}, {d} and {e} feet from the door of a corridor. From each, a cable of its own "
         "runs along the corridor to a common switch. How many feet of cable does the cheapest plan need?",
+        "The water in five tanks has {a}, {b}, {c}, {d} and {e} degrees. Heating or cooling one tank by one degree "
+        "takes a penny. All of them must be brought to one common temperature, which may be chosen freely. What is "
+        "the smallest expense in pennies?",
+        "Five farmers wish the fair to be on day {a}, day {b}, day {c}, day {d} and day {e} of the year. Once it is "
+        "fixed, each farmer sighs once for every day by which the fair is earlier or later than he wished. The mayor "
+        "wants few sighs. How many sighs in all are unavoidable?",
     ),
 )
 def least_total_distance(a: int, b: int, c: int, d: int, e: int) -> Worked:
@@ -272,6 +317,12 @@ def least_total_distance(a: int, b: int, c: int, d: int, e: int) -> Worked:
         "days it would last the donkey on its own.",
         "The reciprocals of two resistances in parallel add up to the reciprocal of the total resistance. A resistor "
         "of {a} ohms and another one in parallel make {c} ohms. What is the resistance of the other, in ohms?",
+        "An old snow plough clears a mountain road in {a} minutes. If a new plough starts at the same moment from the "
+        "other end, both at steady speed, the whole road is clear after {c} minutes. How long, in minutes, would the "
+        "new plough take to clear the road if the old one broke down?",
+        "Standing still on a moving escalator, Ivo is at the top after {a} seconds. Walking up while it moves, he is "
+        "there after {c} seconds. One day it is switched off, and he walks up at his usual pace. How many seconds is "
+        "he on the stairs?",
     ),
 )
 def rate_of_the_other(a: int, c: int) -> Worked:
@@ -303,6 +354,11 @@ def rate_of_the_other(a: int, c: int) -> Worked:
         "Two barrels hold {a} and {c} litres. At the end of each minute {b} litres are tipped into the first and {d} "
         "litres into the second, in one splash. How many splashes does the first barrel get until it holds more than "
         "the second?",
+        "Oakham owns {a} street lamps and Elmton owns {c}. Each spring Oakham puts up {b} new ones and Elmton {d}. "
+        "How many springs does it take for Oakham to own more lamps than Elmton?",
+        "Nora has got to page {a} of a novel, her brother already to page {c}. From tonight on she reads {b} more "
+        "pages every evening and he {d}. They compare at bedtime. After how many evenings of reading do they find "
+        "Nora on the later page for the first time?",
     ),
 )
 def first_time_ahead(a: int, b: int, c: int, d: int) -> Worked:
@@ -330,6 +386,10 @@ def first_time_ahead(a: int, b: int, c: int, d: int) -> Worked:
         "Two natural numbers differ by {d}, their squares by {n}. Find the larger number.",
         "From a corner of a square sheet a smaller square is cut out. What remains is an L, which is {d} inches wide "
         "everywhere and has {n} square inches. How many inches did the side of the sheet measure?",
+        "A round pond is ringed by a path {d} m wide. The path alone has an area of {n} times pi square metres. How "
+        "far is it from the middle of the pond to the outer edge of the path, in metres?",
+        "In a computer game a knight of level L has L times L life points. By climbing {d} levels Gero's knight has "
+        "won {n} life points. Which level has he reached?",
     ),
 )
 def difference_of_two_squares(n: int, d: int) -> Worked:
@@ -357,6 +417,12 @@ def difference_of_two_squares(n: int, d: int) -> Worked:
         "node at level zero?",
         "A lottery spins {e} wheels with {u} pictures on each. Its rival has wheels with {v} pictures. How many wheels "
         "does the rival have to spin so that the chance of any one result is the same?",
+        "Light passes {e} lenses one behind the other, and each of them enlarges the picture {u} times. Other lenses "
+        "enlarge it {v} times each. How many of those, placed in a row, are needed for the very same total "
+        "enlargement?",
+        "Each rinse in an old washing machine divides the soap left in a shirt by {u}, each rinse in a new machine by "
+        "{v}. Two shirts hold equal amounts of soap. One is rinsed {e} times in the old machine. How many rinses in "
+        "the new machine leave just as little soap in the other shirt?",
     ),
 )
 def equal_powers(u: int, e: int, v: int) -> Worked:
@@ -383,6 +449,12 @@ def equal_powers(u: int, e: int, v: int) -> Worked:
         "Find the smallest integer k for which {a}^{n} is less than 10^k.",
         "One grain lies on the first field of a board, and every further field has {a} times as many grains as the "
         "field before. How many places has the number of grains on the field that comes {n} fields after the first?",
+        "Each of {n} doors in a lane can be painted in any of {a} colours. On a wall the painter writes how many "
+        "different colourings of the lane there are. He uses ordinary figures, each a foot wide, without gaps or "
+        "commas. How many feet wide is the inscription?",
+        "A sheet of paper is torn into {a} scraps. In the next round every scrap is again torn into {a}, and so on, "
+        "for {n} rounds in all with the first. Somebody types the final count of scraps as a decimal number. How "
+        "often is a digit key hit?",
     ),
 )
 def digits_of_power(a: int, n: int) -> Worked:
@@ -409,6 +481,10 @@ def digits_of_power(a: int, n: int) -> Worked:
         "A dealer had as many bags as there were coins in each bag. He paid with {k} full bags and kept {m} coins. "
         "What was the number of his coins before that?",
         "A certain number is {m} larger than the {k}-fold of its own square root. Which number is it?",
+        "Every guest at a feast brings as many sweets as there are guests. All that {k} of the guests brought is "
+        "stolen, and {m} sweets are left. How many sweets had been brought?",
+        "The age of an oak in years is a perfect square. Take {k} times the root of this age away from the age "
+        "itself, and {m} years are left. What is the age of the oak?",
     ),
 )
 def number_and_its_root(k: int, m: int) -> Worked:
@@ -443,6 +519,11 @@ def number_and_its_root(k: int, m: int) -> Worked:
         "metres high is the statue?",
         "Before a bonus of {n} euros was paid to each of two clerks, one had {a} times the savings of the other. With "
         "the bonus it was {b} times. How many euros had the poorer clerk saved before?",
+        "A big pumpkin has {a} times the weight of a small one. Each is laid into a basket that weighs {n} pounds "
+        "itself. Basket and big pumpkin now weigh {b} times as much as basket and small pumpkin. What is the weight "
+        "of the small pumpkin in pounds?",
+        "There are {a} times as many sheep as goats on a pasture. Then {n} sheep and {n} goats join them, and now the "
+        "sheep are exactly {b} times as many as the goats. Find the number of goats that were there before.",
     ),
     test_only=True,
 )

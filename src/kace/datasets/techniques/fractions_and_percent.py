@@ -37,6 +37,12 @@ BOUNDS = ((1, 4, 2, 3), (1, 5, 1, 2), (1, 3, 4, 5), (2, 7, 3, 4), (1, 6, 3, 5), 
         "final {r} crowns. Find the value of the estate in crowns.",
         "A number is made smaller by 1/{a} of itself, and the result is made smaller by {b}/{c} of itself. This gives "
         "{r}. Which number was it?",
+        "A gardener has a full barrel of water. She pours 1/{a} of it over the roses. Then she fills a trough, using "
+        "{b}/{c} of the water still in the barrel. The barrel now contains {r} litres. How many litres did the full "
+        "barrel contain?",
+        "In a cooking contest 1/{a} of the candidates were sent home in round one. Round two sent home {b}/{c} of the "
+        "candidates who were still in the contest. The final was cooked by the {r} others. Find how many candidates "
+        "had entered the contest.",
     ),
 )
 def whole_from_last_rest(a: int, b: int, c: int, r: int) -> Worked:
@@ -67,6 +73,11 @@ def whole_from_last_rest(a: int, b: int, c: int, r: int) -> Worked:
         "printed {x} words. How many words had the first draft?",
         "With what number do you have to start if adding {p}% of it, and then removing {q}% of what you have, ends in "
         "{x}?",
+        "A lump of dry clay soaks up water and becomes {p}% heavier. In the kiln it loses {q}% of its wet weight. "
+        "Afterwards it weighs {x} grams. What was the weight in grams of the dry lump before soaking?",
+        "An engine runs at a steady speed. The driver increases the speed by {p} percent, then reduces this higher "
+        "speed by {q} percent. The dial now reads {x} turns per minute. At how many turns per minute did the engine "
+        "run originally?",
     ),
 )
 def before_two_changes(p: int, q: int, x: int) -> Worked:
@@ -101,6 +112,10 @@ def before_two_changes(p: int, q: int, x: int) -> Worked:
         "increase of this daily loss in percent.",
         "A quota of {p}% of 1000 seats for guests is changed to {q}% of these seats. The number of guest seats "
         "becomes larger by how many percent?",
+        "The recipe of a drink is changed: fruit made up {p}% of a bottle and now makes up {q}%, while the bottle "
+        "holds as much as ever. Compared with the former amount, how many percent more fruit is in a bottle?",
+        "A century ago forest covered {p}% of an island. Today it covers {q}% of the island, whose size is unchanged. "
+        "The forest has expanded by what percentage of the area that it covered a century ago?",
     ),
 )
 def growth_of_a_share(p: int, q: int) -> Worked:
@@ -133,6 +148,12 @@ def growth_of_a_share(p: int, q: int) -> Worked:
         "{b}th of all bricks, and so forth in order until one {n}th. Of how many bricks is the wall in the end?",
         "Interest on {v} crowns is paid as fractions of the balance: 1/{a}, then 1/{b}, then the following unit "
         "fractions one after the other, with 1/{n} as the last. How many crowns does the account hold finally?",
+        "A scarf has {v} rows. Each evening Gerda knits on, and the new rows are a fraction of the rows that the "
+        "scarf has so far: 1/{a} on the first evening, 1/{b} on the second. The denominator rises by one from evening "
+        "to evening, until 1/{n} on the final evening. How many rows has the finished scarf?",
+        "A wizard casts spells on his beard, which is {v} cm long. The opening spell lengthens it by 1/{a} of its "
+        "length, the following spell by 1/{b} of its length at that time. Every further spell uses the next whole "
+        "denominator in this way; the closing spell uses 1/{n}. What is the length in cm after the closing spell?",
     ),
 )
 def growing_by_unit_fractions(v: int, a: int, b: int, n: int) -> Worked:
@@ -160,6 +181,11 @@ def growing_by_unit_fractions(v: int, a: int, b: int, n: int) -> Worked:
         "cm of the rows from the {a}th to the {n}th, both of them included.",
         "A debt of {v} crowns is paid in rates. The rate of month k is the debt over k, minus the debt over k + 1. "
         "What sum has been paid in months {a} through {n}?",
+        "A heavy hammer drives a pole into the ground. Stroke number k pushes the pole {v}/(k(k + 1)) cm deeper. By "
+        "how many cm does the pole sink through the strokes from number {a} to number {n}, these two strokes included?",
+        "The lamps along a street are numbered with k = one, two, three and so on. To get the power of lamp k in "
+        "watts, divide {v} by k and divide the result by k + 1. Which power in watts do the lamps from {a} up to and "
+        "including {n} need altogether?",
     ),
 )
 def telescoping_parts(v: int, a: int, n: int) -> Worked:
@@ -191,6 +217,12 @@ def telescoping_parts(v: int, a: int, n: int) -> Worked:
         "Seats of a hall are blue and grey, {a} blue for each {b} grey. Painting {k} blue seats grey results in {c} "
         "blue for each {d} grey. How many blue seats were there originally?",
         "x : y = {a} : {b} and (x - {k}) : (y + {k}) = {c} : {d}. Determine x.",
+        "The milk in the east tank and the milk in the west tank of a dairy are in the proportion {a} : {b}. After "
+        "{k} litres have been pumped from the east tank into the west tank, the proportion east to west is {c} : {d}. "
+        "What amount in litres was in the east tank before pumping?",
+        "Before a debate, supporters and opponents of a plan were in the ratio {a} to {b}. During the debate {k} "
+        "supporters became opponents, and nobody else changed their mind. The debate closed with supporters and "
+        "opponents in the ratio {c} to {d}. How many supporters had the plan before the debate?",
     ),
 )
 def ratio_after_transfer(a: int, b: int, k: int, c: int, d: int) -> Worked:
@@ -225,6 +257,11 @@ def ratio_after_transfer(a: int, b: int, k: int, c: int, d: int) -> Worked:
         "drawn, and their sum is {n}. Find z.",
         "{n} soldiers march as archers, riders and pikemen. Whenever {a} archers are counted, {b} riders are, and "
         "with {c} riders go {d} pikemen. How many pikemen march?",
+        "A florist orders {n} stems: roses, lilies and ferns only. The numbers of lilies and roses are in the "
+        "proportion {b} : {a}, those of ferns and lilies in the proportion {d} : {c}. How many of the stems are ferns?",
+        "A radio programme of {n} minutes consists of news, talk and music without gaps. The time for news relates to "
+        "the time for talk like {a} to {b}. The time for talk relates to the time for music like {c} to {d}. "
+        "Determine how many minutes of music are broadcast.",
     ),
 )
 def chained_ratios(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -257,6 +294,12 @@ def chained_ratios(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "Find x from x + y = {n} and ({a}/{b})x = ({c}/{d})y.",
         "From the old barn {a}/{b} of its bales were sold, from the new barn {c}/{d} of its bales, and neither sold "
         "more than the other. Before that the barns had {n} bales. How many of them were in the old barn?",
+        "Sven is reading a booklet on owls and a booklet on bats, which have {n} pages in total. He has finished "
+        "{a}/{b} of the owl booklet and {c}/{d} of the bat booklet. Both times this is the same count of pages. How "
+        "many pages does the owl booklet have?",
+        "Ida and Jon buy a model boat, and each pays exactly half of its price. For this Ida spends {a}/{b} of her "
+        "savings, Jon {c}/{d} of his. Before the purchase their savings added up to {n} euros. What were Ida's "
+        "savings in euros?",
     ),
 )
 def equal_parts_of_two(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -287,6 +330,12 @@ def equal_parts_of_two(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "times {s} is x + y?",
         "A farmer got {s} sacks from each of two fields. That was a {p}% rise on last year for the first field and a "
         "{p}% drop on last year for the second. How many sacks fewer than last year is the total?",
+        "The repair of either of two bridges cost {s} thousand dollars. At the first bridge this was {p}% more than "
+        "planned for it, at the second bridge {p}% less than planned for it. By how many thousand dollars did the "
+        "planned sum for the two bridges exceed the actual sum?",
+        "This season Oda ran {s} km, and so did Per. Compared with her own distance of the previous season, Oda ran "
+        "{p}% more. Compared with his own, Per ran {p}% less. Add their distances in each season. How many km shorter "
+        "is the sum for this season?",
     ),
 )
 def equal_results_of_gain_and_loss(s: int, p: int) -> Worked:
@@ -314,6 +363,10 @@ def equal_results_of_gain_and_loss(s: int, p: int) -> Worked:
         "{c}/{d}. How many choices does he have for the number of red teeth?",
         "A quiz of {n} equal questions gives a bronze medal for a score of over {a}/{b} but under {c}/{d} of the "
         "points. How many different scores win bronze?",
+        "A car park has {n} spaces. Its sign is yellow whenever more than {a}/{b} and less than {c}/{d} of the spaces "
+        "are occupied. How many different numbers of occupied spaces turn the sign yellow?",
+        "The {n} steps of a staircase are numbered upwards, starting with one. A cat sits on a step whose number is "
+        "greater than {a}/{b} of {n} and smaller than {c}/{d} of {n}. On how many steps can the cat be sitting?",
     ),
 )
 def fractions_between(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -345,6 +398,11 @@ def fractions_between(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "Two candles are {a} and {b} cm tall. Equal pieces are melted onto both of them, and the small one then has "
         "{c}/{d} of the height of the tall one. How many centimetres is such a piece?",
         "Solve (x + {a}) / (x + {b}) = {c}/{d} for x.",
+        "Lea has saved {a} euros and Tom {b} euros. Grandmother gives a present of money, the same sum to each child. "
+        "Lea then owns {c}/{d} of what Tom owns. How many euros does each child receive from Grandmother?",
+        "A blue balloon floats {a} m above a lake and a yellow balloon {b} m above it. Both rise by the same "
+        "distance. After that the blue one's height above the lake is exactly {c}/{d} of the yellow one's height. By "
+        "what distance in metres did the balloons rise?",
     ),
 )
 def same_added_to_both(a: int, b: int, c: int, d: int) -> Worked:
@@ -374,6 +432,11 @@ def same_added_to_both(a: int, b: int, c: int, d: int) -> Worked:
         "percent of the plans fail in the end?",
         "A quantity is lowered by {a}% and the result by {b}%. It is now lower than at the beginning by how many "
         "percent?",
+        "A filter blocks {a}% of the messages sent to Greta. Of the messages that come through she deletes {b}% "
+        "unread, and she reads all others. What percentage of the messages sent to Greta does she not read?",
+        "By noon a block of ice has melted so far that {a}% of its mass is gone. Until evening {b}% of the mass still "
+        "there at noon melts too. Compared with its mass before any melting, how many percent lighter is the block in "
+        "the evening?",
     ),
 )
 def two_reductions_in_one(a: int, b: int) -> Worked:
@@ -403,6 +466,12 @@ def two_reductions_in_one(a: int, b: int) -> Worked:
         "integer.",
         "In the wash a scarf shrank by {a}/{b} of its length. To be as long as it used to be it must be stretched. By "
         "which fraction of its present length? Give a fraction in lowest terms or an integer.",
+        "A worn pump delivers {a}/{b} less water per minute than it did when it was new. So it needs longer to fill "
+        "the same pool. By which fraction of the time needed when new is the time longer? Write an integer or a "
+        "fraction in lowest terms.",
+        "Thieves carried off {a}/{b} of a dragon's gold. The dragon wants to own exactly its former amount of gold "
+        "and goes hunting for more. Which fraction of the gold still in its cave must the hunt bring in? State an "
+        "integer or a fraction in lowest terms.",
     ),
     test_only=True,
 )
@@ -434,6 +503,11 @@ def fraction_back(a: int, b: int) -> Worked:
         "A scale from 0 to 1 is cut into a hundred equal parts, numbered from 0. A mark lies in part {n}. Cut this "
         "part into a hundred, numbered alike, and the mark lies in part {n} again; and so it does at every further "
         "cut. At which fraction, in lowest terms, is the mark?",
+        "A bag of flour weighs exactly {n} hundredths of a kilogram plus one hundredth of the bag's own weight. What "
+        "is the weight of the bag in kilograms? State a fraction in lowest terms.",
+        "Ruth divides a whole number by another one on paper. Her quotient is smaller than one. Behind the decimal "
+        "point come the figures {n}, then {n} once more, and this goes on for ever. Which fraction in lowest terms "
+        "equals her quotient?",
     ),
     test_only=True,
 )

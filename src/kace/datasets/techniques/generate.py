@@ -2,8 +2,8 @@
 
 Whether a family comes in all splits, only from validation on, or only in the test is drawn from its name, so that new
 families change nothing about the others; one that is declared `test_only` was added when a tree had been learned
-already. Wordings 0 to 2 train, 3 validates, 4 and 5 test; instance i belongs to split
-i mod 3.
+already. Wordings 0 to 2 train, 3 validates, 4 and 5 test; instance i belongs to split i mod 3. The retest came when the
+test had been looked at: wordings 6 and 7, and the numbers that the test left over.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from random import Random
 
-from kace.datasets.starter.family import SPLITS, Family, Instance, Split
+from kace.datasets.starter import family as starter
+from kace.datasets.starter.family import Family, Instance, Split
 from kace.problem import Problem
 
 MATHEMATICS = (
@@ -24,8 +25,9 @@ MATHEMATICS = (
 INVENTED = "lighthouse_log guild_of_bakers hex_game_scoring archive_call_numbers"
 """Domains with conventions of their own, which no model can know: a problem uses their words without defining them."""
 DOMAINS = (*MATHEMATICS.split(), *INVENTED.split())
-WORDINGS = {"train": (0, 1, 2), "validation": (3,), "test": (4, 5)}
-EACH = {"train": 2, "validation": 2, "test": 5}
+SPLITS: tuple[Split, ...] = (*starter.SPLITS, "retest")
+WORDINGS = {"train": (0, 1, 2), "validation": (3,), "test": (4, 5), "retest": (6, 7)}
+EACH = {"train": 2, "validation": 2, "test": 5, "retest": 5}
 """Problems a family gives to each split it is in."""
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
@@ -37,7 +39,7 @@ def families() -> tuple[Family, ...]:
 
 
 def splits_of(family: Family) -> tuple[Split, ...]:
-    """Of those drawn, three in five are in all splits, one in five from validation on, one in five only in the test."""
+    """Of those drawn, three in five are in all splits, one in five from validation on, one in five only in tests."""
     if family.test_only:
         return SPLITS[2:]
     place = hashlib.sha256(f"techniques/{family.name}".encode()).digest()[0] * 5 // 256
@@ -51,17 +53,23 @@ def technique_problems(split: Split) -> tuple[Problem, ...]:
     return tuple(found)
 
 
-def _drawn(family: Family, split: Split) -> Iterator[Problem]:
+def instances(family: Family, split: Split) -> Iterator[tuple[Instance, int]]:
+    """The numbers and the wording of each problem that a family gives to a split."""
     space = Random(f"techniques/{family.name}").sample(family.space, len(family.space))
+    share = space[starter.SPLITS.index("test" if split == "retest" else split) :: len(starter.SPLITS)]
     wordings, left = WORDINGS[split], EACH[split]
-    for values in space[SPLITS.index(split) :: len(SPLITS)]:
-        worked, wording = family.work(*values), wordings[left % len(wordings)]
-        text = family.text(Instance(values, 0), wording)
-        if str(worked.answer) in _NUMBER.findall(text):
+    for values in reversed(share) if split == "retest" else share:
+        instance, wording = Instance(values, 0), wordings[left % len(wordings)]
+        if str(family.work(*values).answer) in _NUMBER.findall(family.text(instance, wording)):
             continue  # copying a number would score
-        solution = worked.solution if split == "train" else None
-        label = f"{family.name}-{split}-{EACH[split] - left + 1}"
-        yield Problem(text, str(worked.answer), label, domain=family.domain, family=family.name, solution=solution)
+        yield instance, wording
         left -= 1
         if not left:
             return
+
+
+def _drawn(family: Family, split: Split) -> Iterator[Problem]:
+    for number, (instance, wording) in enumerate(instances(family, split), start=1):
+        text, worked = family.text(instance, wording), family.work(*instance.values)
+        solution, label = worked.solution if split == "train" else None, f"{family.name}-{split}-{number}"
+        yield Problem(text, str(worked.answer), label, domain=family.domain, family=family.name, solution=solution)

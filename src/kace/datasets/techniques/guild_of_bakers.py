@@ -27,6 +27,10 @@ FREE_PLACES = 2
         "{a} cossels went mouldy in a damp cellar, a loss of {p} pence on each loaf. How many pence were lost?",
         "Market tax in Ostrey is {p} pence for one loaf. A cart with {a} cossels stops at the gate. How much tax, in "
         "pence, must the carter pay?",
+        "Before the caravan leaves Ostrey its cook has {a} cossels tied on the mules. If a loaf stands at {p} pence, "
+        "how many pence does the caravan's purse lose for them?",
+        "Thieves broke into a barn at Ostrey and carried off {a} cossels. The judge rules that they make good {p} "
+        "pence for any loaf taken. State the whole sum in pence.",
     ),
 )
 def cossels_of_loaves(a: int, p: int) -> Worked:
@@ -55,6 +59,10 @@ def cossels_of_loaves(a: int, p: int) -> Worked:
         "weight of all loaves. Which number of ounces do they write?",
         "An order for the fair says {k} plaits, dough {d} ounces to the plait, to be charged by thrum. Find the "
         "ounces to be charged.",
+        "A monastery bakes {k} lumps of dough, with {d} ounces in every lump. Going by thrum, what weight of bread, "
+        "in ounces, does the cellarer enter in his accounts?",
+        "The harbour crane lifts a net full of bread: {k} cobs, and {d} ounces of dough went into each cob. Its "
+        "papers give the weight of the bread by thrum. Which figure, in ounces, stands in the papers?",
     ),
 )
 def weight_by_thrum(k: int, d: int) -> Worked:
@@ -83,6 +91,10 @@ def weight_by_thrum(k: int, d: int) -> Worked:
         "sallow now, how many pence can the baker ask for them?",
         "How many pence do {n} buns bring in at sallow if one bun fetched {p} pence on the day it was baked, {d} days "
         "back?",
+        "A travelling circus feeds its bear on bread from {d} days ago. It picks up {n} loaves, which were {p} pence "
+        "apiece when newly baked, and sallow holds. How much money, in pence, changes hands?",
+        "Snow stopped a sledge that carried {n} tarts, and they were {d} days old when they reached Ostrey. A fresh "
+        "tart is {p} pence. All of the tarts were then sold at sallow. Find the takings in pence.",
     ),
 )
 def sallow_price(n: int, p: int, d: int) -> Worked:
@@ -110,6 +122,10 @@ def sallow_price(n: int, p: int, d: int) -> Worked:
         "A rich aunt offers to pay the tollen for her {k} nephews, each of them {y} years with his master. How many "
         "pence does this cost her?",
         "For {y} years of service, what tollen in pence is collected from a group of {k} bakers' boys?",
+        "On the clerk's roll in Ostrey stand {k} names, and beside every name he notes {y} years served. He adds up "
+        "the tollen for the whole roll. Which total, in pence, does he write at the foot?",
+        "Widow Hale taught {k} girls the trade, and all of them stayed {y} years. Now the guild admits them, and she "
+        "lends them the full tollen. How large is the loan in pence?",
     ),
 )
 def tollen_of_apprentices(k: int, y: int) -> Worked:
@@ -135,6 +151,10 @@ def tollen_of_apprentices(k: int, y: int) -> Worked:
         "A miller's daughter rents the common oven, {c} places wide, and pays by the ovening. She has {n} rolls to "
         "bake. For how many ovenings does she pay?",
         "With {c} tins in the oven, how many ovenings pass before all {n} tins of a guild order are done?",
+        "Pilgrims have asked the guild for {n} wafers. There is one oven, and it holds {c} wafers. What is the "
+        "smallest number of ovenings that will serve them?",
+        "Old Peer of Ostrey chalks a stroke on the wall for every ovening. His oven is built for {c} gingerbread men, "
+        "and he wants {n} of them with no more ovenings than necessary. How many strokes will he chalk?",
     ),
 )
 def number_of_ovenings(n: int, c: int) -> Worked:
@@ -162,6 +182,10 @@ def number_of_ovenings(n: int, c: int) -> Worked:
         "ready for the feast?",
         "In the cellar a tub of ferment stands in gimmel. It started at {s} ounces. What is its weight in ounces once "
         "{d} days are over?",
+        "A bride in Ostrey gets {s} ounces of sponge from her grandmother. It stays in gimmel for the {d} days up to "
+        "the wedding. How heavy, in ounces, is the sponge that she takes along on that day?",
+        "After the great fire only {s} ounces of the old yeast could be saved. The guild put it in gimmel at once. To "
+        "how many ounces had it come {d} days later?",
     ),
 )
 def kept_in_gimmel(s: int, d: int) -> Worked:
@@ -189,6 +213,10 @@ def kept_in_gimmel(s: int, d: int) -> Worked:
         "How many pence of quern are owed when a check of the stalls brings up {n} cakes, all with {f} ounces missing?",
         "The thief of flour was a journeyman: {n} tins got {f} ounces less than they should. His master had to pay "
         "the quern on them. How much was it in pence?",
+        "A ferryman complained that each of his {n} bannocks weighed {f} ounces less than promised. The guild agreed "
+        "and set the quern. State its amount in pence.",
+        "Mice had gnawed {f} ounces off each of {n} nut breads before a buyer in Ostrey weighed them. The seller was "
+        "held to the quern all the same. To what sum, in pence, did it come?",
     ),
 )
 def quern_for_short_weight(n: int, f: int) -> Worked:
@@ -214,6 +242,10 @@ def quern_for_short_weight(n: int, f: int) -> Worked:
         "in pence.",
         "Last winter's wood, {t} logs, was split up by ambry. The guild had {n} ovens, each with its own owner. How "
         "many logs did an owner have from it?",
+        "A wreck leaves {t} jars of honey on the beach. The {n} bakers of the nearby town divide them by ambry. How "
+        "many jars fall to a single baker?",
+        "Old Marta willed her {t} cake moulds to the {n} bakers who had once learned from her, to be shared in ambry. "
+        "Say how many moulds any one of these bakers inherits.",
     ),
 )
 def parted_by_ambry(t: int, n: int) -> Worked:

@@ -26,6 +26,10 @@ DROUTH_TURNS = 3
         "The old champion of Kelvane won a famous game with {k} equal spurs alone. Each of these had {n} stones. With "
         "how many points did he win it?",
         "Blue's stones on the hex board form {k} spurs with {n} stones apiece. Work out what Blue gets for them.",
+        "A painting in the club house shows a finished game of Kelvane. One can make out {k} spurs, and into each of "
+        "them the artist put {n} stones. Guests are asked what total these spurs would earn. Which answer is correct?",
+        "Uncle Harm and his niece play Kelvane by post. Her latest card reads: I claim for my spurs, {k} in number, "
+        "length of each {n} stones. How many points must he credit her with, if the card tells the truth?",
     ),
 )
 def spurs_of_stones(k: int, n: int) -> Worked:
@@ -52,6 +56,10 @@ def spurs_of_stones(k: int, n: int) -> Worked:
         "points for the corral.",
         "Two friends argue over a corral in their game of Kelvane. They agree that it holds {e} open cells and took "
         "{s} stones to build. How many points must they count?",
+        "A blind master of Kelvane plays by touch. She finds a corral, with {s} stones in its fence and {e} "
+        "unoccupied cells within. How many points should she claim for this corral?",
+        "Task for the Kelvane exam: sketch a corral. Leave {e} hexagons blank in its interior and draw {s} stones as "
+        "the border. What does your sketch earn?",
     ),
 )
 def value_of_corral(e: int, s: int) -> Worked:
@@ -80,6 +88,11 @@ def value_of_corral(e: int, s: int) -> Worked:
         "so far. Compute its points if it goes for the graft.",
         "A graft decided the final. Groups of {a} and {b} hexes became one, and to the {p} points of the winner the "
         "graft's points were added. Find the final score of the winner.",
+        "On the night train Vera and Olaf play Kelvane. Olaf, at {p} points, unites his cluster of {a} stones and his "
+        "cluster of {b} stones by a graft. Which total should Vera write down for him?",
+        "In the closing scene of a film about Kelvane the heroine dares a graft. Until then her tally is {p}. The "
+        "graft links her {a} stones on the left to her {b} stones on the right. What tally do we see before the "
+        "curtain falls?",
     ),
 )
 def points_for_graft(p: int, a: int, b: int) -> Worked:
@@ -105,6 +118,10 @@ def points_for_graft(p: int, a: int, b: int) -> Worked:
         "stops, how many points do you have from stones?",
         "A Kelvane puzzle shows {n} black stones and asks for Black's stone points. As one can see, {m} of the stones "
         "are in the mire. What is the solution?",
+        "A cat jumps onto the table just as a game of Kelvane is over. Luckily a photo was taken: Ilse had {n} stones "
+        "lying there altogether, and {m} among them were in the mire. How many stone points are hers?",
+        "In the Kelvane corner of a newspaper the reader is told: Silver, total of stones {n}, mired {m}. Work out "
+        "the stone points that Silver should receive.",
     ),
 )
 def stones_in_the_mire(n: int, m: int) -> Worked:
@@ -133,6 +150,12 @@ def stones_in_the_mire(n: int, m: int) -> Worked:
         "{b} and is the winner. Find the difference that is put into the ranking.",
         "If the player with the first turn gets {a} and the one with the second turn {b}, how many points ahead is "
         "the latter in a Kelvane game with komar?",
+        "Grandfather places the opening stone, and Edda answers. When the hexagons are counted, he has {a} and she "
+        "has {b}, but komar is not yet considered. Once it is, Edda is the winner. What gap in points lies between "
+        "the two then?",
+        "Radio report from the Kelvane league, where komar is used: the guests have beaten their hosts! The hosts "
+        "opened the game and collected {a} on the board, the guests replied and collected {b}. State the size of the "
+        "guests' victory in points.",
     ),
 )
 def margin_with_komar(a: int, b: int) -> Worked:
@@ -158,6 +181,10 @@ def margin_with_komar(a: int, b: int) -> Worked:
         "Find your new points.",
         "Commentator: a lurch, and a long one, {n} captures! To the {p} points that Yellow had, how do the judges now "
         "change the total? Give the new total.",
+        "A robot for Kelvane is being tested. Its score counter reads {p} when it starts a lurch, and the lurch is "
+        "over when {n} captures have been made. Which reading is correct at that moment?",
+        "The lighthouse keeper's diary tells of Kelvane by lamplight: {p} points in hand, then a lurch, in which he "
+        "counted {n} captures. With how many points did the lurch leave him?",
     ),
 )
 def lurch_of_captures(p: int, n: int) -> Worked:
@@ -186,6 +213,10 @@ def lurch_of_captures(p: int, n: int) -> Worked:
         "{t}. How many points can Pink expect from it?",
         "A hub is worth more when the stake is high. Tonight it is {t}, and the hub in question is touched by {a} "
         "stones of the same colour and {b} of the other colour. What does it pay?",
+        "In a harbour tavern sailors play Kelvane at a stake of {t}. Stones that border on the cook's hub: from his "
+        "own bag {a}, from the captain's bag {b}. What sum is due to the cook for that hub?",
+        "Exercise from a Kelvane handbook. Diagram: a white hub. Adjacent white stones: {a}. Adjacent black stones: "
+        "{b}. Agreed stake: {t}. Compute the payment that White receives for the hub.",
     ),
 )
 def pay_of_a_hub(t: int, a: int, b: int) -> Worked:
@@ -211,6 +242,10 @@ def pay_of_a_hub(t: int, a: int, b: int) -> Worked:
         "A drouth is every player's fear. Mine came at {p} points and was over {n} turns later. How many points did I "
         "still have?",
         "Score before the drouth {p}, length of the drouth {n} turns. Find the score after it by the rules of Kelvane.",
+        "One rainy Sunday my aunt's luck at Kelvane deserted her. She owned {p} points when a drouth set in, and it "
+        "did not end until {n} turns had gone by. How many points could she then call her own?",
+        "Online Kelvane, automatic message: account Maroon, balance {p} points; event, drouth; duration, {n} turns. "
+        "Calculate the balance that the server must display next.",
     ),
 )
 def points_after_drouth(p: int, n: int) -> Worked:

@@ -30,6 +30,10 @@ FULL_CIRCLE = 360
         "pints. Find the pints in the tank.",
         "For {a} drells of whale oil plus {b} odd pints the harbour board gets a bill by the pint. How many pints are "
         "on the bill?",
+        "A leak below the lamp room cost the lighthouse {a} drells of oil before anyone noticed. While it was mended, "
+        "a further {b} pints ran out. What is the whole loss, counted in pints?",
+        "The oil merchant on the mainland measures in pints alone. His new order from the lighthouse reads: {a} "
+        "drells for winter, and {b} pints extra for the door hinges. How many pints must he measure out?",
     ),
 )
 def drells_of_oil(a: int, b: int) -> Worked:
@@ -54,6 +58,10 @@ def drells_of_oil(a: int, b: int) -> Worked:
         "spell lasted {m} minutes, how many strokes could they hear?",
         "{f} snow squalls, {m} minutes apiece, hid the lamp, so the swale was kept on the bell rope. Find the total "
         "of pulls on the rope.",
+        "Smoke from burning heath drifted across the skerry on {f} separate days. It stayed for {m} minutes on each "
+        "of them, and ringing went by the swale. How often did the clapper strike in all?",
+        "An old ringer who keeps the swale drops a pebble into an empty bucket at each stroke of the bell. He rings "
+        "through {f} separate fog banks, each {m} minutes in length. Give the final number of pebbles in the bucket.",
     ),
 )
 def rung_by_the_swale(f: int, m: int) -> Worked:
@@ -79,6 +87,10 @@ def rung_by_the_swale(f: int, m: int) -> Worked:
         "them?",
         "A clerk of the lights checks an old page. It lists {b} vessels by steam, {a} by sail and a smudge where the "
         "kelter was. What must the smudge have said?",
+        "During the regatta the assistant saw {a} sailing yachts and {b} steam launches round the rock. He chalked "
+        "their kelter on the tower door. What did he chalk there?",
+        "An insurer asks the lighthouse for last night's kelter. Under the beam had gone {b} steamers and {a} sails, "
+        "and nothing else. State the figure to be sent by telegraph.",
     ),
 )
 def kelter_of_ships(a: int, b: int) -> Worked:
@@ -106,6 +118,10 @@ def kelter_of_ships(a: int, b: int) -> Worked:
         "{r} pence being the night's rate. How many pence was he paid?",
         "{r} pence is what one night at the light earns. Someone took over the watch on hadder and left after {n} "
         "nights. How much money in pence went with him?",
+        "A painter who wants to study the sea asks the board for a place on hadder. She tends the lamp {n} nights "
+        "running, at {r} pence each. Which amount in pence does the board owe her?",
+        "Accounts of the rock light. Post: bell hand, on hadder. Nightly rate: {r} pence. Served without a break: {n} "
+        "nights. The total at the foot is torn off. Restore it, in pence.",
     ),
 )
 def paid_on_hadder(n: int, r: int) -> Worked:
@@ -136,6 +152,10 @@ def paid_on_hadder(n: int, r: int) -> Worked:
         "Find the noon tide, brailed, in inches.",
         "A chart maker copies tides from the lighthouse, brailed as is proper. His source for today: mark {h} inches, "
         "swell {s} inches. How many inches does he copy?",
+        "A diver asks for the brailed height before going down to mend the moorings. Swell: {s} inches. Gauge: {h} "
+        "inches. What answer, in inches, do the keepers shout to him?",
+        "A brass plate recalls the tide, brailed, of the day when the lighthouse tower was finished. Notes of that "
+        "day say {h} inches of tide, with {s} inches of swell. Which number of inches is engraved?",
     ),
 )
 def brailed_height(h: int, s: int) -> Worked:
@@ -161,6 +181,10 @@ def brailed_height(h: int, s: int) -> Worked:
         "the shutter set?",
         "An examiner of keepers gives the bearings {a} and {b} and wants to hear the plimmer. What should the pupil "
         "say?",
+        "Geese leave the skerry on a bearing of {a} degrees, terns on a bearing of {b} degrees. A bird watcher "
+        "records the plimmer. How many degrees stand in her notebook?",
+        "Cannon smoke was made out from the lighthouse twice, first bearing {a} degrees, later bearing {b} degrees. "
+        "State the plimmer, in degrees, that goes into the report to the navy.",
     ),
 )
 def plimmer_of_bearings(a: int, b: int) -> Worked:
@@ -191,6 +215,10 @@ def plimmer_of_bearings(a: int, b: int) -> Worked:
         "yards could a keeper call his own?",
         "Murrish settles who owns flotsam on the skerry. Suppose {n} candles are fished out and {k} people live "
         "there. What number of candles may each of them take?",
+        "A chest with {n} tins of tea strands below the lighthouse. Its {k} inhabitants follow murrish. Tell how many "
+        "tins end up on the shelf of each.",
+        "An abandoned net drifts up to Tarn Skerry with {n} crabs in it. The catch is handed out by murrish to a "
+        "staff of {k}. How many crabs does a single member of the staff receive?",
     ),
 )
 def parted_by_murrish(n: int, k: int) -> Worked:
@@ -218,6 +246,10 @@ def parted_by_murrish(n: int, k: int) -> Worked:
         "The shutter wears out by one grain per flash. How many grains do {r} runs of {g} tholes cost it?",
         "In signal practice the keepers send {r} rounds, and a round consists of {g} tholes. How many times does the "
         "beam flash?",
+        "Each winding of the clockwork drives the great lamp through {g} tholes. It was wound {r} times, and it "
+        "always ran down fully. What is the total of flashes?",
+        "A photographer on the mainland leaves his camera open during {r} full runs of the light, which is set to {g} "
+        "tholes. Every flash burns a spot of its own into the plate. Count the spots.",
     ),
 )
 def flashes_in_tholes(g: int, r: int) -> Worked:

@@ -43,6 +43,11 @@ def meeting(a: int, r: int, b: int, s: int) -> int:
         "number {n} is split among {m} captains in whole, equal shares, and the jester gets what cannot be split. How "
         "many coins are his?",
         "Find the integer r with 0 ≤ r < {m} that makes {a}^{n} - r a multiple of {m}.",
+        "A password has {n} characters, each of them any one of the same {a} symbols, repeats allowed. A hacker "
+        "prints every possible password once, {m} to a sheet, and starts a new sheet only when the old one is full. "
+        "How many passwords are on the final sheet, which is not full?",
+        "Somebody converts {a}^{n} to the number system with base {m}. What value, told in our decimal system, has "
+        "the digit in the rightmost place?",
     ),
 )
 def power_remainder(a: int, n: int, m: int) -> Worked:
@@ -71,6 +76,10 @@ def power_remainder(a: int, n: int, m: int) -> Worked:
         "Count all sequences of {n} signs that can be written with an alphabet of {a} signs. In which digit does the "
         "count end?",
         "Let x = {a} · {a} · ... · {a} with {n} factors. Find the digit to which x is congruent modulo 10.",
+        "The teacher has the huge value of {a}^{n} on the blackboard, in full and in our usual decimal figures. A "
+        "pupil sponges it away from the left until a single figure remains. Which figure is it?",
+        "In a fairy tale a giant owns {a}^{n} pearls. He threads them on strings of ten, makes as many full strings "
+        "as he can, and leaves the rest loose. How many pearls are loose?",
     ),
 )
 def units_digit_of_power(a: int, n: int) -> Worked:
@@ -98,6 +107,11 @@ def units_digit_of_power(a: int, n: int) -> Worked:
         "A trunk splits into {a} boughs, every bough into {a} branches, and so forth, with {n} splittings in a row. "
         "Tell the next-to-last digit of the number of tips.",
         "When {a}^{n} is divided by 100, the remainder is 10t + 1 for a digit t. Find t.",
+        "A banquet has {n} courses, and for every course a guest picks exactly one out of {a} dishes. The cook notes, "
+        "in ordinary figures, how many different banquets a guest could put together. What figure does he put "
+        "directly left of the units figure?",
+        "An absurdly rich man has {a}^{n} cents. He changes them into dollars of a hundred cents as far as possible, "
+        "and what remains into dimes of ten cents as far as possible. How many dimes does he receive?",
     ),
 )
 def tens_digit_of_power(a: int, n: int) -> Worked:
@@ -129,6 +143,10 @@ def tens_digit_of_power(a: int, n: int) -> Worked:
         "lasted {n} hours. When, to the hour, did the lights go out?",
         "Each line of a logbook bears the hour of the day as a number from 0 to 23, one line per hour. The bottom "
         "line bears {h}. Which number stands {n} lines above the bottom line?",
+        "A zoo numbers the hours of a day from zero to twenty-three. A panda cub is now exactly {n} hours old, and "
+        "the zoo clock reads hour {h} sharp. What hour did the clock read at the birth?",
+        "Dancers in relay kept a waltz going for exactly {n} hours. The music stopped at hour {h} sharp, as read from "
+        "a clock that jumps from twenty-three to zero at midnight. State the hour of the first step.",
     ),
 )
 def clock_backwards(h: int, n: int) -> Worked:
@@ -160,6 +178,12 @@ def clock_backwards(h: int, n: int) -> Worked:
         "0. Read from last to first, which number do the remainders spell?",
         "A machine stores an integer by digits below {b}, whose places are worth 1, {b}, {b}² and so on from right to "
         "left. What does its memory show for {n}?",
+        "A superstitious hotel gives its rooms ascending whole numbers, beginning with one, but skips every number "
+        "that contains a digit equal to {b} or larger. All other numbers are used in turn. The hotel has {n} rooms. "
+        "What is the highest room number?",
+        "On a moon {b} hours make a day, {b} days a week and {b} weeks a month. Clerks note a time span by four "
+        "digits, for months, weeks, days and hours, every digit below {b}, and omit zeros in front. What do they note "
+        "for {n} hours?",
     ),
 )
 def to_base(n: int, b: int) -> Worked:
@@ -194,6 +218,12 @@ def to_base(n: int, b: int) -> Worked:
         "bag is {b} rolls. Find the total in coins.",
         "A museum labels its exhibits in order from 1 on, but it uses only the first {b} digits, 0 included, and "
         "carries accordingly. The last exhibit bears the label {t}. How many exhibits are on show?",
+        "In an army {b} soldiers form a squad and {b} squads a company. The general reads the report {t}, which "
+        "gives, figure by figure, the complete companies, the further squads and the further soldiers. How many "
+        "soldiers are reported in all?",
+        "Each person advances a turnstile's counter by one. A wheel of the counter that would reach {b} drops to zero "
+        "instead and moves the wheel to its left on by one. It read zero at dawn and reads {t} now. State the number "
+        "of persons in decimal notation.",
     ),
 )
 def from_base(t: int, b: int) -> Worked:
@@ -222,6 +252,12 @@ def from_base(t: int, b: int) -> Worked:
         "go only into the other. Balance the pans with as few weights as possible. How many do you take?",
         "A robot has to move exactly {n} squares forward. Its leaps cover 1, {b}, {b} · {b} or {b} · {b} · {b} "
         "squares, whichever it likes. Find the length, in leaps, of its quickest journey.",
+        "A caterer needs exactly {n} lemons, with none to spare. The market has plenty of single lemons, nets of {b} "
+        "lemons, crates of {b} nets and carts of {b} crates, none of which may be opened. A lemon, net, crate or cart "
+        "bought as such is one item. At least how many items must be bought?",
+        "In a phone game {b} gems of the same level melt into one gem of the next level, and there is no top level. "
+        "Kim is given {n} gems of the lowest level and gets no others. She melts gems until it is impossible to go "
+        "on. How many gems are on the screen then?",
     ),
 )
 def fewest_powers(n: int, b: int) -> Worked:
@@ -254,6 +290,12 @@ def fewest_powers(n: int, b: int) -> Worked:
         "is not ten. How large is the stock?",
         "An old stone says that a city stood for {t} years. Scholars know it was {n} years in modern notation. By "
         "groups of what size did the builders of the city count?",
+        "A stamp dealer puts equally many stamps on every page, and his albums have as many pages as a page has "
+        "stamps. The entry {t} means, by its digits in order, complete albums, further complete pages and loose "
+        "stamps. It comes to {n} stamps. How many fit on one page?",
+        "A time traveller eats at an inn whose landlord uses place value, but perhaps not quite as we do. The bill "
+        "says {t} coins, and the traveller correctly lays down what he himself would call {n} coins. Which number "
+        "plays for the landlord the part that ten plays for us?",
     ),
 )
 def find_base(t: int, n: int) -> Worked:
@@ -287,6 +329,12 @@ def find_base(t: int, n: int) -> Worked:
         "A comet was seen in year {r} of an era and has come back every {a} years. Another comet was seen in year {s} "
         "and returns every {b} years. In which year of the era do both appear for the first time?",
         "Find the least x > 0 with x ≡ {r} (mod {a}) and x ≡ {s} (mod {b}).",
+        "A rope measures a whole number of metres. Pieces of {a} metres can be cut from it until just {r} metres are "
+        "left. With pieces of {b} metres instead, just {s} metres would be left. Determine the shortest possible "
+        "length of the rope in metres.",
+        "A drum pattern of {a} beats and a bass pattern of {b} beats start together and are repeated without pause. "
+        "All beats of the song are counted, and the opening beat is number one. Which number has the earliest beat "
+        "that is beat {r} of the drum pattern and beat {s} of the bass pattern?",
     ),
 )
 def two_remainders(a: int, r: int, b: int, s: int) -> Worked:
@@ -318,6 +366,12 @@ def two_remainders(a: int, r: int, b: int, s: int) -> Worked:
         "The year of a planet has {m} days, called 0, 1, 2 and so on. A feast on day 0 is followed by one feast every "
         "{a} days, year in, year out. How many feasts after that one does a feast first fall on a day called {c}?",
         "Solve {a}x ≡ {c} (mod {m}) with 0 < x < {m}.",
+        "A bowl is empty. Each noon Finn drops {a} marbles into it, and each evening he takes out {m} marbles, "
+        "provided that there are at least so many. How many noons must pass until the bowl holds exactly {c} marbles "
+        "at midnight for the first time?",
+        "Poems of {a} lines each are printed one after another, without any gaps, on sheets that hold {m} lines. All "
+        "sheets are full except the final one, on which there are just {c} lines. At least how many poems does the "
+        "book contain?",
     ),
 )
 def circle_jumps(a: int, m: int, c: int) -> Worked:
@@ -350,6 +404,12 @@ def circle_jumps(a: int, m: int, c: int) -> Worked:
         "more. He has as few as that permits. What is his stock of buns?",
         "Pia's savings come out even in {a}-dollar, in {b}-dollar and in {c}-dollar notes, if {k} dollars are added "
         "to them first. What is the lowest amount above zero, in dollars, that she may have saved?",
+        "For an outing a camp can hire boats with {a} seats, boats with {b} seats or boats with {c} seats, always of "
+        "a single size. Whichever size it hires, one boat has exactly {k} free seats and the others are full. State "
+        "the smallest possible number of campers.",
+        "Three storage systems keep files in blocks of {a}, of {b} and of {c} bytes. If the final block of a file is "
+        "not full, it is padded until it is. One file, which is not empty, receives exactly {k} bytes of padding in "
+        "every system. How short can this file be, in bytes?",
     ),
 )
 def common_shortfall(a: int, b: int, c: int, k: int) -> Worked:
@@ -384,6 +444,11 @@ def common_shortfall(a: int, b: int, c: int, k: int) -> Worked:
         "A dial with {m} positions, numbered from zero, turns equally far in every shift. One shift turns it from "
         "zero to {r}. Reset to zero, it runs for {k} shifts and then for {c} single steps. At which position does it "
         "stop?",
+        "The pattern of a scarf repeats every {m} rows. A ball of wool is enough for some complete patterns and {r} "
+        "rows of another. Anna uses up {k} such balls and then adds {c} rows in scrap wool, always continuing the "
+        "pattern. How many rows of an unfinished pattern does her scarf end with?",
+        "Zoe's secret is a whole number that lies {r} above some multiple of {m}. She multiplies it by {k} and "
+        "increases the result by {c}. At least how much must she now subtract to arrive at a multiple of {m}?",
     ),
 )
 def remainder_of_combination(m: int, r: int, k: int, c: int) -> Worked:
@@ -415,6 +480,12 @@ def remainder_of_combination(m: int, r: int, k: int, c: int) -> Worked:
         "hundredths on the second, and so on. What is printed on page {k}?",
         "The expansion of {a}/{q} as an endless decimal is played on a piano, one key for each decimal place from the "
         "tenths on. To which digit does stroke number {k} belong?",
+        "A runner covers {a} kilometres in {q} equal laps. Her trainer notes the length of a lap in kilometres, as a "
+        "decimal fraction that is exact and therefore never ends. Which figure does he put {k} places to the right of "
+        "the point?",
+        "An alchemist weighs out exactly {a}/{q} of an ounce. He has weights of a tenth of an ounce, a hundredth, a "
+        "thousandth and so on without end, and uses at most nine of a kind. How many weights of one ounce divided by "
+        "ten to the power {k} does he use?",
     ),
 )
 def decimal_cycle_digit(a: int, q: int, k: int) -> Worked:
@@ -450,6 +521,11 @@ def decimal_cycle_digit(a: int, q: int, k: int) -> Worked:
         "the amount that an identical counter shows as {y}. Give the new reading without zeros in front.",
         "In a lesson on strange numerals the pupils have only {b} digits, zero among them, with place values to "
         "match. Ole works out {x} + {y} correctly in this way. What is his result, in the strange numerals?",
+        "Dwarfs use place value with groups of {b} where we have groups of ten. Two mines deliver {x} and {y} "
+        "nuggets, as dwarfs write it. Which dwarf numeral for all the nuggets together belongs on the king's scroll?",
+        "A carpenter notes lengths by digits side by side: spans (left out if there are none), thumbs, lines. {b} "
+        "lines are a thumb, {b} thumbs are a span, and every digit is kept below {b}. Boards that he notes as {x} and "
+        "{y} are glued end to end. What does he note for the long board?",
     ),
 )
 def base_addition(x: int, y: int, b: int) -> Worked:
@@ -483,6 +559,12 @@ def base_addition(x: int, y: int, b: int) -> Worked:
         "two rows together. Tiles come in boxes of {m}. Row {n} uses up a number of full boxes and some tiles of one "
         "more. How many tiles of that one?",
         "Let f(1) = f(2) = 1 and f(k + 2) = f(k + 1) + f(k). If f({n}) is written in base {m}, which digit comes last?",
+        "A single meteor falls on the first night and again a single one on the second. Each later night brings as "
+        "many meteors as the previous two nights combined. An astronomer marks the meteors of night {n} on cards, {m} "
+        "on every card except the last, which is not full. How many meteors does the last card show?",
+        "A bell is rung once on day one and once on day two, and on any later day as often as on the preceding two "
+        "days in total. On day {n} monks numbered from one to {m} take turns, one ring each, beginning with monk one. "
+        "What is the number of the monk who rings last?",
     ),
     test_only=True,
 )

@@ -53,6 +53,10 @@ def odd_part(n: int) -> int:
         "and so are leaflets of a single page. From how many page counts can the printer pick?",
         "For every whole hop length there is one frog. Each frog starts at point 0 of a number line and hops to the "
         "right again and again. How many of these frogs land on point {n}?",
+        "A tune lasts {n} beats. The composer wants to write it in bars with equally many whole beats, the last bar "
+        "complete as well. A bar may have just one beat, and one bar may take the entire tune. How many bar lengths "
+        "are open to her?",
+        "Two positive integers u and v have the product {n}. How many different values are possible for u?",
     ),
 )
 def divisor_count(n: int) -> Worked:
@@ -80,6 +84,11 @@ def divisor_count(n: int) -> Worked:
         "choices (p, q) is the total {n}?",
         "Houses in a lane are numbered one by one from 1 on. A postman serves an unbroken stretch of two or more "
         "houses whose numbers total {n}. How many stretches fit this description?",
+        "From the age of one on, an ageless elf gets on each birthday as many acorns as he is years old. How many "
+        "runs of two or more successive birthdays brought him exactly {n} acorns in total?",
+        "A chemist owns one weight for each whole number of grams, from one gram upwards. She loads her scale with at "
+        "least two weights, taking neighbouring values without skipping any, and it reads {n} grams. How many "
+        "different loads give this reading?",
     ),
 )
 def consecutive_sums(n: int) -> Worked:
@@ -108,6 +117,10 @@ def consecutive_sums(n: int) -> Worked:
         "the builders.",
         "Planks are sold in every whole length up to {n} feet. A carpenter takes one plank of each length that, "
         "repeated end to end, covers {n} feet exactly. How many feet of plank does she take?",
+        "For each whole number from one to {n} there is a lamp, and it draws as many watts as its number. Only the "
+        "lamps whose numbers are divisors of {n} are switched on. What power do they draw together, in watts?",
+        "Otto divides {n} on a calculator by every integer from one to {n} in turn. Whenever the result is an "
+        "integer, he enters this result in a notebook. Add up the notebook entries. What comes out?",
     ),
 )
 def divisor_sum(n: int) -> Worked:
@@ -139,6 +152,10 @@ def divisor_sum(n: int) -> Worked:
         "take part?",
         "A square plot with a side of a whole number of metres is divided into strips of {n} square metres. At least "
         "how many strips are there?",
+        "A rectangle is {n} mm long and a whole number of mm wide. Some square has the same area, and its side is a "
+        "whole number of mm too. What is the smallest possible width of the rectangle, in mm?",
+        "A photo, {n} mm in width, is reduced twice, both times by the same factor. After the first reduction and "
+        "after the second the width in mm is an integer. Find the least final width in mm.",
     ),
 )
 def square_multiplier(n: int) -> Worked:
@@ -167,6 +184,11 @@ def square_multiplier(n: int) -> Worked:
         "second {a} and at second {b}. How many values of k agree with that?",
         "One scout troop has {a} members and another has {b}. Each troop splits up by itself, but all patrols of both "
         "troops get the same size, perhaps only one scout. In how many ways can this size be set?",
+        "A duke mints coins of a single value, a whole number of cents. With such coins alone, a bill of {a} cents "
+        "can be paid exactly, and so can a bill of {b} cents. How many coin values are possible, one cent being among "
+        "them?",
+        "A round dial has evenly spaced marks, perhaps just a single mark. Moving its pointer on by {a} marks brings "
+        "it back to where it was. Moving it on by {b} marks does so too. What is the number of mark counts that fit?",
     ),
 )
 def common_divisor_count(a: int, b: int) -> Worked:
@@ -194,6 +216,10 @@ def common_divisor_count(a: int, b: int) -> Worked:
         "Ferries leave a harbour at a fixed interval of a whole number of minutes. The log shows departures in "
         "minutes {a}, {b} and {c} after midnight. How long, in minutes, can the interval be at most?",
         "Determine the greatest modulus m for which {a} ≡ {b} ≡ {c} (mod m).",
+        "In a lost kingdom all weeks were equally long, and every day of the week had its own name. Days {a}, {b} and "
+        "{c} of a queen's reign had one and the same name. What is the longest week, in days, for which this is true?",
+        "A long text is typed in lines of equal length, every character taking up one position. The characters number "
+        "{a}, {b} and {c} of the text stand in the same column. At most how many characters fit on a line?",
     ),
 )
 def same_remainder_divisor(a: int, b: int, c: int) -> Worked:
@@ -222,6 +248,12 @@ def same_remainder_divisor(a: int, b: int, c: int) -> Worked:
         "is {m} cm. The longest stick that measures both rods exactly is {g} cm. How many cm long is a blue rod?",
         "I think of a number. The smallest positive number in its times table that is also in the times table of {a} "
         "is {m}. No number above {g} goes into mine and into {a}, but {g} does. Which number do I think of?",
+        "One wallpaper repeats its motif every {a} cm, another every x cm, x being a whole number. Hung from a common "
+        "line, both begin their motif at equal height again for the first time {m} cm below. The largest whole number "
+        "that divides {a} and x is {g}. Find x.",
+        "A pupil adds one over {a} and one over z, where z is a positive integer. The lowest common denominator of "
+        "these fractions is {m}. In the fraction {a}/z, the greatest number by which top and bottom can be cancelled "
+        "is {g}. Determine z.",
     ),
 )
 def partner_from_gcd_and_lcm(a: int, g: int, m: int) -> Worked:
@@ -249,6 +281,10 @@ def partner_from_gcd_and_lcm(a: int, g: int, m: int) -> Worked:
         "high. The copy shop uses the fewest sheets it can. How many is that?",
         "The cells of an image, {a} rows by {b} columns, are grouped in blocks of k rows and k columns, with no block "
         "cut off at a border. For the largest suitable k, how many blocks arise?",
+        "A slab of gingerbread, {a} cm by {b} cm, is cut into equal squares with no waste. The side of the squares is "
+        "chosen as long as it can be. How many pieces of gingerbread are there?",
+        "A church window {a} inches wide and {b} inches high is filled with square panes, all equal, without gaps or "
+        "overlaps. Every pane costs one dollar, whatever its size. What is the lowest possible cost in dollars?",
     ),
 )
 def largest_square_tiles(a: int, b: int) -> Worked:
@@ -277,6 +313,12 @@ def largest_square_tiles(a: int, b: int) -> Worked:
         "out. What number of cards stays in the box?",
         "{n} children sit in a ring. A ball is always thrown s seats onward, with one and the same s from 1 up to but "
         "not including {n}. How many values of s let the ball reach everyone?",
+        "Very thin trees stand at all points of the plane with integer coordinates, except at the origin, where an "
+        "owl sits. A tree hides every tree straight behind it. How many of the trees (k, {n}), with k from one to "
+        "{n}, can the owl see?",
+        "A secret script has {n} signs, numbered from zero on. A key k, which is a positive integer below {n}, turns "
+        "sign s into the sign whose number is the remainder of k times s on division by {n}. How many keys never turn "
+        "two different signs into the same sign?",
     ),
 )
 def coprime_count(n: int) -> Worked:
@@ -307,6 +349,10 @@ def coprime_count(n: int) -> Worked:
         "On a faulty display the tens digit is dark. The thousands digit reads {a}, the hundreds digit {b}, the units "
         "digit {c}, and the full number is eleven times some integer. What should the dark place show?",
         "Find the digit t for which 1000·{a} + 100·{b} + 10·t + {c} lies in the times table of 11.",
+        "The number of players at a tournament was printed as {a}{b}_{c}, with a gap for a figure that failed to "
+        "print. All the players formed full teams of eleven, with nobody over. Which figure belongs in the gap?",
+        "A raffle ticket is valid if it bears a multiple of eleven. Lena's valid ticket has four figures. The front "
+        "two are {a}{b}, and the rearmost is {c}. Name the figure between them.",
     ),
 )
 def missing_digit_for_eleven(a: int, b: int, c: int) -> Worked:
@@ -334,6 +380,10 @@ def missing_digit_for_eleven(a: int, b: int, c: int) -> Worked:
         "key?",
         "Into the slabs of a path a mason has cut the first {n} positive integers, one per slab. Count the single "
         "numerals that he cut.",
+        "Playing hide and seek, a robot counts aloud from one to {n} and pronounces each number digit by digit. Every "
+        "digit takes it one second, and it makes no pauses. For how many seconds does the robot speak?",
+        "A telegraph office charges by the digit. A prankster wires the complete list of whole numbers that starts at "
+        "one and stops at {n}. State the number of digits for which he is charged.",
     ),
 )
 def page_digits(n: int) -> Worked:
@@ -359,6 +409,10 @@ def page_digits(n: int) -> Worked:
         "Let N be the largest number with exactly {n} digits. Find the digit sum of N + 1 - {k}.",
         "An unknown number becomes 10^{n} when {k} is added to it. All its digits are entered into an adding machine, "
         "one by one. Which total appears?",
+        "A beach had ten to the power {n} grains of sand until a crab carried off {k} of them. A gull writes the "
+        "number of remaining grains in full and adds up all its digits. What is the gull's result?",
+        "The pinball record is a one with {n} zeros after it. Tess misses the record by {k} points. For each digit d "
+        "of her score, every place counted, she wins d free balls. How many free balls does she win altogether?",
     ),
 )
 def digits_below_power_of_ten(n: int, k: int) -> Worked:
@@ -389,6 +443,10 @@ def digits_below_power_of_ten(n: int, k: int) -> Worked:
         "minutes. How large is the first length times the second?",
         "Split {n} into two summands greater than one that have no divisors but one and themselves. Report the number "
         "that the summands give when multiplied.",
+        "All {n} votes in an election went to two candidates, and both vote counts turned out to be prime. A "
+        "newspaper printed the product of the counts. Which number did it print?",
+        "A choir consists of altos and basses, {n} singers in all. The altos are prime in number, and so are the "
+        "basses. Every alto sings one duet with every bass. How many duets are sung?",
     ),
 )
 def primes_with_odd_sum(n: int) -> Worked:
@@ -420,6 +478,12 @@ def primes_with_odd_sum(n: int) -> Worked:
         "{d}. The second digit is {m}, and the first plus the third is {s}. What is the PIN?",
         "The three wheels of a gauge were mounted in reverse order, so that it reads {d} litres too high. The central "
         "wheel shows {m}, while the end wheels show digits of sum {s}. How many litres are there really?",
+        "Three tiles, each with a digit, show how many visitors a zoo had. A child puts the tiles in the opposite "
+        "order, and the number shown, still of three digits, rises by {d}. The tile in the centre has {m}, and the "
+        "remaining tiles have values with the sum {s}. How many visitors were there?",
+        "Two islands have populations of three figures, the same figures in opposite order. One island has {d} people "
+        "more than its neighbour. In either population the central figure is {m}, while first figure plus last figure "
+        "makes {s}. How many people live on the less populated island?",
     ),
 )
 def reversed_digits(m: int, s: int, d: int) -> Worked:
@@ -452,6 +516,11 @@ def reversed_digits(m: int, s: int, d: int) -> Worked:
         "A plot of land is x metres wide and y metres deep, both whole numbers. Its area in square metres is exactly "
         "{n} times the sum x + y. How many plots (x, y) are there, if (x, y) and (y, x) with different sides count as "
         "two?",
+        "A probe flies to a moon at a constant speed and returns along the same path at a constant speed, both whole "
+        "numbers of km/s. Its average speed over the whole journey is twice {n} km/s. In how many ways can outward "
+        "and return speed be chosen? Swapping unequal speeds counts as another way.",
+        "In a coordinate plane, draw every straight line through the point ({n}, {n}) that crosses the horizontal "
+        "axis at a positive integer and also the vertical axis at a positive integer. How many lines are drawn?",
     ),
     test_only=True,
 )
@@ -482,6 +551,10 @@ def unit_fraction_pairs(n: int) -> Worked:
         "red first. On how many of the forms {a} to {b} is the last stamp red?",
         "Let t(n) say in how many ways n = u * v with positive integers u and v, where the order matters. How many of "
         "the values t({a}), t({a} + 1), ..., t({b}) are odd?",
+        "To ball number n come all positive divisors of n as guests. Any two guests may dance together, and as many "
+        "couples as possible dance at once. At how many of the balls {a} to {b}, both included, must a guest sit out?",
+        "For every positive integer k there is a trader who calls at an oasis on day k and on every k-th day after "
+        "that. How many of the days {a} to {b}, first and last included, see an odd number of traders at the oasis?",
     ),
     test_only=True,
 )

@@ -49,6 +49,12 @@ def has_fourth(a: int, b: int, c: int) -> bool:
         "tower {t} m, and it stands {d} m behind the bush. Find Zoe's distance from the bush in metres.",
         "A and C lie on a ray that starts at O, and AC = {d} with C farther out. B and D lie on another ray from O. AB "
         "and CD are parallel, AB = {h} and CD = {t}. What is OA?",
+        "The light of a projector comes from a single point. Its slide is {h} cm tall and parallel to the screen, {d} "
+        "cm in front of it. The picture on the screen is {t} cm tall. How many centimetres is the slide away from the "
+        "point of light?",
+        "In a drawing the two straight edges of a road run up the page towards one vanishing point. Level stripes are "
+        "drawn from edge to edge. One stripe is {t} mm long on the page. Another, {d} mm higher up the page, is {h} "
+        "mm long. How many millimetres above the upper stripe is the vanishing point?",
     ),
 )
 def up_to_the_common_tip(h: int, t: int, d: int) -> Worked:
@@ -81,6 +87,12 @@ def up_to_the_common_tip(h: int, t: int, d: int) -> Worked:
         "what it was. How much of its former area is no longer covered?",
         "From a heart-shaped cake with {s} square centimetres of icing a smaller heart of the same shape is cut out. "
         "Its width and the rest of the width are as {m} to {n}. How much icing, in square centimetres, is left?",
+        "A map covers {s} square inches of paper. A reduced copy, true to shape, is printed. The height of the copy "
+        "and the amount by which it is lower than the original are as {m} to {n}. By how many square inches is the "
+        "copy smaller than the original?",
+        "While it dries, a puddle of {s} square decimetres keeps its shape exactly. This evening the length that it "
+        "still has and the length that it has lost stand in the ratio {m} : {n}. How many square decimetres have "
+        "fallen dry?",
     ),
 )
 def rest_of_similar_figure(s: int, m: int, n: int) -> Worked:
@@ -109,6 +121,12 @@ def rest_of_similar_figure(s: int, m: int, n: int) -> Worked:
         "in total. Determine the angle at P_n.",
         "To cut a convex pane with several edges, a glazier has every angle but one, {s} degrees taken together. What "
         "must the remaining angle of the pane measure in degrees?",
+        "The flat top of a gem is convex and bounded by straight edges. A jeweller notes the inner angle at each "
+        "corner of it. One note gets lost, and the others have the sum {s} degrees. What number of degrees stood on "
+        "the lost note?",
+        "On a star chart, straight lines link the outermost stars of a cluster into a closed convex loop. Leaving out "
+        "the star Mira, an astronomer totals the angles within the loop at its stars and obtains {s} degrees. How "
+        "wide, in degrees, is the angle of the loop at Mira?",
     ),
 )
 def missing_polygon_angle(s: int) -> Worked:
@@ -139,6 +157,12 @@ def missing_polygon_angle(s: int) -> Worked:
         "the lamps on the wall from which they come {b} degrees. By how many degrees do their directions differ?",
         "Vertical angles with their tip inside a circle, though not at its centre, cut arcs of {a} and {b} degrees out "
         "of it. How large, in degrees, is each of the two angles?",
+        "A red and a blue thread are stretched straight across a round embroidery hoop and cross each other. Going "
+        "once around, their ends split the hoop into the arcs w, x, y and z, in this order. Here w has {a} degrees "
+        "and y has {b} degrees. Calculate, in degrees, the angle at the crossing that opens towards w.",
+        "A round mirror has two straight cracks, each reaching from frame to frame. They cross and thus make four "
+        "pieces of glass: left, top, right and bottom. The left piece takes {a} degrees of the circular frame, the "
+        "right piece {b} degrees. How wide is the left piece's corner at the crossing, in degrees?",
     ),
 )
 def angle_between_chords(a: int, b: int) -> Worked:
@@ -163,6 +187,10 @@ def angle_between_chords(a: int, b: int) -> Worked:
         "The distances between three points are PQ = {a}, QR = {b} and RP = {c}. Determine the area of PQR.",
         "A plane flies {a} miles, {b} miles and {c} miles, each leg dead straight, and is back where it started. How "
         "many square miles did it fly around?",
+        "Three thin bars, {a}, {b} and {c} inches long, are welded together at their ends as the frame of a skylight. "
+        "How much glass, in square inches, fills this frame completely?",
+        "A closed rope has three knots, which divide it into parts of {a} ft, {b} ft and {c} ft. Three scouts each "
+        "hold a knot and pull until every part is straight. What number of square feet of lawn lies within the rope?",
     ),
 )
 def heron_area(a: int, b: int, c: int) -> Worked:
@@ -192,6 +220,12 @@ def heron_area(a: int, b: int, c: int) -> Worked:
         "has a radius of {r} mm. How many square millimetres does the pentagon enclose?",
         "A quadrilateral ABCD has an inscribed circle with radius {r}, and AB + BC + CD + DA = {p}. Determine the area "
         "of ABCD.",
+        "A round pie sits in a convex box with six flat upright walls and touches each of them. It measures {r} cm "
+        "from its middle to its rim. A ribbon once along all six walls needs {p} cm. How many square centimetres does "
+        "the bottom of the box have?",
+        "A spotlight throws a circle of light onto a convex dance floor with straight borders. Every border is "
+        "tangent to the circle, whose radius is {r} yards. Dancing once along all the borders, Mia covers {p} yards. "
+        "What is the size of the dance floor, lit and unlit, in square yards?",
     ),
 )
 def area_around_a_circle(p: int, r: int) -> Worked:
@@ -224,6 +258,12 @@ def area_around_a_circle(p: int, r: int) -> Worked:
         "A rope pulled tight from a peg meets the wall of a round silo at right angles to the radius there. A straight "
         "walk from the peg reaches the silo after {p} feet and leaves it after {q} more. Find the rope's length in "
         "feet.",
+        "A beetle on a floor is {p} cm from the nearest point of a round mat, which is {q} cm in diameter. It runs "
+        "straight to a point of the mat's rim. Even if prolonged, the line of its run would meet the rim nowhere "
+        "else. How many centimetres does the beetle run?",
+        "A straight canal from Dorn crosses the circular border of a county after {p} leagues and crosses it again "
+        "{q} leagues later. A straight road from Dorn runs past the county and grazes its border only at Kell. What "
+        "is the distance from Dorn to Kell in leagues?",
     ),
 )
 def tangent_and_secant(p: int, q: int) -> Worked:
@@ -255,6 +295,12 @@ def tangent_and_secant(p: int, q: int) -> Worked:
         "Along the south of two round towers runs a straight wall that grazes them. It is {r} feet from the middle of "
         "one and {s} feet from the middle of the other. These middles are {d} feet apart. How many feet of wall lie "
         "between the grazed spots?",
+        "One diver is {r} m below the flat surface of the sea, another {s} m below it. The straight tight cord "
+        "between them is {d} m long. Exactly above each diver floats a buoy. Find the distance between the buoys in "
+        "metres.",
+        "Two round cheeses lie flat in a box, both pushed against the same straight side wall. Their radii are {r} cm "
+        "and {s} cm. From centre to centre they are {d} cm apart. Each cheese leaves a mark where it meets the wall. "
+        "How many centimetres of wall are between the marks?",
     ),
 )
 def outer_tangent(r: int, s: int, d: int) -> Worked:
@@ -290,6 +336,12 @@ def outer_tangent(r: int, s: int, d: int) -> Worked:
         "rope.",
         "A ray from a lamp L hits a straight rail MN of {a} inches at T. LM is {b} inches and LN is {c} inches long, "
         "and the angles MLT and TLN are the same. Calculate MT in inches.",
+        "An archer stands {b} m from an oak and {c} m from an ash, and the trees are {a} m apart. She shoots between "
+        "them, so that the arrow's direction makes equal angles with her directions to the two trees. How far from "
+        "the oak, in metres, does the arrow pass the straight line from tree to tree?",
+        "A paper triangle UVW has UV = {b} cm, UW = {c} cm and VW = {a} cm. Folding it lays the edge UV along the "
+        "edge UW, with the crease through U. The crease hits VW somewhere. Determine how many centimetres this place "
+        "is away from V.",
     ),
 )
 def pieces_by_bisector(a: int, b: int, c: int) -> Worked:
@@ -321,6 +373,12 @@ def pieces_by_bisector(a: int, b: int, c: int) -> Worked:
         "The complex numbers z and w have the absolute values {a} and {b}, and |z + w| = {d}. How large is |z - w|^2?",
         "Two tugs pull at a ship with forces of {a} and {b} units. If one of them pulled the opposite way, the joint "
         "force would be {d} units. As it is, the joint force is f units. What is f^2?",
+        "Flying at {a} m/s through the air, in a wind of {b} m/s, a swan moves at {d} m/s over the ground. Suppose "
+        "the wind blew equally strongly the opposite way, and the swan kept its heading and its speed through the "
+        "air. What would be the square of its speed over the ground, taken in m/s?",
+        "Both halves of a straight pole are {a} cm long. In a straight line, a fly is {b} cm from the middle of the "
+        "pole and {d} cm from its red end. Square the number of centimetres between the fly and the blue end. What "
+        "results?",
     ),
 )
 def parallelogram_law(a: int, b: int, d: int) -> Worked:
@@ -350,6 +408,12 @@ def parallelogram_law(a: int, b: int, d: int) -> Worked:
         "to the north-east and {c} ns to the south-east. How many ns do they take to the south-west corner?",
         "Real numbers satisfy x^2 + y^2 = {a}^2, x^2 + z^2 = {b}^2 and z^2 + w^2 = {c}^2. Find the positive root of "
         "y^2 + w^2.",
+        "A toy balloon hovers in a room with a rectangular floor. Measured in straight lines, its knot is {a} ft away "
+        "from one corner of the floor, {b} ft from the next corner clockwise and {c} ft from the one after that. What "
+        "does the measurement to the remaining corner give, in feet?",
+        "On a rectangular billiard table, pockets E, F, G and H are at the corners, in order around the table. The "
+        "white ball must roll {a} dm to reach E, {b} dm to reach F and {c} dm to reach G, always straight. How many "
+        "decimetres must it roll straight to H?",
     ),
 )
 def fourth_corner_distance(a: int, b: int, c: int) -> Worked:
@@ -379,6 +443,12 @@ def fourth_corner_distance(a: int, b: int, c: int) -> Worked:
         "A moat surrounds a circular castle. Swimming in a straight line from one point of the outer bank to another "
         "and only brushing the castle wall, a guard covers {c} m. By what must pi be multiplied to get the surface of "
         "the moat in square metres?",
+        "In the centre of a circular arena stands a round stage, and everything between stage and fence is sand. "
+        "Stage and arena have a common midpoint. A straight rope of {c} yards is stretched from fence to fence and is "
+        "tangent to the stage. The sand fills p * pi square yards. Calculate p.",
+        "A sawn tree trunk shows a round dark core and around it pale wood up to the bark, a circle with the same "
+        "middle. A straight chalk line from bark to bark, {c} cm long, meets the core in just one point. Divide the "
+        "area of pale wood, in square centimetres, by pi. What is the quotient?",
     ),
 )
 def ring_from_chord(c: int) -> Worked:
@@ -412,6 +482,12 @@ def ring_from_chord(c: int) -> Worked:
         "flag?",
         "A trapezoid cake is cut from corner to opposite corner, twice. Ann takes the piece at one parallel side, with "
         "a top of {s} square centimetres, Bo the one at the other, with {t}. What was the area of the whole top?",
+        "The flat face of a dam has four corners. Its crest and its foot are level, with different lengths. Two "
+        "straight painted lines connect opposite corners. Of the four parts, the one at the crest measures {s} square "
+        "metres, the one at the foot {t}. How many square metres is the whole face?",
+        "One pair of opposite sides of a four-sided rug runs parallel, the other pair does not. Gold threads are sewn "
+        "along both diagonals. A weaver finds {s} square feet in the triangle at one parallel side and {t} in the "
+        "triangle at the other. How much floor does the rug cover, in square feet?",
     ),
 )
 def trapezoid_by_diagonals(s: int, t: int) -> Worked:
@@ -445,6 +521,12 @@ def trapezoid_by_diagonals(s: int, t: int) -> Worked:
         "edge gold and other colour are as {a} to {b}, on its right edge as {c} to {d}. How much is not gold?",
         "A sheet PQR with three edges and {s} square inches gets a crease from M on PQ to N on PR. PM and MQ are as "
         "{a} : {b}, PN and NR as {c} : {d}. How many square inches are on the side of the crease away from P?",
+        "A shadow with a straight rim covers one corner of a triangular solar panel of {s} square feet. Of one side "
+        "at this corner, the shaded length and the sunny length are as {a} to {b}, of the other side at it as {c} to "
+        "{d}. How many square feet of the panel are in the sun?",
+        "A kingdom with three straight frontiers has {s} square leagues. Rebels hold the corner at Ulm as far as a "
+        "straight front line. The rebel and the loyal stretch are in the ratio {a} : {b} on one frontier from Ulm and "
+        "{c} : {d} on the other frontier from Ulm. What area, in square leagues, is still loyal?",
     ),
 )
 def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
@@ -477,6 +559,12 @@ def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
         "each road?",
         "A flag of {a} cm by {b} cm is divided by its diagonal. On one half a sun is sewn, a circle as large as that "
         "half can hold. How many centimetres are there from the middle of the sun to its rim?",
+        "Under a lean-to roof, an upright wall rises {a} dm from one end of a level floor {b} dm wide. A straight "
+        "rafter goes from the top of the wall to the other end of the floor. Below the rafter, a round pipe runs "
+        "along the building and touches wall, floor and rafter. What is its radius in decimetres?",
+        "A picture frame has three inner edges. The two shorter ones, {a} cm and {b} cm, are perpendicular. A thin "
+        "round medal lies inside the frame and meets each inner edge in one point. How many centimetres is the centre "
+        "of the medal away from its own rim?",
     ),
     test_only=True,
 )

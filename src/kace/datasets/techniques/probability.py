@@ -27,6 +27,11 @@ CHANCES = tuple((a, b) for b in range(3, 9) for a in range(1, b) if gcd(a, b) ==
         "fraction in lowest terms.",
         "Any one of {n} smoke detectors notices a fire with probability {a}/{b}, without help from the others. A "
         "single one is enough to start the alarm. What is the chance of an alarm, as a simplified fraction?",
+        "A castaway throws {n} bottles into the sea, all with the same message. Each bottle is found with probability "
+        "{a}/{b}, regardless of the fate of the others. What is the probability that his message is found? Give a "
+        "fraction in lowest terms.",
+        "A goalkeeper saves any penalty with chance {a}/{b}, independently of all earlier ones. On Sunday he faces "
+        "{n} penalties. How likely is it that he saves at least one of them? Write a reduced fraction.",
     ),
 )
 def at_least_one_success(a: int, b: int, n: int) -> Worked:
@@ -55,6 +60,10 @@ def at_least_one_success(a: int, b: int, n: int) -> Worked:
         "as a simplified fraction, that their sum is odd?",
         "{r} charged and {w} empty batteries got mixed up. Two go into a torch, chosen by accident. Compute the "
         "probability that precisely one of them is empty, in the form of an irreducible fraction.",
+        "A vet examines two animals of a herd of {r} goats and {w} sheep. Any two animals are equally likely to be "
+        "chosen. Find the probability, as a reduced fraction, that she examines a goat and a sheep.",
+        "A playlist of {r} slow and {w} fast songs is shuffled, so that each song is played once. What is the chance "
+        "that just one of the opening two songs is slow? Write a fraction in lowest terms.",
     ),
 )
 def one_of_each(r: int, w: int) -> Worked:
@@ -85,6 +94,11 @@ def one_of_each(r: int, w: int) -> Worked:
         "that some prime is chosen, B that only primes are chosen. Compute P(B | A) as an irreducible fraction.",
         "Two buses, drawn by lot from {r} electric and {w} diesel buses, leave the depot. The dispatcher rules out "
         "that they are two diesel buses. What chance remains, as a simplified fraction, of two electric ones?",
+        "A net brings up two fish at random from a pond with {r} trout and {w} carp. All that is known is that the "
+        "catch is not carp alone. With which probability is it trout alone? Use a reduced fraction.",
+        "An inn lets a family have two of its free rooms by lot. {r} free rooms face the sea, {w} face the yard. "
+        "Compute the conditional probability that both their rooms face the sea, given that one or both do. Write an "
+        "irreducible fraction.",
     ),
 )
 def given_at_least_one(r: int, w: int) -> Worked:
@@ -119,6 +133,12 @@ def given_at_least_one(r: int, w: int) -> Worked:
         "{p}/100 and P(E | G) = {q}/100. Compute P(F | E) as an irreducible fraction.",
         "Mona cycles to work on {a}% of days and takes the bus on the other {b}%. She is late on {p}% of cycling days "
         "and {q}% of bus days. Today she is late. What is the chance, as a simplified fraction, that she cycled?",
+        "On a farm {a}% of the eggs come from brown hens and {b}% from white hens. {p}% of the brown hens' eggs and "
+        "{q}% of the white hens' eggs have a double yolk. Your egg, taken at random, has one. How likely is it to be "
+        "from a brown hen? Answer with a reduced fraction.",
+        "At an alpine hut {a}% of days are sunny, the remaining {b}% cloudy. A marmot appears on {p}% of sunny days "
+        "and on {q}% of cloudy days. Given that the marmot appeared on a randomly picked day, compute the probability "
+        "of sun on that day, as a fraction in lowest terms.",
     ),
 )
 def bayes_two_sources(a: int, b: int, p: int, q: int) -> Worked:
@@ -149,6 +169,12 @@ def bayes_two_sources(a: int, b: int, p: int, q: int) -> Worked:
         "succeeds. Compute P(X = {n}) as an irreducible fraction.",
         "A radio host dials random numbers. A call is answered with chance {a}/{b}, each independent of the rest, and "
         "he stops at the first answer. What is the chance, as a simplified fraction, that he dials {n} times in all?",
+        "At a border each car is searched with probability {a}/{b}, independently of the other cars. Cars pass in "
+        "single file. Find the probability, as a reduced fraction, that car number {n} of the morning is searched "
+        "while none ahead of it was.",
+        "Over an observatory any night is clear with chance {a}/{b}, and nights do not influence one another. An "
+        "astronomer leaves right after her first clear night. How likely is a stay of exactly {n} nights? Write a "
+        "fraction in lowest terms.",
     ),
 )
 def first_success_at(a: int, b: int, n: int) -> Worked:
@@ -182,6 +208,12 @@ def first_success_at(a: int, b: int, n: int) -> Worked:
         "{a}/{b}. Compute the expected value of {c}X.",
         "Crossing two plants gives a blue flower with probability {a}/{b} and uses up {c} seeds. A breeder repeats "
         "the crossing as often as it takes to see blue. What is the mean consumption of seeds?",
+        "A learner passes the driving test with probability {a}/{b} at any attempt, independently of earlier "
+        "attempts. The fee is {c} crowns per attempt, passed or not. He goes on until he passes. What total of fees, "
+        "in crowns, must he reckon with on average?",
+        "Every borehole is {c} metres deep and strikes water with chance {a}/{b}, independently of the others. New "
+        "holes are drilled, one at a time, as long as there is no water. Find the expected number of metres drilled, "
+        "successful hole included.",
     ),
 )
 def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
@@ -209,6 +241,12 @@ def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
         "along the line. How often, in expectation, does it fly from a tulip to a lily or the reverse?",
         "A teacher calls up {m} juniors and {w} seniors, each once, every sequence having the same chance. A switch "
         "is a call to the other age group than the call before. How many switches are there in the long-run mean?",
+        "A pastry cook sets {m} plum tarts and {w} cheese tarts side by side on a long tray, every arrangement having "
+        "an equal chance. He sticks a paper flag between two adjacent tarts whenever they are unlike. How many flags "
+        "does he need on average?",
+        "A festival shows {m} silent films and {w} sound films on a single screen, one by one, in a sequence drawn by "
+        "lot. Between two films the loudspeakers must be turned on or off if the next film is of the other type. How "
+        "often is this done on average?",
     ),
 )
 def expected_changes(m: int, w: int) -> Worked:
@@ -239,6 +277,12 @@ def expected_changes(m: int, w: int) -> Worked:
         "Simplify the fraction.",
         "{r} veterans and {w} rookies run onto the field in random order. Compute the probability, as an irreducible "
         "fraction, that runner number {k} is a veteran.",
+        "The doors of a calendar are numbered from one upwards. Behind them {r} chocolates and {w} nuts are hidden at "
+        "random, one thing behind every door. No door has been opened yet. How likely is a chocolate behind door {k}? "
+        "Write a reduced fraction.",
+        "The luggage of a small plane, {r} suitcases and {w} backpacks, comes onto the belt piece by piece in purely "
+        "random order. Before it starts, what is the probability that piece number {k} will be a suitcase? Give a "
+        "fraction in lowest terms.",
     ),
 )
 def any_draw_is_like_the_first(r: int, w: int, k: int) -> Worked:
@@ -267,6 +311,10 @@ def any_draw_is_like_the_first(r: int, w: int, k: int) -> Worked:
         "that it has {k} elements, as an irreducible fraction.",
         "Two equally strong players play {n} rounds without draws. What is the chance, as a simplified fraction, that "
         "the younger one has won {k} rounds when all are over?",
+        "A house front has {n} shutters. Each is open or closed with the same chance, independently of the rest. Find "
+        "the probability, as a reduced fraction, that the number of open shutters is {k}.",
+        "All {n} guests order either soup or salad. Both are equally likely for every guest, and nobody is influenced "
+        "by anybody. How likely is it that the cook must prepare exactly {k} soups? Write a fraction in lowest terms.",
     ),
 )
 def exactly_so_many_heads(n: int, k: int) -> Worked:
@@ -296,6 +344,12 @@ def exactly_so_many_heads(n: int, k: int) -> Worked:
         "is the chance, as a simplified fraction, that the most generous award is {m}?",
         "Let X be the maximum of {n} independent variables, each uniform on the integers 1 to {s}. Compute P(X = {m}) "
         "as an irreducible fraction.",
+        "{n} candles are lit together in a cellar without other light. Each burns for a whole number of hours from 1 "
+        "to {s}, all equally likely, independently of the others. Find the probability that the cellar turns dark "
+        "after exactly {m} hours, as a reduced fraction.",
+        "Each of {n} children builds a tower of 1 to {s} blocks. Every size has the same chance, and the children act "
+        "independently. How likely is it that the tallest tower, or each of them in a tie, has exactly {m} blocks? "
+        "Write a fraction in lowest terms.",
     ),
 )
 def largest_of_several(s: int, n: int, m: int) -> Worked:
@@ -329,6 +383,12 @@ def largest_of_several(s: int, n: int, m: int) -> Worked:
         "Odd-numbered trials succeed with probability 1/{a} and even-numbered trials with probability 1/{b}, "
         "independently. Compute the probability, as an irreducible fraction, that the first success has an odd "
         "number.",
+        "A grandmother and her grandson try by turns to open a jar, and she begins. Each of her tries succeeds with a "
+        "chance of one in {a}, each of his with one in {b}, whatever went before. They go on until it is open. Find "
+        "the probability, as a reduced fraction, that she opens it.",
+        "In a mine the day crew and the night crew dig in alternate shifts, the day crew first. A day shift strikes "
+        "gold with a chance of one in {a}, a night shift with one in {b}, all independently. How likely is the "
+        "earliest gold to be struck by the day crew? Write a fraction in lowest terms.",
     ),
 )
 def taking_turns(a: int, b: int) -> Worked:
@@ -360,6 +420,12 @@ def taking_turns(a: int, b: int) -> Worked:
         "additional draws until two unseen ones have come. Compute E(T) as an irreducible fraction or an integer.",
         "At each lesson one of {n} pupils is called up by lot, and {j} of them have had a turn by now. What is the "
         "expected count of calls from now up to the one that gives a second newcomer a turn? Simplify any fraction.",
+        "For each coin a machine at the fair prints one of {n} sayings, all equally likely every time. Emil already "
+        "knows {j} of the sayings. How many more coins will he need on average until he knows two sayings more than "
+        "now? Write a reduced fraction or a whole number.",
+        "Every midnight a ghost haunts one room of a castle with {n} rooms, each room with the same chance, whatever "
+        "came before. Up to now it has haunted {j} different rooms. How many further midnights does it need on "
+        "average until it has haunted two of the other rooms too? Cancel any fraction fully.",
     ),
 )
 def two_new_kinds(n: int, j: int) -> Worked:
@@ -389,6 +455,10 @@ def two_new_kinds(n: int, j: int) -> Worked:
         "Compute E(X).",
         "Under {r} of the cups on a long table there is a pea, and {w} cups are empty. A player lifts one cup after "
         "another by pure chance and stops at a pea. What is the mean number of cups lifted?",
+        "A cook opens oysters in random order. There is a pearl in {r} of them and none in the other {w}. He stops as "
+        "soon as he holds a pearl. What is the average number of oysters that he opens?",
+        "A folder holds {r} signed and {w} unsigned letters, thoroughly mixed. An archivist numbers them from front "
+        "to back, beginning with one. Find the expected value of the lowest number on a signed letter.",
     ),
 )
 def first_special_position(r: int, w: int) -> Worked:
@@ -418,6 +488,12 @@ def first_special_position(r: int, w: int) -> Worked:
         "likely. Compute the probability that it is not injective, as an irreducible fraction.",
         "In a tree with {n} branches, {k} birds settle without regard to each other, every branch being equally "
         "likely for each. What is the chance, as a simplified fraction, that a branch is shared?",
+        "At an ice cream stand with {n} flavours, each of {k} friends asks for a single scoop of a random flavour, "
+        "independently of the others. Find the probability, as a reduced fraction, that two or more of the scoops "
+        "taste alike.",
+        "A spy sends {k} messages. For every message the cipher key is drawn anew from the same {n} keys, all equally "
+        "likely. He is found out if, and only if, he uses a key again. How likely is he to be found out? Write a "
+        "fraction in lowest terms.",
     ),
 )
 def some_match(n: int, k: int) -> Worked:
@@ -449,6 +525,12 @@ def some_match(n: int, k: int) -> Worked:
         "A token stands on a strip, {k} squares away from the left end square and {m} squares away from the right "
         "one. A die decides: after an odd throw it goes one square left, otherwise one right. How many throws are "
         "expected until it is on an end square?",
+        "A snail sits on an upright pole, {k} centimetres above the ground and {m} centimetres below the tip. Every "
+        "hour it creeps one centimetre up or down, both equally likely. How many hours does it take on average to "
+        "arrive at the ground or the tip, whichever comes first?",
+        "There are {k} litres of water in a tank, with room for exactly {m} litres more. Each minute, by a fair "
+        "random choice, either a litre flows in or a litre flows out. Find the expected time in minutes until the "
+        "tank is full or empty.",
     ),
     test_only=True,
 )

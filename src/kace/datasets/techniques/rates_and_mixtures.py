@@ -29,6 +29,12 @@ PERCENTS = ((2, 10), (2, 20), (2, 30), (2, 40), (2, 50), (3, 10), (3, 20), (3, 5
         "seconds after the cable and sends other parts of the file. For how many seconds are both in use?",
         "Digging a trench takes the old machine {a} weeks and the new one {b} weeks. The old one begins, and the new "
         "one arrives {d} weeks later. Find the number of weeks of joint digging that finish the trench.",
+        "A large order of gingerbread has to be iced. Olga on her own would ice it in {a} hours, Piet on his own in "
+        "{b} hours. Olga starts, and when {d} hours are over Piet sits down beside her and ices too. From that "
+        "moment, how many hours does the pair need for the rest of the order?",
+        "Through the north gate alone a full stadium empties in {a} minutes, through the south gate alone in {b} "
+        "minutes, each at its own steady rate. After the match only the north gate is open at first. The south gate "
+        "opens {d} minutes later, and both stay open. How many minutes after the south gate opened has everybody left?",
     ),
 )
 def joined_later(a: int, b: int, d: int) -> Worked:
@@ -62,6 +68,12 @@ def joined_later(a: int, b: int, d: int) -> Worked:
         "spider begins in that wind and works on without a break. How many hours does the whole web cost it?",
         "An author writes a volume of stories in {a} months. A critic strikes out a volume's text in {b} months. Both "
         "are at it all the time from the first day. After how many months is there a volume?",
+        "A snow cannon would lay the full cover on a bare ski slope in {a} hours. Mild air would melt a full cover "
+        "away in {b} hours. Both act at a steady rate. The cannon is switched on at the bare slope in such mild air. "
+        "How many hours go by before the slope has its full cover?",
+        "Standing still on a down escalator, Rudi is carried from the top to the bottom in {b} seconds. When it is "
+        "switched off, he climbs it in {a} seconds. Now it is running downwards, and he climbs its steps from the "
+        "bottom at his usual pace. Find the number of seconds until he reaches the top.",
     ),
 )
 def filling_against_draining(a: int, b: int) -> Worked:
@@ -94,6 +106,12 @@ def filling_against_draining(a: int, b: int) -> Worked:
         "printers of that type are added. Find how many hours of printing remain.",
         "On a raft {n} castaways ration their water so that it will do for {d} days. After {k} days they save {m} "
         "others from the sea. With the ration per head unchanged, how many days' water is left for all?",
+        "The air tanks of a moon base would serve its crew of {n} for {d} weeks. After {k} weeks a ship sets down {m} "
+        "more people and flies off again. Everybody breathes equally much. From then on, how many weeks do the tanks "
+        "hold out?",
+        "A mill put {n} looms on a large order of cloth, which would have been complete after {d} weeks. All looms "
+        "there weave at one speed. With {k} weeks behind them, {m} further looms were put on the order as well. What "
+        "number of weeks lay between this change and the completion?",
     ),
 )
 def crew_grows(n: int, d: int, k: int, m: int) -> Worked:
@@ -127,6 +145,12 @@ def crew_grows(n: int, d: int, k: int, m: int) -> Worked:
         "Quin's does {v} a minute from the other end. What number of bricks are Pia's in the end?",
         "Point P leaves 0 in the positive direction, {u} units per second. Point Q leaves {s} in the negative "
         "direction, {v} units per second, but {h} seconds after P. At which coordinate do they coincide?",
+        "A mine shaft is {s} metres deep. A cage rises from the bottom at {u} metres a second. When it has been "
+        "rising for {h} seconds, a lamp is let down from the top at {v} metres a second. How high above the bottom, "
+        "in metres, are cage and lamp level?",
+        "A single long row has {s} chairs, and each is to get a programme. Zoe starts at the aisle and lays out {u} "
+        "programmes a minute. Her brother starts {h} minutes after her at the window and lays out {v} a minute, "
+        "coming towards her. How many programmes has Zoe laid out when every chair has one?",
     ),
 )
 def meeting_after_head_start(s: int, u: int, v: int, h: int) -> Worked:
@@ -161,6 +185,12 @@ def meeting_after_head_start(s: int, u: int, v: int, h: int) -> Worked:
         "makes {v} feet an hour. Find how many feet from the crater it reaches the tip of the slower one.",
         "Of an endless saga Tess reads {u} pages a day. Omar begins {t} days later and reads {v} pages a day. On what "
         "page are they when he has drawn even with her?",
+        "A white balloon is let go on a lawn and rises {u} metres a minute. A red balloon is let go on the same lawn "
+        "{t} minutes after the white one and rises {v} metres a minute. How high above the lawn, in metres, are the "
+        "balloons when they are level in the air?",
+        "From the moment it goes online, a film about cats gets {u} clicks every hour. A film about dogs goes online "
+        "{t} hours after the cat film and from then on gets {v} clicks every hour. Which total of clicks do both "
+        "films show at the time when their totals are equal?",
     ),
 )
 def place_of_catching_up(u: int, v: int, t: int) -> Worked:
@@ -194,6 +224,12 @@ def place_of_catching_up(u: int, v: int, t: int) -> Worked:
         "miles a day, and salute whenever they come across each other. How many salutes do {t} days at sea bring?",
         "Two points run on a circle with a circumference of {s}, one with speed {u}, the other with speed {v} against "
         "it. At time 0 they coincide. How many more times do they coincide up to time {t}?",
+        "A circular orbit round an asteroid is {s} km long. Two probes are released at one point of it and fly along "
+        "it in opposite senses, at {u} and {v} km an hour. Whenever they are at the same point again, a signal goes "
+        "to Earth. How many signals does Earth get for the first {t} hours of flight?",
+        "The walk on top of a round castle wall measures {s} paces. From one tower a sentry goes left at {u} paces a "
+        "minute, and at the same time another goes right at {v}. Neither turns back. Each time they come face to face "
+        "on the way they exchange the password. How often is it exchanged within {t} minutes?",
     ),
 )
 def meetings_on_circuit(s: int, u: int, v: int, t: int) -> Worked:
@@ -226,6 +262,12 @@ def meetings_on_circuit(s: int, u: int, v: int, t: int) -> Worked:
         "tail coming out at the other end it needs {q} blinks. How many centimetres does the eel measure?",
         "A laser gate needs {p} ms to see a bar go by at constant speed from tip to end. A tunnel {b} mm in length "
         "has some of the bar inside it for {q} ms. How many millimetres long is the bar?",
+        "The shadow of a cloud moves across a plain, always equally fast. A flagpole stands in the shadow for {p} "
+        "minutes. A straight runway of {b} metres, which lies along the direction of motion, is at least partly in "
+        "the shadow for {q} minutes. How many metres does the shadow measure along that direction?",
+        "At an unchanging speed a canal boat slides by an angler on the bank, and from bow to stern this lasts {p} "
+        "seconds. Between its bow reaching an aqueduct of {b} feet and its stern clearing the far side of the "
+        "aqueduct, {q} seconds go by. Work out the boat's length in feet.",
     ),
 )
 def length_from_two_passings(b: int, p: int, q: int) -> Worked:
@@ -258,6 +300,11 @@ def length_from_two_passings(b: int, p: int, q: int) -> Worked:
         "A disk is copied in two equally large portions. The copying rate of the whole is {w} MB per second. The "
         "portion done first was copied at {u} MB per second. Find the rate of the other portion.",
         "The harmonic mean of two numbers is {w}, and one of them is {u}. Determine the other.",
+        "Jill knits a blanket. For the first half of its rows her rate is {u} rows a day. For the blanket as a whole "
+        "it comes to {w} rows a day. How many rows a day does she knit during the second half of the rows?",
+        "A trader buys silver twice and spends the same sum of money each time. The first time silver is at {u} "
+        "crowns an ounce. Taking all her silver together, she has paid {w} crowns an ounce on average. What was the "
+        "price of an ounce, in crowns, the second time?",
     ),
 )
 def speed_for_target_average(u: int, w: int) -> Worked:
@@ -290,6 +337,12 @@ def speed_for_target_average(u: int, w: int) -> Worked:
         "A paddler covers a stretch with the current in {a} minutes and against it in {b} minutes. Her cap falls into "
         "the water at the upper end of the stretch. After how many minutes is it at the lower end?",
         "Let x + y be 1/{a} and x - y be 1/{b}. What is the reciprocal of y?",
+        "When Jo and Kim carry firewood into an empty shed, it is full after {a} hours. One day Kim carries wood out "
+        "as fast as she normally carries it in. Jo works as ever, and the empty shed gets full after {b} hours. How "
+        "many hours would Kim need to fill the empty shed without Jo?",
+        "A round stage turns steadily. An actor walks along its edge, always at the same pace on the boards and "
+        "faster than the edge moves. Seen from the hall, he makes a full round in {a} seconds with the turning and in "
+        "{b} seconds against it. Find the seconds that one turn of the stage lasts.",
     ),
 )
 def drifting_time(a: int, b: int) -> Worked:
@@ -322,6 +375,11 @@ def drifting_time(a: int, b: int) -> Worked:
         "share of wins at exactly {q}%?",
         "{p}% of the {v} ounces in a jug of squash are syrup. Soda without any syrup is poured in, and afterwards "
         "syrup makes up {q}% of the jug. Find the ounces of soda.",
+        "A radio station has a list of {v} songs, and {p}% of them are jazz. The new manager keeps them all and puts "
+        "rock songs on the list as well, so that jazz is now {q}% of it. How many rock songs did the manager put on?",
+        "Forest covers {p}% of the {v} acres that a countess owns. She buys open fields without any forest from her "
+        "neighbours. In the end {q}% of her land is forest, though no tree was felled or planted. What is the area of "
+        "the fields in acres?",
     ),
 )
 def thinning_out(v: int, p: int, q: int) -> Worked:
@@ -354,6 +412,10 @@ def thinning_out(v: int, p: int, q: int) -> Worked:
         "together the average is {q}. How many pupils are next door?",
         "A weight of {v} kg hangs at position {r} of a light beam. What weight in kilograms must hang at position {p} "
         "if the beam is to balance on a support at position {q}?",
+        "A goods train rolls at {r} km/h for {v} minutes, and from then on at {p} km/h. For how many minutes must it "
+        "keep up the higher speed until its average speed since the beginning is {q} km/h?",
+        "In a crate lie {v} small eggs of {r} grams apiece. A packer puts large eggs of {p} grams apiece on top of "
+        "them. Now the mean weight of an egg in the crate is {q} grams. Find the number of large eggs.",
     ),
 )
 def balancing_a_mixture(v: int, r: int, p: int, q: int) -> Worked:
@@ -388,6 +450,12 @@ def balancing_a_mixture(v: int, r: int, p: int, q: int) -> Worked:
         "amount of dye in ml is in the flask when she has carried out this routine {n} times?",
         "A purse holds {v} silver coins. Someone swaps {k} of the coins for copper ones, each time in exact "
         "proportion to what the purse holds. After {n} such swaps, how many silver coins does it hold?",
+        "A sandpit is filled with {v} kg of yellow sand. Every evening {k} kg of the evenly mixed sand are carted "
+        "off, then {k} kg of white sand are tipped in and raked under until all is even. How many kilograms of yellow "
+        "sand does the pit have after {n} evenings?",
+        "A regiment starts out with {v} founders. Each winter {k} of its members go home, founders and later members "
+        "exactly in proportion to their numbers. Then {k} new members take their places. What number of founders "
+        "still serve when {n} winters are over?",
     ),
 )
 def repeated_replacement(v: int, k: int, n: int) -> Worked:
@@ -421,6 +489,11 @@ def repeated_replacement(v: int, k: int, n: int) -> Worked:
         "fallen to {z}%, how many beads does the box contain?",
         "{w}% of an archive of {m} gigabytes are needless copies. A clean-up deletes only copies and brings them down "
         "to {z}% of what is kept. Find the size of the archive in gigabytes after the clean-up.",
+        "A wood has {m} trees, and {w}% of these are spruces. A storm fells a number of spruces but no other tree. Of "
+        "the trees that still stand, {z}% are spruces. How many trees still stand?",
+        "An editor gets the draft of a yearbook. It has {m} pages, and {w} percent of the pages are adverts. She "
+        "throws out advert pages and nothing besides, until adverts make up {z} percent of the yearbook. To what "
+        "number of pages has the yearbook shrunk?",
     ),
 )
 def drying_out(m: int, w: int, z: int) -> Worked:
@@ -454,6 +527,11 @@ def drying_out(m: int, w: int, z: int) -> Worked:
         "gear below. How many turns a minute does it make {n} gears above first gear?",
         "A glacier lake covers {v} square metres and swells by {p}% of its current area each summer. Find its area in "
         "square metres {n} summers on.",
+        "On Sunday evening {v} people know a rumour. On every evening after that, the number who know it is {p} "
+        "percent higher than on the evening before. How many people know the rumour {n} evenings after Sunday evening?",
+        "Lena swims {v} metres in her first week of training. In every further week she swims the distance of the "
+        "previous week and {p}% of that distance on top. Which distance in metres does she swim in the week that "
+        "comes {n} weeks after the first?",
     ),
 )
 def compound_growth(v: int, p: int, n: int) -> Worked:
@@ -490,6 +568,12 @@ def compound_growth(v: int, p: int, n: int) -> Worked:
         "Leaves lie on a lawn and more keep falling, hour by hour the same amount. A team of {a} gardeners would have "
         "the lawn clear after {p} hours, a team of {b} after {q} hours, and each rakes at the same speed. Which size "
         "of team has it clear after {t} hours?",
+        "Dirty plates are piled up in a canteen kitchen, and waiters bring further plates at a constant rate. All "
+        "dishwashers have the same speed. A crew of {a} dishwashers would have no dirty plate left after {p} minutes, "
+        "a crew of {b} after {q} minutes. Which size must a crew have to reach this after exactly {t} minutes?",
+        "Aphids sit on a rose bed, and equally many new ones fly in every day. All ladybirds have the same appetite. "
+        "With {a} ladybirds on the bed, the last aphid would be eaten at the end of {p} days, with {b} ladybirds at "
+        "the end of {q} days. Find the number of ladybirds for which this would last {t} days.",
     ),
     test_only=True,
 )
@@ -529,6 +613,12 @@ def stock_that_grows(a: int, p: int, b: int, q: int, t: int) -> Worked:
         "P and Q start at the two ends of a segment of length {d} and move inwards with the speeds {u} and {v}. R "
         "starts with P, runs to Q, turns, runs to P, turns, and so on with the speed {w}. Find the total way of R up "
         "to the moment when P and Q coincide.",
+        "Two ice floes with {d} metres of water between them drift straight together, one at {u} and one at {v} "
+        "metres a minute. All this time, until the floes touch, a seal swims from floe to floe and back again at {w} "
+        "metres a minute. How many metres does the seal swim?",
+        "Two kings travel on one road, each towards the other. At dawn {d} leagues lie between their coaches, which "
+        "make {u} and {v} leagues an hour. From dawn a herald rides from coach to coach and back with letters, {w} "
+        "leagues an hour, and stops once the coaches stand face to face. Find the leagues of his whole ride.",
     ),
     test_only=True,
 )

@@ -37,6 +37,11 @@ def pyramid(n: int) -> int:
         "cm without waste and lay them end to end. How many centimetres long is the line?",
         "A collector buys every stamp in the times table of {k} out of a series with the face values {a} crowns up to "
         "{b} crowns in steps of one crown. Find the total face value of her stamps.",
+        "A coach passes all the milestones numbered {a} through {b}. At each milestone whose number leaves no "
+        "remainder on division by {k}, the driver pays a toll of as many pennies as the number on the stone. What is "
+        "the whole toll in pennies?",
+        "In a district there is exactly one school of every size from {a} pupils to {b} pupils. On sports day a "
+        "school takes part only if it can be split into teams of {k} with nobody left over. How many pupils take part?",
     ),
 )
 def sum_of_multiples(k: int, a: int, b: int) -> Worked:
@@ -69,6 +74,10 @@ def sum_of_multiples(k: int, a: int, b: int) -> Worked:
         "A straight line passes through the points ({p}, {u}) and ({q}, {v}). Which y belongs to x = {r} on this line?",
         "Water runs evenly into a basin. The gauge reads {u} litres at minute {p}, then {v} litres at minute {q}. What "
         "will it read at minute {r}?",
+        "A spring gets longer by the same length for each gram that hangs from it. It measures {u} mm under a load of "
+        "{p} grams and {v} mm under a load of {q} grams. How long is it under {r} grams, in millimetres?",
+        "All wagons of a railway weigh equally much. The same locomotive with {p} wagons weighs {u} tons, and with "
+        "{q} wagons {v} tons. Find the weight in tons of this locomotive together with {r} wagons.",
     ),
 )
 def term_from_two_terms(p: int, u: int, q: int, v: int, r: int) -> Worked:
@@ -97,6 +106,11 @@ def term_from_two_terms(p: int, u: int, q: int, v: int, r: int) -> Worked:
         "times as large as the one before. What disk space, in kB, do they need together?",
         "A virus infected {a} computers in week one. Each week brought {r} times as many new infections as the last. "
         "Find the number of computers infected within {n} weeks.",
+        "A quiz has {n} questions. The opening question is worth {a} points, and each later question is worth {r} "
+        "times as much as its predecessor. What is the score of a contestant who answers everything correctly, if "
+        "points are simply added?",
+        "Autumn comes to an old maple. On day one it sheds {a} leaves, and then day after day {r} times the number of "
+        "leaves shed on the previous day. How many leaves has it shed altogether when day {n} is over?",
     ),
 )
 def geometric_total(a: int, r: int, n: int) -> Worked:
@@ -123,6 +137,12 @@ def geometric_total(a: int, r: int, n: int) -> Worked:
         "A city spends {a} coins. Whoever receives coins spends {p}/{q} of them again, and so on without end. What is "
         "the sum of everything spent, the city's own coins included?",
         "Let b(0) = {a} and b(k + 1) = b(k) * {p} / {q}. What number do the sums b(0) + b(1) + ... + b(k) tend to?",
+        "An artist imagines an unending row of squares, none of which overlap. The leftmost has an area of {a} square "
+        "inches, and each further square has {p}/{q} of the area of its left neighbour. What area, in square inches, "
+        "do all the squares cover?",
+        "An oil well that never runs dry yields {a} barrels in its opening year and, in every year after that, "
+        "{p}/{q} of the previous year's yield. Its total output so far never reaches a certain number of barrels, yet "
+        "comes as close to that number as you like. Which number is meant?",
     ),
 )
 def endless_sum(a: int, p: int, q: int) -> Worked:
@@ -152,6 +172,12 @@ def endless_sum(a: int, p: int, q: int) -> Worked:
         "Every day a coral weighing {v} grams at first puts on a fraction of its weight: 1/{a} on the first day, then "
         "a unit fraction with the next larger denominator each day, 1/{b} on the last. Find its weight in grams after "
         "that.",
+        "A giant grows while he sleeps. In night number k he gains exactly his height of that evening divided by k. "
+        "Before night {a} he is {v} feet tall. How many feet tall is he when he wakes up from night {b}, having slept "
+        "every night?",
+        "A merchant visits the towns number {a} to {b} in order, skipping none, and trades all his salt in each. For "
+        "every k sacks of his, town number k gives him k + 1 sacks in return, and fractions at the same rate. He "
+        "starts with {v} sacks. With how many does he leave the last town?",
     ),
 )
 def telescoping_product(v: int, a: int, b: int) -> Worked:
@@ -180,6 +206,11 @@ def telescoping_product(v: int, a: int, b: int) -> Worked:
         "Let f(x) = {n} / (x^2 + x). Evaluate f({a}) + f({a} + 1) + ... + f({b}).",
         "Wool is cut so that piece number j measures {n} mm over the product of j and the number after j. Pieces {a} "
         "through {b} are knotted into one thread. How many millimetres does it measure, knots not counted?",
+        "A block of ice melts ever more slowly. In hour number h it gets thinner by {n} mm, divided by h and then "
+        "again by the whole number following h. How many millimetres of thickness does it lose between the beginning "
+        "of hour {a} and the end of hour {b}?",
+        "On shelf number s of a cellar there are {n} / (s * s + s) kg of nuts. Mice empty the shelves from number {a} "
+        "up to and including number {b}. What weight of nuts, in kg, do they eat?",
     ),
 )
 def telescoping_sum(n: int, a: int, b: int) -> Worked:
@@ -207,6 +238,11 @@ def telescoping_sum(n: int, a: int, b: int) -> Worked:
         "centimetres, and so on up to {n} cm. Find the area of all the plates in square centimetres.",
         "Quilt after quilt is sewn from equal patches, as wide as long. The smallest is {a} patches wide, the largest "
         "{n}, and each width between occurs once. What is the number of patches used?",
+        "Two chess clubs meet once a week. In week k each club brings k players, and everybody plays one game against "
+        "every player of the other club. How many games are played in the weeks {a} through {n}?",
+        "Regiments march past a queen, every one in a full block with as many ranks as there are soldiers in a rank. "
+        "The first regiment has {a} ranks, each regiment after it one rank more than the regiment ahead, and the last "
+        "has {n} ranks. Find the number of marching soldiers.",
     ),
 )
 def squares_from_to(a: int, n: int) -> Worked:
@@ -233,6 +269,11 @@ def squares_from_to(a: int, n: int) -> Worked:
         "Evaluate x_{a} + ... + x_{n}, a sum over consecutive indices, where x_k = k * k * k.",
         "Round k of a contest has k players, and each of them throws k darts at each of k boards. Count the darts "
         "thrown from round {a} up to and including round {n}.",
+        "Ship number k of a fleet carries k chests. In every chest there are k bags, and in every bag k pearls. "
+        "Pirates capture the ships with the numbers {a} through {n}. What is their booty in pearls?",
+        "The menu of a restaurant offers k soups, k main dishes and k desserts in week k. For each of the weeks {a} "
+        "to {n}, a critic writes down every possible meal of one soup, one main dish and one dessert. How many meals "
+        "does he write down in total?",
     ),
 )
 def cubes_from_to(a: int, n: int) -> Worked:
@@ -266,6 +307,11 @@ def cubes_from_to(a: int, n: int) -> Worked:
         "A copying mishap: in each run every sheet of a stack is replaced by {p} sheets, and {q} cover sheets are laid "
         "on top, which count as sheets from then on. The stack had {x} sheets. How thick is it, in sheets, after {n} "
         "runs?",
+        "A dragon with {x} heads fights a knight. At every blow of the knight, the heads first become {p} times as "
+        "many, and then {q} further heads sprout. How many heads does the dragon have after {n} blows?",
+        "Jon owed a library {x} cents. Whenever he ignored a reminder, his debt was multiplied by {p}, and a fee of "
+        "{q} cents was then charged on top of it. He ignored {n} reminders and paid nothing. Find his debt after "
+        "that, in cents.",
     ),
 )
 def multiply_and_add(x: int, p: int, q: int, n: int) -> Worked:
@@ -296,6 +342,12 @@ def multiply_and_add(x: int, p: int, q: int, n: int) -> Worked:
         "rest to schools. It then owns {r}. Find the original number of atlases.",
         "A king loses half of his soldiers in each of {n} battles, and after each battle {k} of the survivors desert. "
         "What was the size of his army, if {r} soldiers return with him?",
+        "Snow lies on a hillside. On each of {n} mild days half of its depth melts by noon, and in the afternoon the "
+        "wind carries off another {k} cm. No new snow falls. In the end it is {r} cm deep. What was its depth in "
+        "centimetres before those days?",
+        "A singing contest goes through {n} rounds. In every round the jury sends half of the remaining singers home, "
+        "and right afterwards {k} of the others withdraw. After the last round {r} singers are left. How many entered "
+        "the contest?",
     ),
 )
 def undo_the_halving(r: int, k: int, n: int) -> Worked:
@@ -330,6 +382,12 @@ def undo_the_halving(r: int, k: int, n: int) -> Worked:
         "floors, in millions?",
         "The number of bees in a hive was {a} on Monday, {b} a day later, {c} another day later. The daily gain itself "
         "goes up by an equal number every day. With Monday as day 1, find the number of bees on day {n}.",
+        "Miners sink a shaft. It is {a} m deep after one week, {b} m after two weeks and {c} m after three. From the "
+        "third week on, the length dug in a week exceeds that of the week before by one fixed amount. What is the "
+        "depth of the shaft after {n} weeks, in metres?",
+        "Lamps stand along a straight pier. From the shore it is {a} yards to the first lamp, {b} to the second and "
+        "{c} to the third. Going outwards, every gap between neighbouring lamps exceeds the previous gap between "
+        "lamps by one constant length. How many yards is lamp number {n} from the shore?",
     ),
 )
 def second_differences(a: int, b: int, c: int, n: int) -> Worked:
@@ -359,6 +417,11 @@ def second_differences(a: int, b: int, c: int, n: int) -> Worked:
         "number j is made of j groups of {k}. Find the number of drones in the air.",
         "A rope maker lays wires in layers around one core wire. Layer by layer he needs {k} wires more than for the "
         "last, beginning with {k}. What is the number of wires, core included, in a rope of {n} layers?",
+        "Before the bells begin, a monk lights one candle. At bell number j he lights j more candles in each of {k} "
+        "chapels. No candle goes out. How many candles are burning after bell number {n}?",
+        "A paper snowflake has one bead at its heart and {k} equal arms. On every arm there are {n} rows of beads. "
+        "The innermost row of an arm is a single bead, and each row has one bead more than the row before it. Count "
+        "the beads of the snowflake.",
     ),
 )
 def rings_around_a_centre(k: int, n: int) -> Worked:
@@ -390,6 +453,12 @@ def rings_around_a_centre(k: int, n: int) -> Worked:
         "Ida puts k cents into a jar on day k of the year, from day 1 on. Tonight there are {s} cents, because on one "
         "of the days she did it a second time by mistake. How many cents did she put in by mistake?",
         "What is the difference between {s} and the largest triangular number that is smaller than it?",
+        "A drummer beats once and pauses, beats twice and pauses, beats three times and pauses, each time with one "
+        "beat more before the pause. He has just made beat number {s}, counted from the very beginning. How many "
+        "beats has he made since his latest pause?",
+        "A cable car carries a single tourist on trip one, two on trip two, three on trip three, always one more, as "
+        "long as enough tourists are waiting. Only {s} tourists come, all before trip one. The final trip is not "
+        "full. How many tourists ride on it?",
     ),
 )
 def beyond_triangular(s: int) -> Worked:
@@ -418,6 +487,10 @@ def beyond_triangular(s: int) -> Worked:
         "pages. How long is chapter {m}, in pages?",
         "Since it opened, a shop's sales of lamps up to the end of week w have come to {a}w^2 + {b}w. Give the sales "
         "of week {m} only.",
+        "For any k, the opening k scenes of a play last {a}k^2 + {b}k seconds altogether. How many seconds does scene "
+        "number {m} last?",
+        "A printer asks {a}x^2 + {b}x cents for an order of x posters. Ron has ordered {m} posters. By how many cents "
+        "would his bill have been lower if he had ordered one poster less?",
     ),
 )
 def term_from_totals(a: int, b: int, m: int) -> Worked:
@@ -449,6 +522,12 @@ def term_from_totals(a: int, b: int, m: int) -> Worked:
         "inwards; the innermost square goes on with the pattern. How many square metres are paved?",
         "A list holds the squares of {k}, 2 * {k}, 3 * {k} and so on up to {n} * {k}. Beginning with the largest, Lea "
         "adds the first, subtracts the second, adds the third and so on to the end of the list. What does she get?",
+        "Ada and Ben share {n} square sheets of gold foil. Sorted by size, the narrowest is {k} inches wide, and each "
+        "further sheet is {k} inches wider than the sheet before. Ada picks the widest, Ben the widest that remains, "
+        "then Ada again, until no sheet remains. By how many square inches does Ada's foil exceed Ben's?",
+        "Town number j of a republic has {k}j streets with {k}j voters each, and there are {n} towns, numbered "
+        "upwards from one. Everyone in town {n} votes Yes, everyone in the town with the next lower number votes No, "
+        "and so on alternately down to the lowest. Yes wins. How large is its majority over No?",
     ),
     test_only=True,
 )

@@ -32,6 +32,10 @@ RIGHT = tuple(t for t in product(range(5, 41), range(9, 64), range(13, 70)) if t
         "of their resultant in newtons.",
         "In a hall {a} feet long, {b} feet wide and {c} feet high, a bat flies in a straight line from a corner of the "
         "floor to the corner of the ceiling farthest from it. How many feet does it fly?",
+        "Three square fields have sides of {a}, {b} and {c} rods. A farmer swaps them for a single square field that "
+        "is exactly as large as all three taken together. How many rods does one side of it measure?",
+        "A window is {c} m above a point in the flat street. A hook in the street is {a} m south and {b} m west of "
+        "this point. A taut wire joins hook and window. Give the length of the wire in metres.",
     ),
 )
 def space_diagonal(a: int, b: int, c: int) -> Worked:
@@ -62,6 +66,11 @@ def space_diagonal(a: int, b: int, c: int) -> Worked:
         "How many cubic metres of air does it contain?",
         "A crate throws rectangular shadows of {p}, {q} and {r} square feet when it is lit straight from above, "
         "straight from the front and straight from the side. Find its volume in cubic feet.",
+        "A bar of butter with right angles everywhere is wrapped in foil. The top takes {p} square centimetres of "
+        "foil, the east side {q} and the south side {r}, without overlap. How many cubic centimetres of butter is "
+        "that?",
+        "Equal dice are packed without gaps into a full cuboid. Looking at it from above one counts {p} dice, looking "
+        "from the front {q} and looking from the right {r}. How many dice does the pack consist of?",
     ),
 )
 def volume_from_faces(p: int, q: int, r: int) -> Worked:
@@ -89,6 +98,12 @@ def volume_from_faces(p: int, q: int, r: int) -> Worked:
         "that fits in has {d} dm. Determine the area of the glass in square decimetres.",
         "The eight corners of a marble block with right angles lie on a sphere of diameter {d}. Its twelve edges have "
         "the total length {t}. How large are its faces when their areas are added?",
+        "Along each edge of a parcel with rectangular sides runs one strip of tape, {t} cm of tape in total. A "
+        "knitting needle that reaches through the inside from a corner to the farthest corner is {d} cm long. How "
+        "many square centimetres of cardboard form the parcel, flaps not counted?",
+        "A market booth is a cuboid. Poles stand or lie along every edge, {t} metres of pole altogether. A taut rope "
+        "of {d} metres joins a ground corner to the top corner diagonally across. Canvas covers roof, ground and the "
+        "four sides. What is the area of the canvas, in square metres?",
     ),
 )
 def surface_from_edges_and_diagonal(t: int, d: int) -> Worked:
@@ -118,6 +133,11 @@ def surface_from_edges_and_diagonal(t: int, d: int) -> Worked:
         "one can look out into space in one direction only, straight through a wall.",
         "Lumps of sugar, cubes of one size, are stacked {a} wide, {b} deep and {c} high. All around, also from below, "
         "the stack gets damp by the thickness of a hair. Count the lumps with one damp side and five dry ones.",
+        "The atoms of a crystal form a grid of {a} by {b} by {c} atoms. Each atom is bound to the next atom left, "
+        "right, before, behind, above and below, where there is one. How many atoms are bound to exactly five others?",
+        "A puzzle is a solid cuboid of cubic pieces, {a} pieces long, {b} wide and {c} high. Wherever a side of a "
+        "piece shows on the outside, top and underside included, it bears a sticker. Find the number of pieces that "
+        "bear a single sticker.",
     ),
 )
 def one_painted_face(a: int, b: int, c: int) -> Worked:
@@ -151,6 +171,11 @@ def one_painted_face(a: int, b: int, c: int) -> Worked:
         "small one has {v} cubic millimetres. Find the cubic millimetres of a big one.",
         "A photo enlarges everything alike. A bottle label of {s} square centimetres becomes one of {t}. If bottles "
         "were enlarged in the same way in space, how much would a bottle of {v} cl hold afterwards, in cl?",
+        "A perfectly round balloon is sewn from {s} square yards of silk, a larger round balloon from {t}. The silk "
+        "does not stretch. {v} bottles of gas fill the former. How many such bottles fill the latter?",
+        "A young shark and its mother agree in all proportions. The skin of the young one measures {s} square feet, "
+        "the skin of the mother {t}. Diving right under in a full pool, the young one pushes {v} gallons over the "
+        "edge. How many gallons does the mother push over it?",
     ),
 )
 def volume_from_surfaces(s: int, t: int, v: int) -> Worked:
@@ -184,6 +209,10 @@ def volume_from_surfaces(s: int, t: int, v: int) -> Worked:
         "diameter, while the air stays equally dense. How many litres have escaped?",
         "Inside a ball there is a hollow ball with the same centre. The radius of the hollow is {m}/{n} of the outer "
         "radius. Without the hollow the volume would be {v}. What is the volume of the shell?",
+        "A child licks a solid chocolate egg that weighed {v} grams. The egg keeps exactly its shape and is now "
+        "{m}/{n} as long as before. How many grams of chocolate are gone?",
+        "A sculptor needs {v} litres of plaster to cast a solid lion. Instead he casts a true copy of it in which all "
+        "lengths are {m}/{n} of the original ones. How many litres of plaster does he save?",
     ),
 )
 def rest_of_similar_solid(v: int, m: int, n: int) -> Worked:
@@ -214,6 +243,11 @@ def rest_of_similar_solid(v: int, m: int, n: int) -> Worked:
         "two corners that have the centre midway between them. Find its smallest possible length in inches.",
         "On the walls of a closed shaft with flat sides and measures {a}, {b} and {c} dm, a crack leads from a corner "
         "to the one diagonally across through the middle. How many decimetres must it have at least?",
+        "A magnetic toy car sticks to the outside of a closed steel safe, {a} by {b} by {c} inches, and can drive on "
+        "all six faces. It is to go from a corner to the farthest corner. What is the shortest drive, in inches?",
+        "A straw bale, {a} by {b} by {c} feet, hangs free in the air and is lit at a corner. Fire creeps over its "
+        "outside only, one foot a minute in every direction. After how many minutes does the fire arrive at the "
+        "corner that is straight across through the middle of the bale?",
     ),
 )
 def shortest_way_on_a_box(a: int, b: int, c: int) -> Worked:
@@ -247,6 +281,11 @@ def shortest_way_on_a_box(a: int, b: int, c: int) -> Worked:
         "of {w} feet that held nothing before. What depth in feet does the liquid reach?",
         "Scoops of ice cream, {n} perfect balls of radius {r} units, melt in a straight-walled round cup of radius {w} "
         "units and become just as much liquid. How many units deep is the cup filled then?",
+        "A baker kneads {n} balls of marzipan, each with a radius of {r} cm, into a single piece, as round as a drum "
+        "and {w} cm in radius everywhere. All the marzipan is used. How many centimetres is it from one flat end of "
+        "the piece to the other?",
+        "In a spaceship {n} drops of water float about as exact spheres of {r} mm radius. A straight round syringe, "
+        "{w} mm in inner radius, sucks them all in, and no air. What length of the syringe do they take up, in mm?",
     ),
 )
 def balls_into_a_cylinder(n: int, r: int, w: int) -> Worked:
@@ -276,6 +315,12 @@ def balls_into_a_cylinder(n: int, r: int, w: int) -> Worked:
         "gets narrower from block to block. How many square feet of stone does the dye reach?",
         "Count the unit squares on the skin of a stepped pillar. From below, its steps are {a} x {a} x {a}, {b} x {b} "
         "x {b} and {c} x {c} x {c} unit cubes, each wholly on the one before. The bottom belongs to the skin.",
+        "A wedding cake has three tiers, cubes with edges of {a}, {b} and {c} inches from bottom to top. No tier juts "
+        "out over the one below. The finished cake is iced all over, even underneath. How many square inches of icing "
+        "is that?",
+        "Cubic modules of a satellite, {a} m, {b} m and {c} m wide, are docked in a straight row in this order. Where "
+        "two of them meet, the whole side of the smaller module rests against the larger one. What area of foil, in "
+        "square metres, wraps all that is left open to space?",
     ),
 )
 def tower_of_cubes(a: int, b: int, c: int) -> Worked:
@@ -310,6 +355,12 @@ def tower_of_cubes(a: int, b: int, c: int) -> Worked:
         "By exact area, not by pixels touched, how many unit squares is it worth?",
         "The vectors OP = ({a}, {b}), OQ = ({c}, {d}) and OR = ({e}, {f}) lead from O to the other vertices of OPQR. "
         "Determine the area of this four-sided figure.",
+        "A regatta goes in straight legs from the harbour, the origin of the chart, round buoys at ({a}, {b}), ({c}, "
+        "{d}) and ({e}, {f}) one after the other, and back to the harbour. A unit of the chart is a sea mile. How "
+        "many square sea miles of water are within the course?",
+        "A dig has four posts. One is at the camp. Measured from the camp, the next is {a} yards east and {b} north, "
+        "the third {c} east and {d} north, the last {e} east and {f} north. A cord runs straight from post to post in "
+        "this order and returns to the camp. How many square yards does it surround?",
     ),
 )
 def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
@@ -340,6 +391,12 @@ def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
         "Two farms lie {p} and {q} furlongs north of a straight water main that runs east, one {d} furlongs further "
         "east than the other. A pipe goes to each from one outlet on the main. What is the least total length of pipe "
         "in furlongs?",
+        "Two masts, {p} and {q} feet tall, stand {d} feet apart on flat ground. A swallow flies from the top of one "
+        "mast down to a grain on the ground and up to the top of the other mast. If the grain is where the flight "
+        "becomes shortest, how many feet does the swallow fly?",
+        "Two ships are anchored {p} and {q} sea miles off a straight shore, and {d} sea miles apart as measured along "
+        "it. A launch leaves one ship, sets a passenger ashore at a place of the captain's choice, and joins the "
+        "other ship. What is the length of the best course, in sea miles?",
     ),
 )
 def reflected_path(p: int, q: int, d: int) -> Worked:
@@ -371,6 +428,10 @@ def reflected_path(p: int, q: int, d: int) -> Worked:
         "Calculate the height on that side.",
         "In yards, the points of a power line satisfy {a}x + {b}y = {c}. Seen from above, what is the shortest cable "
         "that can connect a house at ({p}, {q}) to it, in yards?",
+        "A goat is tied to a stake at ({p}, {q}) in a meadow. A hedge runs straight along {a}x + {b}y = {c}, all in "
+        "feet. What length of rope, in feet, lets the goat just get to the hedge?",
+        "A geologist's map, drawn in miles, has a straight fault {a}x + {b}y = {c}. A tremor begins at ({p}, {q}) and "
+        "spreads in all directions by one mile a second. How many seconds later does it first hit the fault?",
     ),
 )
 def distance_to_line(a: int, b: int, c: int, p: int, q: int) -> Worked:
@@ -399,6 +460,12 @@ def distance_to_line(a: int, b: int, c: int, p: int, q: int) -> Worked:
         "the spots below it, within the floor, where four tiles meet. Spots on the diagonal do not count.",
         "A sum of {b}i + {a}j is formed for all i, j = 1, 2, 3, ... How many of the pairs (i, j) give a sum smaller "
         "than the product of {a} and {b}?",
+        "A lift does not move if the load is {a} * {b} kg or more. Each sack weighs {b} kg, each barrel {a} kg. How "
+        "many loads with at least one sack and at least one barrel does it move? Loads differ only by the numbers of "
+        "sacks and barrels.",
+        "City streets run north and east, always a block apart. A straight tunnel joins the crossing {a} blocks east "
+        "of the town hall crossing to the crossing {b} blocks north of it. Of the crossings further east and also "
+        "further north than the town hall, how many are on its side of the tunnel, not right over it?",
     ),
 )
 def lattice_points_in_triangle(a: int, b: int) -> Worked:
@@ -433,6 +500,11 @@ def lattice_points_in_triangle(a: int, b: int) -> Worked:
         "was at ({e}, {f}) before the shift. Find the product of the leaf's new coordinates.",
         "Walking round a plaza with two pairs of parallel sides, one passes lamps in its corners at ({a}, {b}), at "
         "({c}, {d}), at ({e}, {f}) and last at (u, v). Determine u * v.",
+        "A tray is marked with a grid. Two equal cups at ({a}, {b}) and ({e}, {f}) have the same centre of gravity as "
+        "two equal cups at ({c}, {d}) and (x, y) would have. How much is x * y?",
+        "Seen from its master, a trained dog always keeps the same distance and the same compass direction. When the "
+        "master stood at ({c}, {d}), the dog stood at ({a}, {b}). By now the master has gone to ({e}, {f}). Multiply "
+        "the two present coordinates of the dog. Which number results?",
     ),
 )
 def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
@@ -466,6 +538,12 @@ def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
         "The paper around a pointed bag of sweets covers it once, from the point up to the brim {s} cm away. The brim "
         "is a circle {r} cm in radius. The paper is taken off and smoothed out. How many degrees lie between its two "
         "straight edges, measured through the paper?",
+        "The canvas of a round pointed tent meets the ground in a circle of {r} feet radius. From the ground straight "
+        "up the canvas to the peak it is {s} feet. The canvas has no overlap and no gap. Unstitched along one such "
+        "line, it is spread on a meadow. How many degrees does it span at the peak?",
+        "A tinsmith bends a flat piece of metal into a pointed candle snuffer, and its two straight edges just meet. "
+        "The round mouth has a radius of {r} mm, and every point of the mouth is {s} mm from the tip. What angle, in "
+        "degrees, did the edges form in the flat piece, measured across the metal?",
     ),
     test_only=True,
 )
