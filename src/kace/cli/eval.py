@@ -36,7 +36,7 @@ def evaluate(
     as_json: bool,
     system: str = option(MODEL, None, "--system", "-s", help="What is evaluated; `--system list` shows all."),
     data: list[str] = option(DATA, ["starter"], "--data", "-d", help="A set of `kace data list`, or a JSONL file."),
-    split: str = option(DATA, "test", help="train, validation or test."),
+    split: str = option(DATA, "test", help="train, validation or test; techniques has a retest too."),
     model: list[str] = option(MODEL, [], "--model", "-m", help="local/NAME, openai/NAME, anthropic/NAME, replay/RUN."),
     seeds: int = option(MODEL, 3, min=1, max=100, help="Repetitions, each on other samples."),
     tree: list[Path] = option(

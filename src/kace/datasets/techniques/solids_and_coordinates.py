@@ -396,7 +396,7 @@ def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
         "becomes shortest, how many feet does the swallow fly?",
         "Two ships are anchored {p} and {q} sea miles off a straight shore, and {d} sea miles apart as measured along "
         "it. A launch leaves one ship, sets a passenger ashore at a place of the captain's choice, and joins the "
-        "other ship. What is the length of the best course, in sea miles?",
+        "other ship. What is the length of the shortest course, in sea miles?",
     ),
 )
 def reflected_path(p: int, q: int, d: int) -> Worked:
