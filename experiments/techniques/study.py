@@ -76,6 +76,7 @@ class Study:
     def __init__(self, work: Path, commands: Commands, limit: int | None, solver: str | None) -> None:
         self.work, self.commands, self.limit, self.solver = work, commands, ("--limit", limit) if limit else (), solver
         self.training = work / "techniques_train.jsonl"
+        self.learn = ("learn", "--preset", "starter", *self.limit, "--train", self.training)
 
     def prepare(self) -> None:
         """Calibrate the tree, and gather demonstrations."""
@@ -83,15 +84,18 @@ class Study:
             if not (self.work / name).exists():
                 shutil.copytree(HERE / published / "tree", self.work / name)
         calibrate = ("learn", "calibrate", "--preset", "starter", "--train", self.training)
-        learn, made = ("learn", "--preset", "starter", *self.limit, "--train", self.training), self.work / "artefacts"
-        knn = (*learn, "--method", "knn-fewshot")
-        pools = ((*knn, "--set", f"index={index}", "--out", made / f"knn-{index}") for index in INDEXED)
-        bootstrap = (*learn, "--method", "bootstrap-fewshot", "--epochs", 2, "--out", made / "bootstrap")
-        self.commands.all([*((*calibrate, self.work / name) for name in TREES), bootstrap, *pools])
+        out = self.work / "artefacts" / "bootstrap"
+        bootstrap = (*self.learn, "--method", "bootstrap-fewshot", "--epochs", 2, "--out", out)
+        self.commands.all([*((*calibrate, self.work / name) for name in TREES), bootstrap, *map(self.pool, INDEXED)])
+
+    def pool(self, index: str) -> Sequence[object]:
+        """The command that gathers solved training problems, to be found by this part of them."""
+        out = self.work / "artefacts" / f"knn-{index}"
+        return (*self.learn, "--method", "knn-fewshot", "--set", f"index={index}", "--out", out)
 
     def train(self) -> None:
         """A playbook and a prompt, taught by the solver itself."""
-        learn = ("learn", "--preset", "starter", *self.limit, "--train", self.training, "--teacher", "openai/solver")
+        learn = (*self.learn, "--teacher", "openai/solver")
         learn += ("--set", f"teacher_base_url={self.commands.servers[0]}", "--set", "teacher_max_tokens=1500")
         third, made = self.work / "third_of_validation.jsonl", self.work / "artefacts"
         lines = (self.work / "techniques_validation.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -195,15 +199,8 @@ class Study:
         for name, folder in published.items():
             if not (self.work / name).exists():
                 shutil.copytree(folder, self.work / name)
-        learn, index = ("learn", "--preset", "starter", *self.limit, "--train", self.training), POOL.split("-")[1]
-        pool = (*learn, "--method", "knn-fewshot", "--set", f"index={index}")
-        self.commands.all(
-            [
-                (*learn, "--teacher", "solutions", "--out", self.work / "solutions"),
-                (*pool, "--out", self.work / "artefacts" / f"knn-{index}"),
-                self.arm("retest", "tiered", 3),
-            ]
-        )
+        solutions = (*self.learn, "--teacher", "solutions", "--out", self.work / "solutions")
+        self.commands.all([solutions, self.pool(POOLS[POOL][1]), self.arm("retest", "tiered", 3)])
 
     def retest(self) -> None:
         """The second test, once: every arm with three seeds."""
@@ -225,6 +222,8 @@ def main() -> None:
     parser.add_argument("--step", action="append", choices=(*STEPS, "freeze", "retest"))
     parser.add_argument("--solver", choices=WORDED, help="of the retest: whose published artefacts are read")
     asked = parser.parse_args()
+    if not asked.solver and {"freeze", "retest"} & set(asked.step or ()):
+        parser.error("the retest reads what was published for a solver: name it with --solver")
     study = Study(asked.work, Commands(asked.server, side_by_side=5, seconds=1500), asked.limit, asked.solver)
     for step in asked.step or STEPS:
         getattr(study, step)()

@@ -11,7 +11,16 @@ from kace.cli.options import DATA, OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import note, plain, write_output
 from kace.config import Config
 from kace.datasets.catalog import PUBLISHED
-from kace.datasets.loader import BUNDLED, NAMES, Dataset, canonical, find_doubles, labelled, load_configured, splits_of
+from kace.datasets.loader import (
+    BUNDLED,
+    NAMES,
+    Dataset,
+    canonical,
+    find_doubles,
+    labelled,
+    load_configured,
+    split_names,
+)
 from kace.datasets.starter import SPLITS, generate_set, load_split
 from kace.errors import UsageError
 from kace.hub import HubFile, is_present
@@ -26,8 +35,8 @@ def list_(typed: Typed, as_json: bool) -> None:
     cache = typed.config().cache_dir / "data"
     names = ("name", "splits", "here", "about", "licence", "sources")
     rows = []
-    for name, (splits, made) in BUNDLED.items():
-        sizes = {split: len(made(split)) for split in splits}
+    for name, bundled in BUNDLED.items():
+        sizes = {split: len(bundled.problems(split)) for split in bundled.splits}
         rows.append((name, sizes, True, "techniques with exact answers, bundled", "Apache-2.0", list[str]()))
     for known in PUBLISHED:
         sizes = {split: part.size for split, part in known.parts.items()}
@@ -38,7 +47,7 @@ def list_(typed: Typed, as_json: bool) -> None:
         name, sizes, here, about, licence, sources = row
         counts, state = " / ".join(f"{size:,}" for size in sizes.values()), "here" if here else "not here"
         origin = f"  [{', '.join(sources)}; {licence}]" if sources else ""
-        told = f"{name:10} {counts:20} {state:9} {about}{origin}"
+        told = f"{name:10} {counts:25} {state:9} {about}{origin}"
         print(json.dumps(dict(zip(names, row, strict=True))) if as_json else told)
     if not as_json:
         print("any other: a JSONL file, one problem a line")
@@ -110,5 +119,5 @@ def load_data(name: str, split: str, config: Config, *, limit: int | None = None
 
 
 def _splits(name: str, config: Config) -> list[Dataset]:
-    splits = splits_of(known) if (known := canonical(name)) else ("test",)
+    splits = split_names(known) if (known := canonical(name)) else ("test",)
     return [load_data(name, split, config, checked=False) for split in splits]

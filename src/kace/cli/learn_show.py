@@ -176,9 +176,10 @@ def _runs(report: Report) -> Iterator[str]:
 
 def _carried(report: Report) -> Iterator[str]:
     lifts = {"problems that it was written from": report.carried.own, "other problems": report.carried.others}
-    if any(lifts.values()):
+    known = {where: lift for where, lift in lifts.items() if lift}
+    if known:
         yield "what showing a card does to an attempt, in points with 95 % intervals"
-    for where, lift in ((where, lift) for where, lift in lifts.items() if lift):
+    for where, lift in known.items():
         effect, low, high = map(plain_points, (lift.effect, lift.low, lift.high))
         yield f"  on {where:34} {effect:>6} [{low}, {high}], {lift.problems} problems"
 

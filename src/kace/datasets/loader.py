@@ -23,11 +23,18 @@ from kace.problem import Problem, load_problems, problem_of
 if TYPE_CHECKING:
     from kace.config import Config
 
-BUNDLED: Mapping[str, tuple[tuple[Split, ...], Callable[[Split], tuple[Problem, ...]]]] = {
-    "starter": (SPLITS, load_split),
-    "techniques": (techniques.SPLITS, techniques.technique_problems),
+
+class Bundled(NamedTuple):
+    """A set that comes with the package."""
+
+    splits: tuple[Split, ...]
+    problems: Callable[[Split], tuple[Problem, ...]]
+
+
+BUNDLED: Mapping[str, Bundled] = {
+    "starter": Bundled(SPLITS, load_split),
+    "techniques": Bundled(techniques.SPLITS, techniques.technique_problems),
 }
-"""Sets that come with the package: their splits, and what makes one."""
 NAMES = (*BUNDLED, *(published.name for published in PUBLISHED))
 ALL = "all"  # the split of a file, which has none
 MAX_ROWS = 100_000
@@ -81,12 +88,12 @@ def load(
         return Dataset(Path(name_or_path).name, ALL, problems, set_hash(problems), str(name_or_path))
     if fields:
         raise UsageError(f"a field map is for files; '{name}' has its own", fix="leave it out")
-    splits = splits_of(name)
+    splits = split_names(name)
     wanted = next((known for known in splits if known == split), None)
     if wanted is None:
         raise UsageError(f"{name} has no split '{split[:40]}'", fix=f"choose one of {', '.join(splits)}")
     if name in BUNDLED:
-        problems = BUNDLED[name][1](wanted)
+        problems = BUNDLED[name].problems(wanted)
         return Dataset(name, wanted, problems, set_hash(problems), "bundled")
     published = next(known for known in PUBLISHED if known.name == name)
     if data_dir is not None:
@@ -140,9 +147,9 @@ def canonical(name: str) -> str | None:
     raise UsageError(f"no data set is called '{name[:60]}'", fix=fix)
 
 
-def splits_of(name: str) -> tuple[Split, ...]:
+def split_names(name: str) -> tuple[Split, ...]:
     """The splits of a data set."""
-    return BUNDLED[name][0] if name in BUNDLED else SPLITS
+    return BUNDLED[name].splits if name in BUNDLED else SPLITS
 
 
 def fingerprint(text: str) -> str:
