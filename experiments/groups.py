@@ -2,13 +2,16 @@
 
     python experiments/groups.py
 
-Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add in points. The
-gate's page ends with what a tree costs problems of no technique that it has.
+Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add in points. A
+retest also has what the arm of its headline adds to every other. The gate's page ends with what a tree costs problems
+of no technique that it has.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from tables import markdown
@@ -55,6 +58,8 @@ PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
     "techniques": (
         techniques,
         {
+            "retest-1.5b": "Retest, 1.5B solver",
+            "retest-0.5b": "Retest, 0.5B solver",
             "test-1.5b": "Test, 1.5B solver",
             "test-0.5b": "Test, 0.5B solver",
             "validation-1.5b": "Validation, 1.5B solver",
@@ -74,6 +79,7 @@ PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
     ),
 }
 
+HEADLINE = "worded-skip-es"  # of the retest
 DRAWN_ANEW = {("test-1.5b", "worded-skip-es")}  # arms of the technique set that could not share Tiered's attempts
 PUBLIC = {"gsm8k": 300, "svamp": 300, "math": 262}  # a set's problems; those that read a card were solved
 SOLVERS = ("1.5b", "0.5b")
@@ -87,24 +93,48 @@ def of(arm: Arm, names: Set[str]) -> Arm:
 def difference(base: Arm, arm: Arm) -> str:
     """The mean paired difference in points, with its 95 % interval over families."""
     found = compare(base, arm)
-    low, high = found.interval
-    return f"{100 * found.difference:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+    value, low, high = (round(100 * each, 1) + 0.0 for each in (found.difference, *found.interval))  # never -0.0
+    return f"{value:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+@cache
+def arms_of(folder: Path) -> Mapping[str, Arm]:
+    """A folder's arms by name, the base first."""
+    names = (folder / "arms.txt").read_text(encoding="utf-8").split()
+    arms = {name: read_arm(folder / "runs" / name) for name in names}
+    return {name: replace(arm, rows=tuple(arm.rows)) for name, arm in arms.items()}  # each row is read many times
 
 
 def table(folder: Path, groups: Groups) -> list[str]:
     """The lines of one folder's table: an arm a line, a group of families a column."""
-    titles = (folder / "arms.txt").read_text(encoding="utf-8").split()
-    base, *arms = (read_arm(folder / "runs" / name) for name in titles)
-    found = groups({row.family for row in base.rows if row.family})
+    (first, base), *arms = arms_of(folder).items()
+    found = groups(families_of(base))
     alone = {title: compare(of(base, names), of(base, names)) for title, names in found.items()}
     heads = [f"{title} ({each.clusters} families, {each.n:,} problems)" for title, each in alone.items()]
-    rows = [[*first_cells(titles[0], base), *(f"{100 * each.base_accuracy:.1f} %" for each in alone.values())]]
-    for title, arm in zip(titles[1:], arms, strict=True):
+    rows = [[*first_cells(first, base), *(f"{100 * each.base_accuracy:.1f} %" for each in alone.values())]]
+    for title, arm in arms:
         read = {f"{title}, Tiered's where no card is read": where_read(base, arm)} if drawn_anew(folder, title) else {}
         for name, each in {title: arm, **read}.items():
             cells = (difference(of(base, names), of(each, names)) for names in found.values())
             rows.append([*first_cells(name, each), *cells])
     return markdown(["arm", "seeds", "calls", *heads], rows)
+
+
+def ahead(folder: Path, groups: Groups) -> list[str]:
+    """The lines of what the headline's arm adds to each other, over the seeds that both have."""
+    arms = dict(arms_of(folder))
+    head = arms.pop(HEADLINE)
+    found = groups(families_of(head))
+    shown = {title: found[title] for title in ("all", "mathematics")}
+    rows = []
+    for title, arm in arms.items():
+        rows.append([title, *(difference(of(arm, names), of(head, names)) for names in shown.values())])
+    return markdown([f"`{HEADLINE}` over", *shown], rows)
+
+
+def families_of(arm: Arm) -> Set[str]:
+    """The families of an arm's problems."""
+    return {row.family for row in arm.rows if row.family}
 
 
 def first_cells(title: str, arm: Arm) -> list[str]:
@@ -128,14 +158,15 @@ def where_read(base: Arm, arm: Arm) -> Arm:
 
 
 def not_of_the_tree() -> list[str]:
-    """What skipping ES with wordings costs problems of no technique that a tree has: both tests, and public sets."""
+    """What skipping ES with wordings costs problems of no technique that a tree has: the tests, and public sets."""
     rows = []
     for solver in SOLVERS:
-        pairs = [unseen("gate", f"worded-{solver}"), unseen("techniques", f"test-{solver}")]
-        both = [with_rows(one, other.rows) for one, other in zip(*pairs, strict=True)]
-        cells = [difference(base, arm) for base, arm in (*pairs, both)]
+        tests = (("gate", f"worded-{solver}"), ("techniques", f"test-{solver}"), ("techniques", f"retest-{solver}"))
+        pairs = [unseen(*test) for test in tests]
+        together = [with_rows(one, chain(*(arm.rows for arm in more))) for one, *more in zip(*pairs, strict=True)]
+        cells = [difference(base, arm) for base, arm in (*pairs, together)]
         rows.append([solver.upper(), *cells, *(public(name, solver) for name in PUBLIC)])
-    heads = ("unseen families, starter test (10)", "techniques test (91)", "both (101)")
+    heads = ("unseen families, starter test (10)", "techniques test (91)", "retest (the same 91)", "together (101)")
     return markdown(["solver", *heads, *(f"{name} ({size} problems)" for name, size in PUBLIC.items())], rows)
 
 
@@ -153,8 +184,8 @@ def beside(base: Arm, folder: Path, title: str) -> Arm:
 def unseen(study: str, folder: str) -> tuple[Arm, Arm]:
     """Tiered and the arm with wordings, on the families that training never saw."""
     base = read_arm(HERE / study / folder / "runs" / "tiered")
-    names = PAGES[study][0]({row.family for row in base.rows if row.family})["families not seen"]
-    return of(base, names), of(beside(base, HERE / study / folder, "worded-skip-es"), names)
+    names = PAGES[study][0](families_of(base))["families not seen"]
+    return of(base, names), of(beside(base, HERE / study / folder, HEADLINE), names)
 
 
 def public(name: str, solver: str) -> str:
@@ -171,7 +202,11 @@ def public(name: str, solver: str) -> str:
 def main(out: Path) -> None:
     """Write a page for each study under a folder."""
     for study, (groups, titles) in PAGES.items():
-        tables = {title: table(HERE / study / folder, groups) for folder, title in titles.items()}
+        tables = {}
+        for folder, title in titles.items():
+            tables[title] = table(HERE / study / folder, groups)
+            if folder.startswith("retest"):
+                tables[f"{title}: what the headline's arm adds to the others"] = ahead(HERE / study / folder, groups)
         if study == "gate":
             tables["Trees with wordings and problems of no technique that they have: skip-ES"] = not_of_the_tree()
         pages = ((f"## {title}", "", *lines, "") for title, lines in tables.items())

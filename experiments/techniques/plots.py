@@ -1,4 +1,4 @@
-"""The two plots of docs/evidence.md, from the published votes of the technique test.
+"""The two plots of docs/evidence.md, from the published votes of the retest.
 
     python experiments/techniques/plots.py
 
@@ -10,34 +10,34 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from groups import beside, of, techniques
+from groups import arms_of, families_of, of, techniques
 
-from kace.evaluation.arm import Arm, read_arm
+from kace.evaluation.arm import Arm
 from kace.evaluation.charts import ForestRow, forest
 from kace.evaluation.compare import compare
 from kace.evaluation.svg import Paint, framed, svg
 
 HERE = Path(__file__).resolve().parent
-TEST = HERE / "test-1.5b"
+SOLVERS = {"1.5b": "1.5B solver", "0.5b": "0.5B solver"}
 ARMS = {
-    "kace-skip-es": "KACE, skipping ES",
-    "kace": "KACE, the paper's ladder",
-    "worded-skip-es": "KACE with wordings (after the test)",
+    "worded-skip-es": "KACE, skipping ES",
+    "worded": "KACE, the paper's ladder",
+    "kace-skip-es": "KACE without wordings, skipping ES",
     "knn-fewshot-skip-es": "nearest solved problems, skipping ES",
-    "knn-fewshot-gated-skip-es": "the same behind our gate",
-    "bootstrap-fewshot": "own right attempts as demonstrations",
-    "tiered-ace-skip-es": "ACE playbook",
-    "tiered-gepa-skip-es": "GEPA prompt",
+    "knn-fewshot-gated-skip-es": "solved problems behind our gate",
+    "bootstrap-fewshot-skip-es": "own right attempts, skipping ES",
+    "tiered-ace-skip-es": "ACE playbook, skipping ES",
+    "tiered-gepa-from-ms": "GEPA prompt, from MS on",
     "kace-placebo": "another domain's cards",
-    "best-of-10": "Best-of-10",
     "oracle-card-skip-es": "the right card, told (ceiling)",
 }
+SHOWN = ("worded-skip-es", "worded", "knn-fewshot-gated-skip-es", "oracle-card-skip-es")
 GROUPS = ("all", "mathematics", "families not seen", "invented conventions, seen")
 UNIT = "difference from Tiered, percentage points"
 WIDTH = 760.0
 
 
-def row(name: str, base: Arm, arm: Arm, group: str = "") -> ForestRow:
+def row(name: str, base: Arm, arm: Arm, group: str) -> ForestRow:
     """One difference from Tiered, with its interval over families."""
     found = compare(base, arm)
     low, high = found.interval
@@ -47,13 +47,15 @@ def row(name: str, base: Arm, arm: Arm, group: str = "") -> ForestRow:
 
 def main(out: Path) -> None:
     """Draw both."""
-    base = read_arm(TEST / "runs" / "tiered")
-    arms = {name: beside(base, TEST, name) for name in ARMS}
-    every = [row(title, base, arms[name]) for name, title in ARMS.items()]
-    groups = techniques({each.family for each in base.rows if each.family})
-    shown = ("kace-skip-es", "worded-skip-es", "knn-fewshot-skip-es", "oracle-card-skip-es")
-    parts = [row(ARMS[n], of(base, groups[g]), of(arms[n], groups[g]), g) for g in GROUPS for n in shown]
-    pictures = {"against-tiered": ("Technique test, 1.5B solver", every), "by-group": ("By group of families", parts)}
+    studies = {title: arms_of(HERE / f"retest-{solver}") for solver, title in SOLVERS.items()}
+    every = [
+        row(name, arms["tiered"], arms[arm], title) for title, arms in studies.items() for arm, name in ARMS.items()
+    ]
+    arms = studies[SOLVERS["1.5b"]]
+    base = arms["tiered"]
+    groups = techniques(families_of(base))
+    parts = [row(ARMS[arm], of(base, groups[g]), of(arms[arm], groups[g]), g) for g in GROUPS for arm in SHOWN]
+    pictures = {"against-tiered": ("Retest, by arm", every), "by-group": ("By group of families, 1.5B solver", parts)}
     for name, (title, rows) in pictures.items():
         drawn = svg(framed(forest(title, UNIT, rows, WIDTH)))
         (out / f"{name}.svg").write_text(drawn, encoding="utf-8")

@@ -5,7 +5,9 @@
 `worded/` and `worded-32/` are the published tree with 16 and with 32 wordings a card (`kace learn wordings`). On the
 validation problems, whose stories no card was written from: how often the most relevant card is of the problem's own
 family, and, at the threshold that shows a card to a given share of the problems whose most relevant card is another
-family's, how many problems read the right one. Writes wordings.md beside this file, or to the path given.
+family's, how many problems read the right one. A second table says how near the texts of the tree with 32 come to the
+stories of each split, by the share of content words that the guard against retold problems counts. Writes wordings.md
+beside this file, or to the path given.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tables import markdown
 
-from kace.datasets.techniques.generate import INVENTED, families, technique_problems
+from kace.datasets.techniques.generate import INVENTED, SPLITS, families, technique_problems
+from kace.learner.leakage import ContaminationHashes
 from kace.problem import Problem
 from kace.retrieval.gate import BackgroundScore
 from kace.tree.card import Difficulty
@@ -63,8 +67,24 @@ def measured(tree: EpistemicTree, problems: list[Problem]) -> list[str]:
     return cells
 
 
+def nearness(tree: EpistemicTree) -> list[str]:
+    """The lines of how near a tree's wordings and demonstrations come to the problems of each split."""
+    wordings = [text for card in tree.shown for text in card.wordings]
+    told = [example.problem for card in tree.shown for example in card.examples]
+    rows = []
+    for split in SPLITS:
+        problems, cells = ContaminationHashes.of(technique_problems(split)), []
+        for texts in (wordings, told):
+            shares = sorted(map(problems.overlap, texts))
+            cells += [f"{100 * share:.1f} %" for share in (mean(shares), shares[int(0.95 * len(shares))], shares[-1])]
+        rows.append([split, *cells])
+    kinds = (f"{len(wordings):,} wordings", f"{len(told)} demonstrations")
+    heads = [f"{kind}: {what}" for kind in kinds for what in ("mean", "95th percentile", "most")]
+    return markdown(["content words shared with the nearest problem", *heads], rows)
+
+
 def main(out: Path) -> None:
-    """Write the table."""
+    """Write both tables."""
     some, more = (open_tree(HERE / folder / "tree") for folder in ("worded", "worded-32"))
     problems = list(technique_problems("validation"))
     bare = EpistemicTree.of(some.domains, [card.worded(()) for card in some])
@@ -72,7 +92,7 @@ def main(out: Path) -> None:
     heads = ["294 validation problems", "right card first", "in mathematics", *shares]
     trees = {"without wordings": bare, "with 16 wordings a card": some, "with 32 wordings a card": more}
     lines = markdown(heads, ([name, *measured(tree, problems)] for name, tree in trees.items()))
-    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    out.write_text("\n".join([*lines, "", *nearness(more)]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
