@@ -68,9 +68,10 @@ experiments: .venv/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Rewrites requirements.lock from pyproject.toml; needs uv on PATH. Emits hashes and no index addresses.
+# Rewrites requirements.lock from pyproject.toml; needs uv on PATH. Emits hashes and no index addresses. Extras stay named:
+# for one that is not, pip looks for the newest release, and has no hash of it.
 lock:
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras \
 	  --extra local --extra data --extra hub --extra mcp --extra gepa --extra otel --extra plots --extra program --extra web --extra dev \
 	  pyproject.toml requirements-build.in --output-file requirements.lock
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import kace
 
@@ -74,3 +78,21 @@ def test_no_public_class_name_is_defined_twice():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(path.name)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_the_lock_names_every_extra_that_its_packages_ask_for():
+    """Else pip wants the newest release for the extra, and there is no hash of one that came after the lock."""
+    lines = (PACKAGE.parents[1] / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins = (Requirement(line.split(" \\")[0]) for line in lines if line[:1].isalnum())
+    locked = {canonicalize_name(pin.name): {canonicalize_name(extra) for extra in pin.extras} for pin in pins}
+    asked = [
+        (found.name, requirement)
+        for found in distributions()
+        if canonicalize_name(found.name) in locked
+        for requirement in map(Requirement, found.requires or ())
+        if requirement.extras and (requirement.marker is None or requirement.marker.evaluate({"extra": ""}))
+    ]
+    assert asked
+    for name, requirement in asked:
+        extras = {canonicalize_name(extra) for extra in requirement.extras}
+        assert extras <= locked[canonicalize_name(requirement.name)], f"{name} asks for {requirement}: make lock"
