@@ -51,6 +51,15 @@ def test_the_default_profile_is_what_the_published_gains_were_measured_with(solv
     assert settings == Settings.model_validate(profile_of("default")["learning"])
 
 
+@pytest.mark.parametrize("solver", ["1.5b", "0.5b"])
+def test_the_published_tree_of_the_retest_is_read_as_its_headline_was_measured(solver: str):
+    folder = ROOT / "experiments" / "techniques" / f"retest-{solver}"
+    measured = json.loads((folder / "runs" / "worded-skip-es" / "run.json").read_text(encoding="utf-8"))
+    ours = load_config({"tree": folder / "tree"}, env={}).retrieval.model_dump(mode="json", exclude_none=True)
+    assert ours == measured["config"]["retrieval"]
+    assert open_tree(folder / "tree").content_hash() == measured["tree"]["hash"]
+
+
 def test_a_tree_that_is_a_file_is_read_by_the_profile_beside_it(tmp_path: Path):
     measured = json.loads((ROOT / "experiments/gate/worded-0.5b/runs/worded/run.json").read_text(encoding="utf-8"))
     ours = load_config({"tree": "starter"}, env={}).retrieval.model_dump(mode="json", exclude_none=True)

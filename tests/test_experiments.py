@@ -142,7 +142,8 @@ PUBLISHED = sorted(path.parent for path in (ROOT / "experiments").glob("*/*/arms
 def test_published_tables_come_out_of_their_votes_and_trees(folder: Path, tmp_path: Path):
     assert drawn_again(folder, tmp_path) == (folder / "report.md").read_text()
     first = folder.name.replace("retest", "test")  # a retest reads the tree of its test
-    stores = [*folder.parent.glob(f"{first}/tree"), *(folder / "trees").glob("*"), *folder.parent.glob("worded*/tree")]
+    named = (f"{folder.name}/tree", f"{first}/tree", f"{folder.name}/trees/*", "worded*/tree")
+    stores = [store for pattern in named for store in folder.parent.glob(pattern)]
     there = {open_tree(store).content_hash() for store in stores}
     manifests = (json.loads(path.read_text()) for path in sorted((folder / "runs").glob("*/run.json")))
     read = {each["tree"]["hash"]: each["system"]["name"] for each in manifests if each.get("tree")}
