@@ -3,8 +3,8 @@
     python experiments/groups.py
 
 Writes groups.md beside the runs of each study. The first arm has its accuracy, the others what they add in points. A
-retest also has what the arm of its headline adds to every other. The gate's page ends with what a tree costs problems
-of no technique that it has.
+retest also has what the arm of its headline adds to every other, and how often it finds the right card. The gate's page
+ends with what a tree costs problems of no technique that it has.
 """
 
 import sys
@@ -124,12 +124,26 @@ def ahead(folder: Path, groups: Groups) -> list[str]:
     """The lines of what the headline's arm adds to each other, over the seeds that both have."""
     arms = dict(arms_of(folder))
     head = arms.pop(HEADLINE)
-    found = groups(families_of(head))
-    shown = {title: found[title] for title in ("all", "mathematics")}
+    every = groups(families_of(head))
+    shown = {title: every[title] for title in ("all", "mathematics")}
     rows = []
     for title, arm in arms.items():
         rows.append([title, *(difference(of(arm, names), of(head, names)) for names in shown.values())])
     return markdown([f"`{HEADLINE}` over", *shown], rows)
+
+
+def cards_found(folder: Path, groups: Groups) -> list[str]:
+    """The lines of how often the headline's arm reads the card that an oracle would show, and of its p by group."""
+    arms = arms_of(folder)
+    base, head = arms["tiered"], arms[HEADLINE]
+    read = {(row.problem, row.seed): set(row.cards) for row in head.rows}
+    told = [row for row in arms["oracle-card-skip-es"].rows if row.cards]
+    right = sum(not read[row.problem, row.seed].isdisjoint(row.cards) for row in told)
+    of_base = groups(families_of(base))
+    tested = {title: compare(of(base, of_base[title]), of(head, of_base[title])) for title in ("all", "mathematics")}
+    heads = ["families with a card", "solves told it by an oracle", "that find it", *(f"p, {title}" for title in tested)]
+    cells = (len({row.family for row in told}), len(told), right, *(f"{each.p:.2g}" for each in tested.values()))
+    return markdown(heads, [[str(cell) for cell in cells]])
 
 
 def families_of(arm: Arm) -> Set[str]:
@@ -203,10 +217,12 @@ def main(out: Path) -> None:
     """Write a page for each study under a folder."""
     for study, (groups, titles) in PAGES.items():
         tables = {}
-        for folder, title in titles.items():
-            tables[title] = table(HERE / study / folder, groups)
-            if folder.startswith("retest"):
-                tables[f"{title}: what the headline's arm adds to the others"] = ahead(HERE / study / folder, groups)
+        for name, title in titles.items():
+            folder = HERE / study / name
+            tables[title] = table(folder, groups)
+            if name.startswith("retest"):
+                tables[f"{title}: what the headline's arm adds to the others"] = ahead(folder, groups)
+                tables[f"{title}: how often the headline's arm finds the right card"] = cards_found(folder, groups)
         if study == "gate":
             tables["Trees with wordings and problems of no technique that they have: skip-ES"] = not_of_the_tree()
         pages = ((f"## {title}", "", *lines, "") for title, lines in tables.items())

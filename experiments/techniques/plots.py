@@ -23,6 +23,7 @@ ARMS = {
     "worded-skip-es": "KACE, skipping ES",
     "worded": "KACE, the paper's ladder",
     "kace-skip-es": "KACE without wordings, skipping ES",
+    "first-gate-skip-es": "the same with the first gate",
     "knn-fewshot-skip-es": "nearest solved problems, skipping ES",
     "knn-fewshot-gated-skip-es": "solved problems behind our gate",
     "bootstrap-fewshot-skip-es": "own right attempts, skipping ES",
