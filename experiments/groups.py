@@ -18,7 +18,7 @@ from tables import markdown
 
 from kace.datasets.techniques.generate import INVENTED, families, splits_of
 from kace.evaluation.arm import Arm, SolveRow, read_arm
-from kace.evaluation.compare import compare
+from kace.evaluation.compare import Comparison, compare, p_text
 
 HERE = Path(__file__).parent
 Groups = Callable[[Set[str]], Mapping[str, Set[str]]]
@@ -79,8 +79,8 @@ PAGES: Mapping[str, tuple[Groups, Mapping[str, str]]] = {
     ),
 }
 
-HEADLINE = "worded-skip-es"  # of the retest
-DRAWN_ANEW = {("test-1.5b", "worded-skip-es")}  # arms of the technique set that could not share Tiered's attempts
+HEADLINE = "worded-skip-es"  # the arm of the retest's headline
+DRAWN_ANEW = {("test-1.5b", HEADLINE)}  # arms of the technique set that could not share Tiered's attempts
 PUBLIC = {"gsm8k": 300, "svamp": 300, "math": 262}  # a set's problems; those that read a card were solved
 SOLVERS = ("1.5b", "0.5b")
 
@@ -91,8 +91,12 @@ def of(arm: Arm, names: Set[str]) -> Arm:
 
 
 def difference(base: Arm, arm: Arm) -> str:
+    """What an arm adds to a base."""
+    return gain(compare(base, arm))
+
+
+def gain(found: Comparison) -> str:
     """The mean paired difference in points, with its 95 % interval over families."""
-    found = compare(base, arm)
     value, low, high = (round(100 * each, 1) + 0.0 for each in (found.difference, *found.interval))  # never -0.0
     return f"{value:+.1f} [{low:+.1f}, {high:+.1f}]"
 
@@ -128,22 +132,19 @@ def ahead(folder: Path, groups: Groups) -> list[str]:
     shown = {title: every[title] for title in ("all", "mathematics")}
     rows = []
     for title, arm in arms.items():
-        rows.append([title, *(difference(of(arm, names), of(head, names)) for names in shown.values())])
+        found = (compare(of(arm, names), of(head, names)) for names in shown.values())
+        rows.append([title, *(f"{gain(each)}, {p_text(each.p)}" for each in found)])
     return markdown([f"`{HEADLINE}` over", *shown], rows)
 
 
-def cards_found(folder: Path, groups: Groups) -> list[str]:
-    """The lines of how often the headline's arm reads the card that an oracle would show, and of its p by group."""
+def cards_found(folder: Path) -> list[str]:
+    """The lines of how often the headline's arm reads the card that an oracle would show."""
     arms = arms_of(folder)
-    base, head = arms["tiered"], arms[HEADLINE]
-    read = {(row.problem, row.seed): set(row.cards) for row in head.rows}
+    read = {(row.problem, row.seed): set(row.cards) for row in arms[HEADLINE].rows}
     told = [row for row in arms["oracle-card-skip-es"].rows if row.cards]
     right = sum(not read[row.problem, row.seed].isdisjoint(row.cards) for row in told)
-    of_base = groups(families_of(base))
-    tested = {title: compare(of(base, of_base[title]), of(head, of_base[title])) for title in ("all", "mathematics")}
-    heads = ["families with a card", "solves told it by an oracle", "that find it", *(f"p, {title}" for title in tested)]
-    cells = (len({row.family for row in told}), len(told), right, *(f"{each.p:.2g}" for each in tested.values()))
-    return markdown(heads, [[str(cell) for cell in cells]])
+    heads = ["families with a card", "solves told it by an oracle", "that find it"]
+    return markdown(heads, [[str(len({row.family for row in told})), str(len(told)), str(right)]])
 
 
 def families_of(arm: Arm) -> Set[str]:
@@ -189,17 +190,17 @@ def with_rows(arm: Arm, others: Iterable[SolveRow]) -> Arm:
     return replace(arm, rows=tuple(sorted((*arm.rows, *others), key=lambda row: (row.problem, row.seed))))
 
 
-def beside(base: Arm, folder: Path, title: str) -> Arm:
-    """An arm of a study's folder, with Tiered's solves where it read no card if it could not share its attempts."""
-    arm = read_arm(folder / "runs" / title)
-    return where_read(base, arm) if drawn_anew(folder, title) else arm
+def unseen(study: str, name: str) -> tuple[Arm, Arm]:
+    """Tiered and the arm with wordings, on the families that training never saw.
 
-
-def unseen(study: str, folder: str) -> tuple[Arm, Arm]:
-    """Tiered and the arm with wordings, on the families that training never saw."""
-    base = read_arm(HERE / study / folder / "runs" / "tiered")
+    Where that arm could not share Tiered's attempts, it has Tiered's solves for what it read no card of.
+    """
+    folder = HERE / study / name
+    base, arm = (arms_of(folder)[title] for title in ("tiered", HEADLINE))
+    if drawn_anew(folder, HEADLINE):
+        arm = where_read(base, arm)
     names = PAGES[study][0](families_of(base))["families not seen"]
-    return of(base, names), of(beside(base, HERE / study / folder, HEADLINE), names)
+    return of(base, names), of(arm, names)
 
 
 def public(name: str, solver: str) -> str:
@@ -207,7 +208,7 @@ def public(name: str, solver: str) -> str:
     runs = HERE / "gate" / "public" / f"{name}-{solver}" / "runs"
     if not runs.exists():
         return "no card is read"
-    base, arm = (read_arm(runs / arm) for arm in ("tiered", "worded-skip-es"))
+    base, arm = (read_arm(runs / arm) for arm in ("tiered", HEADLINE))
     solved = len({row.problem for row in base.rows})
     others = [replace(base.rows[0], problem=f"{number:016}") for number in range(PUBLIC[name] - solved)]
     return f"{difference(with_rows(base, others), with_rows(arm, others))}, {solved} read a card"
@@ -222,7 +223,7 @@ def main(out: Path) -> None:
             tables[title] = table(folder, groups)
             if name.startswith("retest"):
                 tables[f"{title}: what the headline's arm adds to the others"] = ahead(folder, groups)
-                tables[f"{title}: how often the headline's arm finds the right card"] = cards_found(folder, groups)
+                tables[f"{title}: how often the headline's arm finds the right card"] = cards_found(folder)
         if study == "gate":
             tables["Trees with wordings and problems of no technique that they have: skip-ES"] = not_of_the_tree()
         pages = ((f"## {title}", "", *lines, "") for title, lines in tables.items())
