@@ -9,8 +9,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from kace.problem import load_problems
-from kace.retrieval.words import BACKGROUND, words
+from kace.ladder.words import BACKGROUND, words
+from kace.problems import load_problems
 
 LEAST = 5  # a word of fewer problems weighs as much as an unknown one, or nearly
 

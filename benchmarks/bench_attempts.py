@@ -14,14 +14,14 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
+from kace.cards.store import open_tree, tree_path
 from kace.config import load_config
 from kace.datasets.starter import load_split
+from kace.ladder.gate import RelevanceGate
+from kace.ladder.prompt import PromptContext, solver_prompt
 from kace.models.base import AttemptKey, ChatModel, Message, Request, Sampling, Usage, total
 from kace.models.provider import open_model
-from kace.problem import Problem
-from kace.retrieval.gate import RelevanceGate
-from kace.retrieval.prompt import PromptContext, solver_prompt
-from kace.tree.store import open_tree, tree_path
+from kace.problems import Problem
 
 ATTEMPTS, REPLY_TOKENS = 3, 90  # a reply after demonstrations has 85 tokens in the mean
 

@@ -32,10 +32,10 @@ CLIENT = """
 import asyncio, json, logging, resource, sys, time
 from pathlib import Path
 from kace.config import load_config
-from kace.problem import Problem
-from kace.solver.manifest import manifest_of
-from kace.solver.run import Run
-from kace.solver.session import open_session
+from kace.problems import Problem
+from kace.runs.manifest import manifest_of
+from kace.runs.run import Run
+from kace.ladder.session import open_session
 folder, url, count, window, batch = Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:])
 flags = {"model": "openai/m", "base_url": url + "/v1", "api_key": "key-of-the-batches", "batch": bool(batch)}
 config = load_config({**flags, "batch_window": window}, env={})

@@ -16,16 +16,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
 
+from kace.cards.tree import Domain
 from kace.config import user_cache
 from kace.datasets.starter import Split, load_split, starter_domains
-from kace.evaluation.stats import wilson
+from kace.ladder.router import Route, classify
+from kace.ladder.selector import Index
+from kace.ladder.words import words
 from kace.models.base import ChatModel, Reply, Request, Wrapper, total
 from kace.models.local import EngineSettings, open_local
-from kace.problem import Problem
-from kace.retrieval.router import Route, classify
-from kace.retrieval.selector import Index
-from kace.retrieval.words import words
-from kace.tree.tree import Domain
+from kace.problems import Problem
+from kace.runs.stats import wilson
 
 SLOTS = 2
 

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kace.answers.judge import Verdict
-from kace.solver.manifest import manifest_of
-from kace.solver.records import Attempt, ClassRecord, Outcome, RetrievedContext, Solution
-from kace.solver.tiers import LOCKED, PAPER_CALLS, ExitPath, TierName
+from kace.ladder.record import Attempt, ClassRecord, Outcome, RetrievedContext, Solution
+from kace.ladder.tiers import LOCKED, PAPER_CALLS, ExitPath, TierName
+from kace.runs.manifest import manifest_of
 
 SEEDS = 3
 DOMAINS = ("algebra", "combinatorics", "geometry", "number_theory", "analysis")
@@ -35,22 +35,22 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps([time.perf_counter() - began, time.process_time(), peak, note]))
 """
 READ = """
-from kace.evaluation.arm import read_arms
+from kace.runs.arm import read_arms
 arms = read_arms([Path(folder) for folder in sys.argv[1:]])
 note = f"{sum(len(arm.rows) for arm in arms):,} rows"
 """
 METRICS = """
-from kace.evaluation.metrics import metrics_of
+from kace.runs.metrics import metrics_of
 found = metrics_of(arms[0])
 note = f"accuracy {found.accuracy:.3f} ({found.interval.low:.3f} to {found.interval.high:.3f})"
 """
 COMPARE = """
-from kace.evaluation.compare import compare
+from kace.runs.compare import compare
 note = compare(arms[0], arms[1]).sentence
 """
 REPORT = """
-from kace.evaluation.page import page
-from kace.evaluation.report import evaluation_of
+from kace.report.evaluation_page import page
+from kace.report.evaluation import evaluation_of
 html = page(evaluation_of(arms))
 note = f"a page of {len(html) / 1e6:.1f} MB"
 """

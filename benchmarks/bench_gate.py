@@ -14,14 +14,14 @@ import statistics
 import time
 from itertools import cycle, islice
 
+from kace.cards.card import Card, Difficulty, Provenance
+from kace.cards.card_text import Example
+from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.datasets.techniques.generate import technique_problems
+from kace.ladder.retriever import Retriever
 from kace.models.scripted import Scripted
-from kace.problem import Problem
-from kace.retrieval.retriever import Retriever
-from kace.tree.card import Card, Difficulty, Provenance
-from kace.tree.card_text import Example
-from kace.tree.tree import Domain, EpistemicTree
+from kace.problems import Problem
 
 SIZES = (3, 1_000, 10_000, 100_000)
 READING = RetrievalConfig(relevance="background", relevance_threshold=0.45, es_policy="skip")

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
 
-from kace.evaluation.stats import holm, wilson
-from kace.learner.commit import CommitRule, analyse, credit
-from kace.learner.effects import MIN_PROBLEMS, CardVotes, Impact, effect_of, lift_of
-from kace.learner.shrinkage import shrink
-from kace.solver.records import Solution
-from kace.solver.tiers import ExitPath
-from kace.tree.card import Card, Difficulty, Provenance, Status
-from kace.tree.tree import Batch, EpistemicTree, applied
+from kace.cards.card import Card, Difficulty, Provenance, Status
+from kace.cards.tree import Batch, EpistemicTree, applied
+from kace.ladder.record import Solution
+from kace.ladder.tiers import ExitPath
+from kace.learning.commit import CommitRule, analyse, credit
+from kace.learning.effects import MIN_PROBLEMS, CardVotes, Impact, effect_of, lift_of
+from kace.learning.shrinkage import shrink
+from kace.runs.stats import holm, wilson
 
 BLOCKS = (2, 4, 8, 16)
 EFFECTS = (0.10, 0.0, -0.05, 0.0)

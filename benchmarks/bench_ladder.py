@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kace.config import load_config
-from kace.problem import Problem
-from kace.solver.manifest import manifest_of
-from kace.solver.records import Solution
-from kace.solver.run import Run, solve_all
-from kace.solver.session import open_session
+from kace.ladder.record import Solution
+from kace.ladder.session import open_session
+from kace.problems import Problem
+from kace.runs.manifest import manifest_of
+from kace.runs.run import Run, solve_all
 
 
 def run(n: int, latency: float, connections: int, watch: Callable[[Solution], None]) -> tuple[float, int]:

@@ -15,11 +15,11 @@ import time
 
 from kace.config import load_config
 from kace.datasets.starter import load_split
+from kace.ladder.prompt import NOTHING, solver_prompt
 from kace.models.base import AttemptKey, ChatModel, Request, Sampling
 from kace.models.local import SLOTS
 from kace.models.provider import open_model
-from kace.problem import Problem
-from kace.retrieval.prompt import NOTHING, solver_prompt
+from kace.problems import Problem
 
 
 async def per_token(model: ChatModel, problems: list[Problem], tokens: int, *, logprobs: bool) -> float:

@@ -13,14 +13,14 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
+from kace.cards.card import Card, Difficulty, Provenance
 from kace.config import load_config
 from kace.datasets.starter import load_split
+from kace.ladder.prompt import PromptContext, solver_prompt
+from kace.ladder.tiers import LOCKED, Tier
 from kace.models.base import AttemptKey, ChatModel, Message, Request, Sampling, Usage, total
 from kace.models.provider import open_model
-from kace.problem import Problem
-from kace.retrieval.prompt import PromptContext, solver_prompt
-from kace.solver.tiers import LOCKED, Tier
-from kace.tree.card import Card, Difficulty, Provenance
+from kace.problems import Problem
 
 REPLY_TOKENS = 12
 

@@ -16,14 +16,14 @@ from kace.answers.judge import Judge
 from kace.answers.program import ProgramRun, Sandbox
 from kace.config import load_config
 from kace.datasets.starter import load_split
+from kace.ladder.ladder import Kit, climb
+from kace.ladder.programs import Programs
+from kace.ladder.record import Solution
+from kace.ladder.tiers import PROGRAM_LENSES
 from kace.models.base import ChatModel, Request
 from kace.models.provider import open_model
 from kace.models.scripted import Scripted
-from kace.problem import Problem
-from kace.solver.ladder import Kit, climb
-from kace.solver.programs import Programs
-from kace.solver.records import Solution
-from kace.solver.tiers import PROGRAM_LENSES
+from kace.problems import Problem
 
 SHORT = "print(sum(n * n for n in range(1, 101) if n % 3))"
 SEARCH = "print(sum(1 for a in range(1, 300) for b in range(a, 300) if (a * a + b * b) % 7 == 0))"

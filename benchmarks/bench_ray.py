@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 from statistics import median
 
+from kace.baselines.trial import Trial, run_trial
 from kace.config import load_config
 from kace.datasets.loader import Dataset
-from kace.evaluation.trial import Trial, run_trial
-from kace.problem import Problem
-from kace.solver.records import Attempt, Solution
+from kace.ladder.record import Attempt, Solution
+from kace.problems import Problem
 
 
 class Clock:

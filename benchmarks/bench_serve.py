@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kace.config import load_config
+from kace.report.server import Bind, listening
 from kace.serve.app import ServerOptions, run, spare_collector
-from kace.web.server import Bind, listening
 
 TIERS = {"es_unanimous": 1, "ms_majority": 2}
 """Every other exit is after the third."""

@@ -19,20 +19,20 @@ from pathlib import Path
 from bench_evaluate import READ, REPORT, solved, step
 
 from kace.config import load_config
-from kace.problem import Problem
-from kace.solver.manifest import manifest_of
-from kace.solver.run import Run
-from kace.solver.shards import Shard
+from kace.problems import Problem
+from kace.runs.manifest import manifest_of
+from kace.runs.run import Run
+from kace.runs.shards import Shard
 
 MERGE = """
-from kace.solver.shards import merge_shards
+from kace.runs.shards import merge_shards
 *shards, out = map(Path, sys.argv[1:])
 merged = merge_shards(shards, out)
 note = f"{merged.problems:,} problems, {merged.solves:,} solves, {len(merged.gaps)} gaps"
 """
 COUNT = """
-from kace.solver.records import Solution, read_trace
-from kace.solver.summary import Summary
+from kace.ladder.record import Solution, read_trace
+from kace.runs.summary import Summary
 lines = (line.content for line in read_trace(Path(sys.argv[1]) / "traces.jsonl"))
 found = Summary.of(line for line in lines if isinstance(line, Solution))
 note = f"{found.problems:,} solves, accuracy {found.accuracy:.3f}"

@@ -21,12 +21,12 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from kace.io import write_atomic
-from kace.retrieval.selector import fit
-from kace.solver.tiers import TierName
-from kace.tree.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.tree.store import TreeStore
-from kace.tree.tree import Domain, Edit, EpistemicTree
+from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
+from kace.cards.store import TreeStore
+from kace.cards.tree import Domain, Edit, EpistemicTree
+from kace.files import write_atomic
+from kace.ladder.selector import fit
+from kace.ladder.tiers import TierName
 
 SIZES = (132, 1_000, 10_000, 100_000)
 BUDGET = 5_000

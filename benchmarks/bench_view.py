@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from bench_evaluate import write_run
 from bench_tree import grown
 
-from kace.io import write_atomic
-from kace.tree.state import TreeState, state_text
+from kace.cards.state import TreeState, state_text
+from kace.files import write_atomic
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
-from kace.solver.vote import group
+from kace.ladder.vote import group
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 ATTEMPTS = DATA / "attempts_qwen2.5-coder-1.5b_math_l45_train200.jsonl.gz"

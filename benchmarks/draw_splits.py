@@ -24,8 +24,8 @@ from kace.datasets.catalog import PUBLISHED
 from kace.datasets.loader import ListedProblem, Listing, fingerprint
 from kace.datasets.starter import SPLITS, Split
 from kace.datasets.starter.generate import FAMILIES, FOLDER, StarterDraw, share
-from kace.io import write_atomic
-from kace.problem import Problem, problem_rows
+from kace.files import write_atomic
+from kace.problems import Problem, problem_rows
 
 SEED = "kace-1"
 BUNDLED: dict[Split, int] = {"train": 100, "validation": 100, "test": 200}

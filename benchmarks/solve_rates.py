@@ -16,13 +16,13 @@ from pathlib import Path
 
 from kace.answers.judge import Verdict
 from kace.config import load_config
-from kace.io import write_atomic
+from kace.files import write_atomic
+from kace.ladder.ladder import Kit, grade, said, sample
+from kace.ladder.prompt import NOTHING
+from kace.ladder.session import open_session
+from kace.ladder.tiers import LOCKED
 from kace.models.cache import CallStore
-from kace.problem import Problem, load_problems
-from kace.retrieval.prompt import NOTHING
-from kace.solver.ladder import Kit, grade, said, sample
-from kace.solver.session import open_session
-from kace.solver.tiers import LOCKED
+from kace.problems import Problem, load_problems
 
 
 @dataclass(frozen=True, slots=True)

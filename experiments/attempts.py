@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kace.io import write_atomic
-from kace.solver.tiers import ExitPath, TierName
-from kace.solver.records import Attempt, Damage, Solution, read_trace
+from kace.files import write_atomic
+from kace.ladder.tiers import ExitPath, TierName
+from kace.ladder.record import Attempt, Damage, Solution, read_trace
 
 HERE = Path(__file__).resolve().parent
 STUDIES = ("starter/gate-0.5b", "starter/gate-1.5b", "math-hard/validation")

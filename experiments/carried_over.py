@@ -19,12 +19,12 @@ from tempfile import TemporaryDirectory
 from tables import markdown
 
 from kace.datasets.techniques.generate import technique_problems
-from kace.io import write_atomic
-from kace.learner.effects import CardVotes, Impact, lift_of
-from kace.learner.steps import read_steps
-from kace.tree.lift import plain_points
-from kace.tree.store import open_tree
-from kace.tree.tree import EpistemicTree
+from kace.files import write_atomic
+from kace.learning.effects import CardVotes, Impact, lift_of
+from kace.learning.steps import read_steps
+from kace.cards.lift import plain_points
+from kace.cards.store import open_tree
+from kace.cards.tree import EpistemicTree
 
 HERE = Path(__file__).resolve().parent
 GROUPS = ("the card was written from it", "another of that family", "any other that it was shown to")

@@ -17,8 +17,8 @@ from pathlib import Path
 from tables import markdown
 
 from kace.datasets.techniques.generate import INVENTED, families, splits_of
-from kace.evaluation.arm import Arm, SolveRow, read_arm
-from kace.evaluation.compare import Comparison, compare, p_text
+from kace.runs.arm import Arm, SolveRow, read_arm
+from kace.runs.compare import Comparison, compare, p_text
 
 HERE = Path(__file__).parent
 Groups = Callable[[Set[str]], Mapping[str, Set[str]]]

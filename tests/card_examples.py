@@ -7,9 +7,9 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from kace.tree.card import UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.tree.card_text import LINE
-from kace.tree.tree import Domain
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
+from kace.cards.card_text import LINE
+from kace.cards.tree import Domain
 
 NAMES = ("algebra", "geometry", "number_theory")
 DOMAINS = tuple(Domain(name=name, description=f"Problems of {name}", share=0.3) for name in NAMES)

@@ -6,9 +6,9 @@ import re
 
 from hypothesis import strategies as st
 
-from kace.tree.card import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.tree.card_text import LINE, broken_tex
-from kace.tree.tree import Domain, EpistemicTree
+from kace.cards.card import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status
+from kace.cards.card_text import LINE, broken_tex
+from kace.cards.tree import Domain, EpistemicTree
 
 ALGEBRA = Domain(name="algebra", description="equations, factoring and identities", share=0.6, signals=("solve for x",))
 GEOMETRY = Domain(name="geometry", description="lengths, areas and angles", share=0.4, signals=())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kace.problem import Problem
-from kace.solver.records import Solution
+from kace.ladder.record import Solution
+from kace.problems import Problem
 
 
 class Counting:

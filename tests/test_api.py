@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import kace
+from kace.cards.tree import EpistemicTree
 from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
-from kace.problem import problem_rows
-from kace.tree.tree import EpistemicTree
+from kace.problems import problem_rows
 from tests.card_samples import small_tree
 
 CARD = (Path(__file__).resolve().parents[1] / "docs" / "examples" / "average-speed.md").read_text(encoding="utf-8")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kace.cards.store import open_tree, tree_path
 from kace.config import load_config, profile_of, profile_text, user_cache
 from kace.errors import UsageError
-from kace.learner.settings import Settings
+from kace.ladder.tiers import TierName
+from kace.learning.settings import Settings
 from kace.models.budget import Price
-from kace.solver.manifest import modern_config
-from kace.solver.tiers import TierName
-from kace.tree.store import open_tree, tree_path
+from kace.runs.manifest import modern_config
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.tree.card import read_card
+from kace.cards.card import read_card
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]

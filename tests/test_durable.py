@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kace.errors import KaceError
-from kace.io import LineLog, whole_lines, write_atomic
+from kace.files import LineLog, whole_lines, write_atomic
 from tests.disk import no_file_grows_past
 
 

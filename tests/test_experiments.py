@@ -13,25 +13,25 @@ from pathlib import Path
 import pytest
 
 from experiments.gate.subjects import other_subjects
+from kace.baselines.registry import spec_of
+from kace.cards.store import TreeStore, open_tree
+from kace.cards.tree import EpistemicTree
 from kace.config import load_config, profile_of
 from kace.datasets.starter import load_split
 from kace.datasets.techniques.generate import technique_problems
-from kace.learner.admit import Rulings
-from kace.learner.leakage import ContaminationHashes
-from kace.learner.loop import learn
-from kace.learner.settings import Settings
-from kace.learner.steps import read_steps
-from kace.learner.study import LearnPlan, open_study
+from kace.ladder.gate import BackgroundScore
+from kace.ladder.record import Solution, read_trace
+from kace.ladder.session import open_session
+from kace.ladder.tiers import ExitPath
+from kace.learning.admit import Rulings
+from kace.learning.leakage import ContaminationHashes
+from kace.learning.loop import learn
+from kace.learning.settings import Settings
+from kace.learning.steps import read_steps
+from kace.learning.study import LearnPlan, open_study
 from kace.models.cache import Replay
-from kace.retrieval.gate import BackgroundScore
-from kace.solver.records import Solution, read_trace
-from kace.solver.run import solve_all
-from kace.solver.session import open_session
-from kace.solver.summary import Summary
-from kace.solver.tiers import ExitPath
-from kace.systems.registry import spec_of
-from kace.tree.store import TreeStore, open_tree
-from kace.tree.tree import EpistemicTree
+from kace.runs.run import solve_all
+from kace.runs.summary import Summary
 from tests.command import run_kace
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kace.errors import DataError
-from kace.problem import MAX_LINE_BYTES, MAX_PROBLEM_CHARS, Problem, load_problems, problem_rows
+from kace.problems import MAX_LINE_BYTES, MAX_PROBLEM_CHARS, Problem, load_problems, problem_rows
 
 
 def write(path: Path, *rows: object) -> Path:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kace.learner.calibrate import LEAST, LEAST_WORDED
-from kace.problem import load_problems
-from kace.retrieval.gate import BackgroundScore, TreeScore
-from kace.tree.store import open_tree
+from kace.learning.calibrate import LEAST, LEAST_WORDED
+from kace.problems import load_problems
+from kace.ladder.gate import BackgroundScore, TreeScore
+from kace.cards.store import open_tree
 
 HERE = Path(__file__).resolve().parent
 TREES = {"starter/test-{}/tree": LEAST, "gate/worded-{}/trees/worded": LEAST_WORDED}

@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tables import markdown
 from techniques.wordings import right_cards
 
-import kace.retrieval.gate
+import kace.ladder.gate
 from kace.datasets.starter.generate import generate_set
 from kace.datasets.techniques.generate import technique_problems
-from kace.learner.calibrate import loosest
-from kace.problem import Problem
-from kace.retrieval.gate import BackgroundScore
-from kace.tree.store import open_tree
-from kace.tree.tree import EpistemicTree
+from kace.learning.calibrate import loosest
+from kace.problems import Problem
+from kace.ladder.gate import BackgroundScore
+from kace.cards.store import open_tree
+from kace.cards.tree import EpistemicTree
 
 HERE = Path(__file__).resolve().parent
 MAX_HARM = 0.5  # points of accuracy
@@ -90,7 +90,7 @@ def main() -> None:
             if share is None:
                 tree = EpistemicTree.of(tree.domains, [card.worded(()) for card in tree])
             else:
-                kace.retrieval.gate.OWN_TEXT = share
+                kace.ladder.gate.OWN_TEXT = share
             cells.append(shown(tree, *sets, threshold))
         rows.append(["no wordings" if share is None else f"{share:.2f}", f"{threshold:.3f}", *cells])
     sys.stdout.write("\n".join(markdown(heads, rows)) + "\n")

@@ -24,11 +24,11 @@ from commands import Commands
 from subjects import other_subjects
 
 from kace.config import PROFILE_FILE, RetrievalConfig, profile_of
-from kace.io import write_atomic
-from kace.problem import load_problems, problem_rows
-from kace.retrieval.gate import BackgroundScore
-from kace.tree.card import Status
-from kace.tree.store import TreeStore, open_tree
+from kace.files import write_atomic
+from kace.problems import load_problems, problem_rows
+from kace.ladder.gate import BackgroundScore
+from kace.cards.card import Status
+from kace.cards.store import TreeStore, open_tree
 
 FIRST = ("--set", "relevance=tree", "--set", "relevance_threshold=2")
 ARMS = {  # the tree, the system, the settings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice, product
 
-from kace.tree.card import Card, Difficulty, Provenance
-from kace.tree.card_text import Example
-from kace.tree.tree import Domain
+from kace.cards.card import Card, Difficulty, Provenance
+from kace.cards.card_text import Example
+from kace.cards.tree import Domain
 
 THINGS = (
     "copper tin zinc nickel cobalt sulfur carbon helium argon iodine quartz basalt granite marble slate limestone "

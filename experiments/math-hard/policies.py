@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from commands import Commands, parser_of
 
-from kace.evaluation.arm import read_arm
+from kace.runs.arm import read_arm
 
 ALONE = {
     "vote": ("vote=confidence",),

@@ -22,9 +22,9 @@ from tables import markdown
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Verdict, settled
-from kace.solver.ladder import fallback
-from kace.solver.records import Attempt, Solution, last_solutions
-from kace.solver.vote import AnswerClass, count, group, heaviest
+from kace.ladder.ladder import fallback
+from kace.ladder.record import Attempt, Solution, last_solutions
+from kace.ladder.vote import AnswerClass, count, group, heaviest
 
 HERE = Path(__file__).resolve().parent
 MEASURES = {

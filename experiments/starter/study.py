@@ -13,18 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from kace.answers.extract import Answer
-from kace.tree.card import Difficulty
+from kace.cards.card import Difficulty
 from kace.datasets.starter.generate import generate_set
-from kace.io import write_atomic
-from kace.evaluation.arm import Arm, read_arm
-from kace.evaluation.compare import compare
-from kace.solver.ladder import fallback
-from kace.problem import Problem
-from kace.retrieval.gate import TreeScore
-from kace.tree.store import open_tree
-from kace.solver.tiers import LOCKED
-from kace.solver.records import Damage, Solution, read_trace
-from kace.solver.vote import AnswerClass, count
+from kace.files import write_atomic
+from kace.runs.arm import Arm, read_arm
+from kace.runs.compare import compare
+from kace.ladder.ladder import fallback
+from kace.problems import Problem
+from kace.ladder.gate import TreeScore
+from kace.cards.store import open_tree
+from kace.ladder.tiers import LOCKED
+from kace.ladder.record import Damage, Solution, read_trace
+from kace.ladder.vote import AnswerClass, count
 
 HERE = Path(__file__).resolve().parent
 SOLVERS = ("0.5b", "1.5b")

@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from groups import arms_of, families_of, of, techniques
 
-from kace.evaluation.arm import Arm
-from kace.evaluation.charts import ForestRow, forest
-from kace.evaluation.compare import compare
-from kace.evaluation.svg import Paint, framed, svg
+from kace.runs.arm import Arm
+from kace.report.charts import ForestRow, forest
+from kace.runs.compare import compare
+from kace.report.svg import Paint, framed, svg
 
 HERE = Path(__file__).resolve().parent
 SOLVERS = {"1.5b": "1.5B solver", "0.5b": "0.5B solver"}

@@ -43,7 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from commands import Commands
 
 from kace.datasets.techniques.generate import families, splits_of
-from kace.evaluation.arm import read_arm
+from kace.runs.arm import read_arm
 
 HERE = Path(__file__).resolve().parent
 FIRST = ("--set", "relevance=tree", "--set", "relevance_threshold=2")  # the first version's score

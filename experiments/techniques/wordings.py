@@ -22,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tables import markdown
 
 from kace.datasets.techniques.generate import INVENTED, SPLITS, families, technique_problems
-from kace.learner.leakage import ContaminationHashes
-from kace.problem import Problem
-from kace.retrieval.gate import BackgroundScore
-from kace.tree.card import Difficulty
-from kace.tree.store import open_tree
-from kace.tree.tree import EpistemicTree, cards_by_source
+from kace.learning.leakage import ContaminationHashes
+from kace.problems import Problem
+from kace.ladder.gate import BackgroundScore
+from kace.cards.card import Difficulty
+from kace.cards.store import open_tree
+from kace.cards.tree import EpistemicTree, cards_by_source
 
 HERE = Path(__file__).resolve().parent
 SHARES = (0.05, 0.10)

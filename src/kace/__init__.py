@@ -12,29 +12,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kace.api import asolve, asolve_many, compare, evaluate, learn, solve, solve_many
+    from kace.api import (
+        asolve,
+        asolve_many,
+        compare,
+        evaluate,
+        learn,
+        solve,
+        solve_many,
+    )
+    from kace.cards.card import Card
+    from kace.cards.tree import Domain
     from kace.config import Config, load_config
     from kace.errors import BudgetExceeded, DataError, KaceError, UsageError
-    from kace.handles import RecordedRun, Tree, load_run
+    from kace.ladder.record import Attempt, Outcome, Solution
+    from kace.ladder.tiers import LOCKED, ExitPath
     from kace.models.base import ChatModel, Reply, Request
-    from kace.problem import Problem, load_problems
-    from kace.solver.records import Attempt, Outcome, Solution
-    from kace.solver.tiers import LOCKED, ExitPath
-    from kace.tree.card import Card
-    from kace.tree.tree import Domain
+    from kace.problems import Problem, load_problems
+    from kace.runs.handles import RecordedRun, Tree, load_run
 
 # Where the public names live, light modules first.
 _HOMES = (
     "errors",
-    "problem",
+    "problems",
     "models.base",
     "config",
-    "solver.tiers",
-    "solver.records",
-    "tree.card",
-    "tree.tree",
+    "ladder.tiers",
+    "ladder.record",
+    "cards.card",
+    "cards.tree",
     "api",
-    "handles",
+    "runs.handles",
 )
 
 __all__ = [

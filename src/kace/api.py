@@ -10,22 +10,22 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kace.cards.store import open_tree
 from kace.config import Config, load_config, profile_of
 from kace.errors import UsageError
+from kace.ladder.ladder import Observer, climb
+from kace.ladder.record import Attempt, Solution
+from kace.ladder.session import open_session
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
-from kace.problem import Problem, check_problem_text, load_problems, problems_hash
-from kace.solver.ladder import Observer, climb
-from kace.solver.manifest import manifest_of
-from kace.solver.records import Attempt, Solution
-from kace.solver.run import Run, solve_all
-from kace.solver.session import open_session
-from kace.tree.store import open_tree
+from kace.problems import Problem, check_problem_text, load_problems, problems_hash
+from kace.runs.manifest import manifest_of
+from kace.runs.run import Run, solve_all
 
 if TYPE_CHECKING:
     from kace.datasets.loader import Dataset
-    from kace.evaluation.compare import Comparison
-    from kace.handles import RecordedRun, Tree
+    from kace.runs.compare import Comparison
+    from kace.runs.handles import RecordedRun, Tree
 
 T = TypeVar("T")
 LISTEN = 0.2  # seconds between looks for an interrupt
@@ -33,7 +33,9 @@ Problems = str | Path | Iterable[str | Problem]
 """A JSONL file, or problems and their texts."""
 
 
-async def asolve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
+async def asolve(
+    problem: str | Problem, model: str | ChatModel | None = None, **settings: object
+) -> Solution:
     """Solve one problem: its text, or a `Problem`.
 
     The model is a `provider/name`, an open `ChatModel` (which stays yours to close), or nothing for the embedded
@@ -46,7 +48,10 @@ async def asolve(problem: str | Problem, model: str | ChatModel | None = None, *
 
 
 async def asolve_config(
-    problem: Problem, config: Config, model: ChatModel | None = None, observer: Observer | None = None
+    problem: Problem,
+    config: Config,
+    model: ChatModel | None = None,
+    observer: Observer | None = None,
 ) -> Solution:
     """Solve one problem under a resolved configuration."""
     # A model object has no identity a later process could trust, so its replies are not kept. A problem solved on
@@ -55,20 +60,28 @@ async def asolve_config(
     calls = CallStore(config.cache_dir / "calls" / problem.id) if keep else None
     tree = open_tree(config.tree) if config.tree else None
     try:
-        async with open_session(config, calls=calls, model=model, tree=tree, observer=observer) as session:
+        async with open_session(
+            config, calls=calls, model=model, tree=tree, observer=observer
+        ) as session:
             return await climb(problem, session.kit)
     finally:
         if calls is not None:
             calls.close()
 
 
-def solve(problem: str | Problem, model: str | ChatModel | None = None, **settings: object) -> Solution:
+def solve(
+    problem: str | Problem, model: str | ChatModel | None = None, **settings: object
+) -> Solution:
     """Solve one problem, from code that is not async (a notebook, too). See `asolve`."""
     return _finished(asolve(problem, model, **settings))
 
 
 async def asolve_many(
-    problems: Problems, model: str | ChatModel | None = None, *, out: str | Path | None = None, **settings: object
+    problems: Problems,
+    model: str | ChatModel | None = None,
+    *,
+    out: str | Path | None = None,
+    **settings: object,
 ) -> list[Solution]:
     """Solve many problems side by side; the solutions come in the order of the problems.
 
@@ -76,7 +89,8 @@ async def asolve_many(
     same call resumes and `load_run`, `kace view` and `kace report` read. Model and settings are those of `asolve`.
     """
     config, given = _configured(model, settings)
-    asked, found = _problems(problems, config), dict[str, Solution]()
+    asked = _problems(problems, config)
+    found = dict[str, Solution]()
     once = list({problem.id: problem for problem in asked}.values())
     tree = open_tree(config.tree) if config.tree else None
 
@@ -87,7 +101,9 @@ async def asolve_many(
         run = calls = None
         if out is not None:
             manifest = manifest_of(config, tree)
-            run = opened.enter_context(Run(Path(out), manifest, texts=config.problem_texts))
+            run = opened.enter_context(
+                Run(Path(out), manifest, texts=config.problem_texts)
+            )
             calls = run.calls
         elif config.cache:
             calls = CallStore(config.cache_dir / "calls" / problems_hash(once)[:16])
@@ -97,12 +113,21 @@ async def asolve_many(
             if run is None:
                 await solve_all(once, session.kit, session.window, keep)
             else:
-                await run.solve(once, session.kit, session.window, kept=keep, known=keep)
-        return [found[problem.id] if calls is None else with_texts(found[problem.id], calls) for problem in asked]
+                await run.solve(
+                    once, session.kit, session.window, kept=keep, known=keep
+                )
+        return [
+            found[problem.id] if calls is None else with_texts(found[problem.id], calls)
+            for problem in asked
+        ]
 
 
 def solve_many(
-    problems: Problems, model: str | ChatModel | None = None, *, out: str | Path | None = None, **settings: object
+    problems: Problems,
+    model: str | ChatModel | None = None,
+    *,
+    out: str | Path | None = None,
+    **settings: object,
 ) -> list[Solution]:
     """Solve many problems, from code that is not async. See `asolve_many`."""
     return _finished(asolve_many(problems, model, out=out, **settings))
@@ -128,17 +153,20 @@ def evaluate(
     settings. Data is a name from `kace data list`, a JSONL file, or labelled problems. `reuse` names runs whose calls
     are not paid again, `artefact` what another method learned, and `k` how many single cards some systems pick.
     """
-    from kace.evaluation.trial import Trial, run_trial
-    from kace.handles import load_run
-    from kace.solver.tiers import benchmark_preset
-    from kace.systems.registry import require
+    from kace.baselines.registry import require
+    from kace.baselines.trial import Trial, run_trial
+    from kace.ladder.tiers import benchmark_preset
+    from kace.runs.handles import load_run
 
     named = model if isinstance(model, str | None) else model.name
     preset = benchmark_preset(data, named) if isinstance(data, str) else None
     config, given = _configured(model, {"preset": preset, **settings})
-    tree, learned = open_tree(config.tree) if config.tree else None, Path(artefact) if artefact else None
+    tree = open_tree(config.tree) if config.tree else None
+    learned = Path(artefact) if artefact else None
     name = require(system, tree, learned, k).name  # before there is a folder
-    trial = Trial(name, _data(data, split, config, limit), config, seeds, tree, learned, k)
+    trial = Trial(
+        name, _data(data, split, config, limit), config, seeds, tree, learned, k
+    )
     folder = trial.folder() if out is None else Path(out)
     with trial.open(folder, [Path(each) for each in reuse]) as run:
         _finished(run_trial(trial, run, model=given))
@@ -146,15 +174,18 @@ def evaluate(
 
 
 def compare(
-    base: str | Path | RecordedRun, other: str | Path | RecordedRun, *, cluster: str | None = None
+    base: str | Path | RecordedRun,
+    other: str | Path | RecordedRun,
+    *,
+    cluster: str | None = None,
 ) -> Comparison:
     """Say which of two runs is better, or that it cannot be told, as `kace report` does.
 
     `cluster` is what counts as one observation: `problem`, `family`, `domain`, or a field of the runs' problems.jsonl;
     left out, the family where every solve has one.
     """
-    from kace.evaluation.arm import clusters_of, read_arms
-    from kace.evaluation.compare import compare as compare_arms
+    from kace.runs.arm import clusters_of, read_arms
+    from kace.runs.compare import compare as compare_arms
 
     ours, theirs = arms = read_arms([Path(base), Path(other)])
     return compare_arms(ours, theirs, clusters_of(arms, cluster))
@@ -176,25 +207,44 @@ def learn(
     problem may be `held_out`, and no card may retell one. Settings are those of `kace.Config` and of learning, such as
     `epochs`. It runs in your process, so it cannot take other files away from it, as the command's wall does.
     """
-    from kace.handles import Tree
-    from kace.learner.leakage import ContaminationHashes
-    from kace.learner.loop import learn as learn_tree
-    from kace.learner.settings import QUICK, Settings, read_settings
-    from kace.learner.solutions import SOURCE, untaught
-    from kace.learner.study import LearnPlan, check_training, open_study, refuse_overlap
+    from kace.learning.leakage import ContaminationHashes
+    from kace.learning.loop import learn as learn_tree
+    from kace.learning.settings import QUICK, Settings, read_settings
+    from kace.learning.solutions import SOURCE, untaught
+    from kace.learning.study import (
+        LearnPlan,
+        check_training,
+        open_study,
+        refuse_overlap,
+    )
+    from kace.runs.handles import Tree
 
     asked = teacher if isinstance(teacher, ChatModel) else None
-    others = {name: value for name, value in settings.items() if name not in Settings.model_fields}
-    config, given = _configured(model, {"teacher": teacher if asked is None else asked.name, **others})
-    base = {**profile_of(config.profile).get("learning", {}), **(QUICK if quick else {})}
-    chosen = {name: value for name, value in settings.items() if name in Settings.model_fields}
+    others = {
+        name: value
+        for name, value in settings.items()
+        if name not in Settings.model_fields
+    }
+    config, given = _configured(
+        model, {"teacher": teacher if asked is None else asked.name, **others}
+    )
+    base = {
+        **profile_of(config.profile).get("learning", {}),
+        **(QUICK if quick else {}),
+    }
+    chosen = {
+        name: value for name, value in settings.items() if name in Settings.model_fields
+    }
     dials = read_settings(Settings, {**base, **chosen})
     if config.teacher == SOURCE:
         dials = untaught(config, dials)
-    problems, kept_out = _problems(train, config), _problems(held_out, config)
+    problems = _problems(train, config)
+    kept_out = _problems(held_out, config)
     check_training(problems)
     refuse_overlap(problems, kept_out, "what is held out")
-    plan = LearnPlan(problems, config, dials, Path(out), ContaminationHashes.of(kept_out))
+    plan = LearnPlan(
+        problems, config, dials, Path(out), ContaminationHashes.of(kept_out)
+    )
 
     async def work() -> None:
         async with open_study(plan, model=given, teacher=asked) as (study, _):
@@ -213,7 +263,10 @@ def with_texts(solution: Solution, calls: CallStore) -> Solution:
         return attempt.model_copy(update={"text": reply.text}) if reply else attempt
 
     last = solution.synthesis
-    update = {"attempts": tuple(map(told, solution.attempts)), "synthesis": told(last) if last else None}
+    update = {
+        "attempts": tuple(map(told, solution.attempts)),
+        "synthesis": told(last) if last else None,
+    }
     return solution.model_copy(update=update)
 
 
@@ -222,15 +275,22 @@ class _Configured(NamedTuple):
     model: ChatModel | None  # where it was given open
 
 
-def _configured(model: str | ChatModel | None, settings: dict[str, object]) -> _Configured:
+def _configured(
+    model: str | ChatModel | None, settings: dict[str, object]
+) -> _Configured:
     given = model if isinstance(model, ChatModel) else None
-    return _Configured(load_config({"model": model if given is None else given.name, **settings}), given)
+    return _Configured(
+        load_config({"model": model if given is None else given.name, **settings}),
+        given,
+    )
 
 
 def _problems(given: Problems, config: Config | None = None) -> tuple[Problem, ...]:
     if isinstance(given, str | Path):
         return load_problems(given, config.fields if config else None)
-    problems = tuple(each if isinstance(each, Problem) else Problem(each) for each in given)
+    problems = tuple(
+        each if isinstance(each, Problem) else Problem(each) for each in given
+    )
     for problem in problems:
         check_problem_text(problem.text)
     return problems
@@ -242,8 +302,13 @@ def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dat
     if not isinstance(given, str | Path):
         problems = _problems(given)
         if not problems:
-            raise UsageError("no problems were given", fix="give a data set, a JSONL file, or a list of problems")
-        return labelled(Dataset("problems", ALL, problems, set_hash(problems), "given"), limit)
+            raise UsageError(
+                "no problems were given",
+                fix="give a data set, a JSONL file, or a list of problems",
+            )
+        return labelled(
+            Dataset("problems", ALL, problems, set_hash(problems), "given"), limit
+        )
     return labelled(load_configured(given, split, config), limit)
 
 
@@ -265,10 +330,14 @@ def _finished(work: Coroutine[Any, Any, T]) -> T:
                 loop.call_soon_threadsafe(task.cancel)
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()  # starts the thread: one that is interrupted while it starts is not waited for
+        pool.submit(
+            int
+        ).result()  # starts the thread: one that is interrupted while it starts is not waited for
         try:
             done = pool.submit(copy_context().run, asyncio.run, noted())
-            while wait([done], LISTEN).not_done:  # a signal just before a wait without end would not be heard
+            while wait(
+                [done], LISTEN
+            ).not_done:  # a signal just before a wait without end would not be heard
                 pass
             return done.result()
         except KeyboardInterrupt:  # which reaches this thread alone

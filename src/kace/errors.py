@@ -7,7 +7,7 @@
     ├── Outstanding          exit 0, requests wait for replies that somebody writes; nothing is wrong
     └── Submitted            exit 0, batches are under way; nothing is wrong
 
-A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.solver.records`).
+A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.ladder.record`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class Outstanding(KaceError):
         what = f"1 request without a reply: {requests[0]}"
         if len(requests) > 1:
             what = f"{len(requests)} requests without a reply: {requests[0]} and {len(requests) - 1} more"
-        super().__init__(what, fix="write each reply into the file that its request names, then run the same command")
+        super().__init__(
+            what,
+            fix="write each reply into the file that its request names, then run the same command",
+        )
 
 
 class Submitted(KaceError):

@@ -34,7 +34,13 @@ def keep_secret(value: str | None) -> None:
     if not value or len(value) < MIN_SECRET:
         return
     encoded = base64.b64encode(value.encode()).decode().rstrip("=")
-    for form in (value, quote(value, safe=""), unquote(value), encoded, value.replace("/", r"\/")):
+    for form in (
+        value,
+        quote(value, safe=""),
+        unquote(value),
+        encoded,
+        value.replace("/", r"\/"),
+    ):
         _known[form] = None
 
 
@@ -43,7 +49,8 @@ def credentials(url: str) -> tuple[str, str] | None:
     parts = urlsplit(url.strip())
     if parts.username is None:
         return None
-    user, password = unquote(parts.username), unquote(parts.password or "")
+    user = unquote(parts.username)
+    password = unquote(parts.password or "")
     keep_secret(password)
     keep_secret(f"{user}:{password}")
     return user, password
@@ -51,7 +58,11 @@ def credentials(url: str) -> tuple[str, str] | None:
 
 def redact(text: str) -> str:
     """The text without known secrets and without anything shaped like one. Redacting twice changes nothing."""
-    shaped = (found.span("secret") for pattern in _PATTERNS for found in pattern.finditer(text))
+    shaped = (
+        found.span("secret")
+        for pattern in _PATTERNS
+        for found in pattern.finditer(text)
+    )
     return _blotted(text, [*_told(text), *shaped])
 
 
@@ -71,7 +82,8 @@ def _told(text: str) -> Iterator[tuple[int, int]]:
 
 def _blotted(text: str, places: Iterable[tuple[int, int]]) -> str:
     """The text with a mark for each place. Those that overlap have one: no end of a longer secret is left standing."""
-    kept, end = list[str](), 0
+    kept = list[str]()
+    end = 0
     for first, last in sorted(places):
         if first >= end:
             kept += [text[end:first], MARK]
@@ -81,7 +93,9 @@ def _blotted(text: str, places: Iterable[tuple[int, int]]) -> str:
 
 def one_line(text: str, limit: int = 300) -> str:
     """Someone else's words, fit for an error: redacted, one printable line, cut to `limit`."""
-    text = redact(text[: 64 * limit])  # before cutting to size, or half a key could slip through
+    text = redact(
+        text[: 64 * limit]
+    )  # before cutting to size, or half a key could slip through
     line = " ".join(_UNPRINTABLE.sub(" ", text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

@@ -10,7 +10,11 @@ def counted(count: int, noun: str) -> str:
 
 def plural(noun: str) -> str:
     """More than one of it."""
-    return f"{noun[:-1]}ies" if noun[-1:] == "y" and noun[-2:-1] not in "aeou" else f"{noun}s"
+    return (
+        f"{noun[:-1]}ies"
+        if noun[-1:] == "y" and noun[-2:-1] not in "aeou"
+        else f"{noun}s"
+    )
 
 
 def points(share: float, digits: int = 1) -> str:

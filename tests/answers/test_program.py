@@ -205,8 +205,8 @@ def test_an_error_names_the_line_of_the_program(sandbox: Sandbox):
 
 
 def test_the_prompts_own_examples_run(sandbox: Sandbox):
-    from kace.retrieval.prompt import solver_prompt
-    from kace.solver.tiers import Lens
+    from kace.ladder.prompt import solver_prompt
+    from kace.ladder.tiers import Lens
 
     shown = [program_of(message.content) for message in solver_prompt("1?", Lens.PROGRAM).messages[2:-1:2]]
     answers = [LOOP.run(sandbox.run(source or "")).answer for source in shown]

@@ -6,22 +6,22 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from kace.cards.store import TreeStore, frozen_hash_of, open_tree
+from kace.cards.tree import Add
 from kace.config import profile_of
-from kace.evaluation.arm import read_arm
-from kace.learner.calibrate import thresholds_of
-from kace.learner.costs import read_costs
-from kace.learner.report import report_of
-from kace.learner.select import epochs_of, read_learned
-from kace.learner.steps import StepLog
+from kace.learning.calibrate import thresholds_of
+from kace.learning.costs import read_costs
+from kace.learning.report import report_of
+from kace.learning.select import epochs_of, read_learned
+from kace.learning.steps import StepLog
 from kace.models.cache import CallRecord, CallStore, Replay
-from kace.solver.run import Run, kept_field, read_problems
-from kace.tree.store import TreeStore, frozen_hash_of, open_tree
-from kace.tree.tree import Add
-from kace.web.export import export
-from kace.web.replies import Inbox
-from kace.web.workspace import Workspace
+from kace.report.export import export
+from kace.report.replies import Inbox
+from kace.report.workspace import Workspace
+from kace.runs.arm import read_arm
+from kace.runs.run import Run, kept_field, read_problems
 from tests.card_examples import DOMAINS, a_card
-from tests.web.samples import a_solve, an_inbox
+from tests.report.samples import a_solve, an_inbox
 
 MANIFEST: dict[str, object] = {
     "v": 1,

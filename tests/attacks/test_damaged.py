@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from kace.cards.store import TreeStore
+from kace.cards.tree import Add
 from kace.errors import DataError, KaceError
-from kace.io import LineLog, write_atomic
-from kace.solver.run import Run
-from kace.tree.store import TreeStore
-from kace.tree.tree import Add
+from kace.files import LineLog, write_atomic
+from kace.runs.run import Run
 from tests.attacks.given import ACTIONS, MANIFEST, runs
 from tests.card_examples import DOMAINS, a_card
 
@@ -116,7 +116,7 @@ def test_a_file_system_that_cannot_sync_folders_keeps_what_was_written(tmp_path:
     def cannot(fd: int) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr("kace.io.os.fsync", cannot)
+    monkeypatch.setattr("kace.files.os.fsync", cannot)
     write_atomic(tmp_path / "a", "text")
     with LineLog(tmp_path / "b") as log:
         log.append("line")
@@ -131,6 +131,6 @@ def test_a_disk_that_fails_to_sync_is_told(tmp_path: Path, monkeypatch: pytest.M
         if stat.S_ISDIR(os.fstat(fd).st_mode):
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("kace.io.os.fsync", fails)
+    monkeypatch.setattr("kace.files.os.fsync", fails)
     with pytest.raises(KaceError, match=r"cannot write .*a: input/output error"):
         write_atomic(tmp_path / "a", "text")

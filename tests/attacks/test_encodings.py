@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kace.learner.leakage import ContaminationHashes, Leaks
-from kace.learner.text import other_writings
-from kace.problem import Problem
-from kace.tree.card_text import Example
+from kace.cards.card_text import Example
+from kace.learning.leakage import ContaminationHashes, Leaks
+from kace.learning.text import other_writings
+from kace.problems import Problem
 from tests.card_samples import card
 
 ROWS = [tuple(line.split("\t")) for line in Path(__file__).with_name("encodings.tsv").read_text("utf-8").splitlines()]

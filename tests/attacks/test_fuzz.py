@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from kace.answers.extract import Answer, read_answer
 from kace.answers.normalize import MAX_CHARS
+from kace.cards.card import card_line, read_card
+from kace.cards.formats import read_exchange, to_json, tree_from_json
+from kace.cards.journal import JournalEntry, read_journal
+from kace.cards.state import read_file
+from kace.cards.store import TreeStore
 from kace.errors import DataError, KaceError
-from kace.learner.blocks import MAX_BLOCKS, Grammar, read_blocks
+from kace.ladder.record import Solution, read_trace
+from kace.learning.blocks import MAX_BLOCKS, Grammar, read_blocks
 from kace.models.cache import read_calls
-from kace.problem import MAX_PROBLEM_CHARS, load_problems
+from kace.problems import MAX_PROBLEM_CHARS, load_problems
 from kace.serve.chat import ApiError, read_chat, read_json, read_solve
-from kace.solver.records import Solution, read_trace
-from kace.tree.card import card_line, read_card
-from kace.tree.formats import read_exchange, to_json, tree_from_json
-from kace.tree.journal import JournalEntry, read_journal
-from kace.tree.state import read_file
-from kace.tree.store import TreeStore
 from tests.attacks.given import a_call, trees
 from tests.card_examples import DOMAINS, a_card
 from tests.card_samples import small_tree
-from tests.web.samples import a_solve
+from tests.report.samples import a_solve
 
 patient = settings(deadline=None, suppress_health_check=list(HealthCheck))
 NASTY = [

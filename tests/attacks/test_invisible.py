@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from kace.cards.card import Card, card_line
+from kace.cards.state import check_store
+from kace.cards.store import TreeStore, open_tree
+from kace.cards.tree import Add, domains_line
 from kace.errors import KaceError
-from kace.tree.card import Card, card_line
-from kace.tree.state import check_store
-from kace.tree.store import TreeStore, open_tree
-from kace.tree.tree import Add, domains_line
 from tests.card_samples import card, small_tree
 
 IGNORABLE = [(0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),

@@ -11,31 +11,32 @@ from pathlib import Path
 
 import pytest
 
-from kace.io import Unreadable, read_plain, whole_lines
-from kace.solver.records import MAX_DAMAGED
+from kace.files import Unreadable, read_plain, whole_lines
+from kace.ladder.record import MAX_DAMAGED
 
 LIMIT = 3 << 30  # bytes of memory that a reader may ask for
 SIZE = 6 << 30  # bytes that a reader would have to hold
 
 PACKED = {
-    "report": "from kace.evaluation.arm import read_arm; read_arm(at)",
-    "solve --file": "from kace.problem import load_problems; load_problems(at / 'traces.jsonl.gz')",
+    "report": "from kace.runs.arm import read_arm; read_arm(at)",
+    "solve --file": "from kace.problems import load_problems; load_problems(at / 'traces.jsonl.gz')",
     "replay": "from kace.models.cache import Replay; Replay.open(at / 'traces.jsonl.gz')",
-    "view of a run": "from kace.web.runs import RunIndex; it = RunIndex(at); it.wait(); print('told', it.damage[-1])",
-    "view of calls": "from kace.web.calls import CallIndex; it = CallIndex(at); it.wait(); print('told', it.used())",
+    "view of a run": "from kace.runs.solves import RunIndex; it = RunIndex(at); it.wait(); "
+    "print('told', it.damage[-1])",
+    "view of calls": "from kace.runs.calls import CallIndex; it = CallIndex(at); it.wait(); print('told', it.used())",
 }
 """Who reads compressed lines."""
 PLAIN = {
-    "resume": "from kace.solver.run import Run; Run(at, eval((at / 'run.json').read_text()))",
-    "report": "from kace.evaluation.arm import read_arm; read_arm(at)",
-    "problems of a run": "from kace.solver.run import read_problems; list(read_problems(at))",
+    "resume": "from kace.runs.run import Run; Run(at, eval((at / 'run.json').read_text()))",
+    "report": "from kace.runs.arm import read_arm; read_arm(at)",
+    "problems of a run": "from kace.runs.run import read_problems; list(read_problems(at))",
     "calls": "from kace.models.cache import CallStore; CallStore(at)",
-    "tree": "from kace.tree.store import TreeStore; TreeStore.open(at).load()",
-    "steps": "from kace.learner.steps import read_steps; list(read_steps(at / 'traces.jsonl'))",
-    "manifest": "from kace.solver.manifest import read_manifest; read_manifest(at / 'traces.jsonl')",
-    "bill": "from kace.learner.costs import read_costs; print('told', read_costs(at))",
+    "tree": "from kace.cards.store import TreeStore; TreeStore.open(at).load()",
+    "steps": "from kace.learning.steps import read_steps; list(read_steps(at / 'traces.jsonl'))",
+    "manifest": "from kace.runs.manifest import read_manifest; read_manifest(at / 'traces.jsonl')",
+    "bill": "from kace.learning.costs import read_costs; print('told', read_costs(at))",
     "profile": "from kace.config import profile_of; profile_of(None, at)",
-    "view of a run": "from kace.web.runs import RunIndex; run = RunIndex(at); run.wait(); print('told', run.error)",
+    "view of a run": "from kace.runs.solves import RunIndex; run = RunIndex(at); run.wait(); print('told', run.error)",
 }
 """Who reads files as they are: here of holes, which take no room on the disk, and one line end."""
 SCRIPT = """

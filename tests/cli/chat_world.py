@@ -15,10 +15,10 @@ from pathlib import Path
 from kace.datasets.catalog import PUBLISHED
 from kace.datasets.loader import read_listing
 from kace.models.base import AttemptKey, Message, Request, Role, Sampling
-from kace.problem import Problem
-from tests.learner.world import DOMAINS, RULES, World, problems, solve, statement
+from kace.problems import Problem
+from tests.baselines.ace_world import AceTeacher
+from tests.learning.world import DOMAINS, RULES, World, problems, solve, statement
 from tests.models.chat_server import Answer, Seen, says
-from tests.systems.ace_world import AceTeacher
 
 SOLVER, TEACHER = "openai/solver", "openai/teacher"
 STEPS = {"<domain>": "partition", "<example>": "illustrate", "<ruling>": "admit"}

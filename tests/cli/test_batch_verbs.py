@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kace.problem import problem_rows
+from kace.problems import problem_rows
 from tests.command import OURS, run_kace
-from tests.learner.world import problems
+from tests.learning.world import problems
 from tests.models.batch_server import KEY, BatchServer
 
 ROOT = Path(__file__).parents[2]

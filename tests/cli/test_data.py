@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kace.datasets.catalog import PUBLISHED
-from kace.problem import load_problems
+from kace.problems import load_problems
 from tests.command import run_kace
 from tests.datasets.file_server import FileServer, address, serving
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kace.problem import problem_rows
-from kace.tree.card import Difficulty
-from kace.tree.store import TreeStore
-from kace.tree.tree import Domain
+from kace.cards.card import Difficulty
+from kace.cards.store import TreeStore
+from kace.cards.tree import Domain
+from kace.problems import problem_rows
+from tests.baselines.arena import card
 from tests.command import Kace, run_kace
-from tests.learner.world import problems
-from tests.systems.arena import card
+from tests.learning.world import problems
 
 DICE = ("--model", "scripted/dice?sides=40")
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kace.learner.costs import DOMAINS
+from kace.cards.store import TreeStore
+from kace.learning.costs import DOMAINS
 from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.problem import problem_rows
-from kace.tree.store import TreeStore
+from kace.problems import problem_rows
 from tests.command import Kace, run_kace
-from tests.learner.world import World, problems
+from tests.learning.world import World, problems
 
 TRAIN = problems(2)
 TUNED = ("learn", "--train", "train.jsonl", "--profile", "paper", "--set", "impact_runs=1")

@@ -19,9 +19,9 @@ import pytest
 import typer
 
 from kace.cli import VERBS
-from kace.problem import problem_rows
+from kace.problems import problem_rows
 from tests.command import environment, run_kace
-from tests.learner.world import problems
+from tests.learning.world import problems
 
 DICE = ("--model", "scripted/dice?sides=9")
 TRAIN = ("learn", "--train", "train.jsonl", "--teacher", "solutions", *DICE)

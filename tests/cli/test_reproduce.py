@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from kace.baselines.recipes import BENCHMARKS, Recipe, default_arms
+from kace.cards.store import TreeStore
 from kace.cli.reproduce import failed, looks
 from kace.config import load_config
-from kace.evaluation.arm import read_arms
-from kace.evaluation.metrics import NO_CARDS
-from kace.evaluation.recipes import BENCHMARKS, Recipe, default_arms
-from kace.evaluation.report import Evaluation, evaluation_of
-from kace.learner.costs import bill_of
-from kace.tree.store import TreeStore
+from kace.learning.costs import bill_of
+from kace.report.evaluation import Evaluation, evaluation_of
+from kace.runs.arm import read_arms
+from kace.runs.metrics import NO_CARDS
+from tests.baselines.arena import TREE
 from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
 from tests.command import OURS, run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen
-from tests.systems.arena import TREE
 
 PROBLEMS = 12
 TABLE = default_arms(BENCHMARKS["aime25"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kace.problem import problem_rows
+from kace.problems import problem_rows
 from tests.command import Kace, run_kace
-from tests.learner.world import problems
+from tests.learning.world import problems
 
 DICE = ("--model", "scripted/dice?sides=4")
 

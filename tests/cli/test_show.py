@@ -13,12 +13,12 @@ from kace.answers.judge import Judge
 from kace.cli.streams import plain
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines, votes_of
 from kace.config import load_config
+from kace.ladder.ladder import Kit, climb
+from kace.ladder.record import Solution
+from kace.ladder.tiers import LOCKED, Tier
 from kace.models.scripted import Scripted, dice
-from kace.problem import Problem
-from kace.solver.ladder import Kit, climb
-from kace.solver.records import Solution
-from kace.solver.summary import Summary
-from kace.solver.tiers import LOCKED, Tier
+from kace.problems import Problem
+from kace.runs.summary import Summary
 
 
 def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequence[Tier] = LOCKED) -> Solution:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import typer
 
+from kace.cards.formats import SKILL_DESCRIPTION_CHARS
+from kace.cards.store import open_tree
 from kace.cli import app
 from kace.cli import mcp as verb
-from kace.tree.formats import SKILL_DESCRIPTION_CHARS
-from kace.tree.store import open_tree
 from tests.command import run_kace
 
 SKILL = verb.SKILL.read_text(encoding="utf-8")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kace.problem import problem_rows
-from kace.systems.playbook import read_playbooks
-from kace.tree.store import TreeStore
+from kace.baselines.playbook import read_playbooks
+from kace.cards.store import TreeStore
+from kace.problems import problem_rows
+from tests.baselines.ace_world import REGISTRY
 from tests.command import Kace, run_kace
-from tests.learner.world import problems
+from tests.learning.world import problems
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
-from tests.systems.ace_world import REGISTRY
 
 ACE = ("learn", "--method", "ace")
 SCRIPTED = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9", "--teacher", "scripted/silent")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kace.tree.card import Status, card_line
-from kace.tree.formats import to_json
-from kace.tree.store import TreeStore
-from kace.tree.tree import Add
+from kace.cards.card import Status, card_line
+from kace.cards.formats import to_json
+from kace.cards.store import TreeStore
+from kace.cards.tree import Add
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
 from tests.command import run_kace
 

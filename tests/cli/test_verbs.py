@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import typer
 
+from kace.cards.store import tree_path
 from kace.cli import VERBS
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
 from kace.config import profile_of
 from kace.models.cache import read_calls
-from kace.problem import load_problems
-from kace.tree.store import tree_path
+from kace.problems import load_problems
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, error
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kace.hub import HubFile
+from kace.models.hub import HubFile
 
 
 @dataclass

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kace import hub as hubs
 from kace.errors import KaceError
-from kace.hub import HubFile, fetch, is_present, path_of
+from kace.models import hub as hubs
+from kace.models.hub import HubFile, fetch, is_present, path_of
 from tests.datasets.file_server import FileServer, address, serving
 from tests.disk import no_file_grows_past
 

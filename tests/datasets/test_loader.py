@@ -28,9 +28,9 @@ from kace.datasets.loader import (
 )
 from kace.datasets.starter import SPLITS, load_split
 from kace.errors import DataError, KaceError, UsageError
-from kace.hub import HubFile
-from kace.problem import Problem
-from kace.solver.manifest import hold_to
+from kace.models.hub import HubFile
+from kace.problems import Problem
+from kace.runs.manifest import hold_to
 from tests.datasets.file_server import FileServer, address, serving
 
 TEXTS = [f"What is {n} plus\n one?" for n in range(10)]

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from kace.datasets.loader import duplicates, find_doubles, overlaps
 from kace.datasets.starter import load_split
-from kace.problem import Problem
+from kace.problems import Problem
 
 HENS = Problem("A farmer has 17 hens and 23 ducks, and sells 9 of the hens. How many birds are left?", "31", "hens")
 AGAIN = Problem("a farmer has 17 hens and 23 ducks and sells 9 of the hens; how many birds are left", "31", "again")

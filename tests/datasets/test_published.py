@@ -18,7 +18,7 @@ from benchmarks.draw_splits import draw_all
 from kace.datasets.catalog import PUBLISHED, Published
 from kace.datasets.loader import find_doubles, from_folder, from_hub, load
 from kace.datasets.starter import SPLITS
-from kace.hub import HubFile
+from kace.models.hub import HubFile
 from tests.datasets.file_server import FileServer, address, serving
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data"

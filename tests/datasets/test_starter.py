@@ -20,7 +20,7 @@ from kace.datasets.starter.generate import (
     share,
 )
 from kace.errors import UsageError
-from kace.problem import Problem
+from kace.problems import Problem
 
 CHECKED_DRAWS = 40
 DOMAINS = {"number_theory", "combinatorics", "geometry", "rates_and_sequences", "house_conventions"}

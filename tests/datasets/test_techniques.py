@@ -13,7 +13,7 @@ import pytest
 from kace.datasets.loader import set_hash
 from kace.datasets.starter.family import Instance
 from kace.datasets.techniques.generate import DOMAINS, EACH, SPLITS, families, instances, splits_of, technique_problems
-from kace.problem import problem_rows
+from kace.problems import problem_rows
 
 CHECKS = Path(__file__).parent / "techniques"
 _NUMBER = re.compile(r"\d+(?:/\d+)?")

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from kace.config import load_config
+from kace.ladder.record import Solution, read_trace
+from kace.ladder.session import open_session
 from kace.models.cache import read_calls
-from kace.problem import Problem
-from kace.solver.manifest import manifest_of
-from kace.solver.records import Solution, read_trace
-from kace.solver.run import Run, solve_all
-from kace.solver.session import open_session
+from kace.problems import Problem
+from kace.runs.manifest import manifest_of
+from kace.runs.run import Run, solve_all
 
 PROBLEMS = [Problem(f"How much is {n}?", "3", label=f"p{n}") for n in range(60)]
 CONFIG = load_config({"model": "scripted/dice?sides=4&latency=0.004", "max_connections": 8}, env={})

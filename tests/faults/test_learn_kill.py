@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from kace.cards.store import TreeStore
+from kace.cards.tree import EpistemicTree, SetDomains
 from kace.config import load_config
 from kace.errors import KaceError
-from kace.learner.loop import learn
-from kace.learner.settings import Settings
-from kace.learner.steps import Kept, StepLog, StepName
-from kace.learner.study import LearnPlan, open_study
+from kace.learning.loop import learn
+from kace.learning.settings import Settings
+from kace.learning.steps import Kept, StepLog, StepName
+from kace.learning.study import LearnPlan, open_study
 from kace.models.cache import read_calls
-from kace.tree.store import TreeStore
-from kace.tree.tree import EpistemicTree, SetDomains
-from tests.learner.world import World, problems
+from tests.learning.world import World, problems
 
 CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "relevance_threshold": 0}, env={})
 TRAIN = problems(2)

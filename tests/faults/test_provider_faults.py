@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from kace.errors import KaceError
+from kace.ladder.record import Attempt, Outcome
 from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Usage, chat
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.wire import MAX_BODY
-from kace.solver.records import Attempt, Outcome
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
 LONG, SHORT = 20.0, 0.5

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from kace.cards.store import TreeStore, open_tree
+from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree, TreeError
 from kace.errors import KaceError
-from kace.tree.store import TreeStore, open_tree
-from kace.tree.tree import Add, Deprecate, Edit, EpistemicTree, TreeError
 from tests.card_examples import DOMAINS, a_card
 from tests.disk import no_file_grows_past
 
@@ -207,7 +207,7 @@ def test_a_newer_format_is_refused_and_left_untouched(store: TreeStore):
 
 
 def test_a_journal_that_a_newer_version_went_on_with_is_refused_and_left_untouched(store: TreeStore):
-    from kace.tree.journal import _checksum
+    from kace.cards.journal import _checksum
 
     entry = store.log()[-1].model_dump(mode="json") | {"v": 2, "generation": 6, "colour": "red"}
     text = json.dumps(entry)
@@ -264,7 +264,7 @@ def test_a_read_only_store_is_read_and_refuses_changes(store: TreeStore):
 
 
 def test_a_writer_that_never_ends_is_named(store: TreeStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.tree.store.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("kace.cards.store.LOCK_SECONDS", 0.05)
     with store._lock(), pytest.raises(KaceError, match="locked by another process"):
         TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
     assert len(store.load()) == 10
@@ -282,7 +282,7 @@ def test_threads_take_turns(store: TreeStore):
 def test_a_forged_hash_cannot_bring_in_what_types_and_characters_forbid(store: TreeStore):
     import hashlib
 
-    from kace.tree.tree import domains_line
+    from kace.cards.tree import domains_line
 
     header, _, body = store.cards_path.read_text().partition("\n")
     forged = body.replace("small numbers", r"small \u001b[31m", 1)

@@ -9,6 +9,10 @@ from typing import Any
 
 from kace.answers.judge import Judge
 from kace.errors import KaceError
+from kace.ladder.ahead import Ahead
+from kace.ladder.ladder import Kit
+from kace.ladder.record import Solution
+from kace.ladder.tiers import PRESETS
 from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
 from kace.models.batch import Batched, Pace
@@ -17,12 +21,8 @@ from kace.models.budget import Ledger, Metered, Price
 from kace.models.cache import Cached, CallStore
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.spool import BatchEvent
-from kace.problem import Problem
-from kace.solver.ahead import Ahead
-from kace.solver.ladder import Kit
-from kace.solver.records import Solution
-from kace.solver.run import Run
-from kace.solver.tiers import PRESETS
+from kace.problems import Problem
+from kace.runs.run import Run
 from tests.models.batch_server import KEY
 
 QUICK = Pace(quiet=0.05, first=0.01, longest=0.05, settle=0.01, patience=5.0)

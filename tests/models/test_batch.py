@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
-from kace.evaluation.arm import Arm, row_of
-from kace.evaluation.metrics import metrics_of
+from kace.ladder.prompt import NOTHING
+from kace.ladder.retriever import Retrieval, retrieval
+from kace.ladder.selector import TextSize
+from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Failure, ModelError, Reply, Usage
 from kace.models.batch_apis import AnthropicJobs, OpenAIJobs, jobs_of
 from kace.models.budget import Caps, Price
 from kace.models.jobs import head_of_result
 from kace.models.scripted import open_scripted
-from kace.problem import Problem
-from kace.retrieval.prompt import NOTHING
-from kace.retrieval.retriever import Retrieval, retrieval
-from kace.retrieval.selector import TextSize
-from kace.solver.tiers import ExitPath, TierName
+from kace.problems import Problem
+from kace.runs.arm import Arm, row_of
+from kace.runs.metrics import metrics_of
 from tests.models.batch_desk import KINDS, QUICK, Desk, asked, boxed, dice, texts
 from tests.models.batch_server import BatchServer, Drop
 from tests.models.chat_server import ChatServer, error

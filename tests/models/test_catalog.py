@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kace import hub as hubs
 from kace.errors import DataError, KaceError, UsageError
 from kace.models import catalog
+from kace.models import hub as hubs
 from kace.models.catalog import CATALOG, PullProgress, Weights, find, is_present, path_of, pull, sha256_of, weights_of
 from tests.disk import no_file_grows_past
 

@@ -16,7 +16,7 @@ from kace.models.budget import Caps, Ledger, Metered
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.pool import Pool
 from kace.models.provider import open_model
-from kace.solver.manifest import default_folder, manifest_of
+from kace.runs.manifest import default_folder, manifest_of
 from tests.models.chat_server import Answer, ChatServer, error, says
 
 GONE = "http://127.0.0.1:9/v1"

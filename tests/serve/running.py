@@ -13,13 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.models.base import ChatModel, Reply, Request
 from kace.models.scripted import Script, Scripted, steady
+from kace.report.server import Bind, Closing, listening
 from kace.serve.app import ServerOptions, run
 from kace.serve.chat import RequestLimits
-from kace.tree.tree import EpistemicTree
-from kace.web.server import Bind, Closing, listening
 
 T = TypeVar("T")
 SAMPLE = re.compile(r"[a-z_]+(\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\})? \d+(\.\d+)?")

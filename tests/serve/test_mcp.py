@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kace.cards.card import Provenance, Status
+from kace.cards.store import TreeStore
+from kace.cards.tree import Add
 from kace.cli import app
 from kace.cli import mcp as verb
 from kace.errors import UsageError
-from kace.tree.card import Provenance, Status
-from kace.tree.store import TreeStore
-from kace.tree.tree import Add
 from tests.card_samples import card, small_tree
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer

@@ -8,12 +8,12 @@ import openai
 import pytest
 from openai import OpenAI
 
+from kace.cards.card import UNIVERSAL, Difficulty
+from kace.cards.tree import EpistemicTree
+from kace.ladder.tiers import ExitPath
 from kace.models.base import Request, Usage
 from kace.models.budget import Ledger, Spent
 from kace.serve.solving import ServerMetrics
-from kace.solver.tiers import ExitPath
-from kace.tree.card import UNIVERSAL, Difficulty
-from kace.tree.tree import EpistemicTree
 from tests.card_samples import ALGEBRA, card
 from tests.serve.running import Running, Watched, read_figures
 

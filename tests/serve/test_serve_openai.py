@@ -9,13 +9,13 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
+from kace.cards.tree import EpistemicTree
 from kace.config import RetrievalConfig
 from kace.errors import KaceError
+from kace.ladder.gate import RelevanceGate
 from kace.models.base import Failure, ModelError, Reply, Request, Usage
 from kace.models.scripted import Script
-from kace.retrieval.gate import RelevanceGate
 from kace.serve.chat import RequestLimits
-from kace.tree.tree import EpistemicTree
 from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
 
@@ -111,7 +111,7 @@ def test_the_tree_is_indexed_once_for_all_requests(monkeypatch: pytest.MonkeyPat
         indexed.append(tree)
         return RelevanceGate(tree, config)
 
-    monkeypatch.setattr("kace.retrieval.retriever.RelevanceGate", index)
+    monkeypatch.setattr("kace.ladder.retriever.RelevanceGate", index)
     with Running(Watched(climber), tree=small_tree(), profile="paper") as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             replies = [client.chat.completions.create(model="kace", messages=PROBLEM, seed=seed) for seed in range(3)]

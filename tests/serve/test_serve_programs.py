@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from openai import OpenAI
 
+from kace.ladder.programs import REPAIR
 from kace.models.base import Request
-from kace.solver.programs import REPAIR
 from tests.serve.running import Running, Watched
 
 WORKED = "```python\nprint(6 * 7)\n```\n\nThe answer is $\\boxed{42}$."

@@ -18,7 +18,9 @@ MAX_DEPTH = 24
 MAX_TOKENS = 256
 DIGITS = 60
 MARGIN = Decimal(10) ** -20
-PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
+PI = Decimal(
+    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534"
+)
 MAX_ARGUMENT = 1_000
 CONTEXT = Context(prec=DIGITS, Emax=99_999, Emin=-99_999)
 
@@ -31,9 +33,14 @@ _TOKEN = re.compile(
 _FUNCTIONS = frozenset((r"\ln", r"\sin", r"\cos", r"\tan", r"\cot", r"\sec", r"\csc"))
 _FACTORS = frozenset(("(", "{", PI_NAME, r"\frac", r"\sqrt", r"\binom")) | _FUNCTIONS
 _GREEK = frozenset(
-    re.findall(r"\\\w+", r"\alpha\beta\gamma\delta\theta\lambda\mu\nu\rho\sigma\tau\phi\varphi\psi\omega")
+    re.findall(
+        r"\\\w+",
+        r"\alpha\beta\gamma\delta\theta\lambda\mu\nu\rho\sigma\tau\phi\varphi\psi\omega",
+    )
 )
-_APPLIED = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")  # letters that name a function when a bracket follows
+_APPLIED = frozenset(
+    "fghABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)  # letters that name a function when a bracket follows
 
 
 class _Reals:
@@ -46,7 +53,9 @@ class _Reals:
         if name == "i":
             raise NoExactValue("not real")
         known = {PI_NAME: PI, "e": Decimal(1).exp(), r"\infty": Decimal("Infinity")}
-        return known.get(name) or 1 + Decimal(zlib.crc32(name.encode()) % 99_991) / 99_991
+        return (
+            known.get(name) or 1 + Decimal(zlib.crc32(name.encode()) % 99_991) / 99_991
+        )
 
     def divide(self, above: Decimal, below: Decimal) -> Decimal:
         if abs(below) < MARGIN:
@@ -54,7 +63,9 @@ class _Reals:
         return above / below
 
     def power(self, base: Decimal, exponent: Decimal) -> Decimal:
-        if (exponent != exponent.to_integral_value() and base <= 0) or abs(base) < MARGIN:
+        if (exponent != exponent.to_integral_value() and base <= 0) or abs(
+            base
+        ) < MARGIN:
             raise NoExactValue("a power that may not be real")
         return base**exponent
 
@@ -72,9 +83,19 @@ class _Reals:
     def function(self, value: Decimal, name: str) -> Decimal:
         if name == r"\ln" and value > 0:
             return value.ln()
-        sine, cosine, one = _sine(value), _sine(value + PI / 2), Decimal(1)
-        above = {r"\sin": sine, r"\cos": cosine, r"\tan": sine, r"\cot": cosine}.get(name, one)
-        below = {r"\tan": cosine, r"\cot": sine, r"\sec": cosine, r"\csc": sine, r"\ln": Decimal(0)}.get(name, one)
+        sine = _sine(value)
+        cosine = _sine(value + PI / 2)
+        one = Decimal(1)
+        above = {r"\sin": sine, r"\cos": cosine, r"\tan": sine, r"\cot": cosine}.get(
+            name, one
+        )
+        below = {
+            r"\tan": cosine,
+            r"\cot": sine,
+            r"\sec": cosine,
+            r"\csc": sine,
+            r"\ln": Decimal(0),
+        }.get(name, one)
         return self.divide(above, below)
 
 
@@ -117,7 +138,8 @@ def estimate(form: str) -> Decimal | None:
 
 def apart(left: str, right: str) -> bool:
     """Whether two normal forms certainly have different values."""
-    first, second = estimate(left), estimate(right)
+    first = estimate(left)
+    second = estimate(right)
     if first is None or second is None:
         return False
     if first.is_infinite() or second.is_infinite():
@@ -166,7 +188,9 @@ class _Calculator:
         self.deeper()
         total = self.product()
         while self.peek() in ("+", "-"):
-            total = total + self.product() if self.take() == "+" else total - self.product()
+            total = (
+                total + self.product() if self.take() == "+" else total - self.product()
+            )
         self.depth -= 1
         return total
 
@@ -179,10 +203,14 @@ class _Calculator:
             if token in (r"\cdot", "/"):
                 self.take()
                 other = -self.power() if self.skip("-") else self.power()
-                result = self.kind.divide(result, other) if token == "/" else result * other
+                result = (
+                    self.kind.divide(result, other) if token == "/" else result * other
+                )
                 if token == "/" and self.starts_factor():
                     raise NoExactValue("a/bc has two readings")
-            elif self.starts_factor() and not (token[0].isdigit() and self.peek(-1)[-1:].isdigit()):
+            elif self.starts_factor() and not (
+                token[0].isdigit() and self.peek(-1)[-1:].isdigit()
+            ):
                 result = result * self.power()
             else:
                 break
@@ -196,7 +224,9 @@ class _Calculator:
         base = self.factor()
         while self.peek() in ("!", "%"):
             base = (
-                self.kind.factorial(base) if self.take() == "!" else self.kind.divide(base, self.kind.of(Fraction(100)))
+                self.kind.factorial(base)
+                if self.take() == "!"
+                else self.kind.divide(base, self.kind.of(Fraction(100)))
             )
             if self.peek() == "!":
                 raise NoExactValue("a double factorial is another function")
@@ -216,7 +246,10 @@ class _Calculator:
                 return self.kind.choose(self.group(), self.group())
             case r"\sqrt":
                 degree = self.enclosed("[]") if self.peek() == "[" else "2"
-                return self.kind.root(self.group(), int(degree) if degree.isdigit() and len(degree) < 3 else 0)
+                return self.kind.root(
+                    self.group(),
+                    int(degree) if degree.isdigit() and len(degree) < 3 else 0,
+                )
         return self.function(token) if token in _FUNCTIONS else self.unknown(token)
 
     def function(self, name: str) -> Any:
@@ -227,7 +260,9 @@ class _Calculator:
         argument = self.factor() if first in ("(", "{") else self.power()
         if first.isdigit() and (self.peek().isalpha() or self.peek() == PI_NAME):
             argument = argument * self.power()
-        if (self.starts_factor() and self.peek() not in _FUNCTIONS) or self.peek() == "^":
+        if (
+            self.starts_factor() and self.peek() not in _FUNCTIONS
+        ) or self.peek() == "^":
             raise NoExactValue("an argument that may end in two places")
         self.depth -= 1
         value = self.kind.function(argument, name)
@@ -270,7 +305,8 @@ class _Calculator:
             except ValueError:
                 raise NoExactValue("a digit that the base does not have") from None
         if "." in token and self.skip(r"\overline"):
-            tail, places = self.enclosed(), len(token.partition(".")[2])
+            tail = self.enclosed()
+            places = len(token.partition(".")[2])
             if not tail.isdigit():
                 raise NoExactValue("not digits")
             if self.peek()[:1].isdigit() or self.peek() == "(":
@@ -278,16 +314,26 @@ class _Calculator:
             period = Fraction(int(tail), (10 ** len(tail) - 1) * 10**places)
             return self.kind.of(_decimal(token)) + self.kind.of(period)
         mixed = self.fraction_after(token)
-        return self.kind.of(_decimal(token)) + mixed if mixed else self.kind.of(_decimal(token))
+        return (
+            self.kind.of(_decimal(token)) + mixed
+            if mixed
+            else self.kind.of(_decimal(token))
+        )
 
     def fraction_after(self, token: str) -> Any:
         if not token.isdigit():
             return None
-        pattern = (" ", "", "/", "") if self.peek() == " " else (r"\frac", "{", "", "}", "{", "", "}")
+        pattern = (
+            (" ", "", "/", "")
+            if self.peek() == " "
+            else (r"\frac", "{", "", "}", "{", "", "}")
+        )
         found = [self.peek(index) for index in range(len(pattern))]
         if any(want and want != got for want, got in zip(pattern, found, strict=True)):
             return None
-        above, below = (got for want, got in zip(pattern, found, strict=True) if not want)
+        above, below = (
+            got for want, got in zip(pattern, found, strict=True) if not want
+        )
         if not (above.isdigit() and below.isdigit() and 0 < int(above) < int(below)):
             return None
         self.position += len(pattern)
@@ -301,4 +347,6 @@ def _decimal(token: str) -> Fraction:
     if len(exponent) > 4:
         raise NoExactValue("exponent too large")
     whole, _, places = mantissa.partition(".")
-    return Fraction(int(whole + places or "0"), 10 ** len(places)) * Fraction(10) ** int(exponent or 0)
+    return Fraction(int(whole + places or "0"), 10 ** len(places)) * Fraction(
+        10
+    ) ** int(exponent or 0)

@@ -29,10 +29,13 @@ class NoWorker(Exception):
 class Child:
     """One child process at a time, and the lines spoken with it. One that did not answer in time is replaced."""
 
-    def __init__(self, *arguments: str, seconds: float, env: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, *arguments: str, seconds: float, env: Mapping[str, str] | None
+    ) -> None:
         # -P: a file in the working directory must not pose as a library.
         self._command = (sys.executable, "-P", "-W", "ignore", str(WORKER), *arguments)
-        self._seconds, self._env = seconds, env
+        self._seconds = seconds
+        self._env = env
         self._process: Process | None = None
         self.closed = False
         self.ending: set[asyncio.Task[object]] = set()
@@ -91,10 +94,20 @@ class Children:
     """A few children within one event loop, each started on first need."""
 
     def __init__(
-        self, count: int, task: str, *limits: int, seconds: float, env: Mapping[str, str] | None = None
+        self,
+        count: int,
+        task: str,
+        *limits: int,
+        seconds: float,
+        env: Mapping[str, str] | None = None,
     ) -> None:
-        self._workers = [Child(task, *map(str, limits), seconds=seconds, env=env) for _ in range(count)]
-        self._idle: asyncio.LifoQueue[Child] = asyncio.LifoQueue()  # the one last used is the one that runs already
+        self._workers = [
+            Child(task, *map(str, limits), seconds=seconds, env=env)
+            for _ in range(count)
+        ]
+        self._idle: asyncio.LifoQueue[Child] = (
+            asyncio.LifoQueue()
+        )  # the one last used is the one that runs already
         for child in self._workers:
             self._idle.put_nowait(child)
 
@@ -118,7 +131,9 @@ class Children:
         for child in self._workers:
             child.closed = True
             child.kill()
-        for child in [await self._idle.get() for _ in self._workers]:  # whoever is busy notices, and hands it back
+        for child in [
+            await self._idle.get() for _ in self._workers
+        ]:  # whoever is busy notices, and hands it back
             self._idle.put_nowait(child)
             child.end()
             while child.ending:

@@ -15,7 +15,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
-MAX_BITS = 8_192  # bits of all coefficients of a number together; its digits stay printable
+MAX_BITS = (
+    8_192  # bits of all coefficients of a number together; its digits stay printable
+)
 MAX_TERMS = 32
 MAX_EXPONENT = 1 << 31
 MAX_ROOT = 12
@@ -52,20 +54,29 @@ class Monomial:
             exponents[prime] += exponent
         for name, power in other.unknowns:
             powers[name] += power
-        factor, monomial = _monomial(exponents, powers, self.imaginary != other.imaginary)
+        factor, monomial = _monomial(
+            exponents, powers, self.imaginary != other.imaginary
+        )
         return (-factor if self.imaginary and other.imaginary else factor), monomial
 
     def inverse(self) -> tuple[Fraction, Monomial]:
         """One over it, as a rational factor and a monomial."""
-        roots, unknowns = {prime: -e for prime, e in self.roots}, {name: -power for name, power in self.unknowns}
+        roots = {prime: -e for prime, e in self.roots}
+        unknowns = {name: -power for name, power in self.unknowns}
         factor, monomial = _monomial(roots, unknowns, self.imaginary)
         return (-factor if self.imaginary else factor), monomial
 
     def latex(self) -> str:
         """How to write it; empty for 1."""
         higher = r"{}^{{\frac{{{}}}{{{}}}}}".format
-        roots = (rf"\sqrt{{{p}}}" if e == HALF else higher(p, e.numerator, e.denominator) for p, e in self.roots)
-        unknowns = (name if power == 1 else f"{name}^{{{power}}}" for name, power in self.unknowns)
+        roots = (
+            rf"\sqrt{{{p}}}" if e == HALF else higher(p, e.numerator, e.denominator)
+            for p, e in self.roots
+        )
+        unknowns = (
+            name if power == 1 else f"{name}^{{{power}}}"
+            for name, power in self.unknowns
+        )
         return r"\cdot ".join([*roots, *unknowns, *(["i"] if self.imaginary else [])])
 
 
@@ -76,7 +87,9 @@ ONE = Monomial()
 class Number:
     """An exact number, or polynomial, in its only form."""
 
-    terms: tuple[tuple[Monomial, Fraction], ...]  # in order of the monomials; no coefficient is zero
+    terms: tuple[
+        tuple[Monomial, Fraction], ...
+    ]  # in order of the monomials; no coefficient is zero
 
     @classmethod
     def of(cls, value: int | Fraction) -> Number:
@@ -88,7 +101,14 @@ class Number:
         """The imaginary unit, or a number that is only known by name; `e` and infinity have no exact value."""
         if name in ("e", r"\infty"):
             raise NoExactValue("no number with an exact value")
-        return Number(((Monomial(imaginary=True) if name == "i" else Monomial(((name, 1),)), Fraction(1)),))
+        return Number(
+            (
+                (
+                    Monomial(imaginary=True) if name == "i" else Monomial(((name, 1),)),
+                    Fraction(1),
+                ),
+            )
+        )
 
     @property
     def rational(self) -> Fraction | None:
@@ -99,7 +119,11 @@ class Number:
     @property
     def constant(self) -> bool:
         """Whether it has no unknown but pi."""
-        return all(name == PI_NAME for monomial, _ in self.terms for name, _ in monomial.unknowns)
+        return all(
+            name == PI_NAME
+            for monomial, _ in self.terms
+            for name, _ in monomial.unknowns
+        )
 
     def __add__(self, other: Number) -> Number:
         total = defaultdict(Fraction, self.terms)
@@ -108,7 +132,9 @@ class Number:
         return _number(total)
 
     def __neg__(self) -> Number:
-        return Number(tuple((monomial, -coefficient) for monomial, coefficient in self.terms))
+        return Number(
+            tuple((monomial, -coefficient) for monomial, coefficient in self.terms)
+        )
 
     def __sub__(self, other: Number) -> Number:
         return self + -other
@@ -127,10 +153,12 @@ class Number:
 
     def inverse(self) -> Number:
         """One over it; sums are cleared of square roots by their conjugates."""
-        denominator, result = self, Number.of(1)
+        denominator = self
+        result = Number.of(1)
         while len(denominator.terms) > 1:
             conjugate = denominator._conjugate()
-            denominator, result = denominator * conjugate, result * conjugate
+            denominator = denominator * conjugate
+            result = result * conjugate
         if not denominator.terms:
             raise NoExactValue("division by zero")
         monomial, coefficient = denominator.terms[0]
@@ -139,10 +167,15 @@ class Number:
 
     def _conjugate(self) -> Number:
         """The same sum with one of its square roots (or `i`) negated."""
-        first, second = self.terms[0][0], self.terms[1][0]
+        first = self.terms[0][0]
+        second = self.terms[1][0]
         if any(monomial.unknowns != first.unknowns for monomial, _ in self.terms):
             raise NoExactValue("a sum with pi or unknowns in a denominator")
-        if any(exponent != HALF for monomial, _ in self.terms for _, exponent in monomial.roots):
+        if any(
+            exponent != HALF
+            for monomial, _ in self.terms
+            for _, exponent in monomial.roots
+        ):
             raise NoExactValue("a sum with higher roots in a denominator")
         if first.imaginary != second.imaginary:
             return Number(tuple((m, -c if m.imaginary else c) for m, c in self.terms))
@@ -154,7 +187,8 @@ class Number:
             raise NoExactValue("exponent too large")
         if exponent <= 0 and not self.terms:
             raise NoExactValue("0 to a power that is not positive")
-        result, base = Number.of(1), self if exponent >= 0 else self.inverse()
+        result = Number.of(1)
+        base = self if exponent >= 0 else self.inverse()
         for place, bit in enumerate(reversed(f"{abs(exponent):b}")):
             base = base * base if place else base
             result = result * base if bit == "1" else result
@@ -173,16 +207,25 @@ class Number:
             whole, primes = root_of_integer(integer, degree)
             factor = factor * whole if sign == 1 else factor / whole
             for prime, power in primes:
-                exponents[prime] = exponents.get(prime, Fraction(0)) + Fraction(sign * power, degree)
+                exponents[prime] = exponents.get(prime, Fraction(0)) + Fraction(
+                    sign * power, degree
+                )
         if value < 0 and degree % 2:
             factor = -factor
-        carry, monomial = _monomial(exponents, {PI_NAME: pi / degree}, value < 0 and degree == 2)
+        carry, monomial = _monomial(
+            exponents, {PI_NAME: pi / degree}, value < 0 and degree == 2
+        )
         return _number({monomial: factor * carry})
 
     def _rational_and_pi(self) -> tuple[Fraction, Fraction]:
         """The factor and the power of pi of a number that is no more than that."""
         monomial, coefficient = self.terms[0] if self.terms else (ONE, Fraction(0))
-        if len(self.terms) > 1 or monomial.imaginary or monomial.roots or not self.constant:
+        if (
+            len(self.terms) > 1
+            or monomial.imaginary
+            or monomial.roots
+            or not self.constant
+        ):
             raise NoExactValue("a root of what is not rational")
         return coefficient, Fraction(sum(power for _, power in monomial.unknowns))
 
@@ -213,9 +256,17 @@ class Number:
         text = ""
         for monomial, coefficient in self.terms:
             text += "-" if coefficient < 0 else "+" if text else ""
-            above, below, unit = abs(coefficient.numerator), coefficient.denominator, monomial.latex()
+            above = abs(coefficient.numerator)
+            below = coefficient.denominator
+            unit = monomial.latex()
             number = str(above) if below == 1 else rf"\frac{{{above}}}{{{below}}}"
-            text += number if not unit else unit if number == "1" else rf"{number}\cdot {unit}"
+            text += (
+                number
+                if not unit
+                else unit
+                if number == "1"
+                else rf"{number}\cdot {unit}"
+            )
         return text or "0"
 
 
@@ -226,7 +277,11 @@ class Word:
     text: str
 
     def __str__(self) -> str:
-        return self.text if self.text.startswith(("\\", "-\\")) else rf"\text{{{self.text}}}"
+        return (
+            self.text
+            if self.text.startswith(("\\", "-\\"))
+            else rf"\text{{{self.text}}}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +302,11 @@ class Collection:
         return cls(delimiters, tuple(items))
 
     def __str__(self) -> str:
-        before, comma, after = _WRITTEN.get(self.delimiters) or (self.delimiters[0], ", ", self.delimiters[1])
+        before, comma, after = _WRITTEN.get(self.delimiters) or (
+            self.delimiters[0],
+            ", ",
+            self.delimiters[1],
+        )
         return before + comma.join(map(str, self.items)) + after
 
 
@@ -279,12 +338,21 @@ def _number(terms: Mapping[Monomial, Fraction]) -> Number:
     return Number(kept)
 
 
-def _monomial(exponents: Mapping[int, Fraction], powers: Mapping[str, Power], i: bool) -> tuple[Fraction, Monomial]:
+def _monomial(
+    exponents: Mapping[int, Fraction], powers: Mapping[str, Power], i: bool
+) -> tuple[Fraction, Monomial]:
     """Carry whole powers of primes into a rational factor."""
-    factor = math.prod((Fraction(prime) ** math.floor(e) for prime, e in exponents.items()), start=Fraction(1))
+    factor = math.prod(
+        (Fraction(prime) ** math.floor(e) for prime, e in exponents.items()),
+        start=Fraction(1),
+    )
     roots = tuple(sorted((prime, e % 1) for prime, e in exponents.items() if e % 1))
     plain: Iterable[tuple[str, Power]]
-    plain = ((name, power.numerator if power.denominator == 1 else power) for name, power in powers.items() if power)
+    plain = (
+        (name, power.numerator if power.denominator == 1 else power)
+        for name, power in powers.items()
+        if power
+    )
     unknowns = tuple(sorted(plain))
     if any(abs(Fraction(power)) > MAX_BITS for _, power in unknowns):
         raise NoExactValue("too high a power")
@@ -296,14 +364,16 @@ def root_of_integer(value: int, degree: int) -> tuple[int, tuple[tuple[int, int]
     """A root as a whole part and the primes left under it with their powers."""
     if value == 0:
         return 0, ()
-    whole, primes = 1, []
+    whole = 1
+    primes = []
     if value.bit_length() <= MAX_RADICAND_BITS:
         for prime in _primes():
             if prime * prime > value:
                 break
             power = 0
             while value % prime == 0:
-                value, power = value // prime, power + 1
+                value = value // prime
+                power = power + 1
             whole *= prime ** (power // degree)
             if power % degree:
                 primes.append((prime, power % degree))

@@ -15,7 +15,9 @@ from kace.answers.parse import exact_value, unknown
 
 MAX_ANSWER_CHARS = MAX_CHARS
 
-_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL)
+_BOX = re.compile(
+    r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,25 @@ class Answer:
     text: str  # what was boxed, stripped, as the model wrote it
     form: str  # the normal form of the text
     value: Value | None  # the exact value, where the text has one
-    tolerance: float = 0.0  # two numbers no further apart than this part of the larger are one answer
-    stated: tuple[str, str] = ("", "")  # the unknown that the value is said to be of, and its unit, where known
+    tolerance: float = (
+        0.0  # two numbers no further apart than this part of the larger are one answer
+    )
+    stated: tuple[str, str] = (
+        "",
+        "",
+    )  # the unknown that the value is said to be of, and its unit, where known
 
     @classmethod
     def of(cls, text: str) -> Answer:
         """Read an answer. Any text is one; a text over `MAX_ANSWER_CHARS` equals only itself."""
         form = normal_form(text)
         value = exact_value(form)
-        return cls(text.strip(), form, value, stated=("" if value is None else unknown(form), unit(text)))
+        return cls(
+            text.strip(),
+            form,
+            value,
+            stated=("" if value is None else unknown(form), unit(text)),
+        )
 
     @property
     def exact(self) -> bool:
@@ -57,7 +69,10 @@ class Answer:
 
     def near(self, other: Answer) -> bool:
         """Whether both are numbers within the tolerance of each other."""
-        one, two = (side.value.rational if isinstance(side.value, Number) else None for side in (self, other))
+        one, two = (
+            side.value.rational if isinstance(side.value, Number) else None
+            for side in (self, other)
+        )
         if one is None or two is None:
             return False
         return abs(one - two) <= Fraction(self.tolerance) * max(abs(one), abs(two))
@@ -76,7 +91,11 @@ def last_boxed(reply: str) -> str | None:
 def read_answer(reply: str) -> Answer | None:
     """The answer of a reply; None when nothing is boxed, or more than an answer can be long."""
     content = last_boxed(reply)
-    return None if content is None or len(content) > MAX_ANSWER_CHARS else Answer.of(content)
+    return (
+        None
+        if content is None or len(content) > MAX_ANSWER_CHARS
+        else Answer.of(content)
+    )
 
 
 def _last_box(text: str) -> str | None:
@@ -94,5 +113,8 @@ def _last_box(text: str) -> str | None:
         elif match[1] == "{":
             stack.append(match.end())
         elif match[1]:
-            found = match.end(), match[1].rstrip(".,;:!?*" if "(" in match[1] else ".,;:!?*)")
+            found = (
+                match.end(),
+                match[1].rstrip(".,;:!?*" if "(" in match[1] else ".,;:!?*)"),
+            )
     return None if found is None else found[1].strip()

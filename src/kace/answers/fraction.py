@@ -16,13 +16,16 @@ class Fraction:
         if isinstance(above, str):
             parts = above.strip().split("/")
             places = len(parts[0]) - parts[0].find(".") - 1 if "." in parts[0] else 0
-            above, below = int(parts[0].replace(".", "")), 10**places * int(parts[1] if len(parts) > 1 else 1)
+            above = int(parts[0].replace(".", ""))
+            below = 10**places * int(parts[1] if len(parts) > 1 else 1)
         (a, b), (c, d) = _ratio(above), _ratio(below)
-        top, bottom = a * d, b * c
+        top = a * d
+        bottom = b * c
         if bottom == 0:
             raise ZeroDivisionError("Fraction(" + str(top) + ", 0)")
         shared = math.gcd(top, bottom) * (1 if bottom > 0 else -1)
-        self.numerator, self.denominator = top // shared, bottom // shared
+        self.numerator = top // shared
+        self.denominator = bottom // shared
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, float | complex):
@@ -47,7 +50,8 @@ class Fraction:
         if power.denominator != 1:
             return float(self) ** float(power)
         n = abs(power.numerator)
-        top, bottom = self.numerator**n, self.denominator**n
+        top = self.numerator**n
+        bottom = self.denominator**n
         return Fraction(top, bottom) if power.numerator >= 0 else Fraction(bottom, top)
 
     def __neg__(self) -> Any:
@@ -72,10 +76,18 @@ class Fraction:
         return self * other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / float(self) if isinstance(other, float | complex) else Fraction(other) / self
+        return (
+            other / float(self)
+            if isinstance(other, float | complex)
+            else Fraction(other) / self
+        )
 
     def __rpow__(self, other: Any) -> Any:
-        return Fraction(other) ** self if self.denominator == 1 else float(other) ** float(self)
+        return (
+            Fraction(other) ** self
+            if self.denominator == 1
+            else float(other) ** float(self)
+        )
 
     def __floordiv__(self, other: Any) -> Any:
         return math.floor(self / other)
@@ -94,10 +106,17 @@ class Fraction:
             return self.denominator == 1 and self.numerator == other
         if isinstance(other, float):
             return float(self) == other
-        return isinstance(other, Fraction) and (self.numerator, self.denominator) == _ratio(other)
+        return isinstance(other, Fraction) and (
+            self.numerator,
+            self.denominator,
+        ) == _ratio(other)
 
     def __hash__(self) -> int:
-        return hash(self.numerator) if self.denominator == 1 else hash((self.numerator, self.denominator))
+        return (
+            hash(self.numerator)
+            if self.denominator == 1
+            else hash((self.numerator, self.denominator))
+        )
 
     def __floor__(self) -> int:
         return self.numerator // self.denominator
@@ -106,7 +125,11 @@ class Fraction:
         return -(-self.numerator // self.denominator)
 
     def __trunc__(self) -> int:
-        return self.numerator // self.denominator if self.numerator >= 0 else -(-self.numerator // self.denominator)
+        return (
+            self.numerator // self.denominator
+            if self.numerator >= 0
+            else -(-self.numerator // self.denominator)
+        )
 
     def __int__(self) -> int:
         return self.__trunc__()
@@ -123,14 +146,23 @@ class Fraction:
         return whole / scale if digits else whole
 
     def __str__(self) -> str:
-        return str(self.numerator) if self.denominator == 1 else str(self.numerator) + "/" + str(self.denominator)
+        return (
+            str(self.numerator)
+            if self.denominator == 1
+            else str(self.numerator) + "/" + str(self.denominator)
+        )
 
     def __repr__(self) -> str:
         return str(self)
 
     def limit_denominator(self, most: int = 1_000_000) -> Any:
         """The nearest fraction whose denominator is at most this."""
-        p0, q0, p1, q1, n, d = 0, 1, 1, 0, self.numerator, self.denominator
+        p0 = 0
+        q0 = 1
+        p1 = 1
+        q1 = 0
+        n = self.numerator
+        d = self.denominator
         if d <= most:
             return self
         while q0 + n // d * q1 <= most:
@@ -138,7 +170,8 @@ class Fraction:
             p0, q0, p1, q1 = p1, q1, p0 + a * p1, q0 + a * q1
             n, d = d, n - a * d
         k = (most - q0) // q1
-        near, other = Fraction(p1, q1), Fraction(p0 + k * p1, q0 + k * q1)
+        near = Fraction(p1, q1)
+        other = Fraction(p0 + k * p1, q0 + k * q1)
         return near if float(abs(near - self)) <= float(abs(other - self)) else other
 
 
@@ -151,7 +184,8 @@ def _ratio(x: Any) -> tuple[int, int]:
     if isinstance(x, float):
         below = 1
         while x != int(x):
-            x, below = x * 2, below * 2
+            x = x * 2
+            below = below * 2
         return int(x), below
     raise TypeError("a Fraction is made of integers, floats, Fractions or text")
 

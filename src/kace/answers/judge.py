@@ -19,7 +19,9 @@ from kace.answers.parse import equation
 
 MAX_DIGITS = 256
 MAX_MEMORY = 10_000  # remembered verdicts
-_NO_VALUE = re.compile(r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d[_ ]\W*\d|:.*:|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$")
+_NO_VALUE = re.compile(
+    r"\\ldots|\\text|\\emptyset|\\not|\\pmod|\d[_ ]\W*\d|:.*:|/\d+(?:\\pi|[A-Za-z(])|'[^=]*$"
+)
 _UNSEEN = re.compile(r"'|\\pmod\{\w*\}|\\not|\\text\{[^{}]*\}")
 _NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
 _COSTLY = re.compile(
@@ -41,7 +43,10 @@ class Verdict(StrEnum):
 
 def settled(left: Answer, right: Answer) -> Verdict | None:
     """The verdict that needs no algebra; None where a side has no exact value and algebra might equate them."""
-    if any(one and two and one != two for one, two in zip(left.stated, right.stated, strict=True)):
+    if any(
+        one and two and one != two
+        for one, two in zip(left.stated, right.stated, strict=True)
+    ):
         return Verdict.DIFFERENT
     if left.key == right.key:
         return Verdict.SAME
@@ -53,11 +58,18 @@ def settled(left: Answer, right: Answer) -> Verdict | None:
         form = right.form if left.value is not None else left.form
         # Words, an open list and the empty set equal no exact value; a number is no union, relation or matrix.
         a_number = isinstance(value, Number)
-        if isinstance(value, Word) or _NO_VALUE.search(form) or (a_number and _NO_NUMBER.search(form)):
+        if (
+            isinstance(value, Word)
+            or _NO_VALUE.search(form)
+            or (a_number and _NO_NUMBER.search(form))
+        ):
             return Verdict.DIFFERENT
-    elif r"\ldots" in left.form + right.form or _marks(left, right) != _marks(right, left):
+    elif r"\ldots" in left.form + right.form or _marks(left, right) != _marks(
+        right, left
+    ):
         return Verdict.DIFFERENT
-    first, second = equation(left.form), equation(right.form)
+    first = equation(left.form)
+    second = equation(right.form)
     if first is not None and second is not None:
         return Verdict.SAME if first == second else Verdict.DIFFERENT
     return Verdict.DIFFERENT if apart(left.form, right.form) else None
@@ -71,14 +83,22 @@ def _marks(answer: Answer, other: Answer) -> list[str]:
 
 def too_large(latex: str) -> bool:
     """Whether an answer could cost more than its worth: by length, depth, digits, towers of powers, factorials."""
-    return len(latex) > MAX_ANSWER_CHARS or depth(latex) > MAX_DEPTH or _COSTLY.search(latex) is not None
+    return (
+        len(latex) > MAX_ANSWER_CHARS
+        or depth(latex) > MAX_DEPTH
+        or _COSTLY.search(latex) is not None
+    )
 
 
 class Judge(Children):
     """Compares answers within one event loop. A call never raises and never hangs; workers start on first need."""
 
-    def __init__(self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024) -> None:
-        super().__init__(workers, "compare", memory_mb, math.ceil(seconds) + 2, seconds=seconds)
+    def __init__(
+        self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024
+    ) -> None:
+        super().__init__(
+            workers, "compare", memory_mb, math.ceil(seconds) + 2, seconds=seconds
+        )
         self._verdicts: dict[tuple[str, str], Verdict] = {}
 
     async def __call__(self, left: Answer, right: Answer) -> Verdict:
@@ -90,7 +110,10 @@ class Judge(Children):
         pair = (first.key, second.key)
         if pair in self._verdicts:
             return self._verdicts[pair]
-        if any(len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical) for side in (left, right)):
+        if any(
+            len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical)
+            for side in (left, right)
+        ):
             return Verdict.REFUSED
         try:
             async with self.one() as child:

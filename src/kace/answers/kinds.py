@@ -24,7 +24,9 @@ AnswerKind = Literal["math", "text", "choice", "number"]
 MAX_MARKS = 200  # of options, from the end of a problem
 MAX_EXPONENT = 1_000  # of a number: what is larger is compared as a text
 _ROUNDS = 8
-_STYLED = re.compile(r"\\(?:text|mathrm|mathbf|mathit|mathsf|operatorname|mbox|boxed)[a-z]{0,6}\s*\{([^{}]*)\}")
+_STYLED = re.compile(
+    r"\\(?:text|mathrm|mathbf|mathit|mathsf|operatorname|mbox|boxed)[a-z]{0,6}\s*\{([^{}]*)\}"
+)
 _SPACE = re.compile(r"\\[,;:! ]|\\q?quad(?![A-Za-z])|~|\s+")
 _DOLLARS = re.compile(r"\s*\$+([^$]+)\$+\s*")
 _LOW = re.compile(r"_(?:\{([^{}]*)\}|(?=\d))")
@@ -38,7 +40,10 @@ _LETTER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ANOTHER = re.compile(r"\([A-Za-z]\)|(?:^|[ ,&])(?:[B-Z]|A$)(?![\w'-])")
-_ABOUT = re.compile(r"^(?:about|around|approximately|approx\.?|roughly|≈|~|\\approx|\\sim)\s*", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"^(?:about|around|approximately|approx\.?|roughly|≈|~|\\approx|\\sim)\s*",
+    re.IGNORECASE,
+)
 _PERCENT = re.compile(r"\s*(?:\\?%|\bper ?cent\b)", re.IGNORECASE)
 _MEASURE = re.compile(
     r"(?P<number>[-+−]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)"
@@ -64,7 +69,9 @@ class Subject:
         if self.name == MATHEMATICS.name:
             return prompt
         article = "an" if self.name[0].lower() in "aeiou" else "a"
-        return re.sub(r"\ba mathematics\b", f"{article} mathematics", prompt).replace("mathematics", self.name)
+        return re.sub(r"\ba mathematics\b", f"{article} mathematics", prompt).replace(
+            "mathematics", self.name
+        )
 
 
 MATHEMATICS = Subject()
@@ -81,7 +88,12 @@ def _read(subject: Subject, text: str, problem: str) -> Answer:
         value = Word(letter) if letter else None
     elif subject.answers == "number":
         value = quantity(text)
-    return Answer(text.strip(), form, value or Word(form), subject.tolerance if subject.answers == "number" else 0.0)
+    return Answer(
+        text.strip(),
+        form,
+        value or Word(form),
+        subject.tolerance if subject.answers == "number" else 0.0,
+    )
 
 
 def plain_text(text: str) -> str:
@@ -90,7 +102,9 @@ def plain_text(text: str) -> str:
         return text.strip()
     for _ in range(_ROUNDS):
         before = text
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _unstyled(text)).casefold())
+        folded = unicodedata.normalize(
+            "NFKC", unicodedata.normalize("NFKC", _unstyled(text)).casefold()
+        )
         text = _trimmed(" ".join(folded.split()))
         if text == before:
             break
@@ -108,8 +122,14 @@ def options_of(problem: str) -> dict[str, str]:
                     chain.append(mark)
             if len(chain) > 1:
                 ends = [*(mark.start() for mark in chain[1:]), len(problem)]
-                found = ((mark[1], problem[mark.end() : end]) for mark, end in zip(chain, ends, strict=True))
-                return {letter: plain_text(said.strip().split("\n")[0]) for letter, said in found}
+                found = (
+                    (mark[1], problem[mark.end() : end])
+                    for mark, end in zip(chain, ends, strict=True)
+                )
+                return {
+                    letter: plain_text(said.strip().split("\n")[0])
+                    for letter, said in found
+                }
     return {}
 
 
@@ -119,8 +139,13 @@ def choice_letter(text: str, options: dict[str, str]) -> str | None:
         return None
     named = _LETTER.fullmatch(_trimmed(" ".join(_unstyled(text).split()), pairs=False))
     if named:
-        letter, rest = (named[1] or named[2]).upper(), named[3].strip()
-        if not rest or options.get(letter) == plain_text(rest) or not _ANOTHER.search(rest):
+        letter = (named[1] or named[2]).upper()
+        rest = named[3].strip()
+        if (
+            not rest
+            or options.get(letter) == plain_text(rest)
+            or not _ANOTHER.search(rest)
+        ):
             return letter
     said = plain_text(text)
     found = [letter for letter, option in options.items() if option == said]
@@ -134,14 +159,25 @@ def quantity(text: str) -> Number | None:
     bare = _PERCENT.sub("", _ABOUT.sub("", _unstyled(text).strip(" .;$€£¥")))
     measured = _MEASURE.fullmatch(bare)
     # `2\pi` and `3e` are numbers; letters are units.
-    for said in (bare, measured["number"] if measured and not NOT_UNITS.search(bare[measured.end("number") :]) else ""):
-        form = normal_form(re.sub(r"(?<=[\d.])e(?=[-+]?\d)", "E", said.replace("−", "-")))
+    for said in (
+        bare,
+        measured["number"]
+        if measured and not NOT_UNITS.search(bare[measured.end("number") :])
+        else "",
+    ):
+        form = normal_form(
+            re.sub(r"(?<=[\d.])e(?=[-+]?\d)", "E", said.replace("−", "-"))
+        )
         value = exact_value(form)
         if isinstance(value, Number) and value.rational is not None:
             return value
         letters = re.sub(r"\\(?:[a-z]+)", "", form)
         rounded = None if re.search(r"[A-DF-Za-df-z]|\\", letters) else estimate(form)
-        if rounded is not None and rounded.is_finite() and abs(rounded.adjusted()) <= MAX_EXPONENT:
+        if (
+            rounded is not None
+            and rounded.is_finite()
+            and abs(rounded.adjusted()) <= MAX_EXPONENT
+        ):
             try:
                 return Number.of(Fraction(rounded))
             except NoExactValue:
@@ -153,7 +189,8 @@ def _unstyled(text: str) -> str:
     """Words as a person would type them: no LaTeX styling, spaces or subscripts."""
     text = _SPACE.sub(" ", text)
     for _ in range(_ROUNDS):
-        before, text = text, _STYLED.sub(r"\1", text)
+        before = text
+        text = _STYLED.sub(r"\1", text)
         if text == before:
             break
     set_off = _DOLLARS.fullmatch(text)
@@ -164,14 +201,21 @@ def _trimmed(text: str, *, pairs: bool = True) -> str:
     """The text without what only surrounds it; what would be nothing at all stays."""
     start = text.strip()
     bare = start.strip(_EDGES)
-    while pairs and len(bare) > 2 and bare[0] + bare[-1] in _PAIRS and not _closes_early(bare):
+    while (
+        pairs
+        and len(bare) > 2
+        and bare[0] + bare[-1] in _PAIRS
+        and not _closes_early(bare)
+    ):
         bare = bare[1:-1].strip(_EDGES)
     return bare or start
 
 
 def _closes_early(text: str) -> bool:
     """Whether the first bracket is closed before the end, as in `(a)(b)`."""
-    opened, closed, depth = text[0], text[-1], 0
+    opened = text[0]
+    closed = text[-1]
+    depth = 0
     if opened == closed:
         return opened in text.strip(opened)
     for place, char in enumerate(text):

@@ -59,21 +59,31 @@ UNIT_WORDS = (
     "dollars?|cents?|pounds?|grams?|hours?|minutes?|seconds?|days?|weeks?|months?|years?|gallons?|liters?|litres?"
 )
 
-_UNIT_NAMES = {name: names.split()[0] for names in UNITS.split("|") for name in names.split()}
-_UNIT_WORD = "|".join(name for name in _UNIT_NAMES if name.isalpha() and name not in ("in", *UNIT_LETTERS))
+_UNIT_NAMES = {
+    name: names.split()[0] for names in UNITS.split("|") for name in names.split()
+}
+_UNIT_WORD = "|".join(
+    name for name in _UNIT_NAMES if name.isalpha() and name not in ("in", *UNIT_LETTERS)
+)
 _UNIT_NAME = re.compile(
     rf"(?:(?:(sq)(?:uare|\.)?|(cu)(?:bic|\.)?)[ ~]?)?((?<![A-Za-z\\])(?:{_UNIT_WORD})(?![A-Za-z])|"
     r"(?:(?<=text\{)|(?<=text\{ )|(?<=mathrm\{)|(?<=mathrm\{ )|(?<=/))(?:[hsgLm]|in)(?=[ }/^])|"
     r"\\\$|\\circ(?![A-Za-z])|[°¢£€¥])(?: ?\}? ?(?:\^ ?\{? ?([23])|([²³])))?"
 )
-_DEGREE = re.compile(r"\^(?:\{\s*\\circ\s*\}|\s*\\circ(?![A-Za-z])\s*)|\\degrees?(?![A-Za-z])\s*")
+_DEGREE = re.compile(
+    r"\^(?:\{\s*\\circ\s*\}|\s*\\circ(?![A-Za-z])\s*)|\\degrees?(?![A-Za-z])\s*"
+)
 _TRIGONOMETRY = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
-_CONNECTIVE = re.compile(r",?\s*(?:\\text\{\s*(?:,|,?\s*(?:and|or))\s*\}|(?<![\\A-Za-z{])(?:and|or)(?![A-Za-z]))\s*")
+_CONNECTIVE = re.compile(
+    r",?\s*(?:\\text\{\s*(?:,|,?\s*(?:and|or))\s*\}|(?<![\\A-Za-z{])(?:and|or)(?![A-Za-z]))\s*"
+)
 _OR = re.compile(r",?\s*(?:\\text\{\s*or\s*\}|(?<![\\A-Za-z{])or(?![A-Za-z]))\s*")
 _AND = re.compile(r"\b(?:and|or)\b")
 _RELATION = re.compile(r"[<>]|\\[lg]eq ")
-_UNIT = re.compile(rf"(?<=[\d)}}\]])\s*(?:{UNIT_WORDS})(?:\s*(?:{UNIT_WORDS}))*(?:\^(?:\{{[23]\}}|[23]))?\s*(?=,|$)")
+_UNIT = re.compile(
+    rf"(?<=[\d)}}\]])\s*(?:{UNIT_WORDS})(?:\s*(?:{UNIT_WORDS}))*(?:\^(?:\{{[23]\}}|[23]))?\s*(?=,|$)"
+)
 _THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
 _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(\d{1,3})((?: \d{3})+)(?![\d,]| \d)")
 _PHRASE = re.compile(r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|(?i:yes|no|odd)")
@@ -87,7 +97,9 @@ _MODULO = re.compile(
 _BASE = re.compile(
     r"(?<=[0-9A-Z])\s*(?:\\text\{\s*base[\s-]*\}\s*(\d+)|\\text\{\s*base[\s-]*(\d+)\s*\}|\s+base[\s-]*(\d+))$"
 )
-_MEASURED = re.compile(r"\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?((?<= )[A-Za-z]|[A-Za-z]{2}[^{}]*)\}")
+_MEASURED = re.compile(
+    r"\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?((?<= )[A-Za-z]|[A-Za-z]{2}[^{}]*)\}"
+)
 _CHOICE = re.compile(r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\.")
 
 
@@ -104,7 +116,8 @@ def normal_form(text: str) -> str:
 def _settled(start: str) -> str:
     form = " ".join(start.split())
     for _ in range(ROUNDS):
-        previous, form = form, _rewrite(_characters(form))
+        previous = form
+        form = _rewrite(_characters(form))
         if form == previous:
             return form
         if len(form) > 2 * MAX_CHARS:
@@ -115,8 +128,16 @@ def _settled(start: str) -> str:
 def unit(text: str) -> str:
     """The known units of measure that an answer states, by one name each; empty where it states none."""
     found: set[str] = set()
-    for square, cubic, name, *powers in _UNIT_NAME.findall(" ".join(text[:MAX_CHARS].split())):
-        power = "2" if square else "3" if cubic else "".join(powers).translate({178: "2", 179: "3"})
+    for square, cubic, name, *powers in _UNIT_NAME.findall(
+        " ".join(text[:MAX_CHARS].split())
+    ):
+        power = (
+            "2"
+            if square
+            else "3"
+            if cubic
+            else "".join(powers).translate({178: "2", 179: "3"})
+        )
         found.add(_UNIT_NAMES[name] + power)
     return " ".join(sorted(found))
 
@@ -139,7 +160,9 @@ def _characters(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", unicodedata.normalize("NFC", text))
-    text = re.sub(r"(?:\d[\u0304\u0305\u0307])+", lambda m: rf"\overline{{{m[0][::2]}}}", text)
+    text = re.sub(
+        r"(?:\d[\u0304\u0305\u0307])+", lambda m: rf"\overline{{{m[0][::2]}}}", text
+    )
     return "".join(map(_ascii, _SCRIPTS.sub(_script, text)))
 
 
@@ -152,7 +175,10 @@ def _script(match: re.Match[str]) -> str:
 def _ascii(char: str) -> str:
     if char in SYMBOLS or char.isspace():
         return SYMBOLS.get(char, " ")
-    if unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn") or "\ufe00" <= char <= "\ufe0f":
+    if (
+        unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn")
+        or "\ufe00" <= char <= "\ufe0f"
+    ):
         return ""
     if char.isdecimal():
         return str(unicodedata.decimal(char))
@@ -167,9 +193,13 @@ def _ascii(char: str) -> str:
 
 def _rewrite(text: str) -> str:
     """One pass over the rules; `normal_form` repeats it until nothing changes."""
-    if r"\begin" not in text:  # a doubled backslash is an escaping slip, unless it ends the row of a matrix
+    if (
+        r"\begin" not in text
+    ):  # a doubled backslash is an escaping slip, unless it ends the row of a matrix
         text = re.sub(r"\\\\(?=[A-Za-z])", r"\\", text)
-    text = re.sub(r",\\!\s*(?=\d{3})", "{,}", text.replace(r"\\", "\3")).replace(r"\!", "")
+    text = re.sub(r",\\!\s*(?=\d{3})", "{,}", text.replace(r"\\", "\3")).replace(
+        r"\!", ""
+    )
     text = text.replace("{,}", "\0").replace(r"\%", "%")
     text = re.sub(r"(?<=\d)\0(?=\d)", "", text).replace("\0", ",")
     text = re.sub(r"(?:\\[,;: ]|[~\s])+", " ", text)
@@ -190,10 +220,14 @@ def _rewrite(text: str) -> str:
 def _repeating(text: str) -> str:
     r"""Write `0.(3)`, `0.\dot{3}`, `0.\bar{3}` and `0.333\ldots` with a line over what repeats."""
     text = re.sub(r"(\.\d*)\\bar \{?(\d+)\}?", r"\1\\overline {\2}", text)
-    text = re.sub(r"\\dot \{?(\d)\}?(?:(\d*)\\dot \{?(\d)\}?)?", r"\\overline {\1\2\3}", text)
+    text = re.sub(
+        r"\\dot \{?(\d)\}?(?:(\d*)\\dot \{?(\d)\}?)?", r"\\overline {\1\2\3}", text
+    )
     text = re.sub(r"(\.\d*)\((\d+)\)", r"\1\\overline {\2}", text)
     text = re.sub(r"(?<!\d)(?=\.\\overline)", "0", text)
-    return re.sub(r"(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$", r"\1\\overline {\2}", text)
+    return re.sub(
+        r"(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$", r"\1\\overline {\2}", text
+    )
 
 
 def _unbraced(text: str) -> str:
@@ -222,10 +256,20 @@ def _words(text: str) -> str:
         text = rf"{measured[1]}\text{{ {measured[2]}}}"
     if _PHRASE.fullmatch(text):
         return rf"\text{{{text}}}"
-    text = re.sub(r"\s*(?:\\text\{\s*)?\bpercent(?:age)?\b\s*\}?", "%", text) if re.search(r"\d", text) else text
+    text = (
+        re.sub(r"\s*(?:\\text\{\s*)?\bpercent(?:age)?\b\s*\}?", "%", text)
+        if re.search(r"\d", text)
+        else text
+    )
     for word, factor in MAGNITUDES.items():
-        text = re.sub(rf"(?<=[\d}}])\s*(?:\\text\{{\s*{word}s?\s*\}}|{word}s?\b)", rf"\\cdot {factor} ", text)
-        text = re.sub(rf"(?<=[\d}}])\s*\\text\{{\s*{word}\s+", rf"\\cdot {factor} \\text{{", text)
+        text = re.sub(
+            rf"(?<=[\d}}])\s*(?:\\text\{{\s*{word}s?\s*\}}|{word}s?\b)",
+            rf"\\cdot {factor} ",
+            text,
+        )
+        text = re.sub(
+            rf"(?<=[\d}}])\s*\\text\{{\s*{word}\s+", rf"\\cdot {factor} \\text{{", text
+        )
     text = _BASE.sub(lambda found: f"_{{{found[found.lastindex or 0]}}}", text)
     text = _MODULO.sub(lambda found: rf"\pmod{{{found[found.lastindex or 0]}}}", text)
     if _RELATION.search(text):
@@ -240,16 +284,23 @@ def _words(text: str) -> str:
 def _text_group(match: re.Match[str], whole: str) -> str:
     """Drop a unit; keep any other text with its spaces tidied."""
     content = " ".join(match[1].split())
-    before, after = whole[: match.start()].rstrip(), whole[match.end() :].strip()
+    before = whole[: match.start()].rstrip()
+    after = whole[match.end() :].strip()
     ends = re.fullmatch(r"(?:\^ ?(?:\{[23]\}|[23]))?(?:,.*)?", after, re.DOTALL)
     plain = content.lower().replace(".", "")
-    valued = before and (before[-1].isalnum() or before[-1] in ")}]%" or before.endswith(r"\pi"))
-    unit = (content in UNIT_LETTERS or len(plain) > 1) and re.fullmatch(r"[A-Za-z ./^-]{0,40}", content)
+    valued = before and (
+        before[-1].isalnum() or before[-1] in ")}]%" or before.endswith(r"\pi")
+    )
+    unit = (content in UNIT_LETTERS or len(plain) > 1) and re.fullmatch(
+        r"[A-Za-z ./^-]{0,40}", content
+    )
     if valued and ends and (unit or not content) and not NOT_UNITS.search(plain):
         return "\1"  # takes a following power along, see _separators
     if _LETTERED.fullmatch(content):
         return re.sub(r",? and ", ", ", content)
-    if re.search(r"\w", content) and not re.search(r"[^\W\d_]{2}|[^\x20-\x7e]", _AND.sub("", content)):
+    if re.search(r"\w", content) and not re.search(
+        r"[^\W\d_]{2}|[^\x20-\x7e]", _AND.sub("", content)
+    ):
         return match[1]  # mathematics that was set as text
     return rf"\text{{{content}}}" if content or not before + after else match[1]
 
@@ -258,7 +309,8 @@ def _separators(text: str) -> str:
     """Commas that separate are `, `; commas that group digits are gone."""
     text = re.sub(r"\x01\s*(?:\^ ?(?:\{[23]\}|[23]))?", "", text).replace(";", ",")
     text = re.sub(r"(?<=\d)\s+(?=\d)", " ", text)
-    pieces, depth = re.split(r"(\\[{}]|[()\[\]])", text), 0
+    pieces = re.split(r"(\\[{}]|[()\[\]])", text)
+    depth = 0
     for index, piece in enumerate(pieces):
         if index % 2:
             depth = depth + 1 if piece in (r"\{", "(", "[") else max(0, depth - 1)
@@ -273,11 +325,19 @@ def _braced_arguments(text: str) -> str:
     one = r"\s*(\d|[A-Za-z]|\\pi(?![A-Za-z]))"
     text = re.sub(rf"(\\(?:frac|binom) ?){one}(?=\s*[\d{{A-Za-z\\])", r"\1{\2}", text)
     text = re.sub(rf"(\\(?:frac|binom) ?\{{[^{{}}]*\}}){one}", r"\1{\2}", text)
-    text = re.sub(r"\\sqrt ?(\[\d+\])?(?:(\d)(?!\d)|([A-Za-z])|(\\pi)(?![A-Za-z]))", r"\\sqrt\1{\2\3\4}", text)
+    text = re.sub(
+        r"\\sqrt ?(\[\d+\])?(?:(\d)(?!\d)|([A-Za-z])|(\\pi)(?![A-Za-z]))",
+        r"\\sqrt\1{\2\3\4}",
+        text,
+    )
     text = re.sub(r"\\sqrt ?\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"\(([0-9A-Z]+)\)\s*_", r"\1_", text)
     text = re.sub(r"\^\s*(?:(-?\d+)|([A-Za-z])|(\\[a-z]+) )", r"^{\1\2\3}", text)
-    text = re.sub(r"(?<=\d)_\{(?:\\text\{)?([a-z]+)\}?\}", lambda m: f"_{{{BASES.get(m[1], m[1])}}}", text)
+    text = re.sub(
+        r"(?<=\d)_\{(?:\\text\{)?([a-z]+)\}?\}",
+        lambda m: f"_{{{BASES.get(m[1], m[1])}}}",
+        text,
+    )
     return re.sub(r"_\s*(?:(\d+)|([A-Za-z]))", r"_{\1\2}", text)
 
 
@@ -286,6 +346,10 @@ def _without_spaces(text: str) -> str:
     parts = re.split(r"(\\text\{[^{}]*\})", text)
     for i in range(0, len(parts), 2):
         part = re.sub(r"\s+", " ", parts[i])
-        part = re.sub(r"(?<=\d) (?=\d)|(?<=,) |(\\[A-Za-z]+) (?=[A-Za-z])", lambda m: (m[1] or "") + "\2", part)
+        part = re.sub(
+            r"(?<=\d) (?=\d)|(?<=,) |(\\[A-Za-z]+) (?=[A-Za-z])",
+            lambda m: (m[1] or "") + "\2",
+            part,
+        )
         parts[i] = part.replace(" ", "").replace("\2", " ")
     return "".join(parts).strip()

@@ -11,7 +11,16 @@ from itertools import accumulate, product
 from typing import NamedTuple
 
 from kace.answers.calculator import CONTEXT, MAX_DEPTH, calculate, estimate
-from kace.answers.exact import HALF, INFINITY, MINUS_INFINITY, Collection, NoExactValue, Number, Value, Word
+from kace.answers.exact import (
+    HALF,
+    INFINITY,
+    MINUS_INFINITY,
+    Collection,
+    NoExactValue,
+    Number,
+    Value,
+    Word,
+)
 from kace.answers.normalize import NUMBER_WORDS, depth
 
 _NAMED = re.compile(
@@ -28,7 +37,10 @@ _MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOT
 _NAME = re.compile(r"[a-zA-Z](?:_\{\w+\})?|\\(?:alpha|beta|theta|lambda|mu|phi|omega)")
 _RELATION = re.compile(r"(<|>|\\[lg]eq) ?")
 _BELOW = ("<", r"\leq")
-_TIME = re.compile(r"(\d{1,2})(?::([0-5]\d(?::[0-5]\d)?))?(?:(?:\\text\{)?([ap])\.?m\.?\}?)?", re.IGNORECASE)
+_TIME = re.compile(
+    r"(\d{1,2})(?::([0-5]\d(?::[0-5]\d)?))?(?:(?:\\text\{)?([ap])\.?m\.?\}?)?",
+    re.IGNORECASE,
+)
 _CLASS = re.compile(r"(?:[A-Za-z]\\equiv ?)?(.+)\\pmod\{(\d{1,99})\}")
 INTERVALS = ("()", "[]", "(]", "[)")
 _OPEN = {"(": "(", "[": "[", r"\{": "{"}
@@ -37,7 +49,10 @@ _CLOSE = {")": ")", "]": "]", r"\}": "}"}
 
 def _spelled() -> dict[str, Value]:
     """What may be given in words: whole numbers below a hundred, a half, infinity."""
-    sizes = {word: Fraction(n) for word, n in NUMBER_WORDS.items()} | {"half": HALF, "one half": HALF}
+    sizes = {word: Fraction(n) for word, n in NUMBER_WORDS.items()} | {
+        "half": HALF,
+        "one half": HALF,
+    }
     for (ten, n), (one, k) in product(NUMBER_WORDS.items(), repeat=2):
         if n >= 20 and 1 <= k <= 9:
             sizes[f"{ten} {one}"] = Fraction(n + k)
@@ -71,7 +86,12 @@ def equation(form: str) -> Number | None:
         zero = calculate(sides[0]) - calculate(sides[1])
         if zero.constant:
             return None
-        for name, power in {name: power for m, _ in zero.terms for name, power in m.unknowns if power < 0}.items():
+        for name, power in {
+            name: power
+            for m, _ in zero.terms
+            for name, power in m.unknowns
+            if power < 0
+        }.items():
             zero = zero * Number.letter(name).power(Number.of(-power))
         return zero / Number.of(zero.terms[0][1])
     except NoExactValue:
@@ -86,8 +106,12 @@ def _answer(form: str) -> Value:
         if named:
             names.add(re.sub(r"\d", "", named[1]))
         chain = item.count("=") > 1
-        found = _alternatives(item.rpartition("=")[2] if chain else named[2] if named else item)
-        if (chain or named) and any(isinstance(value, Number) and not value.constant for value in found):
+        found = _alternatives(
+            item.rpartition("=")[2] if chain else named[2] if named else item
+        )
+        if (chain or named) and any(
+            isinstance(value, Number) and not value.constant for value in found
+        ):
             raise NoExactValue("an equation")
         values += found
     if len(names) > 1:
@@ -95,7 +119,9 @@ def _answer(form: str) -> Value:
     if len(values) > 1:
         return Collection.of("," if len(set(values)) < len(values) else "{}", values)
     match values[0]:
-        case Collection(delimiters="{}", items=(only,)) if getattr(only, "delimiters", "") != "{}":
+        case Collection(delimiters="{}", items=(only,)) if (
+            getattr(only, "delimiters", "") != "{}"
+        ):
             return only
     return values[0]
 
@@ -111,15 +137,24 @@ def _alternatives(item: str) -> list[Value]:
     if words := _WORDS.fullmatch(item):
         return [_spoken(words[1])]
     if (time := _TIME.fullmatch(item)) and (time[2] or time[3]):
-        return [Word(f"{int(time[1])}:{time[2] or '00'}{f' {time[3]}m'.lower() if time[3] else ''}")]
+        return [
+            Word(
+                f"{int(time[1])}:{time[2] or '00'}{f' {time[3]}m'.lower() if time[3] else ''}"
+            )
+        ]
     if residue := _CLASS.fullmatch(item):
-        rest, modulus = calculate(residue[1]).rational, int(residue[2])
+        rest = calculate(residue[1]).rational
+        modulus = int(residue[2])
         if rest is None or rest.denominator != 1 or not modulus:
             raise NoExactValue("no class of whole numbers")
         return [Word(f"{rest.numerator % modulus} mod {modulus}")]
     if "=" in item:
         values = [_value(side) for side in item.split("=")]
-        if len(set(values)) > 1 or not isinstance(values[0], Number) or not values[0].constant:
+        if (
+            len(set(values)) > 1
+            or not isinstance(values[0], Number)
+            or not values[0].constant
+        ):
             raise NoExactValue("an equation")
         return values[:1]
     if len(re.findall(r"\\pm(?![A-Za-z])", item)) == 1:
@@ -130,15 +165,25 @@ def _alternatives(item: str) -> list[Value]:
 
 def _spoken(text: str) -> Value:
     """Words without case and punctuation; what calculates or compares stays. A small number may be spelled out."""
-    kept = re.sub(r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)|[^A-Za-z0-9<>=+*/%^.: -]", "", text)
+    kept = re.sub(
+        r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)|[^A-Za-z0-9<>=+*/%^.: -]",
+        "",
+        text,
+    )
     kept = " ".join(kept.casefold().split())
     if not re.search(r"[a-z0-9]", kept):
         raise NoExactValue("no words")
-    return _SPELLED.get(" ".join(re.sub(r"[-.]", " ", text.casefold()).split())) or Word(kept)
+    return _SPELLED.get(
+        " ".join(re.sub(r"[-.]", " ", text.casefold()).split())
+    ) or Word(kept)
 
 
 def _value(text: str) -> Value:
-    infinite = {r"\infty": INFINITY, r"+\infty": INFINITY, r"-\infty": MINUS_INFINITY}.get(text)
+    infinite = {
+        r"\infty": INFINITY,
+        r"+\infty": INFINITY,
+        r"-\infty": MINUS_INFINITY,
+    }.get(text)
     if infinite:
         return infinite
     if r"\cup" in text:
@@ -146,15 +191,22 @@ def _value(text: str) -> Value:
     if len(sides := _RELATION.split(text)) > 1:
         return _inequality(sides)
     if matrix := _MATRIX.fullmatch(text):
-        rows = [[calculate(cell) for cell in row.split("&")] for row in matrix[1].split(r"\\") if row]
+        rows = [
+            [calculate(cell) for cell in row.split("&")]
+            for row in matrix[1].split(r"\\")
+            if row
+        ]
         return Collection.of("matrix", [Collection.of("row", row) for row in rows])
-    opening, closing = re.match(r"\(|\[|\\\{", text), re.search(r"\)|\]|\\\}$", text[-2:])
+    opening = re.match(r"\(|\[|\\\{", text)
+    closing = re.search(r"\)|\]|\\\}$", text[-2:])
     if opening and closing:
         inner = text[opening.end() : len(text) - len(closing[0])]
         items = _split(inner) if _balanced(inner) else []
         braces = _OPEN[opening[0]] + _CLOSE[closing[0]]
         if braces == "{}" and items:
-            return Collection.of("{}", [value for item in items for value in _alternatives(item)])
+            return Collection.of(
+                "{}", [value for item in items for value in _alternatives(item)]
+            )
         if len(items) > 1 and braces in INTERVALS:
             return Collection.of(braces, [_value(item) for item in items])
     return calculate(text)
@@ -163,15 +215,24 @@ def _value(text: str) -> Value:
 def _inequality(sides: list[str]) -> Value:
     """The interval of a linear inequality, or of `a<x<b`; `sides` alternates between expressions and signs."""
     if len(sides) == 3:
-        low_end, bound = _solved(calculate(sides[0]) - calculate(sides[2]), sides[1] in _BELOW)
-        ends: tuple[Value, Value] = (bound, INFINITY) if low_end else (MINUS_INFINITY, bound)
+        low_end, bound = _solved(
+            calculate(sides[0]) - calculate(sides[2]), sides[1] in _BELOW
+        )
+        ends: tuple[Value, Value] = (
+            (bound, INFINITY) if low_end else (MINUS_INFINITY, bound)
+        )
         closed = len(sides[1]) > 1
         return _between(*ends, closed and low_end, closed and not low_end)
-    if len(sides) != 5 or not _NAME.fullmatch(sides[2]) or (sides[1] in _BELOW) != (sides[3] in _BELOW):
+    if (
+        len(sides) != 5
+        or not _NAME.fullmatch(sides[2])
+        or (sides[1] in _BELOW) != (sides[3] in _BELOW)
+    ):
         raise NoExactValue("not the range of one unknown")
     if sides[1] not in _BELOW:
         sides.reverse()
-    low, high = calculate(sides[0]), calculate(sides[4])
+    low = calculate(sides[0])
+    high = calculate(sides[4])
     return union([_between(low, high, len(sides[1]) > 1, len(sides[3]) > 1)])
 
 
@@ -181,7 +242,12 @@ def _solved(difference: Number, below: bool) -> tuple[bool, Number]:
     if len(unknowns) != 1:
         raise NoExactValue("not in one unknown")
     monomial, slope = unknowns[0]
-    if monomial.imaginary or monomial.roots or len(monomial.unknowns) != 1 or monomial.unknowns[0][1] != 1:
+    if (
+        monomial.imaginary
+        or monomial.roots
+        or len(monomial.unknowns) != 1
+        or monomial.unknowns[0][1] != 1
+    ):
         raise NoExactValue("not linear in one unknown")
     rest = difference - Number((unknowns[0],))
     return (slope < 0) == below, rest / Number.of(-slope)
@@ -189,7 +255,9 @@ def _solved(difference: Number, below: bool) -> tuple[bool, Number]:
 
 def _split(text: str) -> list[str]:
     """Split at the commas outside all brackets."""
-    items, depth, start = [], 0, 0
+    items = []
+    depth = 0
+    start = 0
     for match in re.finditer(r"\\[{}]|[()\[\]{},]", text):
         if match[0] != ",":
             depth += 1 if match[0] in ("(", "[", "{", r"\{") else -1
@@ -200,7 +268,10 @@ def _split(text: str) -> list[str]:
 
 
 def _balanced(text: str) -> bool:
-    steps = (1 if match[0] in _OPEN else -1 for match in re.finditer(r"\\[{}]|[()\[\]]", text))
+    steps = (
+        1 if match[0] in _OPEN else -1
+        for match in re.finditer(r"\\[{}]|[()\[\]]", text)
+    )
     depths = list(accumulate(steps, initial=0))
     return min(depths) >= 0 == depths[-1]
 
@@ -224,13 +295,24 @@ def union(parts: Sequence[Value]) -> Value:
         if gap > 0 or (gap == 0 and not (merged[-1].with_high or interval.with_low)):
             merged.append(interval)
             continue
-        last, order = merged[-1], _order(merged[-1].high, interval.high)
-        with_high = (last.with_high and order >= 0) or (interval.with_high and order <= 0)
-        merged[-1] = last._replace(high=last.high if order >= 0 else interval.high, with_high=with_high)
-    values = [i.low if i.low == i.high else _between(i.low, i.high, i.with_low, i.with_high) for i in merged]
+        last = merged[-1]
+        order = _order(merged[-1].high, interval.high)
+        with_high = (last.with_high and order >= 0) or (
+            interval.with_high and order <= 0
+        )
+        merged[-1] = last._replace(
+            high=last.high if order >= 0 else interval.high, with_high=with_high
+        )
+    values = [
+        i.low if i.low == i.high else _between(i.low, i.high, i.with_low, i.with_high)
+        for i in merged
+    ]
     if len(values) == 1:
         return values[0]
-    return Collection.of("union" if any(isinstance(value, Collection) for value in values) else "{}", values)
+    return Collection.of(
+        "union" if any(isinstance(value, Collection) for value in values) else "{}",
+        values,
+    )
 
 
 def _by_start(a: _Interval, b: _Interval) -> int:
@@ -246,12 +328,20 @@ def _intervals(part: Value) -> list[_Interval]:
         return [_Interval(part, part, True, True)]
     if isinstance(part, Collection) and part.delimiters == "{}":
         return [interval for item in part.items for interval in _intervals(item)]
-    if not isinstance(part, Collection) or part.delimiters not in INTERVALS or len(part.items) != 2:
+    if (
+        not isinstance(part, Collection)
+        or part.delimiters not in INTERVALS
+        or len(part.items) != 2
+    ):
         raise NoExactValue("not an interval")
     low, high = part.items
     closed = part.delimiters[0] == "[", part.delimiters[1] == "]"
     order = _order(low, high)
-    return [_Interval(low, high, *closed)] if order < 0 or (order == 0 and all(closed)) else []
+    return (
+        [_Interval(low, high, *closed)]
+        if order < 0 or (order == 0 and all(closed))
+        else []
+    )
 
 
 def _order(left: Value, right: Value) -> int:
@@ -269,10 +359,14 @@ def _order(left: Value, right: Value) -> int:
 
 def _sign(number: Number) -> int:
     """The sign of a real number that is not zero, by its estimate."""
-    parts = [estimate(str(Number((term,)))) if number.constant else None for term in number.terms]
+    parts = [
+        estimate(str(Number((term,)))) if number.constant else None
+        for term in number.terms
+    ]
     with localcontext(CONTEXT):
         found = [part for part in parts if part is not None]
-        total, size = sum(found, Decimal(0)), sum(map(abs, found), Decimal(0))
+        total = sum(found, Decimal(0))
+        size = sum(map(abs, found), Decimal(0))
         if len(found) < len(parts) or abs(total) * 10**38 <= size:
             raise NoExactValue("not a real number, or too close to tell")
     return 1 if total > 0 else -1

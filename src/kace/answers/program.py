@@ -16,15 +16,23 @@ from kace.answers.child import Children, NoWorker
 from kace.answers.extract import MAX_ANSWER_CHARS, last_boxed
 from kace.errors import UsageError
 
-MAX_SOURCE, MAX_OUTPUT, MAX_ERROR = 20_000, 2_000, 300
+MAX_SOURCE = 20_000
+MAX_OUTPUT = 2_000
+MAX_ERROR = 300
 """Characters of a program that is run, and of what is kept of its output and of why it failed."""
-MEMORY_MB = 1024  # for the interpreter's process; a program's own values have a quarter of it
+MEMORY_MB = (
+    1024  # for the interpreter's process; a program's own values have a quarter of it
+)
 GRACE = 3.0
 PLACES = 10  # decimals from which a printed float is taken for a rounded exact value
 
-_BLOCK = re.compile(r"(?ims)```[ \t]*(?:(?:python3?|py)[ \t]*)?\n(.*?)(?:^[ \t]*```|\Z)")
+_BLOCK = re.compile(
+    r"(?ims)```[ \t]*(?:(?:python3?|py)[ \t]*)?\n(.*?)(?:^[ \t]*```|\Z)"
+)
 _BARE = re.compile(r"(?m)^print\(")
-_LABEL = re.compile(r"""(?is)^.*(?:[a-z)\]"']\s*:|\bis\b|\bare\b|(?<![<>!=])=)\s+(?=\S)""")
+_LABEL = re.compile(
+    r"""(?is)^.*(?:[a-z)\]"']\s*:|\bis\b|\bare\b|(?<![<>!=])=)\s+(?=\S)"""
+)
 _LIST = re.compile(r"\[([^\[\]()]*)\]")
 _COMPLEX = re.compile(r"\(?(-?[\d.e]*\d[+-])([\d.e]*\d)j\)?")
 _FLOAT = re.compile(rf"-?\d+\.\d{{{PLACES},}}(?:e-?\d+)?")
@@ -57,12 +65,16 @@ class ProgramRun(BaseModel):
     @property
     def answer(self) -> str | None:
         """The answer that it printed; none where it failed."""
-        return printed_answer(self.output) if self.outcome is ProgramOutcome.RAN else None
+        return (
+            printed_answer(self.output) if self.outcome is ProgramOutcome.RAN else None
+        )
 
 
 def program_of(reply: str) -> str | None:
     """The program of a reply: its last code block that prints, else its last, else a reply that is code alone."""
-    blocks: list[str] = [block.rstrip() for block in _BLOCK.findall(reply) if block.strip()]
+    blocks: list[str] = [
+        block.rstrip() for block in _BLOCK.findall(reply) if block.strip()
+    ]
     printing = [block for block in blocks if "print" in block]
     if blocks:
         return (printing or blocks)[-1]
@@ -78,7 +90,11 @@ def printed_answer(output: str) -> str | None:
     """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     text = last_boxed(output) or (lines[-1] if lines else "")
-    text = _LABEL.sub("", text).strip().rstrip(".") if len(text) <= MAX_ANSWER_CHARS else ""
+    text = (
+        _LABEL.sub("", text).strip().rstrip(".")
+        if len(text) <= MAX_ANSWER_CHARS
+        else ""
+    )
     if not text or text.lower() in ("none", "nan", "inf", "-inf"):
         return None
     if whole := _LIST.fullmatch(text):
@@ -106,7 +122,9 @@ def _near(number: float) -> Fraction | None:
     """The fraction that the number is to twelve digits, with terms so small that chance finds one in 10^6 times."""
     if not 1e-6 < abs(number) < 1e9:
         return None
-    found = Fraction(number).limit_denominator(max(1, int(1000 / math.sqrt(abs(number)))))
+    found = Fraction(number).limit_denominator(
+        max(1, int(1000 / math.sqrt(abs(number))))
+    )
     return found if abs(float(found) - number) <= 1e-12 * abs(number) else None
 
 
@@ -115,10 +133,21 @@ class Sandbox(Children):
 
     def __init__(self, *, seconds: float = 5.0, workers: int | None = None) -> None:
         if importlib.util.find_spec("pydantic_monty") is None:
-            raise UsageError("attempts that are programs need pydantic-monty", fix="pip install 'kace[program]'")
-        self._seconds, count = seconds, workers or min(8, os.cpu_count() or 2)
+            raise UsageError(
+                "attempts that are programs need pydantic-monty",
+                fix="pip install 'kace[program]'",
+            )
+        self._seconds = seconds
+        count = workers or min(8, os.cpu_count() or 2)
         # No environment: what is in it, keys too, is none of a program's business.
-        super().__init__(count, "run", MEMORY_MB, math.ceil(seconds + GRACE), seconds=seconds + 2 * GRACE, env={})
+        super().__init__(
+            count,
+            "run",
+            MEMORY_MB,
+            math.ceil(seconds + GRACE),
+            seconds=seconds + 2 * GRACE,
+            env={},
+        )
 
     async def __aenter__(self) -> Self:
         """Try the sandbox, so that one that cannot start is known before anything is paid."""
@@ -134,18 +163,26 @@ class Sandbox(Children):
         if len(source) > MAX_SOURCE:
             error = f"the program is longer than {MAX_SOURCE:,} characters"
             return ProgramRun(source=kept, outcome=ProgramOutcome.ERROR, error=error)
-        output, error = "", "the interpreter broke"
+        output = ""
+        error = "the interpreter broke"
         try:
             async with self.one() as child:
-                reply = await child.ask({"source": source, "seconds": self._seconds, "output": MAX_OUTPUT})
-            output, error = str(reply["printed"]), str(reply["error"])
+                reply = await child.ask(
+                    {"source": source, "seconds": self._seconds, "output": MAX_OUTPUT}
+                )
+            output = str(reply["printed"])
+            error = str(reply["error"])
         except TimeoutError:
             error = "TimeoutError"
         except (NoWorker, OSError, ValueError, KeyError):
             pass
         outcome = ProgramOutcome.ERROR if error else ProgramOutcome.RAN
         if error.startswith("TimeoutError"):
-            outcome, error = ProgramOutcome.TIMEOUT, f"it ran for more than {self._seconds:g} seconds"
+            outcome = ProgramOutcome.TIMEOUT
+            error = f"it ran for more than {self._seconds:g} seconds"
         elif not error and printed_answer(output) is None:
-            outcome, error = ProgramOutcome.SILENT, "it printed no answer"
-        return ProgramRun(source=kept, outcome=outcome, output=output, error=error[:MAX_ERROR])
+            outcome = ProgramOutcome.SILENT
+            error = "it printed no answer"
+        return ProgramRun(
+            source=kept, outcome=outcome, output=output, error=error[:MAX_ERROR]
+        )

@@ -47,7 +47,9 @@ Answering = Callable[[dict[str, Any]], dict[str, object]]
 def serve(task: str, memory_mb: int, cpu_seconds: int) -> None:
     """Answer requests until standard input ends."""
     channel = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library that prints must not break the protocol
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), 1
+    )  # a library that prints must not break the protocol
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable(logging.CRITICAL)
     _limit(resource.RLIMIT_AS, memory_mb * 1024 * 1024)
@@ -61,20 +63,28 @@ def serve(task: str, memory_mb: int, cpu_seconds: int) -> None:
         request = json.loads(requests.get())
         usage = resource.getrusage(resource.RUSAGE_SELF)
         # Should the parent be gone, the kernel ends a computation that never comes back to Python.
-        _limit(resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + cpu_seconds, resource.RLIM_INFINITY)
+        _limit(
+            resource.RLIMIT_CPU,
+            int(usage.ru_utime + usage.ru_stime) + cpu_seconds,
+            resource.RLIM_INFINITY,
+        )
         reply = answer(request)
 
 
 def _listen(requests: queue.SimpleQueue[str]) -> None:
     for line in sys.stdin:
         requests.put(line)
-    if os.getpgrp() == os.getpid():  # its own session: an interpreter that is busy ends with it
+    if (
+        os.getpgrp() == os.getpid()
+    ):  # its own session: an interpreter that is busy ends with it
         os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
 def _limit(kind: int, soft: int, hard: int | None = None) -> None:
-    with contextlib.suppress(ValueError, OSError):  # a system without this limit still has the parent's clock
+    with contextlib.suppress(
+        ValueError, OSError
+    ):  # a system without this limit still has the parent's clock
         resource.setrlimit(kind, (soft, soft if hard is None else hard))
 
 
@@ -85,12 +95,21 @@ def _running(seconds: int) -> Answering:
     # What the interpreter starts can open no file for writing, and few for reading.
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NOFILE, 64)
-    prelude = PRELUDE + Path(__file__).with_name("fraction.py").read_text(encoding="utf-8")
-    pool = Monty(max_processes=1, max_checkouts_per_worker=1, request_timeout=float(seconds)).__enter__()
-    chance: Any = {"sleep": "zero", "random_start": {"seed": 0}, "datetime": datetime(2000, 1, 1, tzinfo=UTC)}
+    prelude = PRELUDE + Path(__file__).with_name("fraction.py").read_text(
+        encoding="utf-8"
+    )
+    pool = Monty(
+        max_processes=1, max_checkouts_per_worker=1, request_timeout=float(seconds)
+    ).__enter__()
+    chance: Any = {
+        "sleep": "zero",
+        "random_start": {"seed": 0},
+        "datetime": datetime(2000, 1, 1, tzinfo=UTC),
+    }
 
     def answer(request: dict[str, Any]) -> dict[str, object]:
-        printed, room = list[str](), int(request["output"])
+        printed = list[str]()
+        room = int(request["output"])
 
         def heard(stream: str, text: str) -> None:
             nonlocal room
@@ -102,15 +121,22 @@ def _running(seconds: int) -> Answering:
         limits: Any = {**PROGRAM_LIMITS, "max_feed_duration_secs": request["seconds"]}
         error = ""
         try:
-            with pool.checkout(limits=limits, os_policy=chance, script_name="program") as session:
+            with pool.checkout(
+                limits=limits, os_policy=chance, script_name="program"
+            ) as session:
                 session.feed_run(prelude)
-                session.feed_run(_NEEDLESS.sub(r"\1pass", request["source"]), print_callback=heard)
+                session.feed_run(
+                    _NEEDLESS.sub(r"\1pass", request["source"]), print_callback=heard
+                )
         except MontyError as failure:
             late = isinstance(failure, MontyCrashedError) and failure.timed_out
             error = "TimeoutError" if late else _told(failure, request["source"])
         except Exception as failure:
             error = type(failure).__name__
-        return {"printed": "".join(printed), "error": "OutputError: too much output" if room < 0 else error}
+        return {
+            "printed": "".join(printed),
+            "error": "OutputError: too much output" if room < 0 else error,
+        }
 
     return answer
 
@@ -118,8 +144,13 @@ def _running(seconds: int) -> Answering:
 def _told(failure: Any, source: str) -> str:
     """What went wrong, and in which line of the program."""
     told = failure.display("type-msg") if hasattr(failure, "display") else str(failure)
-    frames, lines = failure.traceback() if hasattr(failure, "traceback") else (), source.split("\n")
-    own = [frame.source_line.strip() for frame in frames if (frame.source_line or "") in lines]
+    frames = failure.traceback() if hasattr(failure, "traceback") else ()
+    lines = source.split("\n")
+    own = [
+        frame.source_line.strip()
+        for frame in frames
+        if (frame.source_line or "") in lines
+    ]
     return f"{told} in the line `{own[-1]}`" if own and own[-1] else str(told)
 
 
@@ -130,7 +161,10 @@ def _comparing(cpu_seconds: int) -> Answering:
 
     def answer(request: dict[str, Any]) -> dict[str, object]:
         try:
-            return {"same": equal(request["left"], request["right"]) and equal(request["right"], request["left"])}
+            return {
+                "same": equal(request["left"], request["right"])
+                and equal(request["right"], request["left"])
+            }
         except (Exception, TimeoutException) as error:
             return {"error": type(error).__name__}
 
@@ -143,11 +177,22 @@ def _comparison() -> Any:
     from math_verify import LatexExtractionConfig, parse, verify
     from sympy import Rational  # type: ignore[import-untyped]
 
-    notation = NormalizationConfig(basic_latex=True, units=False, malformed_operators=False, nits=True, boxed="last")
+    notation = NormalizationConfig(
+        basic_latex=True,
+        units=False,
+        malformed_operators=False,
+        nits=True,
+        boxed="last",
+    )
     latex = LatexExtractionConfig(boxed_match_priority=0, normalization_config=notation)
     modes = {"fallback_mode": "no_fallback", "extraction_mode": "first_match"}
     reading = {"extraction_config": [latex], "parsing_timeout": None, **modes}
-    comparing = {"float_rounding": DIGITS, "numeric_precision": DIGITS, "strict": True, "timeout_seconds": None}
+    comparing = {
+        "float_rounding": DIGITS,
+        "numeric_precision": DIGITS,
+        "strict": True,
+        "timeout_seconds": None,
+    }
 
     @lru_cache(maxsize=256)
     def read(text: str) -> Any:
@@ -159,7 +204,8 @@ def _comparison() -> Any:
         return found[0] if found else None
 
     def equal(gold: str, target: str) -> bool:
-        left, right = read(gold), read(target)
+        left = read(gold)
+        right = read(target)
         if left is None or right is None:
             return False
         own = _own_verdict(left, right)
@@ -178,7 +224,11 @@ def _own_verdict(left: Any, right: Any) -> bool | None:
         return False
     if isinstance(left, Relational) and isinstance(right, Relational):
         return _same_relation(left, right)
-    return False if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right) else None
+    return (
+        False
+        if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right)
+        else None
+    )
 
 
 def _same_relation(left: Any, right: Any) -> bool:
@@ -188,9 +238,11 @@ def _same_relation(left: Any, right: Any) -> bool:
     if not left.free_symbols or left.free_symbols != right.free_symbols:
         return False
     equations = isinstance(left, Eq) and isinstance(right, Eq)
-    a, b = left.lhs - left.rhs, right.lhs - right.rhs
+    a = left.lhs - left.rhs
+    b = right.lhs - right.rhs
     if equations:
-        a, b = fraction(together(a.doit()))[0], fraction(together(b.doit()))[0]
+        a = fraction(together(a.doit()))[0]
+        b = fraction(together(b.doit()))[0]
     if _far(a * _at_a_second_point(b), b * _at_a_second_point(a)):
         return False
     ratio = simplify(a / b)
@@ -201,16 +253,24 @@ def _same_relation(left: Any, right: Any) -> bool:
 
 
 def _at_a_second_point(expression: Any) -> Any:
-    return expression.subs({symbol: index + 3 for index, symbol in enumerate(_unknowns(expression))})
+    return expression.subs(
+        {symbol: index + 3 for index, symbol in enumerate(_unknowns(expression))}
+    )
 
 
 def _far(left: Any, right: Any) -> bool:
     """Whether two expressions differ in their leading digits, at one arbitrary point where they have unknowns."""
     from sympy import Rational
 
-    unknowns = _unknowns(left) + [symbol for symbol in _unknowns(right) if symbol not in left.free_symbols]
-    point = {symbol: Rational(2 * index + 7, 2 * index + 5) for index, symbol in enumerate(unknowns)}
-    a, b = left.doit().subs(point).evalf(30), right.doit().subs(point).evalf(30)
+    unknowns = _unknowns(left) + [
+        symbol for symbol in _unknowns(right) if symbol not in left.free_symbols
+    ]
+    point = {
+        symbol: Rational(2 * index + 7, 2 * index + 5)
+        for index, symbol in enumerate(unknowns)
+    }
+    a = left.doit().subs(point).evalf(30)
+    b = right.doit().subs(point).evalf(30)
     if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
         return False
     return bool(abs(a - b) > Rational(1, 10**20) * max(abs(a), abs(b)))

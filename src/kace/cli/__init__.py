@@ -54,12 +54,22 @@ class Root(GroupedVerbs):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb's command, from its module."""
         known = cmd_name in self.commands
-        return typer.main.get_command(import_module(f"kace.cli.{cmd_name}").app) if known else None
+        return (
+            typer.main.get_command(import_module(f"kace.cli.{cmd_name}").app)
+            if known
+            else None
+        )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The root's options first, wherever they stand, then the rest."""
-        ours = {flag: getattr(param, "is_flag", False) for param in self.params for flag in param.opts}
-        first, rest, left = list[str](), list[str](), iter(args)
+        ours = {
+            flag: getattr(param, "is_flag", False)
+            for param in self.params
+            for flag in param.opts
+        }
+        first = list[str]()
+        rest = list[str]()
+        left = iter(args)
         for arg in left:
             flag, _, value = arg.partition("=")
             (first if flag in ours else rest).append(arg)
@@ -90,21 +100,45 @@ def version(show: bool) -> None:
 @app.callback()
 def root(
     context: typer.Context,
-    set_: list[str] = option("", [], "--set", help="One setting, such as max_cards=1; may be repeated."),
-    subject: str = option("", None, help="What problems are about, as prompts say it; mathematics unless told."),
-    config_file: Path = option("", None, "--config", help="A TOML file; kace.toml is read when it is there."),
-    as_json: bool = option("", False, "--json", help="Results as JSON on standard output."),
-    _version: bool = option("", False, "--version", callback=version, is_eager=True, help="Show the version."),
+    set_: list[str] = option(
+        "", [], "--set", help="One setting, such as max_cards=1; may be repeated."
+    ),
+    subject: str = option(
+        "",
+        None,
+        help="What problems are about, as prompts say it; mathematics unless told.",
+    ),
+    config_file: Path = option(
+        "", None, "--config", help="A TOML file; kace.toml is read when it is there."
+    ),
+    as_json: bool = option(
+        "", False, "--json", help="Results as JSON on standard output."
+    ),
+    _version: bool = option(
+        "",
+        False,
+        "--version",
+        callback=version,
+        is_eager=True,
+        help="Show the version.",
+    ),
 ) -> None:
     """Makes a frozen language model better at mathematics. Start with: kace demo."""
-    context.obj = {"set_": set_, "subject": subject, "config_file": config_file, "as_json": as_json}
+    context.obj = {
+        "set_": set_,
+        "subject": subject,
+        "config_file": config_file,
+        "as_json": as_json,
+    }
 
 
 def main() -> None:
     """Run the command line: operator errors are one line on stderr, Ctrl-C is exit 130, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal without UTF-8 shows "?", not a traceback
     ends_process.set(True)
     try:
         app()

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kace.baselines.trial import Trial, run_trial
+from kace.cards.store import open_tree, tree_path
 from kace.cli.models import ensure_weights
 from kace.cli.options import MODEL, OUTPUT, Typed, command, new_app, option
 from kace.cli.side_by_side import SideBySide, colour_of
@@ -19,13 +21,12 @@ from kace.cli.terminal import RunProgress
 from kace.datasets.loader import Dataset, set_hash
 from kace.datasets.starter import SPLITS, load_split
 from kace.errors import KaceError
-from kace.evaluation.trial import Trial, run_trial
-from kace.problem import Problem
-from kace.solver.records import Solution
-from kace.tree.store import open_tree, tree_path
+from kace.ladder.record import Solution
+from kace.problems import Problem
 
 RECORDED = Path(__file__).parent.parent / "datasets" / "starter" / "bundled" / "demo"
-WITHOUT, WITH = "without-cards", "with-cards"
+WITHOUT = "without-cards"
+WITH = "with-cards"
 """Two runs: in the folder that the demo writes, and recorded in the package."""
 CHOSEN = (
     "starter-test-0097",
@@ -63,8 +64,17 @@ app = new_app()
 @command(app, "model", "base_url")
 def demo(
     typed: Typed,
-    replay: bool = option(MODEL, False, "--replay", help="Replay a recorded run of the real model: no weights needed."),
-    out: Path = option(OUTPUT, None, help="The folder for both runs; a fresh one under runs/ without it."),
+    replay: bool = option(
+        MODEL,
+        False,
+        "--replay",
+        help="Replay a recorded run of the real model: no weights needed.",
+    ),
+    out: Path = option(
+        OUTPUT,
+        None,
+        help="The folder for both runs; a fresh one under runs/ without it.",
+    ),
 ) -> None:
     """Solve a few starter problems without cards and with them, side by side."""
     config = typed.config(preset="starter", tree="starter")
@@ -80,36 +90,66 @@ def demo(
         config = config.model_copy(update={"model": f"replay/{RECORDED / WITH}"})
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     folder = out or Path("runs") / f"demo-{stamp}{'-replay' if replay else ''}"
-    problems, tree = demo_problems(), open_tree(tree_path("starter"))
+    problems = demo_problems()
+    tree = open_tree(tree_path("starter"))
     if replay:
-        print("This is a REPLAY of recorded runs of the real model; no model is running now.\n")
-    print(_paragraph(INTRO.format(problems=len(problems), cards=len(tree))), flush=True)
-    few = Dataset("starter-demo", "chosen", problems, set_hash(problems), "the starter set")
-    before = _solved(Trial("tiered", few, config, 1), folder / WITHOUT, lambda problem, solution: None)
-    if not replay:
-        recorded = all(attempt.from_cache for solution in before.values() for attempt in solution.made)
         print(
-            _paragraph(f"{config.model}, frozen. {MADE_NOW if recorded else 'Every attempt is made now.'}"), flush=True
+            "This is a REPLAY of recorded runs of the real model; no model is running now.\n"
+        )
+    print(_paragraph(INTRO.format(problems=len(problems), cards=len(tree))), flush=True)
+    few = Dataset(
+        "starter-demo", "chosen", problems, set_hash(problems), "the starter set"
+    )
+    before = _solved(
+        Trial("tiered", few, config, 1),
+        folder / WITHOUT,
+        lambda problem, solution: None,
+    )
+    if not replay:
+        recorded = all(
+            attempt.from_cache
+            for solution in before.values()
+            for attempt in solution.made
+        )
+        print(
+            _paragraph(
+                f"{config.model}, frozen. {MADE_NOW if recorded else 'Every attempt is made now.'}"
+            ),
+            flush=True,
         )
     print(flush=True)
     shown = SideBySide(tree, config.retrieval)
 
     def tell(problem: Problem, solution: Solution) -> None:
-        print_lines([*shown.lines(problem, before[problem.id], solution), ""], colour_of)
+        print_lines(
+            [*shown.lines(problem, before[problem.id], solution), ""], colour_of
+        )
 
     after = _solved(Trial("kace", few, config, 1, tree), folder / WITH, tell)
-    without, using = (sum(bool(each.correct) for each in found.values()) for found in (before, after))
+    without, using = (
+        sum(bool(each.correct) for each in found.values()) for found in (before, after)
+    )
     said = f"Right: {without} of {len(problems)} without cards, {using} of {len(problems)} with the tree."
     next_steps = NEXT.format(folder=folder, activate=_activate())
-    print(said, *_shared(after.values()), _paragraph(MEASURED), "", next_steps, sep="\n")
+    print(
+        said, *_shared(after.values()), _paragraph(MEASURED), "", next_steps, sep="\n"
+    )
     if replay:
         print("\nThis was a REPLAY. Run `make demo` for the real model.")
 
 
 def _shared(solutions: Iterable[Solution]) -> Iterator[str]:
     """How much of the prompts with cards was read once for several attempts."""
-    reading = [(each, {recall.tier for recall in each.recalls if recall.cards}) for each in solutions]
-    prompts = [attempt for each, tiers in reading for attempt in each.made if attempt.tier in tiers]
+    reading = [
+        (each, {recall.tier for recall in each.recalls if recall.cards})
+        for each in solutions
+    ]
+    prompts = [
+        attempt
+        for each, tiers in reading
+        for attempt in each.made
+        if attempt.tier in tiers
+    ]
     if tokens := sum(attempt.input for attempt in prompts):
         again = 100 * sum(attempt.cached for attempt in prompts) / tokens
         yield f"Prompts with cards: {tokens:,} tokens, {again:.0f} % of them found in the prefix cache."
@@ -117,7 +157,11 @@ def _shared(solutions: Iterable[Solution]) -> Iterator[str]:
 
 def _activate() -> str:
     """The line that puts `kace` on the path, where it is not: `make demo` runs it from its folder."""
-    return "" if shutil.which("kace") else f"  source {os.path.relpath(Path(sys.prefix, 'bin', 'activate'))}\n"
+    return (
+        ""
+        if shutil.which("kace")
+        else f"  source {os.path.relpath(Path(sys.prefix, 'bin', 'activate'))}\n"
+    )
 
 
 def _paragraph(text: str) -> str:
@@ -126,17 +170,22 @@ def _paragraph(text: str) -> str:
 
 def demo_problems() -> tuple[Problem, ...]:
     """The problems of the demo, in its order."""
-    known = {problem.label: problem for split in SPLITS for problem in load_split(split)}
+    known = {
+        problem.label: problem for split in SPLITS for problem in load_split(split)
+    }
     return tuple(known[label] for label in CHOSEN)
 
 
 class _InOrder(RunProgress):
     """Tells of each problem as soon as it and all before it are solved; in a terminal, how the rest goes below."""
 
-    def __init__(self, problems: tuple[Problem, ...], tell: Callable[[Problem, Solution], None]) -> None:
+    def __init__(
+        self, problems: tuple[Problem, ...], tell: Callable[[Problem, Solution], None]
+    ) -> None:
         super().__init__(len(problems))
         self.solutions: dict[str, Solution] = {}
-        self._waiting, self._tell = deque(problems), tell
+        self._waiting = deque(problems)
+        self._tell = tell
 
     def solved(self, solution: Solution) -> None:
         """Count a finished problem."""
@@ -148,8 +197,16 @@ class _InOrder(RunProgress):
                 self._tell(problem, self.solutions[problem.id])
 
 
-def _solved(trial: Trial, folder: Path, tell: Callable[[Problem, Solution], None]) -> dict[str, Solution]:
+def _solved(
+    trial: Trial, folder: Path, tell: Callable[[Problem, Solution], None]
+) -> dict[str, Solution]:
     """The solutions by problem, each told in order. Recorded attempts without cards are not made again."""
-    with trial.open(folder, [RECORDED / WITHOUT]) as run, _InOrder(trial.data.problems, tell) as progress:
-        run_async(run_trial(trial, run, recalled=progress.solved, observer=progress), resumable=True)
+    with (
+        trial.open(folder, [RECORDED / WITHOUT]) as run,
+        _InOrder(trial.data.problems, tell) as progress,
+    ):
+        run_async(
+            run_trial(trial, run, recalled=progress.solved, observer=progress),
+            resumable=True,
+        )
     return progress.solutions

@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from kace.baselines.trial import Trial
+from kace.cards.store import open_tree
 from kace.cli.data import load_data
 from kace.cli.eval import finish_trial
 from kace.cli.report import comparison_lines
@@ -14,15 +16,14 @@ from kace.cli.streams import note
 from kace.config import Config
 from kace.datasets.loader import Dataset, set_hash
 from kace.datasets.starter import load_split
-from kace.evaluation.arm import read_arms
-from kace.evaluation.page import page
-from kace.evaluation.report import evaluation_of
-from kace.evaluation.trial import Trial
-from kace.io import write_atomic
-from kace.problem import Problem
-from kace.tree.store import open_tree
+from kace.files import write_atomic
+from kace.problems import Problem
+from kace.report.evaluation import evaluation_of
+from kace.report.evaluation_page import page
+from kace.runs.arm import read_arms
 
-HARD, EASY = ("through_ticket", "factorial_zeros"), ("equal_sides", "sum_of_tens", "twice")
+HARD = ("through_ticket", "factorial_zeros")
+EASY = ("equal_sides", "sum_of_tens", "twice")
 """Technique families of the starter set: two that the published runs could learn, and three that need no card."""
 OF_EACH = 2
 
@@ -31,15 +32,22 @@ def slices(config: Config) -> tuple[tuple[Problem, ...], Dataset]:
     """What is learned from, and what it is evaluated on: other problems of the same families."""
     found = load_data("starter", "validation", config)
     held_out = _few(found.problems)
-    return _few(load_split("train")), replace(found, problems=held_out, hash=set_hash(held_out))
+    return _few(load_split("train")), replace(
+        found, problems=held_out, hash=set_hash(held_out)
+    )
 
 
 def _few(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    each = ([p for p in problems if p.family == family][:OF_EACH] for family in (*HARD, *EASY))
+    each = (
+        [p for p in problems if p.family == family][:OF_EACH]
+        for family in (*HARD, *EASY)
+    )
     return tuple(chain.from_iterable(each))
 
 
-def intro(train: tuple[Problem, ...], held_out: Dataset, config: Config) -> Iterator[str]:
+def intro(
+    train: tuple[Problem, ...], held_out: Dataset, config: Config
+) -> Iterator[str]:
     """What will happen."""
     hard = sum(problem.family in HARD for problem in train)
     yield f"1. {config.model} solves {len(train)} problems, {hard} of them of two kinds that a small model gets wrong."
@@ -50,12 +58,16 @@ def intro(train: tuple[Problem, ...], held_out: Dataset, config: Config) -> Iter
 
 def compared(held_out: Dataset, config: Config, out: Path) -> Iterator[str]:
     """Evaluate both systems, write the page, and tell the difference with its intervals."""
-    tree, alone, with_cards = open_tree(out / "tree"), out / "tiered", out / "kace"
+    tree = open_tree(out / "tree")
+    alone = out / "tiered"
+    with_cards = out / "kace"
     note(f"kace: tiered: {len(held_out.problems)} problems held out")
     finish_trial(Trial("tiered", held_out, config, 1), alone, [])
     note(f"kace: kace: the same {len(held_out.problems)} problems")
     finish_trial(Trial("kace", held_out, config, 1, tree), with_cards, [alone])
-    found = evaluation_of(read_arms([alone, with_cards]), tree=tree, prices=config.prices)
+    found = evaluation_of(
+        read_arms([alone, with_cards]), tree=tree, prices=config.prices
+    )
     write_atomic(out / "report.html", page(found))
     yield from ("", *comparison_lines(found), "")
     yield f"{len(held_out.problems)} problems are few, and were chosen to show how it works: two kinds that can be"

@@ -7,40 +7,60 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kace.cards.card import Status
+from kace.cards.lift import plain_points
 from kace.cli.streams import aligned, columns, note, plain
 from kace.cli.terminal import RunProgress
-from kace.evaluation.arm import Arm
-from kace.learner import select
-from kace.learner.admit import Rulings
-from kace.learner.calibrate import Calibration
-from kace.learner.costs import RoleForecast
-from kace.learner.propose import Proposals
-from kace.learner.report import CardStory, Report
-from kace.learner.solutions import NO_CALLS, SOURCE
-from kace.learner.steps import Kept, StepName, TreeVersion
-from kace.learner.summary import progress, summary
+from kace.ladder.record import Solution
+from kace.learning import select
+from kace.learning.admit import Rulings
+from kace.learning.calibrate import Calibration
+from kace.learning.costs import RoleForecast
+from kace.learning.propose import Proposals
+from kace.learning.report import CardStory, Report
+from kace.learning.solutions import NO_CALLS, SOURCE
+from kace.learning.steps import Kept, StepName, TreeVersion
+from kace.learning.summary import progress, summary
 from kace.models.budget import Ledger
-from kace.solver.records import Solution
-from kace.tree.card import Status
-from kace.tree.lift import plain_points
+from kace.runs.arm import Arm
 from kace.words import counted
 
 OUTCOMES: Mapping[str, Callable[[Any], str]] = {
-    "RunTotals": lambda run: f"{run.correct} of {run.problems} right, {run.escalated} past ES",
-    "Routes": lambda some: f"{len(some.domains)} problems placed, {list(some.domains.values()).count(())} nowhere",
-    "Proposals": lambda some: f"{len(some.cards)} cards{f', {len(some.refused)} unusable' if some.refused else ''}",
-    "CardWordings": lambda given: f"{sum(map(len, given.wordings.values()))} wordings for {len(given.wordings)} cards",
-    "Rulings": lambda ruled: f"{len(ruled.admitted)} admitted, {len(ruled.refused)} refused",
-    "Demonstrations": lambda some: f"{sum(bool(c.examples) for c in some.cards)} of {len(some.cards)} with examples",
+    "RunTotals": lambda run: (
+        f"{run.correct} of {run.problems} right, {run.escalated} past ES"
+    ),
+    "Routes": lambda some: (
+        f"{len(some.domains)} problems placed, {list(some.domains.values()).count(())} nowhere"
+    ),
+    "Proposals": lambda some: (
+        f"{len(some.cards)} cards{f', {len(some.refused)} unusable' if some.refused else ''}"
+    ),
+    "CardWordings": lambda given: (
+        f"{sum(map(len, given.wordings.values()))} wordings for {len(given.wordings)} cards"
+    ),
+    "Rulings": lambda ruled: (
+        f"{len(ruled.admitted)} admitted, {len(ruled.refused)} refused"
+    ),
+    "Demonstrations": lambda some: (
+        f"{sum(bool(c.examples) for c in some.cards)} of {len(some.cards)} with examples"
+    ),
     "TreeVersion": lambda tree: f"{tree.cards} cards in the tree",
-    "Impact": lambda impact: f"{len(impact.lifts)} lifts measured, {len(impact.fires)} cards fired",
-    "InterimAnalysis": lambda look: f"{'kept' if look.accepted else 'not kept'}: {look.reason}",
+    "Impact": lambda impact: (
+        f"{len(impact.lifts)} lifts measured, {len(impact.fires)} cards fired"
+    ),
+    "InterimAnalysis": lambda look: (
+        f"{'kept' if look.accepted else 'not kept'}: {look.reason}"
+    ),
     "Studied": lambda study: (
         f"{study.right} right, {study.wrong} wrong, {study.failed} failed; {len(study.operations)} changes"
         f" ({len(study.refused)} refused); {len(study.playbook.bullets)} bullets, {study.tokens} tokens"
     ),
-    "Rollouts": lambda some: f"{sum(each.score > 0 for each in some.rollouts)} of {len(some.rollouts)} right",
-    "Reflected": lambda made: f"{len(made.cards)} cards, {len(made.refused)} refused, {made.failed} failed",
+    "Rollouts": lambda some: (
+        f"{sum(each.score > 0 for each in some.rollouts)} of {len(some.rollouts)} right"
+    ),
+    "Reflected": lambda made: (
+        f"{len(made.cards)} cards, {len(made.refused)} refused, {made.failed} failed"
+    ),
 }
 
 
@@ -55,7 +75,9 @@ class LearnProgress(RunProgress):
     def __init__(self, epochs: int) -> None:
         self.epochs = epochs
         self.ledger: Ledger | None = None
-        self.cards = Counter({"proposed": 0, "admitted": 0, "refused": 0, "in the tree": 0})
+        self.cards = Counter(
+            {"proposed": 0, "admitted": 0, "refused": 0, "in the tree": 0}
+        )
         self.now = StepName("plan", "partition")
         super().__init__(0)
 
@@ -64,18 +86,28 @@ class LearnProgress(RunProgress):
         self.now = step
         if self.done >= (self.total or 0):
             self.total = self.done = self.right = 0
-        self.total = (self.total or 0) + problems  # reruns of several domains go side by side
+        self.total = (
+            self.total or 0
+        ) + problems  # reruns of several domains go side by side
         self.done += done
-        note(f"kace: {step}: {problems} problems" + (f", {done} done before" if done else ""))
+        note(
+            f"kace: {step}: {problems} problems"
+            + (f", {done} done before" if done else "")
+        )
 
     def step_done(self, step: StepName, value: Kept, fresh: bool) -> None:
         """A step is done."""
         self.now = step
         match value:
             case Proposals():
-                self.cards.update(proposed=len(value.cards) + len(value.refused), refused=len(value.refused))
+                self.cards.update(
+                    proposed=len(value.cards) + len(value.refused),
+                    refused=len(value.refused),
+                )
             case Rulings():
-                self.cards.update(admitted=len(value.admitted), refused=len(value.refused))
+                self.cards.update(
+                    admitted=len(value.admitted), refused=len(value.refused)
+                )
             case TreeVersion():
                 self.cards["in the tree"] = value.cards
         if fresh:
@@ -95,8 +127,14 @@ class LearnProgress(RunProgress):
 
     def status(self) -> str:
         """Where it is, what came of the cards, and what it costs."""
-        epoch = f"epoch {self.now.epoch} of {self.epochs}" if self.now.epoch else "outside the epochs"
-        where = " ".join(part for part in (self.now.phase, self.now.place, self.now.what) if part)
+        epoch = (
+            f"epoch {self.now.epoch} of {self.epochs}"
+            if self.now.epoch
+            else "outside the epochs"
+        )
+        where = " ".join(
+            part for part in (self.now.phase, self.now.place, self.now.what) if part
+        )
         return f"{epoch}: {where}: {super().status()}; {self._told()}"
 
 
@@ -108,16 +146,26 @@ class SelectProgress(RunProgress):
         seeds = f" on {validation.seeds} seeds" if validation.seeds > 1 else ""
         self.asked = f"{len(validation.problems)} problems{seeds}"
 
-    def run_started(self, epoch: select.EpochTree, solves: int, done: Sequence[Solution]) -> None:
+    def run_started(
+        self, epoch: select.EpochTree, solves: int, done: Sequence[Solution]
+    ) -> None:
         """A run begins."""
-        note(f"kace: {_called(epoch)}: {self.asked}" + (f", {len(done)} done before" if done else ""))
-        self.total, self.done, self.right, self.labelled = solves, 0, 0, 0
+        note(
+            f"kace: {_called(epoch)}: {self.asked}"
+            + (f", {len(done)} done before" if done else "")
+        )
+        self.total = solves
+        self.done = 0
+        self.right = 0
+        self.labelled = 0
         for record in done:
             self.solved(record)
 
     def run_done(self, epoch: select.EpochTree, arm: Arm) -> None:
         """A run is complete."""
-        note(f"kace: {_called(epoch)}: {sum(bool(row.correct) for row in arm.rows)} of {len(arm.rows)} right")
+        note(
+            f"kace: {_called(epoch)}: {sum(bool(row.correct) for row in arm.rows)} of {len(arm.rows)} right"
+        )
 
 
 def _called(epoch: select.EpochTree) -> str:
@@ -130,12 +178,37 @@ def selection_lines(selection: select.Selection) -> list[str]:
     def change(found: select.Against | None) -> str:
         return "" if found is None else f"+{found.gained} -{found.lost}"
 
-    table = [("", "epoch", "cards", "right", "95 % interval", "against 0", "against last", "calls", "card tokens")]
+    table = [
+        (
+            "",
+            "epoch",
+            "cards",
+            "right",
+            "95 % interval",
+            "against 0",
+            "against last",
+            "calls",
+            "card tokens",
+        )
+    ]
     for row in selection.rows:
-        mark, cards = "*" if row.epoch == selection.epoch else " ", str(row.cards) if row.epoch else "-"
-        right, interval = f"{row.right} of {row.n} = {row.accuracy:.1%}", f"{row.low:.1%} to {row.high:.1%}"
+        mark = "*" if row.epoch == selection.epoch else " "
+        cards = str(row.cards) if row.epoch else "-"
+        right = f"{row.right} of {row.n} = {row.accuracy:.1%}"
+        interval = f"{row.low:.1%} to {row.high:.1%}"
         sizes = (f"{row.calls:.2f}", f"{row.card_tokens:,.0f}")
-        table.append((mark, str(row.epoch), cards, right, interval, change(row.ladder), change(row.previous), *sizes))
+        table.append(
+            (
+                mark,
+                str(row.epoch),
+                cards,
+                right,
+                interval,
+                change(row.ladder),
+                change(row.previous),
+                *sizes,
+            )
+        )
     failed = sum(row.failed for row in selection.rows)
     lost = f"{failed} solves lost a call to the provider and count as they are; the same command tries them again."
     return [*aligned(table), "", selection.said, *([lost] if failed else [])]
@@ -143,10 +216,21 @@ def selection_lines(selection: select.Selection) -> list[str]:
 
 def report_lines(report: Report) -> list[str]:
     """What was learned, what each card is worth, what was refused, and the cost; the page says more of each epoch."""
-    parts = (_head(report), _runs(report), _carried(report), _cards(report.cards), _refusals(report), _costs(report))
+    parts = (
+        _head(report),
+        _runs(report),
+        _carried(report),
+        _cards(report.cards),
+        _refusals(report),
+        _costs(report),
+    )
     lines = [line for part in map(list, parts) if part for line in ("", *part)][1:]
     width = columns()
-    return [piece for line in lines for piece in textwrap.wrap(plain(line), width, subsequent_indent="    ") or [""]]
+    return [
+        piece
+        for line in lines
+        for piece in textwrap.wrap(plain(line), width, subsequent_indent="    ") or [""]
+    ]
 
 
 def _head(report: Report) -> Iterator[str]:
@@ -154,7 +238,9 @@ def _head(report: Report) -> Iterator[str]:
     if not report.finished:
         yield progress(report)
     found = report.funnel
-    yield f"proposed     {found.proposed}" + (f" ({found.waiting} wait for a ruling)" if found.waiting else "")
+    yield f"proposed     {found.proposed}" + (
+        f" ({found.waiting} wait for a ruling)" if found.waiting else ""
+    )
     yield f"refused      {found.refused}"
     yield f"admitted     {found.admitted} ({found.merged} merged with a card that says the same)"
     yield f"kept         {found.kept} ({found.validated} validated), {found.retired} retired"
@@ -170,12 +256,16 @@ def _runs(report: Report) -> Iterator[str]:
     for score in report.scores:
         low, high = score.interval
         share = "-" if score.accuracy is None else f"{score.accuracy:.1%}"
-        right, title = f"{score.correct} of {score.problems}", plain(score.title, 28)
+        right = f"{score.correct} of {score.problems}"
+        title = plain(score.title, 28)
         yield f"  epoch {score.step.epoch}  {title:28} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
 
 
 def _carried(report: Report) -> Iterator[str]:
-    lifts = {"problems that it was written from": report.carried.own, "other problems": report.carried.others}
+    lifts = {
+        "problems that it was written from": report.carried.own,
+        "other problems": report.carried.others,
+    }
     known = {where: lift for where, lift in lifts.items() if lift}
     if known:
         yield "what showing a card does to an attempt, in points with 95 % intervals"
@@ -188,8 +278,13 @@ def _cards(cards: Sequence[CardStory]) -> Iterator[str]:
     if cards:
         yield "cards, with lift in points and its 95 % interval"
     for story in cards:
-        status = "retired" if story.card.status is Status.DEPRECATED else story.card.status.value
-        shown, worth = "never shown", "not measured"
+        status = (
+            "retired"
+            if story.card.status is Status.DEPRECATED
+            else story.card.status.value
+        )
+        shown = "never shown"
+        worth = "not measured"
         if fire := story.fire:
             shown = f"shown in {fire.n_shown}: {fire.shown_correct} right, {fire.shown_wrong} wrong"
         if story.lift:
@@ -198,22 +293,37 @@ def _cards(cards: Sequence[CardStory]) -> Iterator[str]:
             worth = f"lift {effect} [{low}, {high}]{', of its earlier text' if story.outdated else ''}"
         if story.earned is not None:
             worth += f", earned {story.earned + 0.0:+.1f} right attempts"
-        yield from (f"  {story.card.card_id}", f"    {status}, {story.place}", f"    {shown}; {worth}")
+        yield from (
+            f"  {story.card.card_id}",
+            f"    {status}, {story.place}",
+            f"    {shown}; {worth}",
+        )
 
 
 def _refusals(report: Report) -> Iterator[str]:
     rules = Counter((each.refused.rule, each.refused.by) for each in report.refused)
     if rules:
         yield "refused, by rule"
-    yield from (f"  {count:>4}  {plain(rule, 40)} ({by})" for (rule, by), count in rules.most_common())
+    yield from (
+        f"  {count:>4}  {plain(rule, 40)} ({by})"
+        for (rule, by), count in rules.most_common()
+    )
 
 
 def _costs(report: Report) -> Iterator[str]:
-    rows: list[Sequence[str]] = [("cost", "calls", "failed", "input", "cached", "output", "USD")]
+    rows: list[Sequence[str]] = [
+        ("cost", "calls", "failed", "input", "cached", "output", "USD")
+    ]
     for cost in report.costs:
         sizes = (cost.calls, cost.failed, cost.input, cost.cached, cost.output)
         usd = "-" if cost.usd is None else f"{cost.usd:,.2f}"
-        rows.append((plain(cost.role, 11), *("-" if size is None else f"{size:,}" for size in sizes), usd))
+        rows.append(
+            (
+                plain(cost.role, 11),
+                *("-" if size is None else f"{size:,}" for size in sizes),
+                usd,
+            )
+        )
     if report.teacher == SOURCE:
         yield NO_CALLS
     if report.costs:
@@ -223,23 +333,49 @@ def _costs(report: Report) -> Iterator[str]:
 
 def forecast_line(rows: Sequence[RoleForecast]) -> str:
     """What a run is expected to take, in a line."""
-    calls = " and ".join(f"{row.expected.calls:,.0f} {row.role} calls" for row in rows if row.expected.calls)
-    unpriced = [row.model for row in rows if row.usd is None]
-    money = f"money unknown, no price for {unpriced[0]}" if unpriced else f"{sum(row.usd or 0 for row in rows):.2f} USD"
-    waiting = " and the teacher's" if any(row.model.startswith("exchange/") for row in rows) else ""
-    return (
-        f"expected: {calls}; {_time(rows)}{waiting}; {money}. --dry-run says more, --max-usd and --max-calls bound it"
+    calls = " and ".join(
+        f"{row.expected.calls:,.0f} {row.role} calls"
+        for row in rows
+        if row.expected.calls
     )
+    unpriced = [row.model for row in rows if row.usd is None]
+    money = (
+        f"money unknown, no price for {unpriced[0]}"
+        if unpriced
+        else f"{sum(row.usd or 0 for row in rows):.2f} USD"
+    )
+    waiting = (
+        " and the teacher's"
+        if any(row.model.startswith("exchange/") for row in rows)
+        else ""
+    )
+    expected = f"expected: {calls}; {_time(rows)}{waiting}; {money}"
+    return f"{expected}. --dry-run says more, --max-usd and --max-calls bound it"
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
     """A line a role: what is expected, then what it takes at most."""
     table: list[Sequence[str]] = [("", "calls", "input tokens", "output tokens", "USD")]
     for row in rows:
-        pairs = ((getattr(row.expected, name), getattr(row.most, name)) for name in ("calls", "input", "output"))
-        usd = "unknown" if row.usd is None or row.most_usd is None else f"{row.usd:.2f} to {row.most_usd:.2f}"
-        table.append((row.role, *(f"{_short(expected)} to {_short(most)}" for expected, most in pairs), usd))
-    unpriced = sorted({row.model for row in rows if row.usd is None or row.most_usd is None})
+        pairs = (
+            (getattr(row.expected, name), getattr(row.most, name))
+            for name in ("calls", "input", "output")
+        )
+        usd = (
+            "unknown"
+            if row.usd is None or row.most_usd is None
+            else f"{row.usd:.2f} to {row.most_usd:.2f}"
+        )
+        table.append(
+            (
+                row.role,
+                *(f"{_short(expected)} to {_short(most)}" for expected, most in pairs),
+                usd,
+            )
+        )
+    unpriced = sorted(
+        {row.model for row in rows if row.usd is None or row.most_usd is None}
+    )
     if not unpriced:
         total = f"{sum(row.usd or 0 for row in rows):.2f} to {sum(row.most_usd or 0 for row in rows):.2f}"
         table.append(("in all", "", "", "", total))
@@ -251,11 +387,22 @@ def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
 
 def _time(rows: Sequence[RoleForecast]) -> str:
     minutes = sum(row.seconds for row in rows) / 60
-    return f"about {minutes:,.0f} min" if minutes < 120 else f"about {minutes / 60:,.0f} hours"
+    return (
+        f"about {minutes:,.0f} min"
+        if minutes < 120
+        else f"about {minutes / 60:,.0f} hours"
+    )
 
 
 def _short(number: float) -> str:
-    scale = next(((size, unit) for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= size), None)
+    scale = next(
+        (
+            (size, unit)
+            for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+            if number >= size
+        ),
+        None,
+    )
     return f"{number / scale[0]:.3g}{scale[1]}" if scale else f"{number:.0f}"
 
 

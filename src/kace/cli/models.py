@@ -11,7 +11,15 @@ from kace.cli.options import Typed, command, new_app
 from kace.cli.terminal import terminal
 from kace.config import Config
 from kace.errors import KaceError, UsageError
-from kace.models.catalog import CATALOG, SUFFIX, PullProgress, Weights, find, is_present, path_of
+from kace.models.catalog import (
+    CATALOG,
+    SUFFIX,
+    PullProgress,
+    Weights,
+    find,
+    is_present,
+    path_of,
+)
 from kace.models.catalog import pull as fetch
 from kace.models.provider import weights_folder
 
@@ -25,9 +33,19 @@ def list_(typed: Typed, as_json: bool) -> None:
     cache = weights_folder(typed.config())
     for weights in CATALOG:
         here = is_present(weights, cache)
-        row = {"name": f"local/{weights.name}", "bytes": weights.bytes, "sha256": weights.sha256, "here": here}
-        size, state = f"{weights.bytes / 1e6:7,.0f} MB", "here" if here else "not here"
-        print(json.dumps(row) if as_json else f"local/{weights.name:22} {size}  {state:9} {weights.about}")
+        row = {
+            "name": f"local/{weights.name}",
+            "bytes": weights.bytes,
+            "sha256": weights.sha256,
+            "here": here,
+        }
+        size = f"{weights.bytes / 1e6:7,.0f} MB"
+        state = "here" if here else "not here"
+        print(
+            json.dumps(row)
+            if as_json
+            else f"local/{weights.name:22} {size}  {state:9} {weights.about}"
+        )
     if not as_json:
         print("any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN")
 
@@ -44,9 +62,13 @@ def pull(typed: Typed, name: str = NAME) -> None:
 @command(app)
 def where(typed: Typed, name: str = NAME) -> None:
     """Print the path of a model that is here; exit 1 when it is not."""
-    weights, cache = find(name.removeprefix("local/")), weights_folder(typed.config())
+    weights = find(name.removeprefix("local/"))
+    cache = weights_folder(typed.config())
     if not is_present(weights, cache):
-        raise KaceError(f"local/{weights.name} is not in {cache}", fix=f"kace models pull {weights.name}")
+        raise KaceError(
+            f"local/{weights.name} is not in {cache}",
+            fix=f"kace models pull {weights.name}",
+        )
     print(path_of(weights, cache))
 
 
@@ -56,22 +78,44 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
     A person at a terminal is asked first, unless told not to. Elsewhere only the default model is fetched unasked.
     """
     if config.synthesis:
-        ensure_weights(config.for_teacher().model_copy(update={"synthesis": False}), ask=ask)
+        ensure_weights(
+            config.for_teacher().model_copy(update={"synthesis": False}), ask=ask
+        )
     provider, _, name = config.model.partition("/")
-    if provider != "local" or name.endswith(SUFFIX) or is_present(weights := find(name), weights_folder(config)):
+    if (
+        provider != "local"
+        or name.endswith(SUFFIX)
+        or is_present(weights := find(name), weights_folder(config))
+    ):
         return
     if ask and not _agreed(weights):
         said = f"local/{name} is not here, and fetching it takes {weights.bytes / 1e6:,.0f} MB"
         raise UsageError(said, fix=f"kace models pull {name}")
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=False) as bar:
         task = bar.add_task(name, total=None)
 
         def watch(progress: PullProgress) -> None:
-            bar.update(task, description=f"{name}: {progress.source}", completed=progress.done, total=progress.total)
+            bar.update(
+                task,
+                description=f"{name}: {progress.source}",
+                completed=progress.done,
+                total=progress.total,
+            )
 
         fetch(name, cache=weights_folder(config), hub=config.hub, progress=watch)
 
@@ -80,13 +124,17 @@ def _agreed(weights: Weights) -> bool:
     """Whether weights may be fetched: what the person at the terminal says, or whether they are the default."""
     if not (sys.stdin is not None and sys.stdin.isatty() and terminal()):
         return weights is CATALOG[0]
-    return typer.confirm(f"Fetch local/{weights.name}, {weights.bytes / 1e6:,.0f} MB?", default=True, err=True)
+    return typer.confirm(
+        f"Fetch local/{weights.name}, {weights.bytes / 1e6:,.0f} MB?",
+        default=True,
+        err=True,
+    )
 
 
 def prepare(config: Config) -> None:
     """Fetch weights, and join the cluster that solves, where there is one."""
     ensure_weights(config)
     if config.ray:
-        from kace.solver.ray_pool import connect
+        from kace.runs.ray_pool import connect
 
         connect(config)

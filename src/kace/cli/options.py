@@ -33,7 +33,9 @@ DATA, MODEL, TREE, LEARNING, SERVER, LIMITS, OUTPUT = GROUPS = (
 
 def option(group: str, default: object, *flags: str, help: str, **more: Any) -> Any:
     """An option of one verb, in a group of its help."""
-    return typer.Option(default, *flags, help=help, rich_help_panel=group or None, **more)
+    return typer.Option(
+        default, *flags, help=help, rich_help_panel=group or None, **more
+    )
 
 
 SHARED: Mapping[str, tuple[Any, Any]] = {
@@ -61,7 +63,12 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
 SOLVER = ("model", "base_url", "preset", "seed")
 CAPS = ("max_calls", "max_usd")
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
-EVERYWHERE = {"set_": "typed", "subject": "typed", "config_file": "typed", "as_json": "as_json"}
+EVERYWHERE = {
+    "set_": "typed",
+    "subject": "typed",
+    "config_file": "typed",
+    "as_json": "as_json",
+}
 """The options of the root, which may follow any verb that has the parameter named here."""
 
 REPLACED = {  # what was typed once, and what to write now
@@ -98,27 +105,46 @@ class Typed(NamedTuple):
             except tomllib.TOMLDecodeError:
                 lines[name] = f"{name} = {json.dumps(value, ensure_ascii=False)}"
             if not (name.strip() and equals):
-                raise UsageError(f"--set {pair} is no setting", fix="write --set max_cards=1")
+                raise UsageError(
+                    f"--set {pair} is no setting", fix="write --set max_cards=1"
+                )
         try:
             return tomllib.loads("\n".join(lines.values()))
         except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"--set cannot be read: {error}", fix="write --set max_cards=1") from None
+            raise UsageError(
+                f"--set cannot be read: {error}", fix="write --set max_cards=1"
+            ) from None
 
     def config(self, *learning: str, **more: object) -> Config:
         """The configuration: `more`, over it the options, over them `--set`, but for the settings of `learning`."""
         from kace.config import Config, load_config
 
-        options = {name: value for name, value in self.values.items() if name in Config.model_fields}
-        chosen = {name: value for name, value in self.settings.items() if name not in learning}
+        options = {
+            name: value
+            for name, value in self.values.items()
+            if name in Config.model_fields
+        }
+        chosen = {
+            name: value for name, value in self.settings.items() if name not in learning
+        }
         layers = (more, options, chosen)
-        flags = {name: value for layer in layers for name, value in layer.items() if value is not None}
+        flags = {
+            name: value
+            for layer in layers
+            for name, value in layer.items()
+            if value is not None
+        }
         return load_config(flags, file=self.values["config_file"])
 
     def learning(self, kind: type[T], base: Mapping[str, object], **more: object) -> T:
         """Settings of learning: those of a profile, `--set`, and the options typed."""
-        from kace.learner.settings import read_settings
+        from kace.learning.settings import read_settings
 
-        chosen = {name: value for name, value in self.settings.items() if name in kind.model_fields}
+        chosen = {
+            name: value
+            for name, value in self.settings.items()
+            if name in kind.model_fields
+        }
         typed = {name: value for name, value in more.items() if value is not None}
         return read_settings(kind, {**base, **chosen, **typed})
 
@@ -134,16 +160,41 @@ def takes(*names: str) -> Callable[[Verb], Verb]:
         def run(context: typer.Context, **given: Any) -> None:
             for param in context.find_root().command.params:
                 if context.obj.get(param.name) and param.name not in asked:
-                    raise UsageError(f"{context.command_path} takes no {param.opts[0]}", fix="leave it out")
+                    raise UsageError(
+                        f"{context.command_path} takes no {param.opts[0]}",
+                        fix="leave it out",
+                    )
             typed = Typed({**context.obj, **{name: given.pop(name) for name in names}})
             more = {"typed": typed, "as_json": typed.as_json, "context": context}
-            verb(**given, **{name: value for name, value in more.items() if name in own.parameters})
+            verb(
+                **given,
+                **{
+                    name: value
+                    for name, value in more.items()
+                    if name in own.parameters
+                },
+            )
 
-        mine = [each for name, each in own.parameters.items() if name not in (*EVERYWHERE.values(), "context")]
-        added = {"context": (typer.Context, inspect.Parameter.empty), **{name: SHARED[name] for name in names}}
-        mine += [inspect.Parameter(name, KEYWORD, default=default) for name, (_, default) in added.items()]
-        run.__signature__ = own.replace(parameters=[each.replace(kind=KEYWORD) for each in mine])  # type: ignore[attr-defined]
-        run.__annotations__ = {**verb.__annotations__, **{name: kind for name, (kind, _) in added.items()}}
+        mine = [
+            each
+            for name, each in own.parameters.items()
+            if name not in (*EVERYWHERE.values(), "context")
+        ]
+        added = {
+            "context": (typer.Context, inspect.Parameter.empty),
+            **{name: SHARED[name] for name in names},
+        }
+        mine += [
+            inspect.Parameter(name, KEYWORD, default=default)
+            for name, (_, default) in added.items()
+        ]
+        run.__signature__ = own.replace(
+            parameters=[each.replace(kind=KEYWORD) for each in mine]
+        )  # type: ignore[attr-defined]
+        run.__annotations__ = {
+            **verb.__annotations__,
+            **{name: kind for name, (kind, _) in added.items()},
+        }
         run.everywhere = asked  # type: ignore[attr-defined]
         return run  # type: ignore[return-value]
 
@@ -152,10 +203,14 @@ def takes(*names: str) -> Callable[[Verb], Verb]:
 
 def new_app(**more: Any) -> typer.Typer:
     """The commands of a verb."""
-    return typer.Typer(cls=GroupedVerbs, rich_markup_mode=None, add_completion=False, **more)
+    return typer.Typer(
+        cls=GroupedVerbs, rich_markup_mode=None, add_completion=False, **more
+    )
 
 
-def command(app: typer.Typer, *names: str, name: str | None = None) -> Callable[[Verb], Verb]:
+def command(
+    app: typer.Typer, *names: str, name: str | None = None
+) -> Callable[[Verb], Verb]:
     """Make a function a command of a verb, with shared options."""
     return lambda verb: app.command(name, cls=GroupedCommand)(takes(*names)(verb))
 
@@ -168,7 +223,9 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
     for param in (*root, *command.get_params(ctx)):
         if record := param.get_help_record(ctx):
             panel = getattr(param, "rich_help_panel", None) or "Options"
-            rows.setdefault("Arguments" if param.param_type_name == "argument" else panel, []).append(record)
+            rows.setdefault(
+                "Arguments" if param.param_type_name == "argument" else panel, []
+            ).append(record)
     for group in ("Arguments", *GROUPS, "Options"):
         if found := rows.get(group):
             with formatter.section(group):
@@ -178,21 +235,31 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
 def refuse_replaced(command: Any, ctx: Any, args: list[str]) -> None:
     """Raise for an option or a verb that is a setting now or has another form, with what to write."""
     known = {
-        flag for each in (command, ctx.find_root().command) for param in each.get_params(ctx) for flag in param.opts
+        flag
+        for each in (command, ctx.find_root().command)
+        for param in each.get_params(ctx)
+        for flag in param.opts
     }
     for flag in (arg.partition("=")[0] for arg in args if arg.startswith("--")):
         if flag in known or flag == "--":
             continue
         if flag in REPLACED:
-            raise UsageError(f"{flag} is no option any more", fix=f"write {REPLACED[flag]}")
+            raise UsageError(
+                f"{flag} is no option any more", fix=f"write {REPLACED[flag]}"
+            )
         from kace.config import Config, RetrievalConfig
-        from kace.learner.settings import Settings
-        from kace.solver.manifest import OLD_SETTINGS
+        from kace.learning.settings import Settings
+        from kace.runs.manifest import OLD_SETTINGS
 
         name = flag.removeprefix("--").replace("-", "_")
         name = OLD_SETTINGS.get(name, name)
-        if any(name in kind.model_fields for kind in (Config, RetrievalConfig, Settings)):
-            raise UsageError(f"{flag} is a setting, not an option here", fix=f"write --set {name}=VALUE")
+        if any(
+            name in kind.model_fields for kind in (Config, RetrievalConfig, Settings)
+        ):
+            raise UsageError(
+                f"{flag} is a setting, not an option here",
+                fix=f"write --set {name}=VALUE",
+            )
 
 
 class GroupedCommand(TyperCommand):
@@ -213,7 +280,9 @@ class GroupedVerbs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As for a command, up to the verb."""
-        verb = next((place for place, arg in enumerate(args) if arg in self.commands), len(args))
+        verb = next(
+            (place for place, arg in enumerate(args) if arg in self.commands), len(args)
+        )
         refuse_replaced(self, ctx, args[:verb])
         return super().parse_args(ctx, args)
 
@@ -227,7 +296,14 @@ class GroupedVerbs(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The options by group, then the verbs."""
         _write_options(self, ctx, formatter)
-        groups = self.groups or {"Commands": {name: each.help or "" for name, each in self.commands.items()}}
+        groups = self.groups or {
+            "Commands": {name: each.help or "" for name, each in self.commands.items()}
+        }
         for group, verbs in groups.items():
             with formatter.section(group):
-                formatter.write_dl([(name, " ".join(told.split("\n\n")[0].split())) for name, told in verbs.items()])
+                formatter.write_dl(
+                    [
+                        (name, " ".join(told.split("\n\n")[0].split()))
+                        for name, told in verbs.items()
+                    ]
+                )

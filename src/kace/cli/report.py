@@ -10,25 +10,39 @@ from urllib.parse import quote
 
 import typer
 
+from kace.cards.store import open_tree
 from kace.cli.options import OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import aligned, json_of, note, plain, print_lines, write_output
 from kace.errors import UsageError
-from kace.evaluation.arm import read_arms
-from kace.evaluation.compare import Change, Comparison, p_text
-from kace.evaluation.confidence import ConfidenceFigures
-from kace.evaluation.harm import CardHarm
-from kace.evaluation.metrics import Metrics
-from kace.evaluation.page import page
-from kace.evaluation.plots import PRINT, plots_of
-from kace.evaluation.report import Evaluation, evaluation_json, evaluation_of, lead, markdown
-from kace.evaluation.svg import pdf, require_pdf, svg
-from kace.io import write_atomic
-from kace.solver.confidence import calibration_of
-from kace.solver.shards import merge_shards
-from kace.tree.store import open_tree
+from kace.files import write_atomic
+from kace.ladder.confidence import calibration_of
+from kace.report.evaluation import (
+    Evaluation,
+    evaluation_json,
+    evaluation_of,
+    lead,
+    markdown,
+)
+from kace.report.evaluation_page import page
+from kace.report.plots import PRINT, plots_of
+from kace.report.svg import pdf, require_pdf, svg
+from kace.runs.arm import read_arms
+from kace.runs.compare import Change, Comparison, p_text
+from kace.runs.confidence import ConfidenceFigures
+from kace.runs.harm import CardHarm
+from kace.runs.metrics import Metrics
+from kace.runs.shards import merge_shards
 from kace.words import counted, points
 
-HEAD = ("arm", "problems", "accuracy", "95 % interval", "calls", "against base", "95 % interval")
+HEAD = (
+    "arm",
+    "problems",
+    "accuracy",
+    "95 % interval",
+    "calls",
+    "against base",
+    "95 % interval",
+)
 LISTED = 12  # problems named in a line; the rest are counted
 FILES = {"html": "index.html", "md": "report.md"}
 app = new_app()
@@ -38,25 +52,57 @@ app = new_app()
 def report(
     typed: Typed,
     as_json: bool,
-    runs: list[Path] = typer.Argument(metavar="RUN...", help="Folders that kace eval wrote.", show_default=False),
-    form: str = option(OUTPUT, None, "--format", help="text, or files: html, a page; md, Markdown (default: text)."),
-    out: Path = option(OUTPUT, None, help="Write the page, or Markdown, into this folder (default: report)."),
-    plots: Path = option(OUTPUT, None, help="Also write every plot here, as SVG and PDF."),
-    no_pdf: bool = option(OUTPUT, False, "--no-pdf", help="Plots as SVG alone, which needs no extra library."),
-    base: str = option(OUTPUT, None, help="The run that the others are compared with, by name; left out, the first."),
+    runs: list[Path] = typer.Argument(
+        metavar="RUN...", help="Folders that kace eval wrote.", show_default=False
+    ),
+    form: str = option(
+        OUTPUT,
+        None,
+        "--format",
+        help="text, or files: html, a page; md, Markdown (default: text).",
+    ),
+    out: Path = option(
+        OUTPUT,
+        None,
+        help="Write the page, or Markdown, into this folder (default: report).",
+    ),
+    plots: Path = option(
+        OUTPUT, None, help="Also write every plot here, as SVG and PDF."
+    ),
+    no_pdf: bool = option(
+        OUTPUT,
+        False,
+        "--no-pdf",
+        help="Plots as SVG alone, which needs no extra library.",
+    ),
+    base: str = option(
+        OUTPUT,
+        None,
+        help="The run that the others are compared with, by name; left out, the first.",
+    ),
     cluster: str = option(
         OUTPUT,
         None,
         help="What counts as one observation: family, problem, domain, or a field of problems.jsonl;"
         " left out, family where every solve has one, else problem.",
     ),
-    tree: Path = option(OUTPUT, None, help="The tree whose cards' measured lift to show."),
-    merge: Path = option(OUTPUT, None, metavar="RUN", help="The runs are shards: join them here first, as one run."),
+    tree: Path = option(
+        OUTPUT, None, help="The tree whose cards' measured lift to show."
+    ),
+    merge: Path = option(
+        OUTPUT,
+        None,
+        metavar="RUN",
+        help="The runs are shards: join them here first, as one run.",
+    ),
 ) -> None:
     """Say which run is better, or that it cannot be told: kace report RUN RUN; with --out DIR, as a page."""
     form = form or ("text" if out is None else "html")
     if form not in ("text", *FILES):
-        raise UsageError(f"--format cannot be '{form[:40]}'", fix=f"choose one of text, {', '.join(FILES)}")
+        raise UsageError(
+            f"--format cannot be '{form[:40]}'",
+            fix=f"choose one of text, {', '.join(FILES)}",
+        )
     if plots is not None and not no_pdf:
         require_pdf()
     cards = None if tree is None else open_tree(tree)
@@ -64,12 +110,23 @@ def report(
     if merge is not None:
         merged = merge_shards(runs, merge)
         runs = [merged.folder]
-        note(f"run          {merge}: {counted(merged.problems, 'problem')}, {counted(merged.solves, 'solve')}")
+        note(
+            f"run          {merge}: {counted(merged.problems, 'problem')}, {counted(merged.solves, 'solve')}"
+        )
         for gap in merged.gaps:
             note(f"missing      {gap}")
-    weights = None if config.confidence_from is None else calibration_of(config.confidence_from)
+    weights = (
+        None
+        if config.confidence_from is None
+        else calibration_of(config.confidence_from)
+    )
     found = evaluation_of(
-        read_arms(runs), base=base, tree=cards, prices=config.prices, cluster=cluster, calibration=weights
+        read_arms(runs),
+        base=base,
+        tree=cards,
+        prices=config.prices,
+        cluster=cluster,
+        calibration=weights,
     )
     drawn = _write_plots(found, plots, pdfs=not no_pdf) if plots else {}
     if as_json:
@@ -96,7 +153,9 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
     for each in found.comparisons:
         yield from ("", _plain(each.sentence))
         yield from (
-            f"  {word:6} {_names(some)}" for word, some in (("gained", each.gained), ("lost", each.lost)) if some
+            f"  {word:6} {_names(some)}"
+            for word, some in (("gained", each.gained), ("lost", each.lost))
+            if some
         )
         if each.harm:
             yield f"  cards  {each.harm.words}"
@@ -106,17 +165,37 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
 
 def _confidence_lines(arms: Sequence[ConfidenceFigures]) -> Iterator[str]:
     """How well confidence tells right from wrong, and what the weights changed."""
-    head = ("AUC, right against wrong", "log-probability", "confidence", "last 128", "worst 128", "pairs")
+    head = (
+        "AUC, right against wrong",
+        "log-probability",
+        "confidence",
+        "last 128",
+        "worst 128",
+        "pairs",
+    )
     rows = []
     for arm in arms:
-        within, at_es = ([_auc(getattr(each, kind)) for each in arm.measures] for kind in ("within", "at_es"))
+        within, at_es = (
+            [_auc(getattr(each, kind)) for each in arm.measures]
+            for kind in ("within", "at_es")
+        )
         rows += [
-            (f"{_plain(arm.name)}, attempts of a solve", *within, f"{arm.measures[0].pairs:,}"),
-            (f"{_plain(arm.name)}, agreed ES answers", *at_es, f"{arm.es_right:,} right, {arm.es_wrong:,} wrong"),
+            (
+                f"{_plain(arm.name)}, attempts of a solve",
+                *within,
+                f"{arm.measures[0].pairs:,}",
+            ),
+            (
+                f"{_plain(arm.name)}, agreed ES answers",
+                *at_es,
+                f"{arm.es_right:,} right, {arm.es_wrong:,} wrong",
+            ),
         ]
     if rows:
         yield from ("", *aligned([head, *rows]))
-        yield from (f"{_plain(arm.name)}: {arm.weighted.words}" for arm in arms if arm.weighted)
+        yield from (
+            f"{_plain(arm.name)}: {arm.weighted.words}" for arm in arms if arm.weighted
+        )
 
 
 def _auc(value: float | None) -> str:
@@ -137,8 +216,15 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     if found is None:
         return (*ours, "(base)", "", "", "")
     p = p_text(found.adjusted).removeprefix("p ").removeprefix("= ")
-    against, ends = points(found.difference), " to ".join(map(points, found.interval))
-    return (*ours, _plain(against), _plain(ends), p, f"+{len(found.gained)} -{len(found.lost)}")
+    against = points(found.difference)
+    ends = " to ".join(map(points, found.interval))
+    return (
+        *ours,
+        _plain(against),
+        _plain(ends),
+        p,
+        f"+{len(found.gained)} -{len(found.lost)}",
+    )
 
 
 def _card_lines(cards: Sequence[CardHarm]) -> Iterator[str]:
@@ -146,7 +232,15 @@ def _card_lines(cards: Sequence[CardHarm]) -> Iterator[str]:
     rows = [("card", "shown", "gained", "broken", "")]
     for each in cards[:LISTED]:
         flag = "breaks more than it gains" if each.flagged else ""
-        rows.append((plain(each.card_id), f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}", flag))
+        rows.append(
+            (
+                plain(each.card_id),
+                f"{each.shown:,}",
+                f"{each.gained:,}",
+                f"{each.broken:,}",
+                flag,
+            )
+        )
     yield from aligned(rows) if cards else ()
     if len(cards) > LISTED:
         yield f"and {len(cards) - LISTED:,} more"
@@ -154,8 +248,13 @@ def _card_lines(cards: Sequence[CardHarm]) -> Iterator[str]:
 
 def _names(changes: Sequence[Change]) -> str:
     """The changed problems by name; with several seeds, by how much where it is not all of them."""
-    said = [_plain(c.name, 40) + ("" if abs(c.by) == 1 else f" ({c.by:+.2f})") for c in changes[:LISTED]]
-    return ", ".join(said) + (f" and {len(changes) - LISTED:,} more" if len(changes) > LISTED else "")
+    said = [
+        _plain(c.name, 40) + ("" if abs(c.by) == 1 else f" ({c.by:+.2f})")
+        for c in changes[:LISTED]
+    ]
+    return ", ".join(said) + (
+        f" and {len(changes) - LISTED:,} more" if len(changes) > LISTED else ""
+    )
 
 
 def _plain(text: str, limit: int | None = None) -> str:
@@ -177,6 +276,11 @@ def _write_plots(found: Evaluation, folder: Path, *, pdfs: bool) -> dict[str, Pa
 
 
 def _write_report(found: Evaluation, place: Path, drawn: dict[str, Path]) -> None:
-    links = {title: quote(Path(os.path.relpath(path, place.parent)).as_posix()) for title, path in drawn.items()}
-    write_atomic(place, markdown(found, links) if place.suffix == ".md" else page(found))
+    links = {
+        title: quote(Path(os.path.relpath(path, place.parent)).as_posix())
+        for title, path in drawn.items()
+    }
+    write_atomic(
+        place, markdown(found, links) if place.suffix == ".md" else page(found)
+    )
     note(f"report       {place}")

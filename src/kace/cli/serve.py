@@ -5,11 +5,21 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from kace.cards.store import open_tree
 from kace.cli.models import ensure_weights
-from kace.cli.options import CAPS, LIMITS, OUTPUT, SERVER, SOLVER, Typed, command, new_app, option
+from kace.cli.options import (
+    CAPS,
+    LIMITS,
+    OUTPUT,
+    SERVER,
+    SOLVER,
+    Typed,
+    command,
+    new_app,
+    option,
+)
 from kace.cli.streams import note
-from kace.tree.store import open_tree
-from kace.web.server import Bind, Closing, listening
+from kace.report.server import Bind, Closing, listening
 
 app = new_app()
 
@@ -17,13 +27,33 @@ app = new_app()
 @command(app, *SOLVER, "tree", "profile", *CAPS)
 def serve(
     typed: Typed,
-    host: str = option(SERVER, "127.0.0.1", help="The address to listen on; any but this machine's own needs a key."),
+    host: str = option(
+        SERVER,
+        "127.0.0.1",
+        help="The address to listen on; any but this machine's own needs a key.",
+    ),
     port: int = option(SERVER, 8123, help="The port; 0 picks a free one."),
-    allow_host: list[str] = option(SERVER, [], help="A further name clients call this server by; may be repeated."),
-    passthrough: bool = option(SERVER, False, "--passthrough", help="Let passthrough/NAME ask the model directly."),
-    record: Path = option(OUTPUT, None, help="Keep problems, solves and calls in this run directory."),
-    max_seconds: float = option(LIMITS, None, min=0.001, help="Seconds that one request may take."),
-    grace: float = option(SERVER, 10.0, min=0, help="Seconds that requests have to end once the server is to stop."),
+    allow_host: list[str] = option(
+        SERVER, [], help="A further name clients call this server by; may be repeated."
+    ),
+    passthrough: bool = option(
+        SERVER,
+        False,
+        "--passthrough",
+        help="Let passthrough/NAME ask the model directly.",
+    ),
+    record: Path = option(
+        OUTPUT, None, help="Keep problems, solves and calls in this run directory."
+    ),
+    max_seconds: float = option(
+        LIMITS, None, min=0.001, help="Seconds that one request may take."
+    ),
+    grace: float = option(
+        SERVER,
+        10.0,
+        min=0,
+        help="Seconds that requests have to end once the server is to stop.",
+    ),
 ) -> None:
     """Answer OpenAI's chat completions with the ladder: any client, pointed here, gets the voted answer.
 
@@ -31,16 +61,22 @@ def serve(
     """
     config = typed.config()
     key = config.serve_key.get_secret_value() if config.serve_key else None
-    with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:  # before the rest takes its time to load
+    with listening(
+        Bind(host, port, key, option="KACE_SERVE_KEY")
+    ) as opened:  # before the rest takes its time to load
+        from kace.report.guard import Hosts
         from kace.serve.app import ServerOptions, run, spare_collector
         from kace.serve.chat import RequestLimits
-        from kace.web.guard import Hosts
 
         ensure_weights(config)
         options = ServerOptions(
             config,
             open_tree(config.tree) if config.tree else None,
-            RequestLimits(max_calls=config.max_calls, max_usd=config.max_usd, max_seconds=max_seconds),
+            RequestLimits(
+                max_calls=config.max_calls,
+                max_usd=config.max_usd,
+                max_seconds=max_seconds,
+            ),
             hosts=Hosts.of(host, allow_host),
             key=key,
             passthrough=passthrough,
@@ -49,7 +85,9 @@ def serve(
         )
 
         def ready(url: str) -> None:
-            note(f"kace: {config.model}{f' and {config.tree}' if config.tree else ''} on {url}/v1 (Ctrl-C ends)")
+            note(
+                f"kace: {config.model}{f' and {config.tree}' if config.tree else ''} on {url}/v1 (Ctrl-C ends)"
+            )
             if record:
                 note(f"kace: problems, solves and calls are kept in {record}")
             if passthrough:

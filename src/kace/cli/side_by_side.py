@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from kace.cards.tree import EpistemicTree
 from kace.cli.streams import aligned, columns, plain
 from kace.cli.terminal import verdict_of
 from kace.config import RetrievalConfig
-from kace.problem import Problem
-from kace.retrieval.gate import RelevanceGate
-from kace.solver.records import Solution
-from kace.solver.tiers import TierName
-from kace.tree.tree import EpistemicTree
+from kace.ladder.gate import RelevanceGate
+from kace.ladder.record import Solution
+from kace.ladder.tiers import TierName
+from kace.problems import Problem
 from kace.words import counted
 
 COLOURS = {"right": "green", "wrong": "red"}
@@ -26,25 +26,38 @@ class SideBySide:
         self.tree = tree
         self.gate = RelevanceGate(tree, reading)
 
-    def lines(self, problem: Problem, without: Solution, using: Solution) -> Iterator[str]:
+    def lines(
+        self, problem: Problem, without: Solution, using: Solution
+    ) -> Iterator[str]:
         """The problem, both answers, and each card that was read by its name and how it begins, or why none was."""
         width = max(columns(), 60)
         expected = "" if problem.answer is None else f"  Expected: {problem.answer}"
         yield from textwrap.wrap(plain(problem.text + expected), width)
-        read = tuple(dict.fromkeys(name for recall in using.recalls for name in recall.cards))
+        read = tuple(
+            dict.fromkeys(name for recall in using.recalls for name in recall.cards)
+        )
         told = f"with {counted(len(read), 'card')}" if read else "with the tree"
-        rows = [(f"  {name}", *_outcome(solution)) for name, solution in (("without cards", without), (told, using))]
+        rows = [
+            (f"  {name}", *_outcome(solution))
+            for name, solution in (("without cards", without), (told, using))
+        ]
         yield from aligned(rows, left=4)
         for name in read:
             yield f"    {plain(f'{name}: {self.tree.card(name).body}', width - 4)}"
         if not read:
             why = self._why_none(problem, using)
-            yield from textwrap.wrap(why, width, initial_indent="    ", subsequent_indent="    ")
+            yield from textwrap.wrap(
+                why, width, initial_indent="    ", subsequent_indent="    "
+            )
 
     def passed_over(self, problem: Problem) -> str:
         """The card that fits a problem which left at ES, and how to read it; nothing where none fits."""
         best, score = self._nearest(problem)
-        return f"{best} fits, and {SKIP_ES} would read it" if best and score >= self.gate.skip_threshold else ""
+        return (
+            f"{best} fits, and {SKIP_ES} would read it"
+            if best and score >= self.gate.skip_threshold
+            else ""
+        )
 
     def _why_none(self, problem: Problem, solution: Solution) -> str:
         if not solution.recalls:
@@ -52,7 +65,11 @@ class SideBySide:
             return "; ".join(filter(None, (left, self.passed_over(problem))))
         (best, score), threshold = self._nearest(problem), self.gate.threshold
         close = best and score >= 2 / 3 * threshold
-        near = f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})" if close else ""
+        near = (
+            f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})"
+            if close
+            else ""
+        )
         return f"no card fits, so nothing changes{near}"
 
     def _nearest(self, problem: Problem) -> tuple[str, float]:
@@ -63,14 +80,22 @@ class SideBySide:
 
 def colour_of(line: str) -> str:
     """The colour of a line: that of its verdict."""
-    return next((colour for verdict, colour in COLOURS.items() if f"  {verdict}  " in f"{line}  "), "")
+    return next(
+        (
+            colour
+            for verdict, colour in COLOURS.items()
+            if f"  {verdict}  " in f"{line}  "
+        ),
+        "",
+    )
 
 
 def _outcome(solution: Solution) -> tuple[str, str, str]:
     """The answer, the verdict on it, and how many attempts of the tier that decided gave it."""
     answer = plain(solution.answer, 24) if solution.answer else "no answer"
     last = solution.tiers[-1]
-    votes, of = (last.vote.leader.votes if last.vote.leader else 0), len(last.attempts)
+    votes = last.vote.leader.votes if last.vote.leader else 0
+    of = len(last.attempts)
     agreed = f"{votes} of {of} attempts agree at {last.tier.name}"
     if solution.exit is not last.tier.exit:
         agreed = f"no agreement in {len(solution.attempts)} attempts"

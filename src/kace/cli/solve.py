@@ -12,6 +12,8 @@ from pathlib import Path
 import typer
 
 from kace.api import asolve_config, with_texts
+from kace.cards.store import open_tree
+from kace.cards.tree import EpistemicTree
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, DATA, OUTPUT, SOLVER, Typed, command, new_app, option
 from kace.cli.side_by_side import SideBySide
@@ -19,36 +21,62 @@ from kace.cli.streams import json_of, note, on_terminal, plain, run_async
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines
 from kace.config import Config
 from kace.errors import KaceError, UsageError
+from kace.ladder.record import Solution
+from kace.ladder.session import open_session
 from kace.models.budget import Ledger
-from kace.problem import Problem, check_problem_text, load_problems
-from kace.solver.manifest import default_folder, manifest_of
-from kace.solver.records import Solution
-from kace.solver.run import Run
-from kace.solver.session import open_session
-from kace.solver.shards import Shard
-from kace.solver.summary import Summary
-from kace.tree.store import open_tree
-from kace.tree.tree import EpistemicTree
+from kace.problems import Problem, check_problem_text, load_problems
+from kace.runs.manifest import default_folder, manifest_of
+from kace.runs.run import Run
+from kace.runs.shards import Shard
+from kace.runs.summary import Summary
 
 app = new_app()
 
 
-@command(app, *SOLVER, "service_tier", "ray", "tree", "profile", "limit", "shard", "batch", *CAPS)
+@command(
+    app,
+    *SOLVER,
+    "service_tier",
+    "ray",
+    "tree",
+    "profile",
+    "limit",
+    "shard",
+    "batch",
+    *CAPS,
+)
 def solve(
     typed: Typed,
     as_json: bool,
-    problem: str = typer.Argument(None, help="The problem's text; '-' or a pipe reads it from standard input."),
-    file: str = option(DATA, None, "--file", "-f", help="JSONL with a problem a line; '-' is standard input."),
-    out: Path = option(OUTPUT, None, help="The run directory for --file; the same command resumes it."),
-    explain: bool = option(OUTPUT, False, "--explain", help="Show every attempt, the winner first."),
+    problem: str = typer.Argument(
+        None, help="The problem's text; '-' or a pipe reads it from standard input."
+    ),
+    file: str = option(
+        DATA,
+        None,
+        "--file",
+        "-f",
+        help="JSONL with a problem a line; '-' is standard input.",
+    ),
+    out: Path = option(
+        OUTPUT, None, help="The run directory for --file; the same command resumes it."
+    ),
+    explain: bool = option(
+        OUTPUT, False, "--explain", help="Show every attempt, the winner first."
+    ),
 ) -> None:
     """Solve a problem, or every problem of a file."""
     config = typed.config()
     if file is None:
         if config.batch:
-            raise UsageError("--batch is for many problems", fix="give them as --file, or leave it out")
+            raise UsageError(
+                "--batch is for many problems",
+                fix="give them as --file, or leave it out",
+            )
         if typed.shard is not None:
-            raise UsageError("--shard is for --file", fix="leave it out, or give a file of problems")
+            raise UsageError(
+                "--shard is for --file", fix="leave it out, or give a file of problems"
+            )
         ensure_weights(config)
         _solve_one(_problem_text(problem), config, as_json, explain)
     elif problem is not None:
@@ -72,7 +100,9 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
     check_problem_text(text)
     problem = Problem(text)
     with RunProgress(1) as table:
-        solution = run_async(asolve_config(problem, config, observer=table), resumable=config.cache)
+        solution = run_async(
+            asolve_config(problem, config, observer=table), resumable=config.cache
+        )
     for line in _shown(solution, as_json, explain):
         print(line)
     if not as_json:
@@ -81,47 +111,75 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
         if solution.answer is not None:
             print(plain(solution.answer))
         note(audit_line(solution))
-        unread = open_tree(config.tree) if config.tree and not solution.recalls else None
-        if unread and (card := SideBySide(unread, config.retrieval).passed_over(problem)):
+        unread = (
+            open_tree(config.tree) if config.tree and not solution.recalls else None
+        )
+        if unread and (
+            card := SideBySide(unread, config.retrieval).passed_over(problem)
+        ):
             note(f"kace: {card}")
     if solution.answer is None:
-        outcomes = ", ".join(sorted({attempt.outcome.value for attempt in solution.made}))
-        reason = min((f" ({attempt.detail})" for attempt in solution.made if attempt.detail), default="")
+        outcomes = ", ".join(
+            sorted({attempt.outcome.value for attempt in solution.made})
+        )
+        reason = min(
+            (f" ({attempt.detail})" for attempt in solution.made if attempt.detail),
+            default="",
+        )
         raise KaceError(
             f"no answer: {len(solution.made)} attempts ended in {outcomes}{reason}",
             fix="--explain shows the attempts; a higher --set max_tokens=N or a stronger --model may help",
         )
 
 
-def _solve_file(name: str, config: Config, typed: Typed, out: Path | None, explain: bool) -> None:
-    path, as_json = Path("/dev/stdin") if name == "-" else Path(name), typed.as_json
+def _solve_file(
+    name: str, config: Config, typed: Typed, out: Path | None, explain: bool
+) -> None:
+    path = Path("/dev/stdin") if name == "-" else Path(name)
+    as_json = typed.as_json
     problems = load_problems(path, config.fields)[: typed.limit]
     tree = open_tree(config.tree) if config.tree else None
     manifest = manifest_of(config, tree)
-    folder = default_folder(path.stem, manifest, "".join(p.id for p in problems).encode())
+    folder = default_folder(
+        path.stem, manifest, "".join(p.id for p in problems).encode()
+    )
     if typed.shard is not None:
         shard = Shard.read(typed.shard)
         manifest |= shard.facts(problems)
-        problems, folder = shard.take(problems), shard.folder(folder)
+        problems = shard.take(problems)
+        folder = shard.folder(folder)
     folder = out or folder
     prepare(config)
     with Run(folder, manifest, texts=config.problem_texts) as run:
 
         def finish(record: Solution) -> None:
-            shown = _shown(with_texts(record, run.calls) if as_json or explain else record, as_json, explain)
-            print(*shown, *([] if as_json else [audit_line(record)]), sep="\n", flush=True)
+            shown = _shown(
+                with_texts(record, run.calls) if as_json or explain else record,
+                as_json,
+                explain,
+            )
+            print(
+                *shown, *([] if as_json else [audit_line(record)]), sep="\n", flush=True
+            )
 
         for damage in run.damage:
-            note(f"kace: {folder}/traces.jsonl:{damage.line}: {damage.reason}; that problem is solved again")
+            note(
+                f"kace: {folder}/traces.jsonl:{damage.line}: {damage.reason}; that problem is solved again"
+            )
         for line in _solve_all(problems, config, run, finish, tree):
             note(line)
 
 
 def _solve_all(
-    problems: Sequence[Problem], config: Config, run: Run, tell: Callable[[Solution], None], tree: EpistemicTree | None
+    problems: Sequence[Problem],
+    config: Config,
+    run: Run,
+    tell: Callable[[Solution], None],
+    tree: EpistemicTree | None,
 ) -> Iterator[str]:
     """Finish a run, each problem told as it is solved; then the run's figures."""
-    summary, began = Summary(), time.monotonic()
+    summary = Summary()
+    began = time.monotonic()
 
     def kept(record: Solution) -> None:
         summary.add(record)
@@ -133,14 +191,26 @@ def _solve_all(
 
     async def work() -> Ledger | None:
         if config.ray:
-            from kace.solver.ray_pool import open_pool, solve_on_ray
-            from kace.solver.ray_worker import reading
+            from kace.runs.ray_pool import open_pool, solve_on_ray
+            from kace.runs.ray_worker import reading
 
             async with open_pool(config, run.calls, run, observer=progress) as pool:
-                await solve_on_ray(pool, run, problems, config.seed, partial(reading, config, tree), kept, known)
+                await solve_on_ray(
+                    pool,
+                    run,
+                    problems,
+                    config.seed,
+                    partial(reading, config, tree),
+                    kept,
+                    known,
+                )
             return None
-        async with open_session(config, calls=run.calls, tree=tree, observer=progress) as session:
-            await run.solve(problems, session.kit, session.window, kept=kept, known=known)
+        async with open_session(
+            config, calls=run.calls, tree=tree, observer=progress
+        ) as session:
+            await run.solve(
+                problems, session.kit, session.window, kept=kept, known=known
+            )
             return session.ledger
 
     with RunProgress(len(problems)) as progress:
@@ -152,10 +222,22 @@ def _solve_all(
 
 
 def _problem_text(given: str | None) -> str:
-    piped = given == "-" or (given is None and sys.stdin is not None and not sys.stdin.isatty())
+    piped = given == "-" or (
+        given is None and sys.stdin is not None and not sys.stdin.isatty()
+    )
     # What is typed is UTF-8 even where the locale says otherwise.
-    text = sys.stdin.read() if piped else os.fsencode(given or "").decode("utf-8", "replace")
+    text = (
+        sys.stdin.read()
+        if piped
+        else os.fsencode(given or "").decode("utf-8", "replace")
+    )
     if not text.strip():
-        wrong = "the problem is empty" if piped or given is not None else "no problem was given"
-        raise UsageError(wrong, fix='kace solve "What is 6 times 7?", or --file problems.jsonl')
+        wrong = (
+            "the problem is empty"
+            if piped or given is not None
+            else "no problem was given"
+        )
+        raise UsageError(
+            wrong, fix='kace solve "What is 6 times 7?", or --file problems.jsonl'
+        )
     return text.strip()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kace.errors import DataError, UsageError
-from kace.io import write_atomic
+from kace.files import write_atomic
 from kace.redact import redact
 
 T = TypeVar("T")
@@ -26,7 +26,9 @@ SHOW_CURSOR = "\x1b[?25h"
 ENDING = (signal.SIGINT, signal.SIGTERM)
 ends_process: ContextVar[bool] = ContextVar("ends_process", default=False)
 """Whether the process ends with the command. One that goes on after it, as a notebook, gets its signals back."""
-ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+ESCAPES = re.compile(
+    r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])"
+)
 CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 )
@@ -47,7 +49,9 @@ def escaped(text: str) -> str:
 
 def json_of(value: object) -> str:
     """A value, or what is JSON already, as a line that is safe to print."""
-    return escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return escaped(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    )
 
 
 def note(line: str) -> None:
@@ -66,9 +70,15 @@ def read_input(name: str, limit: int, parse: Callable[[bytes], T]) -> T:
             with Path(name).open("rb") as file:
                 data = file.read(limit + 1)
     except OSError as error:
-        raise DataError(f"{where}: {(error.strerror or str(error)).lower()}", fix="name a file that is there") from None
+        raise DataError(
+            f"{where}: {(error.strerror or str(error)).lower()}",
+            fix="name a file that is there",
+        ) from None
     if len(data) > limit:
-        raise DataError(f"{where}: larger than {limit // 1024:,} KiB", fix="is it the right file? else split it")
+        raise DataError(
+            f"{where}: larger than {limit // 1024:,} KiB",
+            fix="is it the right file? else split it",
+        )
     try:
         return parse(data)
     except DataError as error:
@@ -93,7 +103,9 @@ def write_output(text: str, out: Path | None) -> None:
         sys.stdout.buffer.write(text.encode())
 
 
-def print_lines(lines: Iterable[str], style: Callable[[str], str] = lambda line: "") -> None:
+def print_lines(
+    lines: Iterable[str], style: Callable[[str], str] = lambda line: ""
+) -> None:
     """Results line by line; in colour where a terminal reads them and `NO_COLOR` is not set."""
     if not on_terminal():
         for line in lines:
@@ -111,7 +123,13 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Rows as lines in columns, the first `left` of them flush left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = ["<"] * left + [">"] * (len(widths) - left)
-    cells = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in rows]
+    cells = [
+        [
+            f"{cell:{side}{width}}"
+            for cell, side, width in zip(row, sides, widths, strict=True)
+        ]
+        for row in rows
+    ]
     return ["  ".join(row).rstrip() for row in cells]
 
 
@@ -158,30 +176,41 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
     def tell() -> None:
         on_signals(signal.SIG_IGN)  # nothing is left to interrupt
         again = redact(shlex.join(["kace", *sys.argv[1:]]))
-        note(f"kace: interrupted. Resume with: {again}" if resumable else "kace: interrupted")
+        note(
+            f"kace: interrupted. Resume with: {again}"
+            if resumable
+            else "kace: interrupted"
+        )
 
     def at_once(*_: object) -> None:
         tell()
         if sys.stderr is not None and sys.stderr.isatty():
-            print(SHOW_CURSOR, end="", file=sys.stderr, flush=True)  # which a line of progress hides
+            print(
+                SHOW_CURSOR, end="", file=sys.stderr, flush=True
+            )  # which a line of progress hides
         os._exit(130)
 
     async def terminable() -> T:
-        task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
 
         def interrupt() -> None:
             if task.cancelling():
                 at_once()
             task.cancel()
 
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on this platform or thread
+        with contextlib.suppress(
+            NotImplementedError, RuntimeError, ValueError
+        ):  # not on this platform or thread
             for number in ENDING:
                 loop.add_signal_handler(number, interrupt)
         try:
             return await task
         finally:
             for number in ENDING:
-                loop.remove_signal_handler(number)  # a loop that is closed cannot be woken
+                loop.remove_signal_handler(
+                    number
+                )  # a loop that is closed cannot be woken
             if task.cancelled():
                 on_signals(at_once)
 
@@ -196,6 +225,8 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
         sys.exit(130)
     finally:
         if not ends_process.get():
-            with contextlib.suppress(ValueError, TypeError):  # not the main thread; a handler that C code set
+            with contextlib.suppress(
+                ValueError, TypeError
+            ):  # not the main thread; a handler that C code set
                 for number, act in before.items():
                     signal.signal(number, act)

@@ -13,11 +13,11 @@ from rich.live import Live
 from rich.text import Text
 
 from kace.cli.streams import on_terminal, plain
+from kace.ladder.record import Attempt, Outcome, Solution
+from kace.ladder.tiers import ExitPath
 from kace.models.budget import AHEAD
-from kace.problem import Problem
-from kace.solver.records import Attempt, Outcome, Solution
-from kace.solver.summary import Summary
-from kace.solver.tiers import ExitPath
+from kace.problems import Problem
+from kace.runs.summary import Summary
 from kace.words import counted
 
 
@@ -27,7 +27,9 @@ def votes_of(record: Solution, limit: int = 4) -> str:
     parts = [f"{plain(c.answer, 18)} x{len(c.positions)}" for c in classes[:limit]]
     if len(classes) > limit:
         parts.append(f"{len(classes) - limit} more")
-    if silent := sum(a.answer is None and a.outcome is not Outcome.CANCELLED for a in record.attempts):
+    if silent := sum(
+        a.answer is None and a.outcome is not Outcome.CANCELLED for a in record.attempts
+    ):
         parts.append(f"none x{silent}")
     return ", ".join(parts)
 
@@ -40,22 +42,41 @@ def verdict_of(record: Solution) -> str:
 def _synthesis(record: Solution) -> str:
     """What came of the attempt from common facts, where one was made."""
     attempt = record.synthesis
-    return f"synthesis {plain(attempt.answer, 18) if attempt.answer else attempt.outcome.value}" if attempt else ""
+    return (
+        f"synthesis {plain(attempt.answer, 18) if attempt.answer else attempt.outcome.value}"
+        if attempt
+        else ""
+    )
 
 
 def audit_line(record: Solution) -> str:
     """One line that says how an answer came about."""
-    calls = f"{record.real_calls} calls" + (f" ({record.cached_calls} from cache)" if record.cached_calls else "")
+    calls = f"{record.real_calls} calls" + (
+        f" ({record.cached_calls} from cache)" if record.cached_calls else ""
+    )
     if record.real_calls != record.paper_calls:
         calls += f" (paper {record.paper_calls})"
     read = []
-    for recall in record.recalls:  # such as `MS:geometry shown 3 of 9 cards ~410 tokens`
-        of = f"{len(recall.cards)} of " if 0 < len(recall.cards) < recall.eligible else ""
+    for (
+        recall
+    ) in record.recalls:  # such as `MS:geometry shown 3 of 9 cards ~410 tokens`
+        of = (
+            f"{len(recall.cards)} of "
+            if 0 < len(recall.cards) < recall.eligible
+            else ""
+        )
         cards = f"{of}{counted(max(recall.eligible, len(recall.cards)), 'card')}"
         what = f"abstained from {cards}" if recall.abstained else f"shown {cards}"
-        size = f" {'~' if recall.estimated else ''}{recall.tokens} tokens" if recall.tokens else ""
-        read.append(f"{recall.tier}:{'+'.join(recall.domains) or 'universal'} {what}{size}")
-    name, answer = plain(record.name), plain(record.answer or "no answer", 40)
+        size = (
+            f" {'~' if recall.estimated else ''}{recall.tokens} tokens"
+            if recall.tokens
+            else ""
+        )
+        read.append(
+            f"{recall.tier}:{'+'.join(recall.domains) or 'universal'} {what}{size}"
+        )
+    name = plain(record.name)
+    answer = plain(record.answer or "no answer", 40)
     tokens = f"{sum(a.input + a.output for a in record.made):,} tokens"
     parts = (name, answer, verdict_of(record), record.exit_name, votes_of(record), calls, ", ".join(read),
              _synthesis(record), *record.policies, tokens, f"{record.seconds:.1f} s")  # fmt: skip
@@ -64,22 +85,43 @@ def audit_line(record: Solution) -> str:
 
 def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
     """Every attempt of a solve with its text: the one whose working is the answer's first, then tier by tier."""
-    lines, won = [], record.winner
+    lines = []
+    won = record.winner
     for attempt in sorted(record.made, key=lambda each: each is not won):
-        lens = "from common facts" if attempt is record.synthesis else attempt.lens or "sampling only"
-        answer = f"answer {plain(attempt.answer, 60)}" if attempt.answer else attempt.outcome.value
+        lens = (
+            "from common facts"
+            if attempt is record.synthesis
+            else attempt.lens or "sampling only"
+        )
+        answer = (
+            f"answer {plain(attempt.answer, 60)}"
+            if attempt.answer
+            else attempt.outcome.value
+        )
         took = f"({attempt.output} tokens, {attempt.seconds:.1f} s){', the winner' if attempt is won else ''}"
         body = plain(text_of(attempt) or attempt.detail).strip().splitlines()
-        lines += [f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"]
+        lines += [
+            f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"
+        ]
         lines += [f"   {line}" for line in body]
         for run in attempt.programs:
-            lines += [f"   program: {run.outcome.value}, {plain(run.error or run.output).strip()}"]
+            lines += [
+                f"   program: {run.outcome.value}, {plain(run.error or run.output).strip()}"
+            ]
         lines += [""]
     for recall in record.recalls:
-        what = f"abstained from {counted(recall.eligible, 'card')}" if recall.abstained else "read no card"
-        lines += [f"-- {recall.tier} {'read ' + ', '.join(recall.cards) if recall.cards else what}"]
+        what = (
+            f"abstained from {counted(recall.eligible, 'card')}"
+            if recall.abstained
+            else "read no card"
+        )
+        lines += [
+            f"-- {recall.tier} {'read ' + ', '.join(recall.cards) if recall.cards else what}"
+        ]
     lines += [f"-- {record.exit_name}: {votes_of(record, limit=10)}"]
-    return "\n".join([*lines, f"-- {_synthesis(record)}"] if record.synthesis else lines)
+    return "\n".join(
+        [*lines, f"-- {_synthesis(record)}"] if record.synthesis else lines
+    )
 
 
 def summary_lines(summary: Summary, seconds: float) -> Iterator[str]:
@@ -89,10 +131,19 @@ def summary_lines(summary: Summary, seconds: float) -> Iterator[str]:
         low, high = summary.interval
         share = f"{summary.correct} of {summary.labelled} = {summary.accuracy:.1%}"
         yield f"accuracy     {share}   (95 % interval {low:.1%} to {high:.1%})"
-    exits = ", ".join(f"{path.value} {summary.exits[path]}" for path in ExitPath if summary.exits[path])
+    exits = ", ".join(
+        f"{path.value} {summary.exits[path]}"
+        for path in ExitPath
+        if summary.exits[path]
+    )
     yield f"exits        {exits}"
-    kept = f" ({summary.cached_calls} of {summary.real_calls} read from disk)" if summary.cached_calls else ""
-    paper, real = summary.paper_calls / n, summary.real_calls / n
+    kept = (
+        f" ({summary.cached_calls} of {summary.real_calls} read from disk)"
+        if summary.cached_calls
+        else ""
+    )
+    paper = summary.paper_calls / n
+    real = summary.real_calls / n
     yield f"calls        {paper:.2f} a problem by the paper's count, {real:.2f} really made{kept}"
     if summary.ahead_calls:
         yield f"ahead        {counted(summary.ahead_calls, 'call')} {AHEAD}"
@@ -105,9 +156,15 @@ def summary_lines(summary: Summary, seconds: float) -> Iterator[str]:
         yield f"speed        {summary.fresh_output / seconds:,.0f} output tokens/s over {seconds:.0f} s"
     if stopped := summary.outcomes[Outcome.CANCELLED]:
         yield f"early stop   {stopped} attempts cancelled that could not change the outcome"
-    silent = [each for each in Outcome if each not in (Outcome.ANSWERED, Outcome.CANCELLED) and summary.outcomes[each]]
+    silent = [
+        each
+        for each in Outcome
+        if each not in (Outcome.ANSWERED, Outcome.CANCELLED) and summary.outcomes[each]
+    ]
     if silent:
-        listed = ", ".join(f"{outcome.value} {summary.outcomes[outcome]}" for outcome in silent)
+        listed = ", ".join(
+            f"{outcome.value} {summary.outcomes[outcome]}" for outcome in silent
+        )
         yield f"no answer    {listed} (attempts; they count and vote for nothing)"
 
 
@@ -118,8 +175,15 @@ class RunProgress:
         self.total = total
         self.attempts = self.tokens = self.done = self.right = self.labelled = 0
         self.began = time.monotonic()
-        console, own = Console(stderr=True), on_terminal()  # results that go into a file or a pipe are left alone
-        self._live = Live(console=console, get_renderable=self._render, transient=True, redirect_stdout=own)
+        # results that go into a file or a pipe are left alone
+        console = Console(stderr=True)
+        own = on_terminal()
+        self._live = Live(
+            console=console,
+            get_renderable=self._render,
+            transient=True,
+            redirect_stdout=own,
+        )
 
     def started(self, problem: Problem) -> None:
         """A problem steps onto the ladder."""

@@ -7,20 +7,56 @@ from pathlib import Path
 
 import typer
 
+from kace.cards import diff as diffs
+from kace.cards import formats
+from kace.cards.card import Difficulty, card_line
+from kace.cards.journal import ChangeKind, author
+from kace.cards.remote import Repository
+from kace.cards.store import TreeStore, open_tree, tree_path
+from kace.cards.tree import (
+    Add,
+    Batch,
+    Change,
+    Deprecate,
+    Domain,
+    Edit,
+    Relocate,
+    SetDomains,
+)
 from kace.cli.options import Typed, command, new_app
-from kace.cli.streams import choice, decoded, json_of, note, plain, print_lines, read_input, source, write_output
-from kace.cli.tree_card import MAX_BYTES, STORE, TREE, edited, given_card, new_card, store_at, try_card
-from kace.cli.tree_show import card_lines, cards_of, changes_of, drawing, entry_row, figures_of, print_diff
+from kace.cli.streams import (
+    choice,
+    decoded,
+    json_of,
+    note,
+    plain,
+    print_lines,
+    read_input,
+    source,
+    write_output,
+)
+from kace.cli.tree_card import (
+    MAX_BYTES,
+    STORE,
+    TREE,
+    edited,
+    given_card,
+    new_card,
+    store_at,
+    try_card,
+)
+from kace.cli.tree_show import (
+    card_lines,
+    cards_of,
+    changes_of,
+    drawing,
+    entry_row,
+    figures_of,
+    print_diff,
+)
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
 from kace.redact import keep_secret
-from kace.tree import diff as diffs
-from kace.tree import formats
-from kace.tree.card import Difficulty, card_line
-from kace.tree.journal import ChangeKind, author
-from kace.tree.remote import Repository
-from kace.tree.store import TreeStore, open_tree, tree_path
-from kace.tree.tree import Add, Batch, Change, Deprecate, Domain, Edit, Relocate, SetDomains
 from kace.words import counted
 
 app = new_app(
@@ -30,13 +66,17 @@ app = new_app(
 ID = typer.Argument(metavar="ID", help="The card's id.", show_default=False)
 NOTE = typer.Option("", "--note", help="Why, for the log.")
 URI = typer.Argument(
-    metavar="URI", help="A repository of a hub: hf://[datasets/]owner/name[@revision].", show_default=False
+    metavar="URI",
+    help="A repository of a hub: hf://[datasets/]owner/name[@revision].",
+    show_default=False,
 )
 
 
 @command(app)
 def init(
-    folder: Path = typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False),
+    folder: Path = typer.Argument(
+        metavar="DIR", help="A new or empty directory.", show_default=False
+    ),
     domains: str = typer.Argument(
         None,
         metavar="DOMAINS",
@@ -48,7 +88,9 @@ def init(
     if domains == "starter":
         given = starter_domains()
     elif domains is not None:  # an exported tree names its domains too, hence the room
-        given = read_input(domains, MAX_BYTES, lambda data: formats.read_domains(decoded(data)))
+        given = read_input(
+            domains, MAX_BYTES, lambda data: formats.read_domains(decoded(data))
+        )
     TreeStore.create(folder, given, author=author())
     note(f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}")
 
@@ -62,9 +104,13 @@ def show(
     as_json: bool,
     tree: Path = TREE,
     what: list[str] = typer.Argument(
-        None, metavar="[ID | cards | FILTER...]", help="A card's id; or cards, a domain, a difficulty or a status."
+        None,
+        metavar="[ID | cards | FILTER...]",
+        help="A card's id; or cards, a domain, a difficulty or a status.",
     ),
-    search: str = typer.Option(None, help="List only cards that hold all of these words."),
+    search: str = typer.Option(
+        None, help="List only cards that hold all of these words."
+    ),
 ) -> None:
     """Draw the tree, show a card whole with its history, or list cards: kace tree show TREE geometry hard.
 
@@ -88,7 +134,9 @@ def add(
     file: str = typer.Argument(
         help="Cards as JSON or JSON lines, a tree's JSON, an ACE playbook; '-' is standard input."
     ),
-    experimental: bool = typer.Option(False, "--experimental", help="Validated cards arrive as experimental."),
+    experimental: bool = typer.Option(
+        False, "--experimental", help="Validated cards arrive as experimental."
+    ),
     why: str = NOTE,
 ) -> None:
     """Add the cards and domains of a file. They keep their status; a card that is there already is left alone.
@@ -98,14 +146,20 @@ def add(
     """
     store = store_at(tree)
     before = store.load()
-    bundle = read_input(file, MAX_BYTES, lambda data: formats.read_exchange(data, before.domain_names))
+    bundle = read_input(
+        file, MAX_BYTES, lambda data: formats.read_exchange(data, before.domain_names)
+    )
     if experimental:
         bundle = bundle._replace(cards=tuple(map(diffs.as_import, bundle.cards)))
-    new = tuple(domain for domain in bundle.domains if domain.name not in before.domain_names)
+    new = tuple(
+        domain for domain in bundle.domains if domain.name not in before.domain_names
+    )
     base = before.with_domains((*before.domains, *new))
     for domain in bundle.domains:
         if domain not in base.domains:
-            note(f"domain {domain.name} is described otherwise here, and stays as it is")
+            note(
+                f"domain {domain.name} is described otherwise here, and stays as it is"
+            )
     fitting, refused = formats.sorted_out(base, bundle)
     for name in fitting:
         if name in bundle.changed:
@@ -114,11 +168,17 @@ def add(
     changes += [Add(card) for card in fitting.values()]
     if changes:
         change = Batch(tuple(changes)) if len(changes) > 1 else changes[0]
-        store.apply(change, author=author(), note=_flat(why or f"import of {source(file)}"))
+        store.apply(
+            change, author=author(), note=_flat(why or f"import of {source(file)}")
+        )
     print(*(f"{name}\n" for name in fitting), sep="", end="")
     given = len(bundle.cards) + len(bundle.refused)
     same = given - len(fitting) - len(refused)
-    note(f"{len(fitting)} added" + (f", {same} already there" if same else "") + f"; generation {store.generation}")
+    note(
+        f"{len(fitting)} added"
+        + (f", {same} already there" if same else "")
+        + f"; generation {store.generation}"
+    )
     for each in refused:
         note(f"refused {each}")
     if refused:
@@ -130,11 +190,19 @@ def edit(
     tree: Path = STORE,
     card_id: str = ID,
     file: str = typer.Argument(
-        None, metavar="[FILE]", help="The card as JSON, or its new text; '-' is standard input."
+        None,
+        metavar="[FILE]",
+        help="The card as JSON, or its new text; '-' is standard input.",
     ),
     difficulty: str = typer.Option(None, help="Move it to medium, hard or universal."),
-    domains: str = typer.Option(None, help="Move it to these domains, joined by commas."),
-    deprecate: bool = typer.Option(False, "--deprecate", help="Keep it but never show it again; say why with --note."),
+    domains: str = typer.Option(
+        None, help="Move it to these domains, joined by commas."
+    ),
+    deprecate: bool = typer.Option(
+        False,
+        "--deprecate",
+        help="Keep it but never show it again; say why with --note.",
+    ),
     why: str = NOTE,
 ) -> None:
     """Replace a card or its text, move it, or deprecate it. In a terminal, its text opens in your $EDITOR."""
@@ -143,19 +211,28 @@ def edit(
     card = before.card(card_id)
     moved = difficulty is not None or domains is not None
     if moved + deprecate + (file is not None) > 1:
-        raise UsageError("a card is replaced, moved or deprecated, one at a time", fix="run kace tree edit for each")
+        raise UsageError(
+            "a card is replaced, moved or deprecated, one at a time",
+            fix="run kace tree edit for each",
+        )
     if deprecate and not why.strip():
         raise UsageError("a card is deprecated for a reason", fix="say why with --note")
     change: Change = Deprecate(card_id)
     if moved:
         kind = choice(difficulty, Difficulty, "--difficulty") or card.difficulty_tag
         names = [name.strip() for name in (domains or "").split(",") if name.strip()]
-        change = Relocate(card_id, kind, card.domain_tags if domains is None else tuple(names))
+        change = Relocate(
+            card_id, kind, card.domain_tags if domains is None else tuple(names)
+        )
     elif not deprecate:
         change = Edit(
-            edited(card) if file is None else read_input(file, MAX_BYTES, lambda data: given_card(card, data))
+            edited(card)
+            if file is None
+            else read_input(file, MAX_BYTES, lambda data: given_card(card, data))
         )
-    print_diff(diffs.diff(before, store.apply(change, author=author(), note=_flat(why))))
+    print_diff(
+        diffs.diff(before, store.apply(change, author=author(), note=_flat(why)))
+    )
 
 
 @command(app)
@@ -167,16 +244,25 @@ def log(
 ) -> None:
     """List the changes of a tree, newest first; as JSON, each with before and after."""
     entries = list(reversed(changes_of(store_at(tree), card)))
-    print_lines(json_of(entry.model_dump_json()) if as_json else entry_row(entry) for entry in entries[:limit])
+    print_lines(
+        json_of(entry.model_dump_json()) if as_json else entry_row(entry)
+        for entry in entries[:limit]
+    )
     if card is not None and not entries:
-        raise UsageError(f"no change of a card '{card[:64]}'", fix="list the ids with: kace tree show TREE cards")
+        raise UsageError(
+            f"no change of a card '{card[:64]}'",
+            fix="list the ids with: kace tree show TREE cards",
+        )
 
 
 @command(app)
 def diff(
     as_json: bool,
     tree: Path = TREE,
-    other: str = typer.Argument(metavar="OTHER", help="The tree to compare with, or a generation of the same tree."),
+    other: str = typer.Argument(
+        metavar="OTHER",
+        help="The tree to compare with, or a generation of the same tree.",
+    ),
 ) -> None:
     """Show what changed between trees, or since a generation: kace tree diff A B, kace tree diff A 3."""
     if other.isdecimal() and not Path(other).exists():
@@ -188,31 +274,47 @@ def diff(
         return print_diff(changes)
     ids: dict[str, object] = {}
     for kind in ("added", "edited", "relocated", "deprecated", "removed"):
-        ids[kind] = [getattr(each, "after", each).card_id for each in getattr(changes, kind)]
-    print(json_of(ids | {"domains_changed": changes.domains_before != changes.domains_after}))
+        ids[kind] = [
+            getattr(each, "after", each).card_id for each in getattr(changes, kind)
+        ]
+    print(
+        json_of(
+            ids | {"domains_changed": changes.domains_before != changes.domains_after}
+        )
+    )
 
 
 @command(app)
 def revert(
     tree: Path = STORE,
-    generation: int = typer.Argument(metavar="GENERATION", min=0, help="The generation to go back to."),
+    generation: int = typer.Argument(
+        metavar="GENERATION", min=0, help="The generation to go back to."
+    ),
     why: str = NOTE,
 ) -> None:
     """Make the tree what it was at a generation, as a new change."""
     store = store_at(tree)
     before = store.load()
-    print_diff(diffs.diff(before, store.revert(generation, author=author(), note=_flat(why))))
-    note(f"{tree} is as it was at generation {generation}; now generation {store.generation}")
+    print_diff(
+        diffs.diff(before, store.revert(generation, author=author(), note=_flat(why)))
+    )
+    note(
+        f"{tree} is as it was at generation {generation}; now generation {store.generation}"
+    )
 
 
 @command(app)
 def merge(
     tree: Path = STORE,
-    other: Path = typer.Argument(help="The tree to take cards from: a directory or a JSON file.", show_default=False),
+    other: Path = typer.Argument(
+        help="The tree to take cards from: a directory or a JSON file.",
+        show_default=False,
+    ),
     prefer: str = typer.Option(None, help="Who wins a conflict: ours or theirs."),
 ) -> None:
     """Bring another tree's cards into this one. They arrive as experimental; a conflict stops it and is listed."""
-    side, store = choice(prefer, diffs.Prefer, "--prefer"), store_at(tree)
+    side = choice(prefer, diffs.Prefer, "--prefer")
+    store = store_at(tree)
     theirs = open_tree(other)
     mark = f"merge of {theirs.content_hash()[:16]}"
     for entry in reversed(store.log()):
@@ -220,21 +322,35 @@ def merge(
             break
         if entry.kind is ChangeKind.BATCH and entry.note == mark:
             done = f"{other} was merged at generation {entry.generation}"
-            return note(f"{done}; merging it again would count its uses twice. Nothing changed")
+            return note(
+                f"{done}; merging it again would count its uses twice. Nothing changed"
+            )
     found = diffs.merge(store.load(), theirs, side)
     for conflict in found.conflicts:
-        lines = (f"! {conflict.name}  {', '.join(conflict.fields)}", *(f"    {line}" for line in conflict.lines))
+        lines = (
+            f"! {conflict.name}  {', '.join(conflict.fields)}",
+            *(f"    {line}" for line in conflict.lines),
+        )
         print_lines(map(plain, lines))
     if found.conflicts and side is None:
         said = f"{counted(len(found.conflicts), 'conflict')} between {tree} and {other}; nothing changed"
-        raise KaceError(said, fix="choose a side with --prefer ours or --prefer theirs, or edit one of the trees")
+        raise KaceError(
+            said,
+            fix="choose a side with --prefer ours or --prefer theirs, or edit one of the trees",
+        )
     before = store.generation
     changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
     changes += [Add(found.tree.card(name)) for name in found.added]
-    changes += [Edit(found.tree.card(name)) for name in (*found.united, *found.replaced)]
+    changes += [
+        Edit(found.tree.card(name)) for name in (*found.united, *found.replaced)
+    ]
     store.apply(Batch(tuple(changes)), author=author(), note=mark)
     counts = f"{len(found.added)} added, {len(found.united)} united, {len(found.replaced)} replaced"
-    now = f"now generation {store.generation}" if store.generation > before else "nothing changed"
+    now = (
+        f"now generation {store.generation}"
+        if store.generation > before
+        else "nothing changed"
+    )
     note(f"{counts}, {len(found.domains)} domains changed; {now}")
 
 
@@ -257,7 +373,10 @@ def thaw(tree: Path = STORE, why: str = NOTE) -> None:
 def verify(as_json: bool, tree: Path = TREE) -> None:
     """Check cards, journal and frozen hash. Exit 1 with the list of problems."""
     if not tree.exists():
-        raise UsageError(f"{tree}: no such file or directory", fix="name a tree's directory or a JSON file of cards")
+        raise UsageError(
+            f"{tree}: no such file or directory",
+            fix="name a tree's directory or a JSON file of cards",
+        )
     problems: Sequence[str] = []
     if tree.is_dir():
         problems = TreeStore.open(tree).verify()
@@ -276,14 +395,24 @@ def verify(as_json: bool, tree: Path = TREE) -> None:
 @command(app)
 def export(
     tree: Path = TREE,
-    to: str = typer.Option("json", help="json (the whole tree), playbook (ACE's text form) or skill (SKILL.md)."),
-    out: Path = typer.Option(None, "--out", "-o", help="A file to write; standard output without it."),
-    name: str = typer.Option(None, help="What a skill calls itself; the tree's name without it."),
+    to: str = typer.Option(
+        "json",
+        help="json (the whole tree), playbook (ACE's text form) or skill (SKILL.md).",
+    ),
+    out: Path = typer.Option(
+        None, "--out", "-o", help="A file to write; standard output without it."
+    ),
+    name: str = typer.Option(
+        None, help="What a skill calls itself; the tree's name without it."
+    ),
 ) -> None:
     """Write the tree for another tool."""
     form = choice(to, formats.TreeFormat, "--to") or formats.TreeFormat.JSON
     found = open_tree(tree)
-    write_output(formats.export(found, form, name or tree.resolve().name.partition(".json")[0]), out)
+    write_output(
+        formats.export(found, form, name or tree.resolve().name.partition(".json")[0]),
+        out,
+    )
     if out is not None:
         note(f"{len(found)} cards written to {out}")
 
@@ -293,7 +422,9 @@ def push(
     typed: Typed,
     tree: Path = TREE,
     uri: str = URI,
-    public: bool = typer.Option(False, "--public", help="A repository that is not there yet is made public."),
+    public: bool = typer.Option(
+        False, "--public", help="A repository that is not there yet is made public."
+    ),
 ) -> None:
     """Commit a tree's cards, and how they are read, to a repository of a hub: kace tree push my-tree hf://me/my-tree.
 
@@ -311,7 +442,9 @@ def push(
 def pull(
     typed: Typed,
     uri: str = URI,
-    folder: Path = typer.Argument(metavar="DIR", help="A new directory.", show_default=False),
+    folder: Path = typer.Argument(
+        metavar="DIR", help="A new directory.", show_default=False
+    ),
 ) -> None:
     """Make a tree of the cards in a repository of a hub: kace tree pull hf://someone/their-tree their-tree.
 
@@ -323,9 +456,13 @@ def pull(
     for each in done.refused:
         note(f"refused {each}")
     print(folder)
-    note(f"{counted(len(done.tree), 'card')} of {uri} at {done.commit[:12]}. Read them first: kace view {folder}")
+    note(
+        f"{counted(len(done.tree), 'card')} of {uri} at {done.commit[:12]}. Read them first: kace view {folder}"
+    )
     if done.refused:
-        raise KaceError(f"{len(done.refused)} of {len(done.tree) + len(done.refused)} cards were refused")
+        raise KaceError(
+            f"{len(done.refused)} of {len(done.tree) + len(done.refused)} cards were refused"
+        )
 
 
 def _flat(text: str) -> str:

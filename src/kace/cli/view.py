@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import typer
 
+from kace.cards.store import tree_path
 from kace.cli.options import OUTPUT, SERVER, command, new_app, option
 from kace.cli.streams import note
 from kace.errors import UsageError
-from kace.tree.store import tree_path
-from kace.web.workspace import Workspace
+from kace.report.workspace import Workspace
 
 app = new_app()
 
@@ -30,46 +30,87 @@ def view(
         parser=tree_path,
         help="Trees, runs, exchange folders, or folders of these (default: runs, or here).",
     ),
-    port: int = option(SERVER, 8420, min=0, max=65_535, help="The port; 0 is any free one."),
-    host: str = option(SERVER, "127.0.0.1", help="The address; one that other machines reach needs --token."),
-    token: str = option(SERVER, None, help="A key that visitors must show; the address takes it as ?token=KEY."),
-    no_browser: bool = option(SERVER, False, "--no-browser", help="Only print the address."),
-    export: Path = option(OUTPUT, None, metavar="DIR", help="Write the pages as files that need no server, and stop."),
+    port: int = option(
+        SERVER, 8420, min=0, max=65_535, help="The port; 0 is any free one."
+    ),
+    host: str = option(
+        SERVER,
+        "127.0.0.1",
+        help="The address; one that other machines reach needs --token.",
+    ),
+    token: str = option(
+        SERVER,
+        None,
+        help="A key that visitors must show; the address takes it as ?token=KEY.",
+    ),
+    no_browser: bool = option(
+        SERVER, False, "--no-browser", help="Only print the address."
+    ),
+    export: Path = option(
+        OUTPUT,
+        None,
+        metavar="DIR",
+        help="Write the pages as files that need no server, and stop.",
+    ),
 ) -> None:
     """Look at trees, runs and learners in the browser: kace view runs/eval-1."""
-    with closing(Workspace(paths or [Path("runs") if Path("runs").is_dir() else Path()])) as workspace:
+    with closing(
+        Workspace(paths or [Path("runs") if Path("runs").is_dir() else Path()])
+    ) as workspace:
         if not (find_spec("starlette") and find_spec("uvicorn")):
-            raise UsageError("kace view needs two more libraries", fix="pip install 'kace[web]'")
+            raise UsageError(
+                "kace view needs two more libraries", fix="pip install 'kace[web]'"
+            )
         if export is None:
             return _serve(workspace, host, port, token, browser=not no_browser)
-        from kace.web.export import export as write_pages
+        from kace.report.export import export as write_pages
 
         done = write_pages(workspace, export, say=note)
-        note(f"export       {done.index} ({len(done.paths):,} pages in {len(done.files) + 1:,} files)")
+        note(
+            f"export       {done.index} ({len(done.paths):,} pages in {len(done.files) + 1:,} files)"
+        )
         for line in done.left_out:
             note(f"note         {line}")
 
 
-def _serve(workspace: Workspace, host: str, port: int, token: str | None, *, browser: bool) -> None:
-    from kace.web.server import Bind, listening, serve
+def _serve(
+    workspace: Workspace, host: str, port: int, token: str | None, *, browser: bool
+) -> None:
+    from kace.report.server import Bind, listening, serve
 
-    sys.setswitchinterval(0.001)  # a page is drawn while large sources are still being read
+    sys.setswitchinterval(
+        0.001
+    )  # a page is drawn while large sources are still being read
 
     def ready(address: str) -> None:
         """Where it is, on standard output; and the browser, opened beside the server."""
-        item = workspace.only()  # the page to begin with: that of the one thing that was opened, or the list
+        item = (
+            workspace.only()
+        )  # the page to begin with: that of the one thing that was opened, or the list
         url = f"{address}/{item.kind}/{item.name}" if item else f"{address}/"
         print(url, flush=True)
-        note("kace: add ?token=KEY to the address once; Ctrl-C ends" if token and not browser else "kace: Ctrl-C ends")
+        note(
+            "kace: add ?token=KEY to the address once; Ctrl-C ends"
+            if token and not browser
+            else "kace: Ctrl-C ends"
+        )
         if browser:
             shown = f"{url}?token={quote(token)}" if token else url
             threading.Thread(target=webbrowser.open, args=(shown,), daemon=True).start()
 
     with listening(Bind(host, port, token)) as opened:
-        threading.Thread(target=workspace.warm, daemon=True).start()  # while the rest is loaded and the browser opens
-        from kace.web.app import create_app
-        from kace.web.guard import Hosts
+        threading.Thread(
+            target=workspace.warm, daemon=True
+        ).start()  # while the rest is loaded and the browser opens
+        from kace.report.app import create_app
+        from kace.report.guard import Hosts
 
         # Pages are made while a tree or a run is read in another thread: whoever waits for a page goes first.
         sys.setswitchinterval(0.0005)
-        asyncio.run(serve(create_app(workspace, token=token, hosts=Hosts.of(host)), opened, ready=ready))
+        asyncio.run(
+            serve(
+                create_app(workspace, token=token, hosts=Hosts.of(host)),
+                opened,
+                ready=ready,
+            )
+        )

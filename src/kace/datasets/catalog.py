@@ -9,10 +9,12 @@ from pathlib import Path
 
 from kace.answers.extract import last_boxed
 from kace.datasets.starter import SPLITS, Split
-from kace.hub import HubFile
-from kace.problem import Problem
+from kace.models.hub import HubFile
+from kace.problems import Problem
 
-Tidy = Callable[[Problem], Problem]  # into our form: a final answer out of a worked one, a label out of an address
+Tidy = Callable[
+    [Problem], Problem
+]  # into our form: a final answer out of a worked one, a label out of an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,9 @@ class ProblemPool:
 
     local: str  # the file that holds them in the user's folder
     files: tuple[HubFile, ...]
-    fields: Mapping[str, str]  # our names of a problem's parts to those of the published files, all that are read
+    fields: Mapping[
+        str, str
+    ]  # our names of a problem's parts to those of the published files, all that are read
     tidy: Tidy
 
 
@@ -47,7 +51,11 @@ class Published:
     @property
     def files(self) -> tuple[HubFile, ...]:
         """Every published file, each once."""
-        return tuple(dict.fromkeys(file for part in self.parts.values() for file in part.pool.files))
+        return tuple(
+            dict.fromkeys(
+                file for part in self.parts.values() for file in part.pool.files
+            )
+        )
 
 
 def named_domain(problem: Problem) -> Problem:
@@ -58,45 +66,81 @@ def named_domain(problem: Problem) -> Problem:
 
 def _prior_aime(problem: Problem) -> Problem:
     """The published rows are numbered; the address of each says which problem it is."""
-    found = re.search(r"/(\d{4})_AIME_(I{1,2})_Problems/Problem_(\d{1,2})$", problem.label)
-    return replace(problem, label=f"aime-{found[1]}-{found[2]}-{int(found[3]):02}") if found else problem
+    found = re.search(
+        r"/(\d{4})_AIME_(I{1,2})_Problems/Problem_(\d{1,2})$", problem.label
+    )
+    return (
+        replace(problem, label=f"aime-{found[1]}-{found[2]}-{int(found[3]):02}")
+        if found
+        else problem
+    )
 
 
 def _aime_2025(problem: Problem) -> Problem:
     number = int(problem.label) if problem.label.isdecimal() else 0
     if not 1 <= number <= 30:
         return problem
-    return replace(problem, label=f"aime-2025-{'I' if number <= 15 else 'II'}-{(number - 1) % 15 + 1:02}")
+    return replace(
+        problem,
+        label=f"aime-2025-{'I' if number <= 15 else 'II'}-{(number - 1) % 15 + 1:02}",
+    )
 
 
 def _math_500(problem: Problem) -> Problem:
-    return replace(named_domain(problem), label=f"math500-{problem.label.removesuffix('.json').replace('/', '-')}")
+    return replace(
+        named_domain(problem),
+        label=f"math500-{problem.label.removesuffix('.json').replace('/', '-')}",
+    )
 
 
 def _gsm8k(problem: Problem) -> Problem:
     """The answer follows `####` at the end of the solution."""
     solution, _, answer = (problem.answer or "").rpartition("####")
-    return replace(problem, answer=answer.strip().replace(",", "") or None, solution=solution.strip() or None)
+    return replace(
+        problem,
+        answer=answer.strip().replace(",", "") or None,
+        solution=solution.strip() or None,
+    )
 
 
-def _pool(local: str, repo: str, files: Mapping[str, str | None], fields: Mapping[str, str], tidy: Tidy) -> ProblemPool:
+def _pool(
+    local: str,
+    repo: str,
+    files: Mapping[str, str | None],
+    fields: Mapping[str, str],
+    tidy: Tidy,
+) -> ProblemPool:
     name, _, revision = repo.partition("@")
-    return ProblemPool(local, tuple(HubFile(name, revision, *file) for file in files.items()), fields, tidy)
+    return ProblemPool(
+        local,
+        tuple(HubFile(name, revision, *file) for file in files.items()),
+        fields,
+        tidy,
+    )
 
 
 _PARQUET = "train-00000-of-00001.parquet"
-_USUAL = {"problem": "problem", "answer": "answer", "id": "unique_id", "domain": "subject"}
+_USUAL = {
+    "problem": "problem",
+    "answer": "answer",
+    "id": "unique_id",
+    "domain": "subject",
+}
 _PRIOR_AIME = _pool(
     "aime_2022_2024.jsonl",
     "AI-MO/aimo-validation-aime@13f9e12f613e720c2a2b2f345dd04b998a29494d",
-    {f"data/{_PARQUET}": "025484a99fea498e7d0c3b0ee42afcbec0176405c19c5dbf557b9f6ca6445675"},
+    {
+        f"data/{_PARQUET}": "025484a99fea498e7d0c3b0ee42afcbec0176405c19c5dbf557b9f6ca6445675"
+    },
     {"problem": "problem", "answer": "answer", "id": "url", "solution": "solution"},
     _prior_aime,
 )
 _AIME_2025 = _pool(
     "aime_2025.jsonl",
     "MathArena/aime_2025@c94da77eb22bbd6439e62a323bec18493a421302",
-    {f"data/{_PARQUET}": "9f9066ff48ad2e31f9bf1b1ac6d5e80693195f987985f2859f89dd25ffa51c2d"},
+    {
+        f"data/{_PARQUET}": "9f9066ff48ad2e31f9bf1b1ac6d5e80693195f987985f2859f89dd25ffa51c2d"
+    },
     {"problem": "problem", "answer": "answer", "id": "problem_idx"},
     _aime_2025,
 )
@@ -106,7 +150,9 @@ _MATH_TRAIN = _pool(
     "EleutherAI/hendrycks_math@21a5633873b6a120296cce3e2df9d5550074f4a3",
     {f"{subject}/{_PARQUET}": None for subject in _MATH_SUBJECTS.split()},
     {"problem": "problem", "domain": "type", "solution": "solution"},
-    lambda problem: replace(named_domain(problem), answer=last_boxed(problem.solution or "")),
+    lambda problem: replace(
+        named_domain(problem), answer=last_boxed(problem.solution or "")
+    ),
 )
 _MATH_500 = _pool(
     "math500.jsonl",
@@ -140,9 +186,15 @@ _GSM8K_TRAIN, _GSM8K_TEST = (
 )
 
 
-def _published(name: str, about: str, licence: str, *parts: tuple[ProblemPool, int, str]) -> Published:
-    splits = {split: PublishedSplit(*part) for split, part in zip(SPLITS, parts, strict=True)}
-    return Published(name, about, licence, splits, Path(__file__).parent / "splits" / f"{name}.tsv")
+def _published(
+    name: str, about: str, licence: str, *parts: tuple[ProblemPool, int, str]
+) -> Published:
+    splits = {
+        split: PublishedSplit(*part) for split, part in zip(SPLITS, parts, strict=True)
+    }
+    return Published(
+        name, about, licence, splits, Path(__file__).parent / "splits" / f"{name}.tsv"
+    )
 
 
 PUBLISHED: tuple[Published, ...] = (

@@ -12,8 +12,12 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kace.models.confidence import Confidence
 
-ASK_TRIES, ASK_TOKENS = 2, 512
-_NO_ROOM = re.compile(r"max_(?:completion_)?tokens|max_model_len|context (?:length|limit|size|window)", re.IGNORECASE)
+ASK_TRIES = 2
+ASK_TOKENS = 512
+_NO_ROOM = re.compile(
+    r"max_(?:completion_)?tokens|max_model_len|context (?:length|limit|size|window)",
+    re.IGNORECASE,
+)
 _THINKING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -80,13 +84,18 @@ class Request:
         """The cache key: what was asked, of which model, as which attempt."""
         messages = [[m.role.value, m.content] for m in self.messages]
         # Not `asdict`, which copies deeply and takes longer than the hash.
-        parts = [{name: getattr(part, name) for name in part.__slots__} for part in (self.sampling, self.attempt)]
+        parts = [
+            {name: getattr(part, name) for name in part.__slots__}
+            for part in (self.sampling, self.attempt)
+        ]
         content: list[object] = [identity, messages, *parts]
         if self.choices:  # only then: calls recorded without choices keep their keys
             content.append(list(self.choices))
         if self.logprobs:
             content.append("logprobs")
-        canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+        canonical = json.dumps(
+            content, ensure_ascii=True, separators=(",", ":"), sort_keys=True
+        )
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -100,8 +109,11 @@ class Usage:
     written: int = 0  # prompt tokens written to a prefix cache, where that is priced apart; never also `cached`
 
     def __add__(self, other: Usage) -> Usage:
-        prompt, cached = self.input + other.input, self.cached + other.cached
-        return Usage(prompt, cached, self.output + other.output, self.written + other.written)
+        prompt = self.input + other.input
+        cached = self.cached + other.cached
+        return Usage(
+            prompt, cached, self.output + other.output, self.written + other.written
+        )
 
 
 class Finish(StrEnum):
@@ -122,7 +134,9 @@ class Reply:
     seconds: float  # wall time of the call that produced the text; a cached reply keeps the original's
     cached: bool = False  # read from disk: nothing was paid
     call: str = ""  # the key under which the call is kept on disk, where it is
-    confidence: Confidence | None = None  # where it was asked for and the provider can tell
+    confidence: Confidence | None = (
+        None  # where it was asked for and the provider can tell
+    )
     batch: bool = False  # answered by a batch, at the price of one
 
 
@@ -138,7 +152,9 @@ class ModelError(Exception):
     """A call that failed for good. The attempt it belongs to records `failure` and counts as wrong."""
 
     billed = True  # whether its provider may send a bill all the same; not where it refused the request
-    retry_after: float | None = None  # seconds until another try, where the provider said so
+    retry_after: float | None = (
+        None  # seconds until another try, where the provider said so
+    )
 
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
@@ -191,11 +207,17 @@ class Wrapper:
     """A model that does one thing more than the model inside it."""
 
     def __init__(self, model: ChatModel) -> None:
-        self.model, self.name, self.identity = model, model.name, model.identity
+        self.model = model
+        self.name = model.name
+        self.identity = model.identity
 
     async def count_tokens(self, text: str) -> int | None:
         """As the inner model counts, if it can."""
-        return await self.model.count_tokens(text) if isinstance(self.model, Tokenizer) else None
+        return (
+            await self.model.count_tokens(text)
+            if isinstance(self.model, Tokenizer)
+            else None
+        )
 
     async def aclose(self) -> None:
         """Close the inner model."""
@@ -230,9 +252,15 @@ class Question(Generic[T]):
     problem: str  # the id of the problem that the question is about
     seed: int
     tier: str  # where its calls stand among the problem's attempts
-    read: Callable[[str], T | None]  # what a reply says; nothing where it cannot be used
-    again: Callable[[Messages, str], Messages]  # the question after a reply that could not be used
-    choices: tuple[str, ...] = ()  # every reply there is, for models that can be held to them
+    read: Callable[
+        [str], T | None
+    ]  # what a reply says; nothing where it cannot be used
+    again: Callable[
+        [Messages, str], Messages
+    ]  # the question after a reply that could not be used
+    choices: tuple[
+        str, ...
+    ] = ()  # every reply there is, for models that can be held to them
 
 
 class Heard(NamedTuple, Generic[T]):
@@ -246,10 +274,17 @@ class Heard(NamedTuple, Generic[T]):
 
 async def ask(model: ChatModel, question: Question[T]) -> Heard[T]:
     """Ask at temperature zero, and once more, with the reason, where the reply has not its form."""
-    messages, replies, said = question.messages, list[Reply](), None
+    messages = question.messages
+    replies = list[Reply]()
+    said = None
     for index in range(ASK_TRIES):
         key = AttemptKey(question.problem, question.seed, question.tier, index)
-        request = Request(messages, Sampling(0.0, ASK_TOKENS, key.sampling_seed()), key, question.choices)
+        request = Request(
+            messages,
+            Sampling(0.0, ASK_TOKENS, key.sampling_seed()),
+            key,
+            question.choices,
+        )
         try:
             replies.append(await model.complete(request))
         except ModelError:
@@ -258,4 +293,9 @@ async def ask(model: ChatModel, question: Question[T]) -> Heard[T]:
         if said is not None:
             break
         messages = question.again(messages, replies[-1].text)
-    return Heard(said, index + 1, total([reply.usage for reply in replies]), tuple(reply.text for reply in replies))
+    return Heard(
+        said,
+        index + 1,
+        total([reply.usage for reply in replies]),
+        tuple(reply.text for reply in replies),
+    )

@@ -18,8 +18,16 @@ from functools import partial
 from typing import TypeVar
 
 from kace.errors import KaceError, Submitted
-from kace.io import sync, whole_lines
-from kace.models.base import ChatModel, ModelError, RateLimited, Reply, Request, Transient, Wrapper
+from kace.files import sync, whole_lines
+from kace.models.base import (
+    ChatModel,
+    ModelError,
+    RateLimited,
+    Reply,
+    Request,
+    Transient,
+    Wrapper,
+)
 from kace.models.budget import AHEAD, Ledger, sent_again
 from kace.models.cache import CallStore, head_of
 from kace.models.jobs import Jobs, JobStatus, Unfinished, head_of_result
@@ -30,7 +38,8 @@ log = logging.getLogger(__name__)
 
 TRIES = 3  # of a request in batches, before its attempt fails
 LEAST = 10  # requests that a batch without room is not made smaller than
-CHARS_PER_TOKEN, LIMIT = 4, re.compile(r"Limit: ([\d,]+) enqueued tokens", re.IGNORECASE)
+CHARS_PER_TOKEN = 4
+LIMIT = re.compile(r"Limit: ([\d,]+) enqueued tokens", re.IGNORECASE)
 LATER = "run the same command later: nothing that was submitted is lost"
 
 T = TypeVar("T")
@@ -68,10 +77,18 @@ class Batched(Wrapper):
         size: int | None = None,
     ) -> None:
         super().__init__(model)
-        self._jobs, self._wait, self._live, self._pace = jobs, wait, live, pace or Pace()
-        self._ledger, self._spool = ledger, Spool(jobs, calls, size)
-        self._turns: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)  # who waits for which request
-        self._wake, self._arrived, self._told = asyncio.Event(), 0, 0.0
+        self._jobs = jobs
+        self._wait = wait
+        self._live = live
+        self._pace = pace or Pace()
+        self._ledger = ledger
+        self._spool = Spool(jobs, calls, size)
+        self._turns: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(
+            list
+        )  # who waits for which request
+        self._wake = asyncio.Event()
+        self._arrived = 0
+        self._told = 0.0
         self._strange: set[str] = set()  # jobs of others
         self._worker: asyncio.Task[None] | None = None
         self._broken: Exception | None = None
@@ -104,7 +121,8 @@ class Batched(Wrapper):
         await super().aclose()
 
     async def _answer(self, key: str, request: Request) -> Reply:
-        head, spool = head_of(key), self._spool
+        head = head_of(key)
+        spool = self._spool
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
         while head not in spool.results:
@@ -132,13 +150,19 @@ class Batched(Wrapper):
                 await self._find_or_drop(batch)
             await self._go_on()
         except Exception as error:
-            outside = isinstance(error, ModelError | OSError) and not isinstance(error, KaceError)
+            outside = isinstance(error, ModelError | OSError) and not isinstance(
+                error, KaceError
+            )
             self._broken = KaceError(str(error), fix=LATER) if outside else error
             self._wake_up(list(self._turns), self._broken)
 
     async def _go_on(self) -> None:
-        clock, spool, pace = asyncio.get_running_loop().time, self._spool, self._pace
-        delay, look, seen = pace.first, 0.0, 0
+        clock = asyncio.get_running_loop().time
+        spool = self._spool
+        pace = self._pace
+        delay = pace.first
+        look = 0.0
+        seen = 0
         while True:
             self._wake.clear()
             while seen != self._arrived:
@@ -147,25 +171,40 @@ class Batched(Wrapper):
             spool.close_batch()
             for batch in [each for each in spool.held if each.due <= time.time()]:
                 await self._submit(batch)
-                delay, look = pace.first, 0.0
+                delay = pace.first
+                look = 0.0
             if clock() >= look:
                 if await self._look():
                     delay = pace.first
-                    await asyncio.sleep(pace.quiet)  # those who waited go on, and may ask for more
+                    await asyncio.sleep(
+                        pace.quiet
+                    )  # those who waited go on, and may ask for more
                     continue
                 if not self._wait and self._turns and seen == self._arrived:
-                    raise Submitted(self.progress(), fix="run the same command later: it collects what is finished")
+                    raise Submitted(
+                        self.progress(),
+                        fix="run the same command later: it collects what is finished",
+                    )
                 look = clock() + delay
                 delay = min(pace.longest, 1.5 * delay)
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(look if spool.open or spool.held else None):
+                async with asyncio.timeout_at(
+                    look if spool.open or spool.held else None
+                ):
                     await self._wake.wait()
 
     async def _submit(self, batch: RequestBatch) -> None:
         """Make a job of a batch. Where nobody knows what came of that, the provider's list says."""
-        spool, wait = self._spool, self._pace.first
+        spool = self._spool
+        wait = self._pace.first
         batch.since = await self._steady(self._jobs.newest)
-        spool.note(batch, "gathered", model=self.identity, requests=batch.requests, since=batch.since)
+        spool.note(
+            batch,
+            "gathered",
+            model=self.identity,
+            requests=batch.requests,
+            since=batch.since,
+        )
         spool.held.remove(batch)
         spool.open.append(batch)
         while not batch.job:
@@ -176,7 +215,9 @@ class Batched(Wrapper):
             except RateLimited as error:
                 return self._hold(batch, error.message, error.retry_after)
             except Transient as error:
-                log.warning("batch: %s; looking whether it was submitted", error.message)
+                log.warning(
+                    "batch: %s; looking whether it was submitted", error.message
+                )
                 await asyncio.sleep(wait)
                 wait = min(self._pace.longest, 2 * wait)
                 await self._find(batch)
@@ -190,10 +231,15 @@ class Batched(Wrapper):
         """Look for the job of a batch that may have been submitted. A new one may not be listed at once."""
         for wait in (0.0, self._pace.settle):
             await asyncio.sleep(wait)
-            found = await self._steady(partial(self._jobs.find, batch.tag, batch.requests, batch.since))
-            known = {each.job for each in (*self._spool.open, *self._spool.ended)} | self._strange
+            found = await self._steady(
+                partial(self._jobs.find, batch.tag, batch.requests, batch.since)
+            )
+            known = {
+                each.job for each in (*self._spool.open, *self._spool.ended)
+            } | self._strange
             if job := next((job for job in found if job not in known), ""):
-                batch.job, batch.sure = job, self._jobs.TAGGED
+                batch.job = job
+                batch.sure = self._jobs.TAGGED
                 if batch.sure:
                     self._spool.note(batch, "submitted", job=job)
                 return True
@@ -213,13 +259,17 @@ class Batched(Wrapper):
                 self._hold(batch, status.outcome)
             elif status.refused:
                 self._wake_up(self._spool.drop(batch, status.outcome))
-                raise KaceError(f"{job} is refused: {status.outcome}", fix="change what it names")
+                raise KaceError(
+                    f"{job} is refused: {status.outcome}", fix="change what it names"
+                )
             elif status.outcome:
                 await self._collect(batch, status)
                 ended = True
             elif time.time() > batch.ends + self._pace.overdue:
                 late = f"{job} has not ended {(time.time() - batch.began) / 3600:.0f} h after it was submitted"
-                raise KaceError(late, fix="cancel it at its provider, then run the same command")
+                raise KaceError(
+                    late, fix="cancel it at its provider, then run the same command"
+                )
         for batch in self._spool.held if ended else ():
             batch.due = 0.0  # there is room again
         if self._spool.open and (ended or time.time() - self._told > self._pace.tell):
@@ -229,22 +279,33 @@ class Batched(Wrapper):
 
     def _hold(self, batch: RequestBatch, why: str, wait: float | None = None) -> None:
         """Submit a batch later, when there is room; in halves, where nothing of ours is in its way."""
-        spool, now = self._spool, time.time()
+        spool = self._spool
+        now = time.time()
         if now - batch.began > DAY + self._pace.overdue:
-            raise KaceError(f"for a day there was no room for a batch: {why}", fix=LATER)
+            raise KaceError(
+                f"for a day there was no room for a batch: {why}", fix=LATER
+            )
         spool.note(batch, "dropped", why=why)
         spool.open.remove(batch)
         self._strange.add(batch.job)
-        batch.job, batch.due = "", now + max(wait or 0.0, self._pace.longest)
+        batch.job = ""
+        batch.due = now + max(wait or 0.0, self._pace.longest)
         spool.held.append(batch)
-        log.warning("batch: %s wait for room (%s)", counted(batch.requests, "request"), why)
+        log.warning(
+            "batch: %s wait for room (%s)", counted(batch.requests, "request"), why
+        )
         limit = LIMIT.search(why)
         most = int(limit[1].replace(",", "")) if limit else 0
-        if batch.size / CHARS_PER_TOKEN > most / 2 and batch.requests > LEAST and not spool.open:
+        if (
+            batch.size / CHARS_PER_TOKEN > most / 2
+            and batch.requests > LEAST
+            and not spool.open
+        ):
             spool.halve(batch)
 
     async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
-        spool, part = self._spool, self._spool.part
+        spool = self._spool
+        part = self._spool.part
         with part.open("wb") as file:
 
             async def fetch() -> None:
@@ -257,7 +318,9 @@ class Batched(Wrapper):
             sync(file.fileno())
         if not batch.sure:
             heads = (head_of_result(line) for _, _, line in whole_lines(part))
-            owner = next((spool.sent.get(head) for head in heads if head is not None), None)
+            owner = next(
+                (spool.sent.get(head) for head in heads if head is not None), None
+            )
             if owner is None or (owner.sure and owner is not batch):
                 self._strange.add(batch.job)
                 batch.job = ""
@@ -276,14 +339,18 @@ class Batched(Wrapper):
 
     async def _steady(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask until there is an answer, ever more slowly, but not for ever."""
-        wait, began, told = self._pace.first, time.monotonic(), False
+        wait = self._pace.first
+        began = time.monotonic()
+        told = False
         while True:
             try:
                 return await ask()
             except (RateLimited, Transient) as error:
                 lasting = time.monotonic() - began
                 if lasting > self._pace.patience:
-                    raise KaceError(f"no answer for {lasting:.0f} s: {error.message}", fix=LATER) from None
+                    raise KaceError(
+                        f"no answer for {lasting:.0f} s: {error.message}", fix=LATER
+                    ) from None
                 if not told and wait >= self._pace.longest:
                     log.warning("batch: no answer so far, asking on: %s", error.message)
                     told = True
@@ -293,25 +360,38 @@ class Batched(Wrapper):
 
     def _spent(self) -> list[str]:
         """Money so far, and calls that it went to in vain, where there are any."""
-        usd, ahead = self._ledger.usd, self._ledger.ahead
-        said = {f"{usd:.2f} USD so far": usd, f"{counted(ahead, 'call')} {AHEAD}": ahead}
+        usd = self._ledger.usd
+        ahead = self._ledger.ahead
+        said = {
+            f"{usd:.2f} USD so far": usd,
+            f"{counted(ahead, 'call')} {AHEAD}": ahead,
+        }
         return [words for words, any_of_it in said.items() if any_of_it]
 
     def progress(self) -> str:
         """How it goes: batches, requests, money and the expected end."""
-        spool, now = self._spool, time.time()
+        spool = self._spool
+        now = time.time()
         under_way = [batch for batch in spool.open if batch.job]
-        total, done = sum(batch.requests for batch in under_way), sum(batch.status.done for batch in under_way)
-        parts = [f"{counted(len(under_way), 'job')} under way, {done:,} of {counted(total, 'request')} done"]
+        total = sum(batch.requests for batch in under_way)
+        done = sum(batch.status.done for batch in under_way)
+        parts = [
+            f"{counted(len(under_way), 'job')} under way, {done:,} of {counted(total, 'request')} done"
+        ]
         if waiting := sum(batch.requests for batch in spool.held):
             parts.append(f"{waiting:,} wait for room")
         parts += self._spent()
         if 0 < done < total:
             begun = [batch for batch in under_way if batch.status.done]
-            ends = max(now + (now - batch.began) * (batch.requests / batch.status.done - 1) for batch in begun)
+            ends = max(
+                now + (now - batch.began) * (batch.requests / batch.status.done - 1)
+                for batch in begun
+            )
             parts.append(f"expected end {_weekday(ends)}")
         elif under_way:
-            parts.append(f"at the latest {_weekday(max(batch.ends for batch in under_way))}")
+            parts.append(
+                f"at the latest {_weekday(max(batch.ends for batch in under_way))}"
+            )
         return "; ".join(parts)
 
 

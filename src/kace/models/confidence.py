@@ -8,9 +8,13 @@ from itertools import accumulate
 from math import fsum
 
 TOP = 5  # tokens at each place whose log-probabilities are asked for
-LOGPROBS = {"logprobs": True, "top_logprobs": TOP}  # what a request for a chat completion says then
+LOGPROBS = {
+    "logprobs": True,
+    "top_logprobs": TOP,
+}  # what a request for a chat completion says then
 WINDOW = 128  # tokens of the tail, and of the window in which confidence is lowest
-UNTOLD, FLOOR = -1000.0, -30.0
+UNTOLD = -1000.0
+FLOOR = -30.0
 """Servers write -9999 or less for a token too unlikely to be told; it counts as the floor."""
 ROUNDING = 1e-3  # a probability of one may come out as slightly more
 
@@ -30,7 +34,9 @@ def confidence_of(tokens: object) -> Confidence | None:
 
     Some providers leave the likeliest tokens out, and some write 0 or -9999 everywhere.
     """
-    drawn, sure, told = list[float](), list[float](), False
+    drawn = list[float]()
+    sure = list[float]()
+    told = False
     for token in tokens if isinstance(tokens, list) else ():
         top = [*_numbers(token.get("top_logprobs"))] if isinstance(token, dict) else []
         own = next(_numbers([token]), None)
@@ -44,8 +50,15 @@ def confidence_of(tokens: object) -> Confidence | None:
         return None
     sums = [0.0, *accumulate(sure)]
     width = min(WINDOW, len(sure))
-    windows = [(sums[end] - sums[end - width]) / width for end in range(width, len(sums))]
-    figures = (fsum(drawn) / len(drawn), sums[-1] / len(sure), windows[-1], min(windows))
+    windows = [
+        (sums[end] - sums[end - width]) / width for end in range(width, len(sums))
+    ]
+    figures = (
+        fsum(drawn) / len(drawn),
+        sums[-1] / len(sure),
+        windows[-1],
+        min(windows),
+    )
     return Confidence(*(round(figure, 5) for figure in figures))
 
 

@@ -14,12 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SOCKET_PATH_LIMIT = 66  # the kernel has room for about 100 characters; a deep TMPDIR does not fit
+SOCKET_PATH_LIMIT = (
+    66  # the kernel has room for about 100 characters; a deep TMPDIR does not fit
+)
 
 
 def main(settings: Mapping[str, Any]) -> None:
     """Load the model, say where it listens, and stay until standard input closes."""
-    parent = os.fdopen(os.dup(1), "w", buffering=1)  # whatever a library prints goes to the log instead
+    parent = os.fdopen(
+        os.dup(1), "w", buffering=1
+    )  # whatever a library prints goes to the log instead
     os.dup2(2, 1)
     deep = len(tempfile.gettempdir()) > SOCKET_PATH_LIMIT
     folder = Path(tempfile.mkdtemp(prefix="kace-", dir="/tmp" if deep else None))
@@ -29,7 +33,9 @@ def main(settings: Mapping[str, Any]) -> None:
         # the process ends below and the kernel takes everything back at once.
         server = _server(settings, folder / "llama.sock")  # noqa: F841
         status = 0
-        parent.write(json.dumps({"socket": str(folder / "llama.sock")}) + "\n")  # line-buffered
+        parent.write(
+            json.dumps({"socket": str(folder / "llama.sock")}) + "\n"
+        )  # line-buffered
         sys.stdin.buffer.read()
     except Exception as error:
         parent.write(json.dumps({"error": str(error)}) + "\n")

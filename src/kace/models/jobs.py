@@ -28,8 +28,13 @@ log = logging.getLogger(__name__)
 
 HEAD = '{"custom_id":"'  # how a line of requests begins: its key follows, and is found without parsing
 PIECE = 1 << 18
-CALL_SECONDS, CONNECT_SECONDS, READ_SECONDS = 3600.0, 10.0, 120.0  # the first for all of a call, a large upload too
-PAGES, PAGE = 200, 100  # of the list of jobs: how many are looked through, and how many jobs one holds
+# the first for all of a call, a large upload too
+CALL_SECONDS = 3600.0
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 120.0
+# of the list of jobs: how many are looked through, and how many jobs one holds
+PAGES = 200
+PAGE = 100
 MOST_RESULTS = 32_000_000_000  # bytes that a job's results may have
 T = TypeVar("T")
 
@@ -72,7 +77,8 @@ class Jobs(ABC):
     TAGGED: bool  # whether a listed job says which batch it is
 
     def __init__(self, remote: Remote) -> None:
-        self.remote, self._url = remote, remote.url
+        self.remote = remote
+        self._url = remote.url
         timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
         headers = {**remote.headers, "accept-encoding": "identity"}
         self._client = httpx2.AsyncClient(timeout=timeout, headers=headers)
@@ -118,7 +124,8 @@ class Jobs(ABC):
 
     async def find(self, tag: str, requests: int, since: str | None) -> list[str]:
         """The jobs that may be the one of a tag, of those made after `since`, the oldest first."""
-        found, after = list[str](), ""
+        found = list[str]()
+        after = ""
         for _ in range(PAGES):
             page, more = await self._list(f"limit={PAGE}{after}")
             for each in page:
@@ -132,7 +139,9 @@ class Jobs(ABC):
 
     async def _list(self, query: str) -> tuple[list[dict[str, Any]], bool]:
         def read(page: Any) -> tuple[list[dict[str, Any]], bool]:
-            return [{**each, "id": id_of(each)} for each in page["data"]], bool(page.get("has_more"))
+            return [{**each, "id": id_of(each)} for each in page["data"]], bool(
+                page.get("has_more")
+            )
 
         return await self._call("GET", f"{self.PATH}?{query}", read)
 
@@ -143,10 +152,15 @@ class Jobs(ABC):
                 async with self._stream("GET", path) as pieces:
                     async for piece in pieces:
                         if file.tell() + len(piece) > MOST_RESULTS:
-                            raise KaceError(f"the results of {status.id} have no end", fix="is the base URL right?")
+                            raise KaceError(
+                                f"the results of {status.id} have no end",
+                                fix="is the base URL right?",
+                            )
                         file.write(piece)
             except Absent:
-                log.warning("batch: %s keeps the results of %s no longer", self._url, status.id)
+                log.warning(
+                    "batch: %s keeps the results of %s no longer", self._url, status.id
+                )
 
     def read(self, line: bytes) -> Reply:
         """The reply of a result. Raises what a live call would, and `Unfinished` for what may be tried again."""
@@ -179,14 +193,23 @@ class Jobs(ABC):
         """Close the connections."""
         await self._client.aclose()
 
-    async def _call(self, method: str, path: str, read: Callable[[Any], T], content: Any = None, **headers: str) -> T:
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[Any], T],
+        content: Any = None,
+        **headers: str,
+    ) -> T:
         """What is read from a JSON reply."""
         body = bytearray()
         async with self._stream(method, path, content, **headers) as pieces:
             async for piece in pieces:
                 body += piece
                 if len(body) > MAX_BODY:
-                    raise Transient(f"{self._url} says more than {MAX_BODY // 1_000_000} MB")
+                    raise Transient(
+                        f"{self._url} says more than {MAX_BODY // 1_000_000} MB"
+                    )
         try:
             return read(json.loads(body))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -200,22 +223,30 @@ class Jobs(ABC):
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """A response, piece by piece. What goes wrong on the way has a name; a 404 is `Absent`."""
         more = {name.replace("_", "-"): value for name, value in headers.items()}
-        sending = self._client.stream(method, self._url + path, content=content, headers=more)
+        sending = self._client.stream(
+            method, self._url + path, content=content, headers=more
+        )
         try:
             async with asyncio.timeout(CALL_SECONDS), sending as response:
                 self.remote.reached = True
                 if response.status_code == 404:
-                    raise Absent(f"{self._url} has no batch API", fix="leave out --batch")
+                    raise Absent(
+                        f"{self._url} has no batch API", fix="leave out --batch"
+                    )
                 if response.status_code >= 300:
                     body = bytearray()
                     async for piece in response.aiter_raw(PIECE):
                         body += piece[: 10_000 - len(body)]
-                    failed = Response(response.status_code, response.headers, bytes(body))
+                    failed = Response(
+                        response.status_code, response.headers, bytes(body)
+                    )
                     raise self.remote._refusal(ErrorReport(failed))
                 yield response.aiter_raw(PIECE)
         except (httpx2.HTTPError, TimeoutError) as error:
             unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-            broken = (NoConnection if unsent else Broken)(str(error) or type(error).__name__)
+            broken = (NoConnection if unsent else Broken)(
+                str(error) or type(error).__name__
+            )
             raise self.remote._unreachable(broken) from None
 
 

@@ -12,7 +12,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from kace.errors import BudgetExceeded, KaceError
-from kace.models.base import ChatModel, Failure, ModelError, RateLimited, Reply, Request, Transient, Wrapper
+from kace.models.base import (
+    ChatModel,
+    Failure,
+    ModelError,
+    RateLimited,
+    Reply,
+    Request,
+    Transient,
+    Wrapper,
+)
 from kace.models.budget import sent_again
 
 log = logging.getLogger(__name__)
@@ -20,7 +29,8 @@ log = logging.getLogger(__name__)
 START = 20
 HEADROOM = 2.0  # pace over what the limit sustains, and limit over what the pace fills: neither holds the other back
 SHORTEST_ROUND = 0.5  # seconds: a 429 may take longer to come back than a quick reply
-HASTY, PATIENT = 1.0, 8.0
+HASTY = 1.0
+PATIENT = 8.0
 """Seconds, or calls where those are slower, until a cut pace regains 5 %: after a guess, and after one that held."""
 SLOWEST = 1 / 60  # calls per second below which no 429 pushes the pace
 TOLD_AFTER = 3  # 429s in a row: one now and then is how the pace is found
@@ -40,7 +50,9 @@ class RetryPolicy:
     cap: float = 30.0
     deadline: float = 600.0  # seconds from the first try to the last byte, waits included, the queue before not
     refusals: int = 10  # 429s in a row, over all calls, after which a provider is taken at its word,
-    patience: float = 180.0  # but not in fewer seconds than these: many count calls by the minute
+    patience: float = (
+        180.0  # but not in fewer seconds than these: many count calls by the minute
+    )
     jitter: Callable[[], float] = random.random
 
     def wait(self, failures: int, asked: float | None = None) -> float:
@@ -59,13 +71,21 @@ class AdaptiveLimiter:
     """
 
     def __init__(self, max_connections: int = 1000, *, fixed: bool = False) -> None:
-        self._cap, self._adaptive = max_connections, not fixed
+        self._cap = max_connections
+        self._adaptive = not fixed
         self._start_limit = max_connections if fixed else min(START, max_connections)
         self._queue: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._under_way, self._next_start, self._round_trip, self._patience = 0, 0.0, 0.0, HASTY
-        self._rate: float | None = None  # calls per second at `_paced_since`; None before the first 429
-        self._paced_since: float | None = None  # since when only the pace makes calls wait: only then does it grow
+        self._under_way = 0
+        self._next_start = 0.0
+        self._round_trip = 0.0
+        self._patience = HASTY
+        self._rate: float | None = (
+            None  # calls per second at `_paced_since`; None before the first 429
+        )
+        self._paced_since: float | None = (
+            None  # since when only the pace makes calls wait: only then does it grow
+        )
         self._last_cut = self._last_full = -math.inf
 
     @property
@@ -73,7 +93,12 @@ class AdaptiveLimiter:
         """Calls that may be under way now."""
         if self._rate is None:
             return self._start_limit
-        return max(1, min(self._cap, math.ceil(HEADROOM * self._rate * max(1.0, self._round_trip))))
+        return max(
+            1,
+            min(
+                self._cap, math.ceil(HEADROOM * self._rate * max(1.0, self._round_trip))
+            ),
+        )
 
     @asynccontextmanager
     async def slot(self, *, again: bool = False) -> AsyncIterator[None]:
@@ -84,7 +109,9 @@ class AdaptiveLimiter:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the turn had come, but its task was cancelled before it could run
+            if (
+                not turn.cancelled()
+            ):  # the turn had come, but its task was cancelled before it could run
                 self._under_way -= 1
                 self._admit()
             raise
@@ -97,8 +124,12 @@ class AdaptiveLimiter:
         else:
             now = asyncio.get_running_loop().time()
             took = now - started
-            self._round_trip = 0.8 * self._round_trip + 0.2 * took if self._round_trip else took
-            if now - self._last_full <= took:  # one more for each reply doubles the limit in a round that was full
+            self._round_trip = (
+                0.8 * self._round_trip + 0.2 * took if self._round_trip else took
+            )
+            if (
+                now - self._last_full <= took
+            ):  # one more for each reply doubles the limit in a round that was full
                 self._start_limit = min(self._cap, self._start_limit + 1)
         finally:
             self._under_way -= 1
@@ -108,7 +139,9 @@ class AdaptiveLimiter:
         """Let in whoever may start now, and come back when the next one may."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        if self._timer is not None:  # set anew each time: the old one may belong to a loop that has ended
+        if (
+            self._timer is not None
+        ):  # set anew each time: the old one may belong to a loop that has ended
             self._timer.cancel()
             self._timer = None
         while self._queue:
@@ -124,7 +157,9 @@ class AdaptiveLimiter:
                 self._queue.popleft().set_result(None)
                 self._under_way += 1
                 # A timer that fires a little late must not slow the pace; a longer pause must not be caught up.
-                self._next_start = max(self._next_start, now - 0.005) + 1 / self._pace(now)
+                self._next_start = max(self._next_start, now - 0.005) + 1 / self._pace(
+                    now
+                )
         paced = bool(self._queue) and self._under_way < self.limit
         if paced and self._paced_since is None:
             self._paced_since = now
@@ -139,7 +174,11 @@ class AdaptiveLimiter:
         if self._rate is None:
             return HEADROOM * self.limit / max(SHORTEST_ROUND, self._round_trip)
         # Flat at first, then ever steeper: a limit that holds is seldom hit, and one that was lifted is soon found.
-        grown = 0.0 if self._paced_since is None else (now - self._paced_since) * min(1.0, self._rate)
+        grown = (
+            0.0
+            if self._paced_since is None
+            else (now - self._paced_since) * min(1.0, self._rate)
+        )
         return self._rate * (1 + 0.05 * (grown / self._patience) ** 2)
 
     def _refused(self, started: float, asked: float | None) -> None:
@@ -148,25 +187,40 @@ class AdaptiveLimiter:
         now = asyncio.get_running_loop().time()
         if asked is not None:
             self._next_start = max(self._next_start, now + min(asked, LONGEST_PAUSE))
-        if started <= self._last_cut:  # sent before the last cut, which has answered it already
+        if (
+            started <= self._last_cut
+        ):  # sent before the last cut, which has answered it already
             return
-        pace, held = self._pace(now), now - self._last_cut >= 1
-        cut = min(pace, self.limit) / 2 if self._rate is None else (0.9 if held else 0.8) * pace
+        pace = self._pace(now)
+        held = now - self._last_cut >= 1
+        cut = (
+            min(pace, self.limit) / 2
+            if self._rate is None
+            else (0.9 if held else 0.8) * pace
+        )
         self._patience = PATIENT if held and self._rate is not None else HASTY
         self._rate = max(SLOWEST, cut)
         self._last_cut = now
         self._paced_since = None if self._paced_since is None else now
-        self._next_start = max(self._next_start, now + 2 / self._rate)  # lets the provider's bucket fill a little
+        self._next_start = max(
+            self._next_start, now + 2 / self._rate
+        )  # lets the provider's bucket fill a little
 
 
 class Limited(Wrapper):
     """A model driven within the limits. A user error ends it: later requests fail with the same words, unsent."""
 
-    def __init__(self, model: ChatModel, limiter: AdaptiveLimiter, policy: RetryPolicy) -> None:
+    def __init__(
+        self, model: ChatModel, limiter: AdaptiveLimiter, policy: RetryPolicy
+    ) -> None:
         super().__init__(model)
-        self._limiter, self._policy = limiter, policy
+        self._limiter = limiter
+        self._policy = policy
         self._broken: KaceError | None = None
-        self._refused, self._refused_since, self._told = 0, 0.0, False  # 429s since the last reply
+        # 429s since the last reply
+        self._refused = 0
+        self._refused_since = 0.0
+        self._told = False
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, with as many tries as the policy grants."""
@@ -180,7 +234,8 @@ class Limited(Wrapper):
 
     async def _persist(self, request: Request, clock: asyncio.Timeout) -> Reply:
         loop = asyncio.get_running_loop()
-        deadline, failures = math.inf, 0
+        deadline = math.inf
+        failures = 0
         while True:
             try:
                 async with self._limiter.slot(again=failures > 0):
@@ -197,11 +252,15 @@ class Limited(Wrapper):
                     self._refusal(error, loop.time())
                 failures += 1
                 wait = self._policy.wait(failures, error.retry_after)
-                tired = isinstance(error, Transient) and failures >= self._policy.attempts
+                tired = (
+                    isinstance(error, Transient) and failures >= self._policy.attempts
+                )
                 if tired or loop.time() + wait >= deadline:
                     raise
             except KaceError as error:
-                if not isinstance(error, BudgetExceeded):  # which is for one ledger only: others may go on
+                if not isinstance(
+                    error, BudgetExceeded
+                ):  # which is for one ledger only: others may go on
                     self._broken = error
                 raise
             await asyncio.sleep(wait)  # without a place: others may well get through
@@ -212,7 +271,8 @@ class Limited(Wrapper):
         if not self._refused:
             self._refused_since = now
         self._refused += 1
-        asked, lasting = error.retry_after, now - self._refused_since
+        asked = error.retry_after
+        lasting = now - self._refused_since
         fix = "run the same command again later: finished calls are kept"
         if asked is not None and asked > self._policy.deadline:
             too_long = f"{self.name} asks to wait {asked:.0f} s, longer than a call may take: {error.message}"
@@ -221,10 +281,16 @@ class Limited(Wrapper):
         if self._refused >= self._policy.refusals and lasting >= self._policy.patience:
             # Not broken for good: a server goes on asking, and hears of every refusal at once until a reply comes.
             row = f"{self._refused} calls refused in a row, for {lasting:.0f} s"
-            raise KaceError(f"{self.name} is rate limited: {row}: {error.message}", fix=fix) from error
+            raise KaceError(
+                f"{self.name} is rate limited: {row}: {error.message}", fix=fix
+            ) from error
         if self._refused >= TOLD_AFTER and not self._told:
             self._told = True
-            log.warning("%s is rate limited: calls are sent more slowly (%s)", self.name, error.message)
+            log.warning(
+                "%s is rate limited: calls are sent more slowly (%s)",
+                self.name,
+                error.message,
+            )
 
     def _check_unbroken(self) -> None:
         if self._broken is not None:

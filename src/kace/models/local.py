@@ -38,7 +38,11 @@ SLOTS = 8  # on two cores, these decode 1.1 to 1.3 times the tokens of four; eac
 STOP_SECONDS = 2.0
 MAX_THREADS = 16  # more only wait for each other on models that fit a laptop
 MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error, not one more failed attempt
-SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}  # llama.cpp's defaults, written out: no update may change them
+SAMPLER = {
+    "top_k": 40,
+    "top_p": 0.95,
+    "min_p": 0.05,
+}  # llama.cpp's defaults, written out: no update may change them
 LONG_PREFIX = 1_000  # characters of instructions: reading more again costs more than waiting for a turn
 
 
@@ -51,7 +55,9 @@ class EngineSettings:
     context: int = 4096  # tokens of prompt and reply together, for each slot
     # Turns a waiting thread spins before it sleeps: beside a busy neighbour 1.5 times the tokens of OpenMP's 300,000.
     spin: int = 1000
-    batch: int = 256  # prompt tokens between two looks at whether the client is still there
+    batch: int = (
+        256  # prompt tokens between two looks at whether the client is still there
+    )
     cache_mib: int = 256  # memory for prompt prefixes that have lost their slot
 
 
@@ -60,16 +66,30 @@ class Engine:
 
     def __init__(self, path: Path, settings: EngineSettings) -> None:
         log = self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_end`
-        command = [sys.executable, "-P", str(CHILD), json.dumps({"path": str(path), **asdict(settings)})]
+        command = [
+            sys.executable,
+            "-P",
+            str(CHILD),
+            json.dumps({"path": str(path), **asdict(settings)}),
+        ]
         pipe = subprocess.PIPE
         # A session of its own: Ctrl-C belongs to the parent, which finishes what it writes and then closes the child.
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
         self._process = process
         assert process.stdout is not None
         said = process.stdout.readline()
         ready = json.loads(said) if said else {"error": f"it said {_last_words(log)}"}
         self._socket = ready.get("socket", "")
-        self.stop = weakref.finalize(self, _end, process, self._socket, log, os.getpid())
+        self.stop = weakref.finalize(
+            self, _end, process, self._socket, log, os.getpid()
+        )
         if not self._socket:
             self.stop()
             raise _start_error(ready["error"], path)
@@ -83,8 +103,12 @@ class Engine:
         """Send a request and read the reply as it comes; cancelling makes llama.cpp stop."""
         connection = Connection()
         try:
-            await asyncio.get_running_loop().create_unix_connection(lambda: connection, self._socket)
-            connection.post(path, "host: kace\r\nconnection: close\r\n", json.dumps(body).encode())
+            await asyncio.get_running_loop().create_unix_connection(
+                lambda: connection, self._socket
+            )
+            connection.post(
+                path, "host: kace\r\nconnection: close\r\n", json.dumps(body).encode()
+            )
             response, _ = await connection.response()
         except (OSError, Broken):
             raise Transient(self._obituary()) from None
@@ -96,8 +120,12 @@ class Engine:
 
     def _obituary(self) -> str:
         with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(0.2)  # the socket closes a moment before the kernel has the exit status
-            return f"the local engine ended with status {code}: {_last_words(self._log)}"
+            code = self._process.wait(
+                0.2
+            )  # the socket closes a moment before the kernel has the exit status
+            return (
+                f"the local engine ended with status {code}: {_last_words(self._log)}"
+            )
         return "the local engine closed the connection"
 
 
@@ -106,14 +134,23 @@ def _refusal(status: int, body: bytes) -> ModelError:
     with suppress(ValueError, KeyError, TypeError):
         fault = dict(json.loads(body)["error"])
     reason = one_line(f"local engine: {fault.get('message') or f'HTTP {status}'}")
-    if (prompt := fault.get("n_prompt_tokens", 0)) > (context := fault.get("n_ctx", 0)) > 0:
-        reason = f"the prompt has {prompt:,} tokens, more than the context of {context:,}"
+    if (
+        (prompt := fault.get("n_prompt_tokens", 0))
+        > (context := fault.get("n_ctx", 0))
+        > 0
+    ):
+        reason = (
+            f"the prompt has {prompt:,} tokens, more than the context of {context:,}"
+        )
     return ModelError(Failure.PROVIDER_ERROR, reason)
 
 
 def _start_error(reason: str, path: Path) -> KaceError:
     if "libgomp" in reason:
-        return UsageError("the local engine needs the library libgomp.so.1", fix="apt-get install libgomp1")
+        return UsageError(
+            "the local engine needs the library libgomp.so.1",
+            fix="apt-get install libgomp1",
+        )
     fix = "is it a model file, complete, and is there memory for it? `kace models list` names some that work"
     return KaceError(f"llama.cpp could not load {path}: {one_line(reason)}", fix=fix)
 
@@ -126,8 +163,12 @@ def _last_words(log: IO[bytes]) -> str:
     return "nothing"
 
 
-def _end(process: subprocess.Popen[str], socket: str, log: IO[bytes], owner: int) -> None:
-    if os.getpid() != owner:  # a forked copy of this process inherits the finalizer but not the child
+def _end(
+    process: subprocess.Popen[str], socket: str, log: IO[bytes], owner: int
+) -> None:
+    if (
+        os.getpid() != owner
+    ):  # a forked copy of this process inherits the finalizer but not the child
         return
     assert process.stdin is not None and process.stdout is not None
     with suppress(OSError):
@@ -157,7 +198,8 @@ class Slots:
     @asynccontextmanager
     async def lease(self, request: Request) -> AsyncIterator[int]:
         """A slot for as long as the request is under way."""
-        attempt, told = request.attempt, "\n".join(message.content for message in request.messages[:-1])
+        attempt = request.attempt
+        told = "\n".join(message.content for message in request.messages[:-1])
         # After demonstrations, attempts of a tier have one and the same prompt, and reply in few words.
         prefix = told if len(told) >= LONG_PREFIX or len(request.messages) > 2 else ""
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -178,7 +220,11 @@ class Slots:
     def _place(self, turn: asyncio.Future[int]) -> None:
         """Give the free slot that holds the prefix, else one with nothing worth keeping; none if it should wait."""
         _, prefix = use = self._waiting[turn]
-        free = [(held != prefix, bool(held), slot) for slot, (group, held) in enumerate(self._slots) if group is None]
+        free = [
+            (held != prefix, bool(held), slot)
+            for slot, (group, held) in enumerate(self._slots)
+            if group is None
+        ]
         if free and not turn.done() and not (prefix and use in self._slots):
             slot = min(free)[-1]
             self._slots[slot] = self._waiting.pop(turn)
@@ -198,15 +244,23 @@ class LocalModel:
     The same seed and prompt give the same text, but beside other attempts, whose batches round differently.
     """
 
-    def __init__(self, path: Path, *, name: str, sha256: str, settings: EngineSettings) -> None:
+    def __init__(
+        self, path: Path, *, name: str, sha256: str, settings: EngineSettings
+    ) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
             missing = "local models need the engine, which is not installed"
             raise UsageError(missing, fix="pip install 'kace[local]'")
         self.name = name
         sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
-        self.identity = f"local/sha256:{sha256}/{sampler}"  # where the file lies does not matter
-        self._path, self._closed, self._starts = path, False, 0
-        self._settings = replace(settings, threads=settings.threads or default_threads(usable_cores()))
+        self.identity = (
+            f"local/sha256:{sha256}/{sampler}"  # where the file lies does not matter
+        )
+        self._path = path
+        self._closed = False
+        self._starts = 0
+        self._settings = replace(
+            settings, threads=settings.threads or default_threads(usable_cores())
+        )
         self._starting = threading.Lock()
         self._engine: Engine | None = None
         self._slots = Slots(settings.slots)
@@ -223,7 +277,9 @@ class LocalModel:
     async def count_tokens(self, text: str) -> int:
         """How many tokens a text has for this model."""
         engine = await self._running()
-        return len(json.loads(await engine.ask("/tokenize", {"content": text}))["tokens"])
+        return len(
+            json.loads(await engine.ask("/tokenize", {"content": text}))["tokens"]
+        )
 
     async def aclose(self) -> None:
         """End the engine and give its memory back. Safe to call twice."""
@@ -238,7 +294,11 @@ class LocalModel:
 
     async def _running(self) -> Engine:
         engine = self._engine
-        return engine if engine is not None and engine.alive else await asyncio.to_thread(self._start)
+        return (
+            engine
+            if engine is not None and engine.alive
+            else await asyncio.to_thread(self._start)
+        )
 
     def _start(self) -> Engine:
         with self._starting:
@@ -250,16 +310,23 @@ class LocalModel:
                 self._engine.stop()
             if self._starts == MAX_STARTS:
                 died = f"the local engine died {MAX_STARTS} times on {self._path}"
-                raise KaceError(died, fix="is there enough memory? try fewer slots, or another model")
+                raise KaceError(
+                    died,
+                    fix="is there enough memory? try fewer slots, or another model",
+                )
             self._starts += 1
             self._engine = Engine(self._path, self._settings)
             return self._engine
 
 
-def open_local(name: str, *, cache: Path, settings: EngineSettings | None = None) -> LocalModel:
+def open_local(
+    name: str, *, cache: Path, settings: EngineSettings | None = None
+) -> LocalModel:
     """Open weights by catalog name or as `PATH.gguf`; raises `UsageError` for weights that are not here."""
     path, sha256 = weights_of(name, cache)
-    return LocalModel(path, name=f"local/{name}", sha256=sha256, settings=settings or EngineSettings())
+    return LocalModel(
+        path, name=f"local/{name}", sha256=sha256, settings=settings or EngineSettings()
+    )
 
 
 def default_threads(cores: int) -> int:
@@ -279,10 +346,18 @@ def usable_cores() -> int:
 
 def _body(request: Request) -> dict[str, object]:
     return {
-        "messages": [{"role": message.role.value, "content": message.content} for message in request.messages],
+        "messages": [
+            {"role": message.role.value, "content": message.content}
+            for message in request.messages
+        ],
         **asdict(request.sampling),
         **SAMPLER,
-        **{"cache_prompt": True, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True},
+        **{
+            "cache_prompt": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_progress": True,
+        },
         **({"grammar": grammar_of(request.choices)} if request.choices else {}),
         **(LOGPROBS if request.logprobs else {}),
     }
@@ -293,32 +368,57 @@ def grammar_of(choices: Sequence[str]) -> str:
     if not choices or not all(choices):
         raise ValueError("a choice needs at least one text, and no empty one")
 
-    def escaped(char: str) -> str:  # all but plain words by number: nothing can end the literal or start an escape
-        return char if char.isascii() and (char.isalnum() or char in " _") else f"\\U{ord(char):08X}"
+    def escaped(
+        char: str,
+    ) -> (
+        str
+    ):  # all but plain words by number: nothing can end the literal or start an escape
+        return (
+            char
+            if char.isascii() and (char.isalnum() or char in " _")
+            else f"\\U{ord(char):08X}"
+        )
 
-    return "root ::= " + " | ".join(f'"{"".join(map(escaped, choice))}"' for choice in dict.fromkeys(choices))
+    return "root ::= " + " | ".join(
+        f'"{"".join(map(escaped, choice))}"' for choice in dict.fromkeys(choices)
+    )
 
 
 class _Event(BaseModel):
-    text: str | None = Field(None, validation_alias=AliasPath("choices", 0, "delta", "content"))
-    finish: str | None = Field(None, validation_alias=AliasPath("choices", 0, "finish_reason"))
-    logprobs: list[object] | None = Field(None, validation_alias=AliasPath("choices", 0, "logprobs", "content"))
+    text: str | None = Field(
+        None, validation_alias=AliasPath("choices", 0, "delta", "content")
+    )
+    finish: str | None = Field(
+        None, validation_alias=AliasPath("choices", 0, "finish_reason")
+    )
+    logprobs: list[object] | None = Field(
+        None, validation_alias=AliasPath("choices", 0, "logprobs", "content")
+    )
     usage: dict[str, object] | None = None
     error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
 
 
 def _reply(said: str, seconds: float) -> Reply:
-    data = [line.removeprefix("data: ") for line in said.split("\n") if line.startswith("data: {")]
+    data = [
+        line.removeprefix("data: ")
+        for line in said.split("\n")
+        if line.startswith("data: {")
+    ]
     try:
         events = [_Event.model_validate_json(event) for event in data]
     except ValidationError:
         raise Transient("unreadable event from the local engine") from None
-    if error := next((event.error for event in events if event.error is not None), None):
+    if error := next(
+        (event.error for event in events if event.error is not None), None
+    ):
         raise ModelError(Failure.PROVIDER_ERROR, f"local engine: {error}")
-    finish, usage = [event.finish for event in events if event.finish], [event.usage for event in events if event.usage]
+    finish = [event.finish for event in events if event.finish]
+    usage = [event.usage for event in events if event.usage]
     if not finish or not usage:
         raise Transient("the local engine ended its reply early")
     text = "".join(event.text or "" for event in events)
     ended = Finish.LENGTH if finish[-1] == "length" else Finish.STOP
-    confidence = confidence_of([token for event in events for token in event.logprobs or ()])
+    confidence = confidence_of(
+        [token for event in events for token in event.logprobs or ()]
+    )
     return Reply(text, ended, read_usage(usage[-1]), seconds, confidence=confidence)

@@ -23,9 +23,13 @@ from kace.models.remote import Remote
 
 log = logging.getLogger(__name__)
 
-SHARE = 1.25  # of the mean number of calls under way, up to which a problem stays at home
+SHARE = (
+    1.25  # of the mean number of calls under way, up to which a problem stays at home
+)
 FAILURES = 3  # in a row, after which a server that can be reached is set aside
-SHORTEST, LONGEST = 1.0, 60.0  # seconds aside
+# seconds aside
+SHORTEST = 1.0
+LONGEST = 60.0
 
 T = TypeVar("T")
 
@@ -34,7 +38,8 @@ class Endpoint(Generic[T]):
     """One server: what asks it, how busy it is, and whether it is set aside."""
 
     def __init__(self, url: str, client: T) -> None:
-        self.url, self.client = url, client
+        self.url = url
+        self.client = client
         self.under_way = self._failures = self._times = 0
         self._until = 0.0  # set aside up to then; above zero until a call succeeds, and so long one call at a time
 
@@ -48,18 +53,29 @@ class Endpoint(Generic[T]):
         self.under_way += 1
         try:
             yield
-            self._failures, self._times, self._until = 0, 0, 0.0
+            self._failures = 0
+            self._times = 0
+            self._until = 0.0
         finally:
             self.under_way -= 1
 
-    def failed(self, why: str, *, gone: bool = False, wait: float | None = None) -> None:
+    def failed(
+        self, why: str, *, gone: bool = False, wait: float | None = None
+    ) -> None:
         """Take note of a failed call. One that is `gone`, or says how long to `wait`, is set aside at once."""
         now = time.monotonic()
         self._failures += 1
-        if now < self._until or not (gone or wait is not None or self._failures >= FAILURES):
+        if now < self._until or not (
+            gone or wait is not None or self._failures >= FAILURES
+        ):
             return
         self._times += 1
-        aside = min(LONGEST, SHORTEST * 2.0 ** min(self._times - 1, 10) if wait is None else max(wait, SHORTEST))
+        aside = min(
+            LONGEST,
+            SHORTEST * 2.0 ** min(self._times - 1, 10)
+            if wait is None
+            else max(wait, SHORTEST),
+        )
         self._until = now + aside
         level = logging.WARNING if wait is None else logging.INFO
         log.log(level, "%s is set aside for %.0f s: %s", self.url, aside, why)
@@ -71,9 +87,20 @@ def candidates(endpoints: Sequence[Endpoint[T]], key: str) -> Iterator[Endpoint[
     while left:
         now = time.monotonic()
         able = [endpoint for endpoint in left if endpoint.open(now)] or left
-        most = math.ceil(SHARE * (1 + sum(endpoint.under_way for endpoint in able)) / len(able))
-        home = max(able, key=lambda endpoint: hashlib.blake2b(f"{endpoint.url} {key}".encode()).digest())
-        chosen = home if home.under_way < most else min(able, key=lambda endpoint: endpoint.under_way)
+        most = math.ceil(
+            SHARE * (1 + sum(endpoint.under_way for endpoint in able)) / len(able)
+        )
+        home = max(
+            able,
+            key=lambda endpoint: hashlib.blake2b(
+                f"{endpoint.url} {key}".encode()
+            ).digest(),
+        )
+        chosen = (
+            home
+            if home.under_way < most
+            else min(able, key=lambda endpoint: endpoint.under_way)
+        )
         left.remove(chosen)
         yield chosen
 
@@ -83,7 +110,8 @@ class Pool:
 
     def __init__(self, remotes: Sequence[Remote]) -> None:
         self._endpoints = [Endpoint(remote.url, remote) for remote in remotes]
-        self.name, self.identity = remotes[0].name, remotes[0].identity
+        self.name = remotes[0].name
+        self.identity = remotes[0].identity
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try, which fails where every server refuses it or cannot be reached."""
@@ -99,17 +127,31 @@ class Pool:
                     raise
                 errors.append(error)
         # What passes by itself goes before a server that may come back, and that before a user error.
-        raise min(errors, key=lambda error: (not isinstance(error, RateLimited), not isinstance(error, ModelError)))
+        raise min(
+            errors,
+            key=lambda error: (
+                not isinstance(error, RateLimited),
+                not isinstance(error, ModelError),
+            ),
+        )
 
-    def _passes(self, endpoint: Endpoint[Remote], error: ModelError | KaceError) -> bool:
+    def _passes(
+        self, endpoint: Endpoint[Remote], error: ModelError | KaceError
+    ) -> bool:
         """Take note of a failure; whether the call may go on to another server."""
         never = isinstance(error, KaceError) and not endpoint.client.reached
         gone = never or (isinstance(error, Transient) and not error.sent)
         if isinstance(error, RateLimited):
             endpoint.failed(error.message, wait=error.retry_after or 0.0)
-        elif gone or isinstance(error, Transient) or getattr(error, "failure", None) is Failure.TIMEOUT:
+        elif (
+            gone
+            or isinstance(error, Transient)
+            or getattr(error, "failure", None) is Failure.TIMEOUT
+        ):
             endpoint.failed(error.message, gone=gone)
-        return gone or (isinstance(error, (RateLimited, Transient)) and not error.billed)
+        return gone or (
+            isinstance(error, (RateLimited, Transient)) and not error.billed
+        )
 
     async def aclose(self) -> None:
         """Close the connections to every server."""

@@ -24,7 +24,11 @@ def open_model(config: Config) -> ChatModel:
 
             remotes = open_remotes(config)
             # One limit on all calls: a call chooses its server when its turn has come, not when it queues.
-            return _limited(Pool(remotes) if len(remotes) > 1 else remotes[0], config, config.max_connections)
+            return _limited(
+                Pool(remotes) if len(remotes) > 1 else remotes[0],
+                config,
+                config.max_connections,
+            )
         case "local":
             from kace.models.local import SLOTS, EngineSettings, open_local
 
@@ -59,12 +63,22 @@ def open_remotes(config: Config) -> list[Remote]:
     provider, _, name = config.model.partition("/")
     kind, urls, key = {
         "openai": (OpenAIModel, config.base_url, config.api_key),
-        "anthropic": (AnthropicModel, config.anthropic_base_url, config.anthropic_api_key),
+        "anthropic": (
+            AnthropicModel,
+            config.anthropic_base_url,
+            config.anthropic_api_key,
+        ),
     }[provider]
     secret = key.get_secret_value() if key else None
     remotes: list[Remote] = []
     for url in base_urls(urls) or (None,):
-        remote = kind(name, base_url=url, api_key=secret, timeout=config.timeout, name=config.model)
+        remote = kind(
+            name,
+            base_url=url,
+            api_key=secret,
+            timeout=config.timeout,
+            name=config.model,
+        )
         if isinstance(remote, OpenAIModel):
             remote.service_tier = config.service_tier
         remotes.append(remote)
@@ -80,5 +94,7 @@ def _limited(model: ChatModel, config: Config, connections: int | None) -> ChatM
     """Behind the one retry policy, with so many calls under way, or as many as the provider turns out to bear."""
     from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 
-    limiter = AdaptiveLimiter(connections, fixed=True) if connections else AdaptiveLimiter()
+    limiter = (
+        AdaptiveLimiter(connections, fixed=True) if connections else AdaptiveLimiter()
+    )
     return Limited(model, limiter, RetryPolicy(deadline=config.timeout))

@@ -31,7 +31,15 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from kace.errors import KaceError, UsageError
-from kace.models.base import Failure, ModelError, RateLimited, Reply, Request, Transient, lacks_room
+from kace.models.base import (
+    Failure,
+    ModelError,
+    RateLimited,
+    Reply,
+    Request,
+    Transient,
+    lacks_room,
+)
 from kace.models.budget import sent_again
 from kace.models.wire import Broken, NoConnection, Response, Wire, basic_auth
 from kace.redact import credentials, keep_secret, one_line, public_url, without_secrets
@@ -42,9 +50,14 @@ PLACEHOLDER_KEY = "none"
 
 _UNTAKEN = r"unsupported|not (?:support|permitted|allowed|enabled)|unknown|unrecogni[sz]ed|unexpected|deprecated"
 _NOT_TAKEN = re.compile(rf"{_UNTAKEN}|max_completion_tokens", re.I)
-_NOT_ALLOWED = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
+_NOT_ALLOWED = {
+    "content_filter",
+    "content_policy_violation",
+    "ResponsibleAIPolicyViolation",
+}
 _TOO_LONG = (
-    r"context_length_exceeded|exceed_context_size_error|request_too_large|prompt is too long|exceed context limit"
+    r"context_length_exceeded|exceed_context_size_error|request_too_large"
+    r"|prompt is too long|exceed context limit"
 )
 _NO_CREDIT = r"insufficient_quota|billing_error|credit balance is too low"
 
@@ -61,20 +74,41 @@ class ErrorReport:
         details = inner["details"] if isinstance(inner.get("details"), dict) else {}
         self.status = response.status
         self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
-        self.words: str = inner["message"] if isinstance(inner.get("message"), str) else self.text[:1000]
-        self.labels = {str(inner.get("code")), str(inner.get("type")), str(details.get("error_code"))}
-        self.wait, self.parameter = retry_after(response.headers), inner.get("param")
+        self.words: str = (
+            inner["message"]
+            if isinstance(inner.get("message"), str)
+            else self.text[:1000]
+        )
+        self.labels = {
+            str(inner.get("code")),
+            str(inner.get("type")),
+            str(details.get("error_code")),
+        }
+        self.wait = retry_after(response.headers)
+        self.parameter = inner.get("param")
 
     def says(self, pattern: str) -> bool:
         """Whether its label or its words match."""
-        return any(re.search(pattern, text, re.I) for text in (self.words, *self.labels))
+        return any(
+            re.search(pattern, text, re.I) for text in (self.words, *self.labels)
+        )
 
-    def not_taken(self, optional: tuple[str, ...], left_out: frozenset[str]) -> str | None:
+    def not_taken(
+        self, optional: tuple[str, ...], left_out: frozenset[str]
+    ) -> str | None:
         """The parameter a bad request complains of, where we can do without."""
         if self.status not in (400, 403, 422) or not _NOT_TAKEN.search(self.text):
             return None
-        candidates = [name for name in optional if name not in left_out and re.search(rf"\b{name}\b", self.text, re.I)]
-        return self.parameter if self.parameter in candidates else next(iter(candidates), None)
+        candidates = [
+            name
+            for name in optional
+            if name not in left_out and re.search(rf"\b{name}\b", self.text, re.I)
+        ]
+        return (
+            self.parameter
+            if self.parameter in candidates
+            else next(iter(candidates), None)
+        )
 
 
 class Remote(ABC):
@@ -87,21 +121,45 @@ class Remote(ABC):
     URL_HINT: str
     KEY: str  # the variable that holds the key
     KEY_FIX: str
-    OPTIONAL: tuple[str, ...]  # what some of its models do not take, and a request can do without
+    OPTIONAL: tuple[
+        str, ...
+    ]  # what some of its models do not take, and a request can do without
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None, timeout: float, name: str) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        timeout: float,
+        name: str,
+    ) -> None:
         url, auth = address(base_url or self.URL)
-        self.url = url.removesuffix("/v1") if self.PATH.startswith("/v1") else url  # many gateways write it
-        if not (api_key or "").strip() and urlsplit(url).hostname == urlsplit(self.URL).hostname:
+        self.url = (
+            url.removesuffix("/v1") if self.PATH.startswith("/v1") else url
+        )  # many gateways write it
+        if (
+            not (api_key or "").strip()
+            and urlsplit(url).hostname == urlsplit(self.URL).hostname
+        ):
             raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
         key = usable_key(api_key, variable=self.KEY)
-        self.headers = {"authorization": basic_auth(*auth) if auth else f"Bearer {key}", **self.HEADERS}
-        self._model, self._timeout, self.name = model, timeout, name
+        self.headers = {
+            "authorization": basic_auth(*auth) if auth else f"Bearer {key}",
+            **self.HEADERS,
+        }
+        self._model = model
+        self._timeout = timeout
+        self.name = name
         self.identity = f"{self.PROVIDER} {self.url} {model}"
         self.reached = False  # once a response has come, a failed connection is the network's fault, not the user's
         self.answered = False  # once a reply has come, a bad request is that request's fault, not the settings'
-        self.left_out: frozenset[str] = frozenset()  # of `OPTIONAL`, what this server turned out not to take
-        self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = WeakKeyDictionary()
+        self.left_out: frozenset[str] = (
+            frozenset()
+        )  # of `OPTIONAL`, what this server turned out not to take
+        self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = (
+            WeakKeyDictionary()
+        )
 
     @abstractmethod
     def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, object]:
@@ -118,7 +176,9 @@ class Remote(ABC):
             async with asyncio.timeout(self._timeout):
                 body = await self._send(self._wire(), request)
         except TimeoutError:
-            raise ModelError(Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s") from None
+            raise ModelError(
+                Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s"
+            ) from None
         reply = self._read(body, time.perf_counter() - started)
         self.answered = True
         return replace(reply, text=without_secrets(reply.text))
@@ -131,20 +191,29 @@ class Remote(ABC):
     def _wire(self) -> Wire:
         loop = asyncio.get_running_loop()
         if (wire := self._wires.get(loop)) is None:
-            wire = self._wires[loop] = Wire(self.url, {"user-agent": f"kace/{version('kace')}", **self.headers})
+            wire = self._wires[loop] = Wire(
+                self.url, {"user-agent": f"kace/{version('kace')}", **self.headers}
+            )
         return wire
 
     async def _send(self, wire: Wire, request: Request) -> bytes:
         left_out = self.left_out
         while True:
             try:
-                response = await wire.post(self.PATH, json.dumps(self._body(request, left_out)).encode())
+                response = await wire.post(
+                    self.PATH, json.dumps(self._body(request, left_out)).encode()
+                )
             except Broken as error:
                 raise self._unreachable(error) from None
             self.reached = True
             if 200 <= response.status < 300:
                 for name in sorted(left_out - self.left_out):
-                    log.warning("%s does not take '%s' for %s: left out from now on", self.url, name, self._model)
+                    log.warning(
+                        "%s does not take '%s' for %s: left out from now on",
+                        self.url,
+                        name,
+                        self._model,
+                    )
                 self.left_out |= left_out
                 return response.body
             report = ErrorReport(response)
@@ -160,8 +229,12 @@ class Remote(ABC):
         """What an error status means."""
         line = one_line(f"{report.status} from {self.url}: {report.words}")
         if report.says(_NO_CREDIT):
-            return KaceError(line, fix="add credit to the account, or use another key or model")
-        if report.status == 429 or (report.status in (503, 529) and report.wait is not None):
+            return KaceError(
+                line, fix="add credit to the account, or use another key or model"
+            )
+        if report.status == 429 or (
+            report.status in (503, 529) and report.wait is not None
+        ):
             return RateLimited(line, report.wait)
         if report.status in (408, 409, 425) or report.status >= 500:
             return Transient(line)
@@ -171,8 +244,12 @@ class Remote(ABC):
             fix = f"set {self.KEY}, or KACE_TEACHER_API_KEY for a teacher, to a key that may use this model"
             return KaceError(line, fix=fix)
         if report.status == 404:
-            line = one_line(f"no model '{self._model}' at {self.url} (404: {report.words})")
-        return KaceError(line, fix=f"check the model's name and the base URL, {self.URL_HINT}")
+            line = one_line(
+                f"no model '{self._model}' at {self.url} (404: {report.words})"
+            )
+        return KaceError(
+            line, fix=f"check the model's name and the base URL, {self.URL_HINT}"
+        )
 
     def _bad_request(self, report: ErrorReport, line: str) -> ModelError | KaceError:
         if report.labels & _NOT_ALLOWED:
@@ -181,16 +258,25 @@ class Remote(ABC):
             return ModelError(Failure.PROVIDER_ERROR, line)
         fewer = "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, --set max_tokens=N for a solver"
         fix = fewer if lacks_room(report.words) else "change what it names"
-        return KaceError(f"the server rejects requests for '{self._model}' ({line})", fix=fix)
+        return KaceError(
+            f"the server rejects requests for '{self._model}' ({line})", fix=fix
+        )
 
     def _unreachable(self, error: Broken) -> ModelError | KaceError:
         """What a broken connection means."""
-        cause, why = error.__cause__, one_line(f"{self.url}: {error}")
+        cause = error.__cause__
+        why = one_line(f"{self.url}: {error}")
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return KaceError(f"cannot trust {why}", fix="install its certificate, or name it in SSL_CERT_FILE")
+            return KaceError(
+                f"cannot trust {why}",
+                fix="install its certificate, or name it in SSL_CERT_FILE",
+            )
         unsent = isinstance(error, NoConnection) or isinstance(cause, ssl.SSLError)
         if unsent and not self.reached:
-            return KaceError(f"cannot reach {why}", fix="is the server running, and the base URL right?")
+            return KaceError(
+                f"cannot reach {why}",
+                fix="is the server running, and the base URL right?",
+            )
         lost = Transient(f"lost the connection to {why}")
         lost.sent = lost.billed = not unsent
         return lost
@@ -201,10 +287,20 @@ def address(url: str) -> tuple[str, tuple[str, str] | None]:
     valid = False
     with suppress(ValueError):
         parts = urlsplit(url.strip())
-        plain = not parts.query and "," not in parts.path  # a comma there is a list whose next part is no URL
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and plain
+        plain = (
+            not parts.query and "," not in parts.path
+        )  # a comma there is a list whose next part is no URL
+        valid = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and plain
+        )
     if not valid:
-        raise UsageError(f"'{one_line(url)}' is no base URL", fix="give one like http://localhost:8000/v1")
+        raise UsageError(
+            f"'{one_line(url)}' is no base URL",
+            fix="give one like http://localhost:8000/v1",
+        )
     return public_url(url.strip()), credentials(url)
 
 
@@ -212,7 +308,9 @@ def usable_key(key: str | None, *, variable: str) -> str:
     """The key, kept out of every message from now on; a placeholder where there is none."""
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(f"{variable} has characters that no key has", fix="copy the key again")
+        raise UsageError(
+            f"{variable} has characters that no key has", fix="copy the key again"
+        )
     keep_secret(key)
     return key or PLACEHOLDER_KEY
 
@@ -225,7 +323,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
                 return value / unit
     until, now = (_date(headers.get(name, "")) for name in ("retry-after", "date"))
     # The server's own date: a wrong clock does not matter.
-    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds()) if until else None
+    return (
+        max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
+        if until
+        else None
+    )
 
 
 def _date(text: str) -> datetime | None:

@@ -16,8 +16,11 @@ Script = Callable[[Request], str]
 class Scripted:
     """A model that says what its script says, after `latency` seconds."""
 
-    def __init__(self, script: Script, *, name: str = "custom", latency: float = 0.0) -> None:
-        self.script, self.latency = script, latency
+    def __init__(
+        self, script: Script, *, name: str = "custom", latency: float = 0.0
+    ) -> None:
+        self.script = script
+        self.latency = latency
         self.calls = 0  # requests that reached this model
         self.name = self.identity = f"scripted/{name}"
         self.confidence: Callable[[Request], Confidence | None] = lambda request: None
@@ -43,7 +46,9 @@ def steady(request: Request) -> str:
 
 def dice(sides: int) -> Script:
     """A fair die thrown anew for every attempt: problems leave at every exit."""
-    return lambda request: f"The die shows \\boxed{{{request.sampling.seed % sides + 1}}}"
+    return lambda request: (
+        f"The die shows \\boxed{{{request.sampling.seed % sides + 1}}}"
+    )
 
 
 def open_scripted(spec: str) -> Scripted:
@@ -52,9 +57,19 @@ def open_scripted(spec: str) -> Scripted:
     try:
         options = {option: float(value) for option, value in parse_qsl(query)}
     except ValueError:
-        raise UsageError(f"an option of scripted model '{spec}' is not a number", fix="e.g. dice?sides=6") from None
+        raise UsageError(
+            f"an option of scripted model '{spec}' is not a number",
+            fix="e.g. dice?sides=6",
+        ) from None
     throw = dice(int(options.get("sides", 6)))
-    scripts: Mapping[str, Script] = {"steady": steady, "silent": lambda _: "I cannot tell.", "dice": throw}
+    scripts: Mapping[str, Script] = {
+        "steady": steady,
+        "silent": lambda _: "I cannot tell.",
+        "dice": throw,
+    }
     if name not in scripts:
-        raise UsageError(f"unknown model 'scripted/{name}'", fix=f"choose one of {', '.join(scripts)}")
+        raise UsageError(
+            f"unknown model 'scripted/{name}'",
+            fix=f"choose one of {', '.join(scripts)}",
+        )
     return Scripted(scripts[name], name=spec, latency=options.get("latency", 0.0))

@@ -18,7 +18,15 @@ from typing import BinaryIO, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from kace.io import LineLog, Unreadable, cannot_write, inside, open_plain, sync, whole_lines
+from kace.files import (
+    LineLog,
+    Unreadable,
+    cannot_write,
+    inside,
+    open_plain,
+    sync,
+    whole_lines,
+)
 from kace.models.base import Reply
 from kace.models.cache import KEY_LENGTH, CallStore, head_of
 from kace.models.jobs import HEAD, Jobs, JobStatus, Unfinished, head_of_result
@@ -50,11 +58,17 @@ class RequestBatch:
     job: str = ""
     since: str | None = None
     sure: bool = True  # whether `job` is its job; else its results will tell
-    status: JobStatus = field(default_factory=lambda: JobStatus(""))  # as its provider told it last
+    status: JobStatus = field(
+        default_factory=lambda: JobStatus("")
+    )  # as its provider told it last
     began: float = field(default_factory=time.time)
     due: float = 0.0  # not to be submitted before
-    heads: array[int] = field(default_factory=lambda: array("Q"))  # the requests that have a result
-    failed: set[int] = field(default_factory=set)  # those of them whose result is no reply
+    heads: array[int] = field(
+        default_factory=lambda: array("Q")
+    )  # the requests that have a result
+    failed: set[int] = field(
+        default_factory=set
+    )  # those of them whose result is no reply
 
     @property
     def ends(self) -> float:
@@ -66,9 +80,13 @@ class Spool:
     """The batches of one model in a run. Requests are known by the heads of their keys."""
 
     def __init__(self, jobs: Jobs, calls: CallStore, size: int | None = None) -> None:
-        self._jobs, self._calls, self._model = jobs, calls, jobs.remote.identity
+        self._jobs = jobs
+        self._calls = calls
+        self._model = jobs.remote.identity
         self._folder = inside(calls.folder.parent, "batches")
-        self.part = self._folder / "results.part"  # where results are put while they come
+        self.part = (
+            self._folder / "results.part"
+        )  # where results are put while they come
         self._log = LineLog(calls.folder.parent / "batches.jsonl")
         self.most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self.gathering: tuple[RequestBatch, BinaryIO] | None = None
@@ -76,12 +94,16 @@ class Spool:
         self.open: list[RequestBatch] = []  # submitted; without a job, perhaps
         self.ended: list[RequestBatch] = []
         self.sent: dict[int, RequestBatch] = {}  # requests without a result
-        self.results: dict[int, tuple[RequestBatch, int] | str] = {}  # where each lies, or why there is none
+        self.results: dict[
+            int, tuple[RequestBatch, int] | str
+        ] = {}  # where each lies, or why there is none
         self._resume()
 
     def note(self, batch: RequestBatch, event: str, **more: object) -> None:
         """Write down what becomes of a batch. When this returns, it is on disk."""
-        line = BatchEvent.model_validate({"tag": batch.tag, "event": event, "at": round(time.time(), 3), **more})
+        line = BatchEvent.model_validate(
+            {"tag": batch.tag, "event": event, "at": round(time.time(), 3), **more}
+        )
         self._log.append(line.model_dump_json(exclude_defaults=True))
         self._log.sync()
 
@@ -89,7 +111,10 @@ class Spool:
         """Add a request to the batch that is being gathered."""
         if self.gathering is not None:
             batch, _ = self.gathering
-            if batch.requests >= self.most or batch.size + len(line) > FULL * self._jobs.MOST_BYTES:
+            if (
+                batch.requests >= self.most
+                or batch.size + len(line) > FULL * self._jobs.MOST_BYTES
+            ):
                 self.close_batch()
         try:
             if self.gathering is None:
@@ -120,7 +145,10 @@ class Spool:
             self.gather(_head(line), line + b"\n")
         self.close_batch()
         for half in self.held:
-            half.due, half.began = max(half.due, batch.due), min(half.began, batch.began)
+            half.due, half.began = (
+                max(half.due, batch.due),
+                min(half.began, batch.began),
+            )
         self._forget(batch)
 
     def drop(self, batch: RequestBatch, why: str) -> list[int]:
@@ -140,7 +168,11 @@ class Spool:
             head = head_of_result(line)
             if head is not None and self.sent.get(head) is batch:
                 self._place(batch, head, offset)
-        missed = [head for head in self.heads(batch) if self.sent.pop(head, None) and head not in self.results]
+        missed = [
+            head
+            for head in self.heads(batch)
+            if self.sent.pop(head, None) and head not in self.results
+        ]
         why = f"its batch {'has no result for it' if outcome == 'completed' else f'is {outcome}'}"
         self.results |= dict.fromkeys(missed, why)
         self.asked(batch).unlink()
@@ -176,7 +208,9 @@ class Spool:
             yield from (_head(line) for _, _, line in whole_lines(self.asked(batch)))
         except FileNotFoundError:
             fix = "put it back, or remove batches.jsonl: its requests are paid again"
-            raise Unreadable.at(self.asked(batch), "missing, and its batch is under way", fix) from None
+            raise Unreadable.at(
+                self.asked(batch), "missing, and its batch is under way", fix
+            ) from None
 
     def close(self) -> None:
         """Let go. What was not submitted is forgotten, and results whose replies are all kept calls are removed."""
@@ -190,7 +224,8 @@ class Spool:
             if all(head in self._calls or head in batch.failed for head in batch.heads):
                 self.note(batch, "kept")
                 self._forget(batch)
-        self.held, self.ended = [], []
+        self.held = []
+        self.ended = []
         self._log.close()
 
     def _resume(self) -> None:
@@ -210,7 +245,9 @@ class Spool:
             end = last[tag]
             if begin.model != self._model or end.event in ("dropped", "kept"):
                 continue
-            batch = RequestBatch(tag, begin.requests, job=end.job, since=begin.since, began=end.at)
+            batch = RequestBatch(
+                tag, begin.requests, job=end.job, since=begin.since, began=end.at
+            )
             if end.event == "collected":
                 self._recall(batch)
             else:

@@ -22,10 +22,16 @@ from kace.errors import KaceError
 from kace.models.base import Failure, ModelError, Transient
 from kace.redact import credentials, public_url
 
-MAX_BODY = 32_000_000  # bytes, unpacked; a token has about 4, with its log-probabilities 600
-MAX_HEAD, BUFFER, PIECE = 65_536, 262_144, 65_536  # bytes of a head, of what waits unread, of what is unpacked at once
+MAX_BODY = (
+    32_000_000  # bytes, unpacked; a token has about 4, with its log-probabilities 600
+)
+# bytes of a head, of what waits unread, of what is unpacked at once
+MAX_HEAD = 65_536
+BUFFER = 262_144
+PIECE = 65_536
 CODING = "gzip"  # the one way in which a body may be packed
-CONNECT_SECONDS, IDLE_SECONDS = 10.0, 30.0
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 30.0
 
 _STATUS = re.compile(r"HTTP/1\.([01]) (\d{3})(?: |$)")
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;.*)?")
@@ -47,25 +53,35 @@ class Response(NamedTuple):
     body: bytes
 
 
-async def unpacked(pieces: AsyncIterator[bytes], coding: str, most: int = MAX_BODY) -> AsyncIterator[bytes]:
+async def unpacked(
+    pieces: AsyncIterator[bytes], coding: str, most: int = MAX_BODY
+) -> AsyncIterator[bytes]:
     """A body in small pieces, unpacked; more than `most` bytes of it raise `ModelError`.
 
     64 kB can be 64 MB unpacked, and packed twice 64 GB: so never all that has come at once.
     """
     if (coding := coding.strip().lower()) not in ("", "identity", CODING):
-        raise Transient(f"unreadable reply: packed as {coding[:40]!r}, which was not asked for")
-    unpacker, size = zlib.decompressobj(wbits=31) if coding == CODING else None, 0
+        raise Transient(
+            f"unreadable reply: packed as {coding[:40]!r}, which was not asked for"
+        )
+    unpacker = zlib.decompressobj(wbits=31) if coding == CODING else None
+    size = 0
     async for chunk in pieces:
         while chunk:
-            piece, chunk = chunk, b""
+            piece = chunk
+            chunk = b""
             if unpacker:
                 try:
-                    piece, chunk = unpacker.decompress(piece, PIECE), unpacker.unconsumed_tail
+                    piece = unpacker.decompress(piece, PIECE)
+                    chunk = unpacker.unconsumed_tail
                 except zlib.error as error:
                     raise Transient(f"unreadable reply: {error}") from None
             size += len(piece)
             if size > most:
-                raise ModelError(Failure.PROVIDER_ERROR, f"the reply is larger than {most // 1_000_000} MB")
+                raise ModelError(
+                    Failure.PROVIDER_ERROR,
+                    f"the reply is larger than {most // 1_000_000} MB",
+                )
             yield piece
     if unpacker and not unpacker.eof:
         raise Transient("unreadable reply: it ends before its packing does")
@@ -75,7 +91,8 @@ class Connection(asyncio.Protocol):
     """One connection, and what has come on it unread."""
 
     def __init__(self) -> None:
-        self._data, self._ended = bytearray(), False
+        self._data = bytearray()
+        self._ended = False
         self._fault: Exception | None = None
         self._news = asyncio.Event()  # something came, or nothing more will
         self._since = 0.0  # when it was last used
@@ -99,14 +116,17 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Nothing more will come, and why."""
-        self._ended, self._fault = True, error
+        self._ended = True
+        self._fault = error
         self._news.set()
 
     async def _more(self) -> bool:
         """Wait for more; false where the server has ended in order."""
         if self._ended:
             if self._fault is not None:
-                raise Broken(str(self._fault) or type(self._fault).__name__) from self._fault
+                raise Broken(
+                    str(self._fault) or type(self._fault).__name__
+                ) from self._fault
             return False
         self.transport.resume_reading()
         self._news.clear()
@@ -116,7 +136,9 @@ class Connection(asyncio.Protocol):
     def post(self, path: str, head: str, body: bytes) -> None:
         """Send a JSON body; `head` is the other lines of the request's head."""
         head = f"POST {path} HTTP/1.1\r\n{head}content-type: application/json\r\n"
-        self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1") + body)
+        self.transport.write(
+            f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1") + body
+        )
 
     def abort(self) -> None:
         """Let go at once, of what was not sent, too."""
@@ -125,7 +147,11 @@ class Connection(asyncio.Protocol):
 
     def usable(self) -> bool:
         """Whether another request may be sent: nothing came that was not asked for, and the server is there."""
-        return not self._data and not self._ended and time.monotonic() - self._since < IDLE_SECONDS
+        return (
+            not self._data
+            and not self._ended
+            and time.monotonic() - self._since < IDLE_SECONDS
+        )
 
     async def until(self, end: bytes) -> bytes:
         """What comes before `end`, which is dropped."""
@@ -171,15 +197,20 @@ class Connection(asyncio.Protocol):
     async def head(self) -> tuple[bool, int, dict[str, str]]:
         """Whether it is HTTP/1.1, the status, and the headers."""
         while True:
-            first, *lines = (await self.until(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            first, *lines = (
+                (await self.until(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            )
             if (found := _STATUS.match(first)) is None:
                 raise Broken("it sends no HTTP")
-            if (status := int(found[2])) >= 200:  # before, a server only says that it is at work
+            if (
+                status := int(found[2])
+            ) >= 200:  # before, a server only says that it is at work
                 break
         headers: dict[str, str] = {}
         for line in lines:
             name, _, value = line.partition(":")
-            name, value = name.strip().lower(), value.strip()
+            name = name.strip().lower()
+            value = value.strip()
             if headers.setdefault(name, value) != value and name == "content-length":
                 raise Broken("its reply has two lengths")
         return found[1] == "1", status, headers
@@ -187,7 +218,8 @@ class Connection(asyncio.Protocol):
     async def response(self) -> tuple[Response, bool]:
         """A whole response, and whether the connection can be used again."""
         modern, status, headers = await self.head()
-        length, said = headers.get("content-length"), headers.get("connection", "").lower()
+        length = headers.get("content-length")
+        said = headers.get("connection", "").lower()
         keeps = "close" not in said and (modern or "keep-alive" in said)
         if status in (204, 304):
             raw = self.pieces(0)
@@ -196,7 +228,8 @@ class Connection(asyncio.Protocol):
                 raise Broken(f"its reply is sent as {coding[:40]!r}")
             raw = self.chunks()
         elif length is None:
-            raw, keeps = self.pieces(None), False
+            raw = self.pieces(None)
+            keeps = False
         elif not (length.isascii() and length.isdigit()):
             raise Broken("its reply has no sound length")
         else:
@@ -214,16 +247,26 @@ class Wire:
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
         self._secure, self._host, self._port = _place(url)
-        self._proxy, self._proxy_auth = _proxy_of(parts.scheme, f"{self._host}:{self._port}")
+        self._proxy, self._proxy_auth = _proxy_of(
+            parts.scheme, f"{self._host}:{self._port}"
+        )
         self._idle: deque[Connection] = deque()
         self._trust: ssl.SSLContext | None = None
         self._closed = False
         self._name = f"[{self._host}]" if ":" in self._host else self._host
         host = self._name if parts.port is None else f"{self._name}:{self._port}"
-        own = {"host": host, "accept": "application/json", "accept-encoding": CODING, **headers}
+        own = {
+            "host": host,
+            "accept": "application/json",
+            "accept-encoding": CODING,
+            **headers,
+        }
         self._base = quote(parts.path, safe="/%:@!$&'()*+;=~")
-        if self._proxy and not self._secure:  # the proxy is asked for the URL, and told who asks
-            self._base, own = url, own | self._proxy_auth
+        if (
+            self._proxy and not self._secure
+        ):  # the proxy is asked for the URL, and told who asks
+            self._base = url
+            own = own | self._proxy_auth
         self._head = _lines(own)
 
     async def post(self, path: str, body: bytes) -> Response:
@@ -245,7 +288,9 @@ class Wire:
         self._closed = True
         while self._idle:
             self._idle.pop().abort()
-        await asyncio.sleep(0)  # a transport lets go of its socket in the next round of the loop
+        await asyncio.sleep(
+            0
+        )  # a transport lets go of its socket in the next round of the loop
 
     def _take(self) -> Connection | None:
         """The connection used last that still stands. Those not used for long are closed."""
@@ -258,12 +303,19 @@ class Wire:
         return None
 
     async def _connect(self) -> Connection:
-        secure, host, port = _place(self._proxy) if self._proxy else (self._secure, self._host, self._port)
-        loop, connection = asyncio.get_running_loop(), Connection()
+        secure, host, port = (
+            _place(self._proxy)
+            if self._proxy
+            else (self._secure, self._host, self._port)
+        )
+        loop = asyncio.get_running_loop()
+        connection = Connection()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 trust = self._trusted() if secure else None
-                await loop.create_connection(lambda: connection, host, port, ssl=trust, happy_eyeballs_delay=0.25)
+                await loop.create_connection(
+                    lambda: connection, host, port, ssl=trust, happy_eyeballs_delay=0.25
+                )
                 if self._proxy and self._secure:
                     await self._tunnel(connection)
         except (OSError, ValueError, Broken) as error:  # a TimeoutError is an OSError
@@ -285,7 +337,10 @@ class Wire:
         if not 200 <= status < 300:
             raise Broken(f"{status}")
         transport = await asyncio.get_running_loop().start_tls(
-            connection.transport, connection, self._trusted(), server_hostname=self._host
+            connection.transport,
+            connection,
+            self._trusted(),
+            server_hostname=self._host,
         )
         connection.connection_made(transport or connection.transport)
 
@@ -310,11 +365,14 @@ def _lines(headers: Mapping[str, str]) -> str:
 def _place(url: str) -> tuple[bool, str, int]:
     """Whether a URL asks for TLS, its host as DNS has it, and its port."""
     parts = urlsplit(url)
-    secure, host = parts.scheme == "https", parts.hostname or ""
+    secure = parts.scheme == "https"
+    host = parts.hostname or ""
     try:
         host = host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
-        raise KaceError(f"'{host[:80]}' is no host name", fix="check the address") from None
+        raise KaceError(
+            f"'{host[:80]}' is no host name", fix="check the address"
+        ) from None
     return secure, host, parts.port or (443 if secure else 80)
 
 
@@ -328,6 +386,8 @@ def _proxy_of(scheme: str, place: str) -> tuple[str | None, dict[str, str]]:
     parts = urlsplit(proxy)
     if parts.scheme not in ("http", "https"):
         fix = "name one with http://, or list the server in NO_PROXY"
-        raise KaceError(f"proxies of kind '{parts.scheme[:20]}' cannot be used", fix=fix)
+        raise KaceError(
+            f"proxies of kind '{parts.scheme[:20]}' cannot be used", fix=fix
+        )
     auth = credentials(proxy)
     return proxy, {"proxy-authorization": basic_auth(*auth)} if auth else {}

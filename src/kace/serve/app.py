@@ -21,26 +21,37 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import KaceError
+from kace.ladder.session import open_session
 from kace.models.base import ChatModel, Reply, Wrapper
 from kace.models.base import Request as ModelRequest
 from kace.models.budget import Ledger
 from kace.models.provider import open_model
-from kace.problem import Problem
+from kace.problems import Problem
+from kace.report.guard import Denial, Guard, Hosts
+from kace.report.server import Closing, Port, Ready, serve
 from kace.serve import chat
-from kace.serve.chat import ApiError, ChatBody, HttpReply, RequestLimits, SseWriter, denied
+from kace.serve.chat import (
+    ApiError,
+    ChatBody,
+    HttpReply,
+    RequestLimits,
+    SseWriter,
+    denied,
+)
 from kace.serve.passthrough import PREFIX, ROLE, Forward, open_passthrough
 from kace.serve.record import Record
 from kace.serve.solving import SolveService
-from kace.solver.session import open_session
-from kace.tree.tree import EpistemicTree
-from kace.web.guard import Denial, Guard, Hosts
-from kace.web.server import Closing, Port, Ready, serve
 
 SOLVER = "kace"
-MAX_BODY, MAX_PASSTHROUGH_BODY = 2_000_000, 32_000_000  # a chat that is passed through may carry images
-NO_BUFFER = (("x-accel-buffering", "no"),)  # asks proxies to pass events on as they come
+# a chat that is passed through may carry images
+MAX_BODY = 2_000_000
+MAX_PASSTHROUGH_BODY = 32_000_000
+NO_BUFFER = (
+    ("x-accel-buffering", "no"),
+)  # asks proxies to pass events on as they come
 PAUSE = 5.0  # seconds until a model that refused is opened anew: the provider may be up by then, or the key paid for
 
 
@@ -58,20 +69,29 @@ class ServerOptions:
     closing: Closing = field(default_factory=Closing)
 
 
-async def run(options: ServerOptions, port: Port, *, ready: Ready, model: ChatModel | None = None) -> None:
+async def run(
+    options: ServerOptions, port: Port, *, ready: Ready, model: ChatModel | None = None
+) -> None:
     """Serve until a signal. A model that is given stays the caller's to close."""
     async with AsyncExitStack() as stack:
-        service, forward = await stack.enter_async_context(open_service(options, model)), None
+        service = await stack.enter_async_context(open_service(options, model))
+        forward = None
         if options.passthrough:
             session = service.session
-            passthrough = open_passthrough(options.config, session.role(ROLE), session.ledger)
+            passthrough = open_passthrough(
+                options.config, session.role(ROLE), session.ledger
+            )
             forward = await stack.enter_async_context(passthrough)
         closing = replace(options.closing, expire=service.expire)
-        await serve(create_app(service, options, forward), port, ready=ready, closing=closing)
+        await serve(
+            create_app(service, options, forward), port, ready=ready, closing=closing
+        )
 
 
 @asynccontextmanager
-async def open_service(options: ServerOptions, model: ChatModel | None = None) -> AsyncIterator[SolveService]:
+async def open_service(
+    options: ServerOptions, model: ChatModel | None = None
+) -> AsyncIterator[SolveService]:
     """What solves requests, of whatever protocol. A model that is given stays the caller's to close."""
     config = options.config
     async with AsyncExitStack() as stack:
@@ -84,16 +104,25 @@ async def open_service(options: ServerOptions, model: ChatModel | None = None) -
             record = stack.enter_context(Record(options.record, config, options.tree))
         # The caps of the configuration are each request's own: the session as a whole has none.
         unlimited = config.model_copy(update={"max_calls": None, "max_usd": None})
-        session = await stack.enter_async_context(open_session(unlimited, model=model, tree=options.tree))
-        yield SolveService(session, options.limits, working=config.working, record=record)
+        session = await stack.enter_async_context(
+            open_session(unlimited, model=model, tree=options.tree)
+        )
+        yield SolveService(
+            session, options.limits, working=config.working, record=record
+        )
 
 
-def create_app(service: SolveService, options: ServerOptions, forward: Forward | None) -> ASGIApp:
+def create_app(
+    service: SolveService, options: ServerOptions, forward: Forward | None
+) -> ASGIApp:
     """The whole endpoint behind its guard."""
     served = options.config.model
     names = (SOLVER, served, served.partition("/")[2])
     listed = dict.fromkeys((*names, *([PREFIX + names[-1]] if forward else [])))
-    models = {name: {"id": name, "object": "model", "created": 0, "owned_by": "kace"} for name in listed}
+    models = {
+        name: {"id": name, "object": "model", "created": 0, "owned_by": "kace"}
+        for name in listed
+    }
 
     async def health(request: Request) -> Response:
         said, status = ("stopping", 503) if service.closing else ("ok", 200)
@@ -103,28 +132,52 @@ def create_app(service: SolveService, options: ServerOptions, forward: Forward |
         name = request.path_params.get("name")
         if name is not None and name not in models:
             raise HTTPException(404)
-        found = models[name] if name else {"object": "list", "data": list(models.values())}
+        found = (
+            models[name] if name else {"object": "list", "data": list(models.values())}
+        )
         return Response(json.dumps(found), media_type=chat.JSON)
 
     async def metrics(request: Request) -> Response:
         return Response(service.metrics.text(), media_type=METRICS)
 
     routes = [
-        Route("/v1/chat/completions", _ChatEndpoint(service, names, forward), methods=["POST"]),
+        Route(
+            "/v1/chat/completions",
+            _ChatEndpoint(service, names, forward),
+            methods=["POST"],
+        ),
         Route("/v1/models", list_models),
         Route("/v1/models/{name:path}", list_models),
         Route("/healthz", health),
         Route("/metrics", metrics),
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _error, Exception: _error})
-    most, free = MAX_BODY if forward is None else MAX_PASSTHROUGH_BODY, {"/healthz"}
-    return Guard(app, options.hosts, options.key, max_body=most, open_paths=free, cookie=False, render=denied)
+    app = Starlette(
+        routes=routes, exception_handlers={HTTPException: _error, Exception: _error}
+    )
+    most = MAX_BODY if forward is None else MAX_PASSTHROUGH_BODY
+    free = {"/healthz"}
+    return Guard(
+        app,
+        options.hosts,
+        options.key,
+        max_body=most,
+        open_paths=free,
+        cookie=False,
+        render=denied,
+    )
 
 
 def _error(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
-        return denied(Denial(500, "something went wrong here; the server's log says what"))
-    response = denied(Denial(error.status_code, "there is nothing here" if error.status_code == 404 else error.detail))
+        return denied(
+            Denial(500, "something went wrong here; the server's log says what")
+        )
+    response = denied(
+        Denial(
+            error.status_code,
+            "there is nothing here" if error.status_code == 404 else error.detail,
+        )
+    )
     response.headers.update(error.headers or {})
     return response
 
@@ -139,14 +192,20 @@ class _ChatEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, for as long as its client is there."""
-        reply, metrics = HttpReply(send), self.service.metrics
-        kind, began = "invalid", time.monotonic()
+        reply = HttpReply(send)
+        metrics = self.service.metrics
+        kind = "invalid"
+        began = time.monotonic()
         with metrics.in_flight.track_inprogress():
             try:
                 request = Request(scope, receive)
                 raw = chat.read_json(await request.body())
-                kind = "passthrough" if str(raw["model"]).startswith(PREFIX) else "solve"
-                if await _while_connected(receive, self._answer(raw, request.headers, reply)):
+                kind = (
+                    "passthrough" if str(raw["model"]).startswith(PREFIX) else "solve"
+                )
+                if await _while_connected(
+                    receive, self._answer(raw, request.headers, reply)
+                ):
                     metrics.seconds.observe(time.monotonic() - began)
                 else:
                     metrics.disconnects.inc()
@@ -154,19 +213,30 @@ class _ChatEndpoint:
                 if not reply.status:  # else a reply that was passed through is cut off by the server's end
                     metrics.errors.labels(error.code).inc()
                     # Clients retry by status. Only a server too busy to begin wants that: all else was tried or paid.
-                    retry = ("retry-after", "5") if error.status == 429 else ("x-should-retry", "false")
+                    retry = (
+                        ("retry-after", "5")
+                        if error.status == 429
+                        else ("x-should-retry", "false")
+                    )
                     await reply.whole(error.status, error.body(), headers=(retry,))
             finally:
                 if reply.status:
                     metrics.requests.labels(kind, str(reply.status)).inc()
 
-    async def _answer(self, raw: Mapping[str, object], headers: Mapping[str, str], reply: HttpReply) -> None:
-        model, missing = str(raw["model"]), partial(ApiError, param="model", status=404, code="model_not_found")
+    async def _answer(
+        self, raw: Mapping[str, object], headers: Mapping[str, str], reply: HttpReply
+    ) -> None:
+        model = str(raw["model"])
+        missing = partial(ApiError, param="model", status=404, code="model_not_found")
         if model.startswith(PREFIX):
             if self.forward is None:
-                raise missing("this server passes nothing through: it was started without --passthrough")
+                raise missing(
+                    "this server passes nothing through: it was started without --passthrough"
+                )
             if raw.get("kace") is not None:
-                raise ApiError("'kace' caps a solve, not a chat that is passed through", "kace")
+                raise ApiError(
+                    "'kace' caps a solve, not a chat that is passed through", "kace"
+                )
             async with self.service.within(None):
                 return await self.forward(raw, model.removeprefix(PREFIX), reply)
         if model not in self.names:
@@ -176,11 +246,15 @@ class _ChatEndpoint:
         with self.service.under(headers):
             if body.stream:
                 return await self._stream(problem, body, reply)
-            await reply.whole(200, SseWriter(body).whole(await self.service.solve(problem, body)))
+            await reply.whole(
+                200, SseWriter(body).whole(await self.service.solve(problem, body))
+            )
 
     async def _stream(self, problem: Problem, body: ChatBody, reply: HttpReply) -> None:
         steps: asyncio.Queue[Mapping[str, object] | None] = asyncio.Queue()
-        solving = asyncio.create_task(self.service.solve(problem, body, steps.put_nowait))
+        solving = asyncio.create_task(
+            self.service.solve(problem, body, steps.put_nowait)
+        )
         solving.add_done_callback(lambda _: steps.put_nowait(None))
         writer = SseWriter(body)
         try:
@@ -204,7 +278,8 @@ async def _while_connected(receive: Receive, work: Coroutine[None, None, None]) 
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(gone())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -228,17 +303,30 @@ class ReconnectingModel(Wrapper):
     """A user error ends a run, but a server stays up: it opens its model again, some time after it refused for good."""
 
     def __init__(
-        self, open_again: Callable[[], ChatModel], *, pause: float = PAUSE, clock: Callable[[], float] = time.monotonic
+        self,
+        open_again: Callable[[], ChatModel],
+        *,
+        pause: float = PAUSE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(open_again())
-        self._open_again, self._pause, self._clock = open_again, pause, clock
+        self._open_again = open_again
+        self._pause = pause
+        self._clock = clock
         self._broken_at: float | None = None
-        self._calls: Counter[ChatModel] = Counter()  # a model that was replaced is closed with the last of its calls
+        self._calls: Counter[ChatModel] = (
+            Counter()
+        )  # a model that was replaced is closed with the last of its calls
 
     async def complete(self, request: ModelRequest) -> Reply:
         """Answer one request with the model as it is now."""
-        if self._broken_at is not None and self._clock() - self._broken_at >= self._pause:
-            old, self.model, self._broken_at = self.model, self._open_again(), None
+        if (
+            self._broken_at is not None
+            and self._clock() - self._broken_at >= self._pause
+        ):
+            old = self.model
+            self.model = self._open_again()
+            self._broken_at = None
             await self._let_go(old)
         model = self.model
         self._calls[model] += 1

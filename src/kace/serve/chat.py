@@ -17,17 +17,40 @@ from starlette.types import Send
 from kace.errors import DataError
 from kace.models.base import Message, Role, Usage
 from kace.models.budget import Caps
-from kace.problem import Problem, check_problem_text
+from kace.problems import Problem, check_problem_text
 from kace.redact import one_line
-from kace.web.guard import Denial
+from kace.report.guard import Denial
 
-JSON, EVENTS = "application/json", "text/event-stream"
+JSON = "application/json"
+EVENTS = "text/event-stream"
 HEARTBEAT = b": still climbing\n\n"  # a comment that clients skip and that keeps connections open
 HEARTBEAT_SECONDS = 15.0
-_CODES = {401: "invalid_api_key", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
-MAX_MESSAGE, MAX_MESSAGES = 1_000, 1_000
-READ = {"model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "seed"}
-ABOUT_CLIENT = {"user", "safety_identifier", "metadata", "store", "service_tier", "prompt_cache_key"}
+_CODES = {
+    401: "invalid_api_key",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+}
+MAX_MESSAGE = 1_000
+MAX_MESSAGES = 1_000
+READ = {
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "seed",
+}
+ABOUT_CLIENT = {
+    "user",
+    "safety_identifier",
+    "metadata",
+    "store",
+    "service_tier",
+    "prompt_cache_key",
+}
 SOLVE_IGNORES = {
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", *ABOUT_CLIENT),
     *("prompt_cache_retention", "reasoning_effort", "verbosity", "parallel_tool_calls"),
@@ -35,24 +58,47 @@ SOLVE_IGNORES = {
 """About one sample, where an answer is the vote of many, or the provider. A reply lists those given."""
 SOLVE_NEUTRAL: Mapping[str, tuple[object, ...]] = {
     **{"n": (1,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},)},
-    **{"tools": ([],), "tool_choice": ("none", "auto"), "functions": ([],), "function_call": ("none", "auto")},
+    **{
+        "tools": ([],),
+        "tool_choice": ("none", "auto"),
+        "functions": ([],),
+        "function_call": ("none", "auto"),
+    },
     **{"response_format": ({"type": "text"},), "modalities": (["text"],)},
     **{"audio": (), "prediction": (), "web_search_options": ()},
 }
 """What a ladder cannot do, with the values that ask for nothing."""
-CHAT_NEUTRAL = {**SOLVE_NEUTRAL, "top_p": (1,), "presence_penalty": (0,), "frequency_penalty": (0,), "stop": ([],)}
+CHAT_NEUTRAL = {
+    **SOLVE_NEUTRAL,
+    "top_p": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "stop": ([],),
+}
 """The same for a model that is asked for one reply."""
-ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
 
 
 class ApiError(Exception):
     """An error that a client is told. `paid` says what the request has used up all the same."""
 
     def __init__(
-        self, message: str, param: str | None = None, *, status: int = 400, code: str = "invalid_value"
+        self,
+        message: str,
+        param: str | None = None,
+        *,
+        status: int = 400,
+        code: str = "invalid_value",
     ) -> None:
         super().__init__(message)
-        self.status, self.code, self.param = status, code, param
+        self.status = status
+        self.code = code
+        self.param = param
         self.message = one_line(message, MAX_MESSAGE)
         self.paid: Mapping[str, object] = {}
 
@@ -60,13 +106,23 @@ class ApiError(Exception):
         """The error object, the same in a response and in an event of a stream."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         kind = self.code if self.code == "budget_exceeded" else kind
-        error = {"message": self.message, "type": kind, "param": self.param, "code": self.code, **self.paid}
+        error = {
+            "message": self.message,
+            "type": kind,
+            "param": self.param,
+            "code": self.code,
+            **self.paid,
+        }
         return json.dumps({"error": error}, ensure_ascii=False).encode()
 
 
 def denied(denial: Denial) -> Response:
     """What the guard denies, in the same shape."""
-    error = ApiError(denial.message, status=denial.status, code=_CODES.get(denial.status, "bad_request"))
+    error = ApiError(
+        denial.message,
+        status=denial.status,
+        code=_CODES.get(denial.status, "bad_request"),
+    )
     return Response(error.body(), denial.status, media_type=JSON)
 
 
@@ -81,8 +137,14 @@ class RequestLimits(BaseModel):
 
     def least(self, other: RequestLimits) -> RequestLimits:
         """Both caps hold, so the lower one does."""
-        ours, theirs = self.model_dump(exclude_none=True), other.model_dump(exclude_none=True)
-        return RequestLimits(**{name: min(cap, theirs.get(name, cap)) for name, cap in {**theirs, **ours}.items()})
+        ours = self.model_dump(exclude_none=True)
+        theirs = other.model_dump(exclude_none=True)
+        return RequestLimits(
+            **{
+                name: min(cap, theirs.get(name, cap))
+                for name, cap in {**theirs, **ours}.items()
+            }
+        )
 
     def caps(self) -> Caps:
         """The part that a ledger holds."""
@@ -101,11 +163,19 @@ class _ChatMessage(BaseModel):
     def text(self) -> str:
         """What it says; `ApiError` for what is not text."""
         if self.role not in ROLES:
-            raise ApiError(f"messages of role '{self.role[:40]}' cannot be solved", "messages")
+            raise ApiError(
+                f"messages of role '{self.role[:40]}' cannot be solved", "messages"
+            )
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
-        if other := next((part.type for part in self.content if part.type != "text"), None):
-            raise ApiError(f"only text can be solved, not '{other[:40]}'", "messages", code="unsupported_content")
+        if other := next(
+            (part.type for part in self.content if part.type != "text"), None
+        ):
+            raise ApiError(
+                f"only text can be solved, not '{other[:40]}'",
+                "messages",
+                code="unsupported_content",
+            )
         return "\n".join(part.text for part in self.content)
 
 
@@ -148,12 +218,18 @@ def read_json(body: bytes) -> Mapping[str, object]:
     return raw
 
 
-def read_solve(raw: Mapping[str, object], headers: Mapping[str, str]) -> tuple[Problem, ChatBody]:
+def read_solve(
+    raw: Mapping[str, object], headers: Mapping[str, str]
+) -> tuple[Problem, ChatBody]:
     """A request to solve, with the caps of its headers, too. Raises `ApiError` for what no ladder can do, by name."""
     body = _read_body(raw, READ | {"stop", "kace"} | SOLVE_IGNORES, SOLVE_NEUTRAL)
-    caps = {name: f"x-kace-{name.replace('_', '-')}" for name in RequestLimits.model_fields}
+    caps = {
+        name: f"x-kace-{name.replace('_', '-')}" for name in RequestLimits.model_fields
+    }
     try:
-        limits = RequestLimits.model_validate({name: headers[at] for name, at in caps.items() if at in headers})
+        limits = RequestLimits.model_validate(
+            {name: headers[at] for name, at in caps.items() if at in headers}
+        )
     except ValidationError as error:
         raise _refused(error, "a header X-Kace-Max-...") from None
     return _problem(body), body.model_copy(update={"kace": body.kace.least(limits)})
@@ -162,19 +238,34 @@ def read_solve(raw: Mapping[str, object], headers: Mapping[str, str]) -> tuple[P
 def read_chat(raw: Mapping[str, object]) -> tuple[ChatBody, tuple[Message, ...]]:
     """A request for one reply. Raises `ApiError` for what the model cannot do, by name."""
     body = _read_body(raw, READ | {"temperature"} | ABOUT_CLIENT, CHAT_NEUTRAL)
-    return body, tuple(Message(ROLES.get(message.role, Role.USER), message.text()) for message in body.messages)
+    return body, tuple(
+        Message(ROLES.get(message.role, Role.USER), message.text())
+        for message in body.messages
+    )
 
 
-def _read_body(raw: Mapping[str, object], known: set[str], neutral: Mapping[str, tuple[object, ...]]) -> ChatBody:
+def _read_body(
+    raw: Mapping[str, object],
+    known: set[str],
+    neutral: Mapping[str, tuple[object, ...]],
+) -> ChatBody:
     """The body, if it asks for nothing but what is `known`, or what is `neutral` and asks for nothing."""
     given = {name: value for name, value in raw.items() if value is not None}
     for name, value in given.items():
         if name in neutral and value not in neutral[name]:
-            one_vote = "'n' cannot be more than 1: the answer is one vote over many attempts"
-            cannot = one_vote if name == "n" else f"'{name}' cannot be honoured: a solve gives one answer in text"
+            one_vote = (
+                "'n' cannot be more than 1: the answer is one vote over many attempts"
+            )
+            cannot = (
+                one_vote
+                if name == "n"
+                else f"'{name}' cannot be honoured: a solve gives one answer in text"
+            )
             raise ApiError(cannot, name, code="unsupported_parameter")
         if name not in neutral and name not in known:
-            raise ApiError(f"unknown parameter '{name[:60]}'", name[:60], code="unknown_parameter")
+            raise ApiError(
+                f"unknown parameter '{name[:60]}'", name[:60], code="unknown_parameter"
+            )
     try:
         return ChatBody.model_validate(given)
     except ValidationError as error:
@@ -184,15 +275,30 @@ def _read_body(raw: Mapping[str, object], known: set[str], neutral: Mapping[str,
 def _problem(body: ChatBody) -> Problem:
     """The last user message, after whatever was said before it."""
     turns = [(message.role, message.text()) for message in body.messages]
-    last = max((position for position, (role, _) in enumerate(turns) if role == "user"), default=None)
+    last = max(
+        (position for position, (role, _) in enumerate(turns) if role == "user"),
+        default=None,
+    )
     if last is None or not turns[last][1].strip():
-        raise ApiError("there is no problem: the last user message is it, and it must have text", "messages")
+        raise ApiError(
+            "there is no problem: the last user message is it, and it must have text",
+            "messages",
+        )
     if any(role == "assistant" for role, _ in turns[last + 1 :]):
-        raise ApiError("a reply cannot be begun for the solver: end with a user message", "messages")
+        raise ApiError(
+            "a reply cannot be begun for the solver: end with a user message",
+            "messages",
+        )
     parts = [text for role, text in turns if role in ("system", "developer")]
-    if earlier := [f"{role.capitalize()}: {text}" for role, text in turns[:last] if role in ("user", "assistant")]:
+    if earlier := [
+        f"{role.capitalize()}: {text}"
+        for role, text in turns[:last]
+        if role in ("user", "assistant")
+    ]:
         parts += ["Earlier in this conversation:", *earlier]
-    text = "\n\n".join(part.strip() for part in (*parts, turns[last][1]) if part.strip())
+    text = "\n\n".join(
+        part.strip() for part in (*parts, turns[last][1]) if part.strip()
+    )
     try:
         check_problem_text(text, "messages")
     except DataError as error:
@@ -208,26 +314,44 @@ def _refused(error: ValidationError, header: str = "") -> ApiError:
     place = header or ("the field 'kace'" if in_kace else "")
     takes = f"{place} takes {', '.join(RequestLimits.model_fields)}: " if place else ""
     param = where if in_kace else where.partition(".")[0]
-    return ApiError(f"{takes}'{where}': {first['msg'].lower()}", None if header else param or None)
+    return ApiError(
+        f"{takes}'{where}': {first['msg'].lower()}", None if header else param or None
+    )
 
 
 class HttpReply:
     """Sends one HTTP response; remembers its status, which is 0 while nothing has been sent."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self.status = send, 0
+        self._send = send
+        self.status = 0
 
-    async def start(self, status: int, kind: str, headers: Sequence[tuple[str, str]] = ()) -> None:
+    async def start(
+        self, status: int, kind: str, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
         """Send the head."""
         self.status = status
-        raw = [(name.encode(), value.encode("latin-1")) for name, value in (*headers, ("content-type", kind))]
-        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+        raw = [
+            (name.encode(), value.encode("latin-1"))
+            for name, value in (*headers, ("content-type", kind))
+        ]
+        await self._send(
+            {"type": "http.response.start", "status": status, "headers": raw}
+        )
 
     async def send(self, chunk: bytes, *, more: bool = True) -> None:
         """Send a piece of the body: the last one where there is no `more`."""
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+        await self._send(
+            {"type": "http.response.body", "body": chunk, "more_body": more}
+        )
 
-    async def whole(self, status: int, body: bytes, kind: str = JSON, headers: Sequence[tuple[str, str]] = ()) -> None:
+    async def whole(
+        self,
+        status: int,
+        body: bytes,
+        kind: str = JSON,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
         """Send everything at once."""
         await self.start(status, kind, (*headers, ("content-length", str(len(body)))))
         await self.send(body, more=False)
@@ -239,7 +363,9 @@ class Completion(NamedTuple):
     content: str
     usage: Usage
     finish: str = "stop"
-    kace: Mapping[str, object] | None = None  # what the ladder says besides; OpenAI's clients leave it alone
+    kace: Mapping[str, object] | None = (
+        None  # what the ladder says besides; OpenAI's clients leave it alone
+    )
 
 
 class SseWriter:
@@ -248,13 +374,27 @@ class SseWriter:
     def __init__(self, body: ChatBody) -> None:
         """The model is called as the client named it; usage ends a stream where the client wants it."""
         self._usage = {"usage": None} if body.stream_options.include_usage else {}
-        self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": body.model}
+        self._head = {
+            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": body.model,
+        }
 
     def whole(self, completion: Completion) -> bytes:
         """The completion in one piece."""
         message = {"role": "assistant", "content": completion.content, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": completion.finish}
-        return self._json("chat.completion", [choice], completion.kace, usage=usage_json(completion.usage))
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": completion.finish,
+        }
+        return self._json(
+            "chat.completion",
+            [choice],
+            completion.kace,
+            usage=usage_json(completion.usage),
+        )
 
     def opening(self) -> bytes:
         """The first chunk: who speaks."""
@@ -262,12 +402,20 @@ class SseWriter:
 
     def closing(self, completion: Completion) -> bytes:
         """The last chunks: the content, why it ends, and what it cost."""
-        last = self._chunk({"content": completion.content}) + self._chunk({}, completion.finish, completion.kace)
+        last = self._chunk({"content": completion.content}) + self._chunk(
+            {}, completion.finish, completion.kace
+        )
         if self._usage:
-            last += event(self._json("chat.completion.chunk", [], usage=usage_json(completion.usage)))
+            last += event(
+                self._json(
+                    "chat.completion.chunk", [], usage=usage_json(completion.usage)
+                )
+            )
         return last + event(b"[DONE]")
 
-    async def steps(self, queue: asyncio.Queue[Mapping[str, object] | None]) -> AsyncIterator[bytes]:
+    async def steps(
+        self, queue: asyncio.Queue[Mapping[str, object] | None]
+    ) -> AsyncIterator[bytes]:
         """Steps up to `None` as they come, told as reasoning, those of one moment together; else a heartbeat."""
         ready: list[Mapping[str, object] | None] = []
         while None not in ready:
@@ -278,13 +426,24 @@ class SseWriter:
                 yield HEARTBEAT
                 continue
             ready += [queue.get_nowait() for _ in range(queue.qsize())]
-            yield b"".join(self._chunk({"reasoning_content": f"{step['text']}\n"}, kace=step) for step in ready if step)
+            yield b"".join(
+                self._chunk({"reasoning_content": f"{step['text']}\n"}, kace=step)
+                for step in ready
+                if step
+            )
 
-    def _chunk(self, delta: Mapping[str, object], finish: str | None = None, kace: object = None) -> bytes:
+    def _chunk(
+        self,
+        delta: Mapping[str, object],
+        finish: str | None = None,
+        kace: object = None,
+    ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return event(self._json("chat.completion.chunk", [choice], kace, **self._usage))
 
-    def _json(self, kind: str, choices: Sequence[object], kace: object = None, **usage: object) -> bytes:
+    def _json(
+        self, kind: str, choices: Sequence[object], kace: object = None, **usage: object
+    ) -> bytes:
         told = {} if kace is None else {"kace": kace}
         body = {**self._head, "object": kind, "choices": choices, **usage, **told}
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
@@ -298,4 +457,8 @@ def event(data: bytes) -> bytes:
 def usage_json(usage: Usage) -> dict[str, object]:
     """Tokens as a completion counts them."""
     split = {"prompt_tokens": usage.input, "completion_tokens": usage.output}
-    return {**split, "total_tokens": sum(split.values()), "prompt_tokens_details": {"cached_tokens": usage.cached}}
+    return {
+        **split,
+        "total_tokens": sum(split.values()),
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }

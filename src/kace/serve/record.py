@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import KaceError
-from kace.io import inside
+from kace.files import inside
+from kace.ladder.record import Solution
 from kace.models.cache import CallRecord, CallStore
-from kace.problem import Problem
+from kace.problems import Problem
 from kace.redact import redact, without_secrets
-from kace.solver.manifest import manifest_of
-from kace.solver.records import Solution
-from kace.solver.run import Run
-from kace.tree.tree import EpistemicTree
+from kace.runs.manifest import manifest_of
+from kace.runs.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 class Record:
     """An open run that grows by what is asked. A disk that fails costs the record, never an answer."""
 
-    def __init__(self, folder: Path, config: Config, tree: EpistemicTree | None) -> None:
+    def __init__(
+        self, folder: Path, config: Config, tree: EpistemicTree | None
+    ) -> None:
         self._failed = False
         self.calls = _Calls(inside(folder, "calls"), self)
         manifest = {**manifest_of(config, tree), "data": {"name": "served"}}
@@ -51,7 +53,10 @@ class Record:
         except (KaceError, OSError) as error:
             if not self._failed:
                 self._failed = True
-                log.warning("%s; the server goes on, and records what it can", redact(str(error)))
+                log.warning(
+                    "%s; the server goes on, and records what it can",
+                    redact(str(error)),
+                )
 
     def __enter__(self) -> Record:
         return self

@@ -16,28 +16,38 @@ from prometheus_client.registry import Collector
 
 from kace.answers.extract import Answer
 from kace.errors import BudgetExceeded, KaceError
+from kace.ladder.ladder import Kit, climb
+from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution, boxed
+from kace.ladder.retriever import EsPolicy, Retrieval, Retriever
+from kace.ladder.session import Session, in_role
+from kace.ladder.tiers import LOCKED, ExitPath, TierName
 from kace.models.budget import Ledger
-from kace.problem import Problem
+from kace.problems import Problem
 from kace.redact import one_line, redact
-from kace.retrieval.retriever import EsPolicy, Retrieval, Retriever
-from kace.serve.chat import SOLVE_IGNORES, ApiError, ChatBody, Completion, RequestLimits, usage_json
+from kace.serve.chat import (
+    SOLVE_IGNORES,
+    ApiError,
+    ChatBody,
+    Completion,
+    RequestLimits,
+    usage_json,
+)
 from kace.serve.record import Record
-from kace.solver.ladder import Kit, climb
-from kace.solver.records import Attempt, Outcome, RetrievedContext, Solution, boxed
-from kace.solver.session import Session, in_role
-from kace.solver.tiers import LOCKED, ExitPath, TierName
 from kace.words import counted
 
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 1_000  # more would only wait longer than any client does
-MAX_ANSWER, MAX_STOPS = 60, 16
+MAX_ANSWER = 60
+MAX_STOPS = 16
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 CARD_OUTCOMES = ("shown", "abstained")
 _BROKEN = (Outcome.PROVIDER_ERROR, Outcome.TIMEOUT)
 _ATTEMPTS = {tier.name: tier.attempts for tier in LOCKED}
 
-Tell = Callable[[Mapping[str, object]], None]  # hears a step: its `event`, a `text` for people, and what else there is
+Tell = Callable[
+    [Mapping[str, object]], None
+]  # hears a step: its `event`, a `text` for people, and what else there is
 
 
 class ServerMetrics(Collector):
@@ -46,15 +56,30 @@ class ServerMetrics(Collector):
     def __init__(self, ledger: Ledger) -> None:
         # The time each counter was made says nothing that the start of the process does not.
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._ledger, self._registry = ledger, prometheus.CollectorRegistry()
+        self._ledger = ledger
+        self._registry = prometheus.CollectorRegistry()
         counter = partial(prometheus.Counter, registry=self._registry)
         gauge = partial(prometheus.Gauge, registry=self._registry)
-        self.requests = counter("kace_requests_total", "Requests answered, by kind and status.", ["kind", "status"])
+        self.requests = counter(
+            "kace_requests_total",
+            "Requests answered, by kind and status.",
+            ["kind", "status"],
+        )
         self.in_flight = gauge("kace_requests_in_flight", "Requests under way.")
-        self.waiting = gauge("kace_requests_waiting", "Of those, the ones waiting for a place.")
-        self.disconnects = counter("kace_disconnects_total", "Clients gone before the answer.")
-        self.errors = counter("kace_errors_total", "Errors told to clients, by code.", ["code"])
-        self.exits = counter("kace_exits_total", "Problems solved, by where they left the ladder.", ["path"])
+        self.waiting = gauge(
+            "kace_requests_waiting", "Of those, the ones waiting for a place."
+        )
+        self.disconnects = counter(
+            "kace_disconnects_total", "Clients gone before the answer."
+        )
+        self.errors = counter(
+            "kace_errors_total", "Errors told to clients, by code.", ["code"]
+        )
+        self.exits = counter(
+            "kace_exits_total",
+            "Problems solved, by where they left the ladder.",
+            ["path"],
+        )
         for path in ExitPath:
             self.exits.labels(path.value)
         reading = "Card tiers of solved problems that had eligible cards, by whether they showed any."
@@ -62,7 +87,9 @@ class ServerMetrics(Collector):
         for outcome in CARD_OUTCOMES:
             self.card_tiers.labels(outcome)
         whole = "Seconds from a request to its whole answer."
-        self.seconds = prometheus.Histogram("kace_request_seconds", whole, buckets=BUCKETS, registry=self._registry)
+        self.seconds = prometheus.Histogram(
+            "kace_request_seconds", whole, buckets=BUCKETS, registry=self._registry
+        )
         self._registry.register(self)
 
     def text(self) -> bytes:
@@ -73,15 +100,23 @@ class ServerMetrics(Collector):
         """The ledger as it is now."""
         by_role = partial(CounterMetricFamily, labels=["role"])
         calls = by_role("kace_model_calls", "Calls to the model, by role.")
-        failed = by_role("kace_model_calls_failed", "Calls that failed or were cancelled, by role.")
-        tokens = by_role("kace_tokens", "Tokens, by role and kind; input includes cached.", labels=["role", "kind"])
+        failed = by_role(
+            "kace_model_calls_failed", "Calls that failed or were cancelled, by role."
+        )
+        tokens = by_role(
+            "kace_tokens",
+            "Tokens, by role and kind; input includes cached.",
+            labels=["role", "kind"],
+        )
         for role, spent in sorted(self._ledger.roles.items()):
             calls.add_metric([role], spent.calls)
             failed.add_metric([role], spent.failed)
             for kind in ("input", "cached", "output"):
                 tokens.add_metric([role, kind], getattr(spent.usage, kind))
         yield from (calls, failed, tokens)
-        yield CounterMetricFamily("kace_usd", "Money spent, where prices are known.", value=self._ledger.usd)
+        yield CounterMetricFamily(
+            "kace_usd", "Money spent, where prices are known.", value=self._ledger.usd
+        )
 
 
 class SolveService:
@@ -91,36 +126,59 @@ class SolveService:
     """
 
     def __init__(
-        self, session: Session, limits: RequestLimits, *, working: bool = True, record: Record | None = None
+        self,
+        session: Session,
+        limits: RequestLimits,
+        *,
+        working: bool = True,
+        record: Record | None = None,
     ) -> None:
-        self.metrics, self.closing = ServerMetrics(session.ledger), False
-        self.session, self._limits, self._working, self._record = session, limits, working, record
+        self.metrics = ServerMetrics(session.ledger)
+        self.closing = False
+        self.session = session
+        self._limits = limits
+        self._working = working
+        self._record = record
         self._clocks: set[asyncio.Timeout] = set()
-        self._waiting, self._places = 0, asyncio.Semaphore(session.window)
+        self._waiting = 0
+        self._places = asyncio.Semaphore(session.window)
         self.metrics.waiting.set_function(lambda: self._waiting)
 
     def check(self, body: ChatBody) -> None:
         """Refuse what cannot even begin. Raises `ApiError`."""
         price = self.session.ledger.price(self.session.kit.model.name)
         if body.kace.max_usd is not None and price is None:
-            raise ApiError("max_usd needs a price for the model, and this server has none", "kace.max_usd")
+            raise ApiError(
+                "max_usd needs a price for the model, and this server has none",
+                "kace.max_usd",
+            )
         if self._waiting >= MAX_WAITING:
-            raise ApiError(f"{MAX_WAITING:,} requests are waiting already", status=429, code="busy")
+            raise ApiError(
+                f"{MAX_WAITING:,} requests are waiting already", status=429, code="busy"
+            )
 
-    async def solve(self, problem: Problem, body: ChatBody, tell: Tell = lambda step: None) -> Completion:
+    async def solve(
+        self, problem: Problem, body: ChatBody, tell: Tell = lambda step: None
+    ) -> Completion:
         """Climb the ladder for one request. Raises `ApiError`, with what was paid for."""
         limits = self._limits.least(body.kace)
         ledger = self.session.ledger
         bill = Ledger(limits.caps(), ledger.prices, uncounted=ledger.uncounted)
-        climbing = _Climb(tell, partial(self.session.kit.subject.read, problem=problem.text))
+        climbing = _Climb(
+            tell, partial(self.session.kit.subject.read, problem=problem.text)
+        )
         try:
             async with self.within(limits.max_seconds), self._place(climbing):
                 kit = self._kit(body, climbing, bill)
                 problem = self._record.asked(problem) if self._record else problem
                 solution = await climb(problem, kit)
-            if self._record and kit.sampling == self.session.kit.sampling:  # else it was drawn as no run says
+            if (
+                self._record and kit.sampling == self.session.kit.sampling
+            ):  # else it was drawn as no run says
                 self._record.solved(solution)
-            if solution.answer is None and all(attempt.outcome in _BROKEN for attempt in solution.made):
+            if solution.answer is None and all(
+                attempt.outcome in _BROKEN for attempt in solution.made
+            ):
                 message = f"the model failed every attempt ({solution.made[-1].detail or 'no reply'})"
                 raise ApiError(message, status=502, code="upstream_failed")
         except (ApiError, KaceError) as error:
@@ -129,7 +187,10 @@ class SolveService:
             elif isinstance(error, KaceError):
                 log.warning("%s", redact(str(error)))
                 error = ApiError(error.message, status=502, code="upstream_refused")
-            error.paid = {"kace": {**climbing.details(), **_cost(bill)}, "usage": usage_json(bill.usage)}
+            error.paid = {
+                "kace": {**climbing.details(), **_cost(bill)},
+                "usage": usage_json(bill.usage),
+            }
             raise error from None
         if solution.exit:
             self.metrics.exits.labels(solution.exit.value).inc()
@@ -164,8 +225,12 @@ class SolveService:
                     self._clocks.discard(clock)
         except TimeoutError:
             if self.closing or seconds is None:
-                raise ApiError("the server is stopping", status=503, code="stopping") from None
-            raise ApiError(f"not solved within {seconds:g} s", status=504, code="budget_exceeded") from None
+                raise ApiError(
+                    "the server is stopping", status=503, code="stopping"
+                ) from None
+            raise ApiError(
+                f"not solved within {seconds:g} s", status=504, code="budget_exceeded"
+            ) from None
 
     @asynccontextmanager
     async def _place(self, climbing: _Climb) -> AsyncIterator[None]:
@@ -184,33 +249,54 @@ class SolveService:
 
     def _kit(self, body: ChatBody, climbing: _Climb, bill: Ledger) -> Kit:
         """The session's kit as one request uses it: every call is on its own bill, too."""
-        kit, cap = self.session.kit, body.token_cap
-        billed = partial(in_role, ledger=bill, calls=self._record.calls if self._record else None)
+        kit = self.session.kit
+        cap = body.token_cap
+        billed = partial(
+            in_role, ledger=bill, calls=self._record.calls if self._record else None
+        )
         seed = kit.seed if body.seed is None else body.seed
-        synthesis, sampling, tiers = kit.synthesis, kit.sampling, kit.tiers
+        synthesis = kit.synthesis
+        sampling = kit.sampling
+        tiers = kit.tiers
         if kit.source is not None:  # all requests share what it has indexed
             asked = cast("Retriever", kit.source).asking
             climbing.source = asked(billed("classifier", self.session.classifier), seed)
             tiers = EsPolicy(climbing.source)
         if synthesis is not None:
-            synthesis = replace(synthesis, teacher=billed("synthesis", synthesis.teacher))
+            synthesis = replace(
+                synthesis, teacher=billed("synthesis", synthesis.teacher)
+            )
         if cap is not None:
-            sampling = {tier: replace(draw, max_tokens=min(draw.max_tokens, cap)) for tier, draw in sampling.items()}
-        kit = replace(kit, model=billed("solver", kit.model), source=climbing, observer=climbing)
-        return replace(kit, tiers=tiers, synthesis=synthesis, seed=seed, sampling=sampling)
+            sampling = {
+                tier: replace(draw, max_tokens=min(draw.max_tokens, cap))
+                for tier, draw in sampling.items()
+            }
+        kit = replace(
+            kit, model=billed("solver", kit.model), source=climbing, observer=climbing
+        )
+        return replace(
+            kit, tiers=tiers, synthesis=synthesis, seed=seed, sampling=sampling
+        )
 
 
 class _Climb:
     """Observes one solve and what it reads, tells its steps, and keeps what was paid for if it ends early."""
 
     def __init__(self, tell: Tell, read: Callable[[str], Answer]) -> None:
-        self._tell, self._read = tell, read
+        self._tell = tell
+        self._read = read
         self.source: Retriever | None = None
         self._attempts: list[Attempt] = []
         self._recalls: list[RetrievedContext] = []
 
     def step(self, event: str, text: str, **details: object) -> None:
-        self._tell({"event": event, "text": text, **{name: value for name, value in details.items() if value}})
+        self._tell(
+            {
+                "event": event,
+                "text": text,
+                **{name: value for name, value in details.items() if value},
+            }
+        )
 
     def started(self, problem: Problem) -> None: ...
 
@@ -218,49 +304,85 @@ class _Climb:
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
         self._attempts.append(attempt)
-        tier, of, outcome = attempt.tier.value, _ATTEMPTS[attempt.tier], attempt.outcome.value
+        tier = attempt.tier.value
+        of = _ATTEMPTS[attempt.tier]
+        outcome = attempt.outcome.value
         answer = one_line(attempt.answer, MAX_ANSWER) if attempt.answer else None
         result = answer or f"no answer ({outcome.replace('_', ' ')})"
         if attempt.index >= of:
-            return self.step("finishing", f"From common facts: {result}.", tier=tier, answer=answer)
+            return self.step(
+                "finishing", f"From common facts: {result}.", tier=tier, answer=answer
+            )
         done = sum(each.tier is attempt.tier for each in self._attempts)
         text = f"{tier} {done}/{of}: {result}."
-        self.step("attempt", text, tier=tier, done=done, of=of, answer=answer, outcome=outcome)
+        self.step(
+            "attempt", text, tier=tier, done=done, of=of, answer=answer, outcome=outcome
+        )
 
     async def retrieve(
-        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
+        self,
+        problem: Problem,
+        tier: TierName,
+        before: Sequence[Attempt],
+        earlier: Sequence[Retrieval],
     ) -> Retrieval | None:
         """What the source gives a tier, which comes to read when the ladder is climbed; nothing where there is none."""
         if before:
             self.step("climbing", f"Climbing to {tier.value}.", tier=tier.value)
-        found = await self.source.retrieve(problem, tier, before, earlier) if self.source else None
+        found = (
+            await self.source.retrieve(problem, tier, before, earlier)
+            if self.source
+            else None
+        )
         if found is not None:
             self._recalls.append(found.record)
-            cards, domains, reader = found.record.cards, found.record.domains, found.record.tier.value
+            cards = found.record.cards
+            domains = found.record.domains
+            reader = found.record.tier.value
             where = f" of {' and '.join(domains)}" if domains and cards else ""
             text = f"reads {counted(len(cards), 'card') if cards else 'no card'}{where}"
             if abstained := found.record.abstained:
                 text = f"abstains from {counted(found.record.eligible, 'card')}"
-            self.step("reading", f"{reader} {text}.", tier=reader, cards=cards, abstained=abstained)
+            self.step(
+                "reading",
+                f"{reader} {text}.",
+                tier=reader,
+                cards=cards,
+                abstained=abstained,
+            )
         return found
 
     def details(self, solution: Solution | None = None) -> dict[str, object]:
         """How the answer came about; without a solution, what was found until the solve ended."""
         if solution is None:
-            parsed = [None if each.answer is None else self._read(each.answer) for each in self._attempts]
+            parsed = [
+                None if each.answer is None else self._read(each.answer)
+                for each in self._attempts
+            ]
             keys = dict.fromkeys(each.key for each in parsed if each)
-            groups = ([at for at, each in enumerate(parsed) if each and each.key == key] for key in keys)
+            groups = (
+                [at for at, each in enumerate(parsed) if each and each.key == key]
+                for key in keys
+            )
             classes = [(tuple(at), self._attempts[at[0]].answer or "") for at in groups]
         else:
             classes = [(each.positions, each.answer) for each in solution.classes]
-        won = self._read(solution.answer).key if solution and solution.answer is not None else None
-        ranked = sorted((-len(at), self._read(text).key != won, at, text) for at, text in classes)
+        won = (
+            self._read(solution.answer).key
+            if solution and solution.answer is not None
+            else None
+        )
+        ranked = sorted(
+            (-len(at), self._read(text).key != won, at, text) for at, text in classes
+        )
         agreed = ranked[0][3] if ranked and len(ranked[0][2]) > 1 else None
         found: dict[str, object] = {
             "exit_path": solution.exit.value if solution and solution.exit else None,
             "answer": solution.answer if solution else agreed,
             "votes": [{"answer": text, "votes": len(at)} for _, _, at, text in ranked],
-            "cards": list(dict.fromkeys(card for recall in self._recalls for card in recall.cards)),
+            "cards": list(
+                dict.fromkeys(card for recall in self._recalls for card in recall.cards)
+            ),
             "attempts": len(solution.made if solution else self._attempts),
         }
         if solution is not None:
@@ -282,5 +404,8 @@ def _content(body: ChatBody, solution: Solution, working: str) -> str:
 def _cost(bill: Ledger) -> dict[str, object]:
     calls = {role: spent.calls for role, spent in bill.roles.items()}
     used = {role: spent.usage for role, spent in bill.roles.items()}
-    tokens = {role: {"input": u.input, "cached": u.cached, "output": u.output} for role, u in used.items()}
+    tokens = {
+        role: {"input": u.input, "cached": u.cached, "output": u.output}
+        for role, u in used.items()
+    }
     return {"calls": calls, "tokens": tokens, "usd": round(bill.usd, 6)}

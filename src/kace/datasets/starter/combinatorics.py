@@ -121,7 +121,10 @@ def handshakes(n: int) -> Worked:
 def bag_chance(r: int, w: int) -> Worked:
     """Favourable over all."""
     chance = Fraction(r, r + w)
-    return Worked(chance, f"Favourable over all: {r} of {r + w}, and {r}/{r + w} in lowest terms is {chance}.")
+    return Worked(
+        chance,
+        f"Favourable over all: {r} of {r + w}, and {r}/{r + w} in lowest terms is {chance}.",
+    )
 
 
 @family(
@@ -153,7 +156,11 @@ DERANGEMENTS = (1, 0, 1, 2, 9)
 
 @family(
     DOMAIN,
-    space=((n, n - wrong) for wrong, most in ((2, 12), (3, 9), (4, 5)) for n in range(max(3, wrong), most + 1)),
+    space=(
+        (n, n - wrong)
+        for wrong, most in ((2, 12), (3, 9), (4, 5))
+        for n in range(max(3, wrong), most + 1)
+    ),
     kinds=4,
     wordings=(
         "{n} {kind:letters|cards|bills|invitations} go into {n} addressed envelopes, one in each. In how many ways "
@@ -193,7 +200,10 @@ def mixed_up_letters(n: int, k: int) -> Worked:
 def chocolate_breaks(a: int, b: int) -> Worked:
     """Each break adds one piece."""
     answer = a * b - 1
-    return Worked(answer, f"Each break adds exactly one piece: from 1 to {a * b} pieces takes {answer} breaks.")
+    return Worked(
+        answer,
+        f"Each break adds exactly one piece: from 1 to {a * b} pieces takes {answer} breaks.",
+    )
 
 
 @family(

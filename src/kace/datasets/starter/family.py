@@ -60,12 +60,19 @@ class Family:
 
 
 def family(
-    domain: str, *, space: Iterable[Values], wordings: tuple[str, ...], kinds: int = 1, test_only: bool = False
+    domain: str,
+    *,
+    space: Iterable[Values],
+    wordings: tuple[str, ...],
+    kinds: int = 1,
+    test_only: bool = False,
 ) -> Callable[[Callable[..., Worked]], Family]:
     """Make a family of a function that works one instance; its name and parameters name the family's."""
 
     def make(work: Callable[..., Worked]) -> Family:
         names = tuple(inspect.signature(work).parameters)
-        return Family(work.__name__, domain, names, tuple(space), kinds, wordings, work, test_only)
+        return Family(
+            work.__name__, domain, names, tuple(space), kinds, wordings, work, test_only
+        )
 
     return make

@@ -15,18 +15,34 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from kace.datasets.starter import combinatorics, geometry, house_conventions, number_theory, rates_and_sequences
+from kace.datasets.starter import (
+    combinatorics,
+    geometry,
+    house_conventions,
+    number_theory,
+    rates_and_sequences,
+)
 from kace.datasets.starter.family import SPLITS, Family, Instance, Split
 from kace.errors import UsageError
-from kace.problem import Problem, load_problems
+from kace.problems import Problem, load_problems
 
 if TYPE_CHECKING:
-    from kace.tree.tree import Domain
+    from kace.cards.tree import Domain
 
-_DOMAINS = (number_theory, combinatorics, geometry, rates_and_sequences, house_conventions)
-FAMILIES: tuple[Family, ...] = tuple(family for domain in _DOMAINS for family in domain.FAMILIES)
+_DOMAINS = (
+    number_theory,
+    combinatorics,
+    geometry,
+    rates_and_sequences,
+    house_conventions,
+)
+FAMILIES: tuple[Family, ...] = tuple(
+    family for domain in _DOMAINS for family in domain.FAMILIES
+)
 FOLDER = Path(__file__).parent / "bundled"
-RESERVED = 4  # at least the largest number of bundled problems of one family in one split
+RESERVED = (
+    4  # at least the largest number of bundled problems of one family in one split
+)
 
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
@@ -48,11 +64,15 @@ class StarterDraw:
         """The finished problem; only training problems carry their solution."""
         answer, solution = self.family.work(*self.instance.values)
         shown = solution if split == "train" else None
-        return Problem(self.text, str(answer), label, self.family.domain, self.family.name, shown)
+        return Problem(
+            self.text, str(answer), label, self.family.domain, self.family.name, shown
+        )
 
     def shows_its_answer(self) -> bool:
         """Whether the answer is among the numbers of the text, where copying would score."""
-        return str(self.family.work(*self.instance.values).answer) in _NUMBER.findall(self.text)
+        return str(self.family.work(*self.instance.values).answer) in _NUMBER.findall(
+            self.text
+        )
 
 
 def share(family: Family, split: Split) -> Iterator[StarterDraw]:
@@ -65,13 +85,15 @@ def share(family: Family, split: Split) -> Iterator[StarterDraw]:
 def load_split(split: Split) -> tuple[Problem, ...]:
     """The fixed problems of a split: 100 to train on, 100 to validate, 200 to test."""
     if split not in SPLITS:
-        raise UsageError(f"no starter split '{split}'", fix=f"use one of {', '.join(SPLITS)}")
+        raise UsageError(
+            f"no starter split '{split}'", fix=f"use one of {', '.join(SPLITS)}"
+        )
     return load_problems(FOLDER / f"{split}.jsonl")
 
 
 def starter_domains() -> tuple[Domain, ...]:
     """The registry a tree of the starter set begins with: its five domains, described from the training split."""
-    from kace.tree.formats import read_domains
+    from kace.cards.formats import read_domains
 
     return read_domains((FOLDER / "domains.json").read_text(encoding="utf-8"))
 
@@ -82,12 +104,20 @@ def generate_set(n: int, seed: int, split: Split = "train") -> Iterator[Problem]
     shares = [fresh for family in FAMILIES if (fresh := _fresh(family, split, random))]
     room = sum(map(len, shares))
     if n < 1 or n > room:
-        raise UsageError(f"cannot make {n:,} starter problems for {split}", fix=f"ask for 1 to {room:,}")
+        raise UsageError(
+            f"cannot make {n:,} starter problems for {split}",
+            fix=f"ask for 1 to {room:,}",
+        )
     draws = islice(_in_turns(shares, random), n)
-    return (draw.problem(split, f"starter-{split}-{seed}-{number:05}") for number, draw in enumerate(draws, 1))
+    return (
+        draw.problem(split, f"starter-{split}-{seed}-{number:05}")
+        for number, draw in enumerate(draws, 1)
+    )
 
 
-def _in_turns(shares: Sequence[list[StarterDraw]], random: Random) -> Iterator[StarterDraw]:
+def _in_turns(
+    shares: Sequence[list[StarterDraw]], random: Random
+) -> Iterator[StarterDraw]:
     for turn in range(max(map(len, shares))):
         this_round = [draws[turn] for draws in shares if turn < len(draws)]
         random.shuffle(this_round)
@@ -98,9 +128,19 @@ def _fresh(family: Family, split: Split, random: Random) -> list[StarterDraw]:
     """All draws a larger set may use, in a random order with the split's own share first."""
     if not (own := list(share(family, split))):
         return []
-    bundled = {draw.instance for each in SPLITS for draw in islice(share(family, each), RESERVED)}
+    bundled = {
+        draw.instance
+        for each in SPLITS
+        for draw in islice(share(family, each), RESERVED)
+    }
     mine = {draw.instance for draw in own}
-    borrowed = [*_draws(family, split, [instance for instance in _order(family) if instance not in mine])]
+    borrowed = [
+        *_draws(
+            family,
+            split,
+            [instance for instance in _order(family) if instance not in mine],
+        )
+    ]
     random.shuffle(own)
     random.shuffle(borrowed)
     return [draw for draw in own + borrowed if draw.instance not in bundled]
@@ -111,13 +151,21 @@ def _order(family: Family) -> list[Instance]:
     random = Random(f"starter/{family.name}")
     space = random.sample(family.space, len(family.space))
     kinds = [random.sample(range(family.kinds), family.kinds) for _ in space]
-    return [Instance(values, kinds[place][turn]) for turn in range(family.kinds) for place, values in enumerate(space)]
+    return [
+        Instance(values, kinds[place][turn])
+        for turn in range(family.kinds)
+        for place, values in enumerate(space)
+    ]
 
 
-def _draws(family: Family, split: Split, instances: Sequence[Instance]) -> Iterator[StarterDraw]:
+def _draws(
+    family: Family, split: Split, instances: Sequence[Instance]
+) -> Iterator[StarterDraw]:
     """The instances in the wordings of a split, without those whose text shows the answer."""
     wordings = range(len(family.wordings))
-    wordings = wordings if family.test_only else wordings[SPLITS.index(split) :: len(SPLITS)]
+    wordings = (
+        wordings if family.test_only else wordings[SPLITS.index(split) :: len(SPLITS)]
+    )
     for turn, (index, instance) in product(range(len(wordings)), enumerate(instances)):
         draw = StarterDraw(family, instance, wordings[(turn + index) % len(wordings)])
         if not draw.shows_its_answer():

@@ -60,7 +60,11 @@ def equal_sides(k: int, s: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b) for a, b in product((*range(3, 11), 15, 20, 30, 40), (*range(2, 10), 10, 20)) if a > b),
+    space=(
+        (a, b)
+        for a, b in product((*range(3, 11), 15, 20, 30, 40), (*range(2, 10), 10, 20))
+        if a > b
+    ),
     wordings=(
         "A rectangle is {a} cm long and {b} cm wide. What is its perimeter in centimetres?",
         "A farmer puts a fence all around a rectangular field of {a} m by {b} m. "
@@ -71,7 +75,9 @@ def equal_sides(k: int, s: int) -> Worked:
 )
 def rectangle_perimeter(a: int, b: int) -> Worked:
     """Twice the sum of the sides."""
-    return Worked(2 * (a + b), f"Twice the sum of the sides: 2 * ({a} + {b}) = {2 * (a + b)}.")
+    return Worked(
+        2 * (a + b), f"Twice the sum of the sides: 2 * ({a} + {b}) = {2 * (a + b)}."
+    )
 
 
 @family(
@@ -93,7 +99,11 @@ def square_perimeter(s: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b) for a, b in product(range(20, 111, 10), range(20, 111, 10)) if a + b < 170),
+    space=(
+        (a, b)
+        for a, b in product(range(20, 111, 10), range(20, 111, 10))
+        if a + b < 170
+    ),
     wordings=(
         "Two angles of a triangle are {a}° and {b}°. How many degrees is the third angle?",
         "Find angle C, in degrees, of a triangle ABC with A = {a}° and B = {b}°.",
@@ -103,7 +113,10 @@ def square_perimeter(s: int) -> Worked:
 def third_angle(a: int, b: int) -> Worked:
     """The angles of a triangle add up to 180 degrees."""
     answer = 180 - a - b
-    return Worked(answer, f"The angles of a triangle add up to 180 degrees: 180 - {a} - {b} = {answer}.")
+    return Worked(
+        answer,
+        f"The angles of a triangle add up to 180 degrees: 180 - {a} - {b} = {answer}.",
+    )
 
 
 @family(
@@ -122,7 +135,8 @@ def polygon_diagonals(n: int) -> Worked:
     """Pairs of corners that are not neighbours."""
     answer = n * (n - 3) // 2
     return Worked(
-        answer, f"Each of {n} corners meets {n} - 3 others that are not neighbours: {n} * {n - 3} / 2 = {answer}."
+        answer,
+        f"Each of {n} corners meets {n} - 3 others that are not neighbours: {n} * {n - 3} / 2 = {answer}.",
     )
 
 
@@ -131,7 +145,10 @@ SLOPES = ((1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2))
 
 @family(
     DOMAIN,
-    space=((x, y, x + g * u, y + g * v) for x, y, g, (u, v) in product(range(6), range(6), (2, 3, 4, 5, 10), SLOPES)),
+    space=(
+        (x, y, x + g * u, y + g * v)
+        for x, y, g, (u, v) in product(range(6), range(6), (2, 3, 4, 5, 10), SLOPES)
+    ),
     wordings=(
         "How many points with two whole-number coordinates lie on the straight segment from ({a}, {b}) to ({c}, {d}), "
         "its two end points counted?",
@@ -154,7 +171,11 @@ def lattice_segment(a: int, b: int, c: int, d: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((i, b) for i, b in product((*range(2, 11), 20, 30), (4, 6, 8, 10, 12, 20, 30)) if i != b),
+    space=(
+        (i, b)
+        for i, b in product((*range(2, 11), 20, 30), (4, 6, 8, 10, 12, 20, 30))
+        if i != b
+    ),
     wordings=(
         "All corners of a simple polygon are points of a unit grid. {i} grid points lie inside it and {b} lie on its "
         "boundary. What is its area?",
@@ -214,7 +235,11 @@ def parallelogram_area(b: int, h: int) -> Worked:
 @family(
     DOMAIN,
     test_only=True,
-    space=((b, h) for b, h in product((*range(2, 13), 20), (*range(2, 11), 20)) if b * h % 2 == 0 and b != h),
+    space=(
+        (b, h)
+        for b, h in product((*range(2, 13), 20), (*range(2, 11), 20))
+        if b * h % 2 == 0 and b != h
+    ),
     wordings=(
         "A triangle has a base of {b} cm and a height of {h} cm. What is its area in square centimetres?",
         "A triangular flower bed has one side of {b} m, and the opposite corner is {h} m away from that side, "
@@ -224,13 +249,19 @@ def parallelogram_area(b: int, h: int) -> Worked:
 )
 def triangle_area(b: int, h: int) -> Worked:
     """Half of base times height."""
-    return Worked(b * h // 2, f"Half of base times height: {b} * {h} / 2 = {b * h // 2}.")
+    return Worked(
+        b * h // 2, f"Half of base times height: {b} * {h} / 2 = {b * h // 2}."
+    )
 
 
 @family(
     DOMAIN,
     test_only=True,
-    space=((v, e) for v, e in product(range(5, 11), range(8, 21)) if 3 * v <= 2 * e and e <= 3 * v - 6),
+    space=(
+        (v, e)
+        for v, e in product(range(5, 11), range(8, 21))
+        if 3 * v <= 2 * e and e <= 3 * v - 6
+    ),
     kinds=2,
     wordings=(
         "A convex solid with flat faces has {v} {kind:corners|vertices} and {e} edges. How many faces does it have?",
@@ -243,7 +274,10 @@ def triangle_area(b: int, h: int) -> Worked:
 def solid_faces(v: int, e: int) -> Worked:
     """Euler's formula."""
     answer = e - v + 2
-    return Worked(answer, f"Euler: corners - edges + faces = 2, so faces = {e} - {v} + 2 = {answer}.")
+    return Worked(
+        answer,
+        f"Euler: corners - edges + faces = 2, so faces = {e} - {v} + 2 = {answer}.",
+    )
 
 
 FAMILIES = (

@@ -35,7 +35,10 @@ ELDER_EXTRA = 2
 def brade_of_sacks(a: int, b: int) -> Worked:
     """A unit of the trade."""
     answer = a * BRADE_SACKS + b
-    return Worked(answer, f"On the Orrin Canal a brade is {BRADE_SACKS} sacks. {a} * {BRADE_SACKS} + {b} = {answer}.")
+    return Worked(
+        answer,
+        f"On the Orrin Canal a brade is {BRADE_SACKS} sacks. {a} * {BRADE_SACKS} + {b} = {answer}.",
+    )
 
 
 @family(

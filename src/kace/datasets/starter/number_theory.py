@@ -7,7 +7,9 @@ from kace.datasets.starter.family import Worked, family
 
 DOMAIN = "number_theory"
 
-DOUBLED_WITHOUT_CARRY = tuple(10 * tens + units for tens, units in product(range(1, 5), range(1, 5)))
+DOUBLED_WITHOUT_CARRY = tuple(
+    10 * tens + units for tens, units in product(range(1, 5), range(1, 5))
+)
 """Two-digit numbers that are doubled digit by digit."""
 
 
@@ -37,8 +39,16 @@ def twice(n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a * unit, b * unit) for unit, a, b in product((10, 100), range(1, 10), range(1, 10)) if a + b <= 10),
-    wordings=("What is {a} + {b}?", "Find the sum of {a} and {b}.", "Which number is {a} more than {b}?"),
+    space=(
+        (a * unit, b * unit)
+        for unit, a, b in product((10, 100), range(1, 10), range(1, 10))
+        if a + b <= 10
+    ),
+    wordings=(
+        "What is {a} + {b}?",
+        "Find the sum of {a} and {b}.",
+        "Which number is {a} more than {b}?",
+    ),
 )
 def sum_of_tens(a: int, b: int) -> Worked:
     """Tens and hundreds are added like units."""
@@ -47,8 +57,16 @@ def sum_of_tens(a: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a * unit, b * unit) for unit, a, b in product((10, 100), range(3, 11), range(1, 10)) if a > b),
-    wordings=("What is {a} - {b}?", "Find the difference between {a} and {b}.", "Which number is {b} less than {a}?"),
+    space=(
+        (a * unit, b * unit)
+        for unit, a, b in product((10, 100), range(3, 11), range(1, 10))
+        if a > b
+    ),
+    wordings=(
+        "What is {a} - {b}?",
+        "Find the difference between {a} and {b}.",
+        "Which number is {b} less than {a}?",
+    ),
 )
 def difference_of_tens(a: int, b: int) -> Worked:
     """Tens and hundreds are taken away like units."""
@@ -104,7 +122,9 @@ def digit_sum(n: int) -> Worked:
 )
 def units_digit_of_product(a: int, b: int) -> Worked:
     """The last digit of a small product."""
-    return Worked(a * b % 10, f"{a} * {b} = {a * b}, and its last digit is {a * b % 10}.")
+    return Worked(
+        a * b % 10, f"{a} * {b} = {a * b}, and its last digit is {a * b % 10}."
+    )
 
 
 @family(
@@ -124,12 +144,16 @@ def units_digit_of_product(a: int, b: int) -> Worked:
 )
 def common_divisor(a: int, b: int) -> Worked:
     """The greatest common divisor of two small numbers."""
-    return Worked(gcd(a, b), f"The greatest common divisor of {a} and {b} is {gcd(a, b)}.")
+    return Worked(
+        gcd(a, b), f"The greatest common divisor of {a} and {b} is {gcd(a, b)}."
+    )
 
 
 @family(
     DOMAIN,
-    space=((n, d) for n, d in product(range(11, 60), (3, 4, 5, 10)) if n % d and n < 10 * d),
+    space=(
+        (n, d) for n, d in product(range(11, 60), (3, 4, 5, 10)) if n % d and n < 10 * d
+    ),
     wordings=(
         "What is the remainder when {n} is divided by {d}?",
         "A baker packs {n} rolls into bags of {d}. He fills as many bags as he can. How many rolls are left over?",
@@ -139,7 +163,10 @@ def common_divisor(a: int, b: int) -> Worked:
 )
 def small_remainder(n: int, d: int) -> Worked:
     """What is left after division."""
-    return Worked(n % d, f"Divide with remainder: {n} = {d} * {n // d} + {n % d}, so {n % d} is left.")
+    return Worked(
+        n % d,
+        f"Divide with remainder: {n} = {d} * {n // d} + {n % d}, so {n % d} is left.",
+    )
 
 
 @family(
@@ -187,7 +214,9 @@ def factorial_zeros(n: int) -> Worked:
 @family(
     DOMAIN,
     space=(
-        (a, b) for a, b in product(range(3, 9), range(4, 31)) if a < b and gcd(a, b) == 1 and (a - 1) * (b - 1) <= 60
+        (a, b)
+        for a, b in product(range(3, 9), range(4, 31))
+        if a < b and gcd(a, b) == 1 and (a - 1) * (b - 1) <= 60
     ),
     kinds=2,
     wordings=(

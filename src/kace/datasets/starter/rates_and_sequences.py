@@ -51,7 +51,11 @@ def steady_rate(p: int, d: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((v, v * t) for v, t in product((5, 10, 20, 30, 40, 50, 60, 80, 100), range(2, 10)) if v != t),
+    space=(
+        (v, v * t)
+        for v, t in product((5, 10, 20, 30, 40, 50, 60, 80, 100), range(2, 10))
+        if v != t
+    ),
     wordings=(
         "A bus drives at {v} km/h. How many hours does it need for {d} km?",
         "Pump number one moves {v} litres a minute. In how many minutes does it move {d} litres?",
@@ -72,7 +76,10 @@ def time_needed(v: int, d: int) -> Worked:
             *(tens + units for tens, units in product((40, 60, 80), range(0, 9, 2))),
             *range(50, 91, 20),
             *range(100, 481, 20),
-            *(hundreds + tens for hundreds, tens in product((600, 800), range(0, 81, 20))),
+            *(
+                hundreds + tens
+                for hundreds, tens in product((600, 800), range(0, 81, 20))
+            ),
             *range(500, 901, 200),
             1000,
         )
@@ -101,7 +108,9 @@ def fifty_percent(n: int) -> Worked:
 )
 def sixty_each(n: int) -> Worked:
     """Sixty minutes in an hour, sixty seconds in a minute."""
-    return Worked(60 * n, f"An hour has 60 minutes and a minute 60 seconds: {n} * 60 = {60 * n}.")
+    return Worked(
+        60 * n, f"An hour has 60 minutes and a minute 60 seconds: {n} * 60 = {60 * n}."
+    )
 
 
 @family(
@@ -117,12 +126,20 @@ def sixty_each(n: int) -> Worked:
 )
 def thousand_each(n: int) -> Worked:
     """A thousand of the small unit in the large one."""
-    return Worked(1000 * n, f"1000 of the small unit make one of the large: {n} * 1000 = {1000 * n}.")
+    return Worked(
+        1000 * n,
+        f"1000 of the small unit make one of the large: {n} * 1000 = {1000 * n}.",
+    )
 
 
 @family(
     DOMAIN,
-    space=((k, p) for k, p in product((*range(100, 1001, 100), *range(2000, 5001, 1000)), (10, 20, 30, 40, 50))),
+    space=(
+        (k, p)
+        for k, p in product(
+            (*range(100, 1001, 100), *range(2000, 5001, 1000)), (10, 20, 30, 40, 50)
+        )
+    ),
     wordings=(
         "A price of {k} euros is raised by {p}% and later the new price is lowered by {p}%. "
         "How many euros is the final price?",
@@ -145,7 +162,9 @@ def up_and_down_percent(k: int, p: int) -> Worked:
 @family(
     DOMAIN,
     space=(
-        (u, v) for u, v in product((*range(2, 13), *range(20, 121, 10)), repeat=2) if u < v and 2 * u * v % (u + v) == 0
+        (u, v)
+        for u, v in product((*range(2, 13), *range(20, 121, 10)), repeat=2)
+        if u < v and 2 * u * v % (u + v) == 0
     ),
     kinds=3,
     wordings=(
@@ -190,7 +209,11 @@ def gaps_not_posts(n: int, g: int) -> Worked:
 @family(
     DOMAIN,
     test_only=True,
-    space=((n, c, m) for n, c, m in product((2, 3, 4), range(2, 11), (10, 20, 30, 50)) if m - n * c > 1),
+    space=(
+        (n, c, m)
+        for n, c, m in product((2, 3, 4), range(2, 11), (10, 20, 30, 50))
+        if m - n * c > 1
+    ),
     wordings=(
         "Pia buys {n} pens at {c} euros each and pays with {m} euros. How many euros does she get back?",
         "A roll of {m} metres of cloth loses {n} pieces of {c} metres each. How many metres are left on the roll?",
@@ -205,7 +228,10 @@ def change_due(n: int, c: int, m: int) -> Worked:
 @family(
     DOMAIN,
     test_only=True,
-    space=((a, a + d, a + 2 * d, n) for a, d, n in product(range(1, 11), (2, 3, 4, 5, 10), (6, 11))),
+    space=(
+        (a, a + d, a + 2 * d, n)
+        for a, d, n in product(range(1, 11), (2, 3, 4, 5, 10), (6, 11))
+    ),
     wordings=(
         "A sequence goes {a}, {b}, {c}, ... and always grows by the same amount. What is term number {n}, "
         "if {a} is term number 1?",
@@ -218,7 +244,10 @@ def change_due(n: int, c: int, m: int) -> Worked:
 def later_term(a: int, b: int, c: int, n: int) -> Worked:
     """First term plus n - 1 steps."""
     answer = a + (n - 1) * (b - a)
-    return Worked(answer, f"From term 1 to term {n} there are {n - 1} steps: {a} + {n - 1} * {b - a} = {answer}.")
+    return Worked(
+        answer,
+        f"From term 1 to term {n} there are {n - 1} steps: {a} + {n - 1} * {b - a} = {answer}.",
+    )
 
 
 FAMILIES = (

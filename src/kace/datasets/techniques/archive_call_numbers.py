@@ -75,7 +75,9 @@ def rung_of_box(n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((y, g) for y, g in product(range(1803, 1960, 11), range(2, 8)) if (y + g) % 2),
+    space=(
+        (y, g) for y, g in product(range(1803, 1960, 11), range(2, 8)) if (y + g) % 2
+    ),
     wordings=(
         "A file was closed in {y} and put under seal {g} at the Mossgate Archive. In which year may it be opened?",
         "Under seal {g} lie the letters of a general, locked away in {y}. What is the first year in which a reader "
@@ -192,7 +194,11 @@ def end_of_lease(d: int, v: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, a + k) for a, k in product(range(13, 100, 9), range(24, 95, 4)) if a % 10 and (a + k) % 10),
+    space=(
+        (a, a + k)
+        for a, k in product(range(13, 100, 9), range(24, 95, 4))
+        if a % 10 and (a + k) % 10
+    ),
     wordings=(
         "A blind run at the Mossgate Archive goes from number {a} to number {b}. How many items are in it?",
         "The seals of a lost abbey were numbered as a blind run, the first {a} and the last {b}. How many seals are "

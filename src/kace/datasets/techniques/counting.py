@@ -126,7 +126,11 @@ def stars_and_bars(n: int, k: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((k * m + x, k, m) for k, m, x in product((3, 4, 5), (2, 3, 4), range(3, 9)) if k * m + x <= 24),
+    space=(
+        (k * m + x, k, m)
+        for k, m, x in product((3, 4, 5), (2, 3, 4), range(3, 9))
+        if k * m + x <= 24
+    ),
     wordings=(
         "{n} identical sweets are shared out among {k} children, and each child gets at least {m}. In how many ways "
         "can this be done?",
@@ -196,7 +200,9 @@ def divisible_by_either(n: int, a: int, b: int) -> Worked:
     DOMAIN,
     space=(
         (x + y + both + z, x + both, y + both, z)
-        for x, y, both, z in product((7, 9, 12, 14), (5, 8, 11, 15), (4, 6, 10), (3, 8, 13))
+        for x, y, both, z in product(
+            (7, 9, 12, 14), (5, 8, 11, 15), (4, 6, 10), (3, 8, 13)
+        )
         if len({x, y, both, z}) == 4
     ),
     wordings=(
@@ -231,7 +237,11 @@ def exactly_one_of_two(n: int, a: int, b: int, z: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b, c, d) for a, b, c, d in product(range(2, 6), repeat=4) if a + b + c + d < 16 and (a - b) % 3),
+    space=(
+        (a, b, c, d)
+        for a, b, c, d in product(range(2, 6), repeat=4)
+        if a + b + c + d < 16 and (a - b) % 3
+    ),
     wordings=(
         "In a city of square blocks Ben walks to a café {a} blocks east and {b} blocks north of home and on to a "
         "school {c} blocks further east and {d} further north. He goes only east or north. How many routes can he "
@@ -267,7 +277,11 @@ def paths_via_point(a: int, b: int, c: int, d: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((m, w, k) for m, w, k in product(range(3, 9), range(3, 9), (3, 4, 5)) if m != w and (m + w + k) % 2),
+    space=(
+        (m, w, k)
+        for m, w, k in product(range(3, 9), range(3, 9), (3, 4, 5))
+        if m != w and (m + w + k) % 2
+    ),
     wordings=(
         "A committee of {k} is chosen from {m} men and {w} women. It must include at least one man and at least one "
         "woman. How many committees are possible?",
@@ -299,7 +313,11 @@ def both_groups_represented(m: int, w: int, k: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, r) for n, r in product(range(5, 20), range(3, 7)) if r < n and comb(n, r) * factorial(r - 1) <= 30_000),
+    space=(
+        (n, r)
+        for n, r in product(range(5, 20), range(3, 7))
+        if r < n and comb(n, r) * factorial(r - 1) <= 30_000
+    ),
     wordings=(
         "From {n} people, {r} are chosen and seated at a round table with {r} chairs. Seatings that differ only by a "
         "rotation are the same, but mirror images are different. How many seatings are there?",
@@ -333,7 +351,11 @@ def chosen_for_a_circle(n: int, r: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b, c) for a, b, c in product(range(2, 7), range(2, 6), range(2, 5)) if a + b + c <= 11),
+    space=(
+        (a, b, c)
+        for a, b, c in product(range(2, 7), range(2, 6), range(2, 5))
+        if a + b + c <= 11
+    ),
     wordings=(
         "How many different words, with or without meaning, use exactly {a} letters A, {b} letters B and {c} letters "
         "C?",
@@ -367,7 +389,9 @@ def repeated_letters(a: int, b: int, c: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((m, s, k) for m, s, k in product(range(5, 11), range(2, 6), (3, 4)) if s < m - 1),
+    space=(
+        (m, s, k) for m, s, k in product(range(5, 11), range(2, 6), (3, 4)) if s < m - 1
+    ),
     wordings=(
         "A code has {k} places, each filled with any of {m} symbols. {s} of the {m} symbols are special. How many "
         "codes contain at least one special symbol?",
@@ -435,7 +459,11 @@ def derangement_and_choice(a: int, c: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, m) for n, m in product(range(7, 22), range(2, 6)) if n > 2 * m and steps(n, m)[n] <= 1000),
+    space=(
+        (n, m)
+        for n, m in product(range(7, 22), range(2, 6))
+        if n > 2 * m and steps(n, m)[n] <= 1000
+    ),
     wordings=(
         "A staircase has {n} steps. With each stride Eli takes either 1 step or {m} steps. In how many ways can he "
         "get to the top?",

@@ -8,7 +8,15 @@ from kace.datasets.starter.family import Worked, family
 DOMAIN = "data_and_sets"
 REGIONS = ((7, 5, 9), (6, 11, 4), (8, 3, 10), (12, 9, 5), (4, 13, 8))
 """How many are in exactly one of three sets."""
-STOCKS = ((2, 3, 9, 12), (4, 6, 7, 15), (1, 5, 8, 10), (3, 3, 11, 14), (5, 6, 6, 13), (2, 7, 9, 16), (4, 8, 10, 11))
+STOCKS = (
+    (2, 3, 9, 12),
+    (4, 6, 7, 15),
+    (1, 5, 8, 10),
+    (3, 3, 11, 14),
+    (5, 6, 6, 13),
+    (2, 7, 9, 16),
+    (4, 8, 10, 11),
+)
 """How many there are of four kinds, few of some."""
 
 
@@ -16,7 +24,9 @@ STOCKS = ((2, 3, 9, 12), (4, 6, 7, 15), (1, 5, 8, 10), (3, 3, 11, 14), (5, 6, 6,
     DOMAIN,
     space=(
         (n, m, e)
-        for n, m, e in product((4, 5, 6, 7, 8, 9, 11), range(12, 60, 8), range(13, 66, 9))
+        for n, m, e in product(
+            (4, 5, 6, 7, 8, 9, 11), range(12, 60, 8), range(13, 66, 9)
+        )
         if e != m and 0 < (n + 1) * e - n * m < 90 and abs(e - m) > 1
     ),
     wordings=(
@@ -52,7 +62,12 @@ def value_that_moved_the_mean(n: int, m: int, e: int) -> Worked:
     DOMAIN,
     space=(
         (a, x, b, y)
-        for a, x, b, y in product((6, 8, 9, 12, 15, 18), range(21, 60, 7), (10, 14, 16, 20, 24, 27), range(26, 80, 9))
+        for a, x, b, y in product(
+            (6, 8, 9, 12, 15, 18),
+            range(21, 60, 7),
+            (10, 14, 16, 20, 24, 27),
+            range(26, 80, 9),
+        )
         if abs(x - y) > 8 and (a * x + b * y) % (a + b) == 0
     ),
     wordings=(
@@ -90,7 +105,9 @@ def mean_of_two_groups(a: int, x: int, b: int, y: int) -> Worked:
     DOMAIN,
     space=(
         (2 * k - 1, k, a, b, c)
-        for k, a, b, c in product((3, 4, 5, 6), range(11, 40, 4), range(18, 60, 5), range(15, 50, 5))
+        for k, a, b, c in product(
+            (3, 4, 5, 6), range(11, 40, 4), range(18, 60, 5), range(15, 50, 5)
+        )
         if a < c < b and 9 < k * (a + b) - (2 * k - 1) * c < 90 and (a + b + c) % 3
     ),
     wordings=(
@@ -126,7 +143,9 @@ def middle_of_overlapping_means(n: int, k: int, a: int, b: int, c: int) -> Worke
 
 @family(
     DOMAIN,
-    space=((n, m, d) for n, m, d in product((5, 7), range(10, 20), range(7, 14)) if m != d),
+    space=(
+        (n, m, d) for n, m, d in product((5, 7), range(10, 20), range(7, 14)) if m != d
+    ),
     wordings=(
         "{n} different positive whole numbers have the mean {m} and the median {d}. What is the largest value that "
         "can occur among them?",
@@ -164,7 +183,9 @@ def largest_for_mean_and_median(n: int, m: int, d: int) -> Worked:
     DOMAIN,
     space=(
         (n, n - x, n - y, n - z)
-        for n, x, y, z in product((40, 50, 60, 75, 80, 90), (7, 9, 12), (5, 8, 14), (6, 10, 11))
+        for n, x, y, z in product(
+            (40, 50, 60, 75, 80, 90), (7, 9, 12), (5, 8, 14), (6, 10, 11)
+        )
         if x + y + z < n
     ),
     wordings=(
@@ -202,7 +223,9 @@ def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
     DOMAIN,
     space=(
         (n, p + x + z + t, q + x + y + t, r + y + z + t, x + t, y + t, z + t, t)
-        for (p, q, r), (x, y, z), t, o in product(REGIONS, ((2, 6, 3), (5, 1, 4), (3, 8, 2)), (2, 3, 5), (17, 26))
+        for (p, q, r), (x, y, z), t, o in product(
+            REGIONS, ((2, 6, 3), (5, 1, 4), (3, 8, 2)), (2, 3, 5), (17, 26)
+        )
         for n in (p + q + r + x + y + z + t + o + (5 * p + 7 * x + 3 * t) % 17,)
     ),
     wordings=(
@@ -226,7 +249,9 @@ def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
         "remaining show. {t} subscribers saw every show. What number of subscribers saw no show?",
     ),
 )
-def none_of_three(n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int) -> Worked:
+def none_of_three(
+    n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int
+) -> Worked:
     """Inclusion and exclusion for three sets, then the complement."""
     union = a + b + c - x - y - z + t
     return Worked(
@@ -277,7 +302,11 @@ def exactly_two_of_three(n: int, a: int, b: int, c: int, t: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, k, w) for n, k, w in product(range(11, 60, 3), (2, 3, 4), (0, 1, 2)) if w < k and (n + k + w) % 3),
+    space=(
+        (n, k, w)
+        for n, k, w in product(range(11, 60, 3), (2, 3, 4), (0, 1, 2))
+        if w < k and (n + k + w) % 3
+    ),
     wordings=(
         "{n} chess players hold a tournament. Whoever has lost {k} games is out. Games go on until one player is "
         "left, and this player has lost {w}. There are no draws. How many games are played?",
@@ -312,7 +341,9 @@ def games_until_champion(n: int, k: int, w: int) -> Worked:
 @family(
     DOMAIN,
     space=(
-        (n, 3 * comb(n, 2) - 5 * i - n % 5) for n, i in product(range(7, 16), range(1, 9)) if 5 * i < comb(n, 2) - 5
+        (n, 3 * comb(n, 2) - 5 * i - n % 5)
+        for n, i in product(range(7, 16), range(1, 9))
+        if 5 * i < comb(n, 2) - 5
     ),
     wordings=(
         "In a league of {n} teams everybody plays everybody once. A win gives 3 points, a draw 1 point to each side, "
@@ -347,7 +378,11 @@ def drawn_games(n: int, t: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b, c) for a, b, c in product(range(4, 18, 2), range(5, 20, 3), range(3, 20, 4)) if len({a, b, c}) == 3),
+    space=(
+        (a, b, c)
+        for a, b, c in product(range(4, 18, 2), range(5, 20, 3), range(3, 20, 4))
+        if len({a, b, c}) == 3
+    ),
     wordings=(
         "A bag holds {a} red, {b} blue and {c} green balls. How many must be drawn without looking to be certain of "
         "having all three colours?",
@@ -381,7 +416,11 @@ def guarantee_of_every_kind(a: int, b: int, c: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((*stock, m) for stock, m in product(STOCKS, range(4, 11)) if stock[0] < m <= stock[3]),
+    space=(
+        (*stock, m)
+        for stock, m in product(STOCKS, range(4, 11))
+        if stock[0] < m <= stock[3]
+    ),
     wordings=(
         "A drawer has {a} white, {b} grey, {c} brown and {d} black gloves. How many gloves must be taken out in the "
         "dark to be sure of {m} gloves of one colour?",
@@ -456,7 +495,11 @@ def possible_medians(a: int, b: int, c: int, d: int, e: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a + b - 2, a, b) for a, b in product(range(8, 32), range(6, 40)) if abs(a - b) > 1 and (a * b) % 7 == 3),
+    space=(
+        (a + b - 2, a, b)
+        for a, b in product(range(8, 32), range(6, 40))
+        if abs(a - b) > 1 and (a * b) % 7 == 3
+    ),
     wordings=(
         "A basket holds {n} mushrooms, all brown or white. Among any {a} of them there is a brown one, and among any "
         "{b} there is a white one. How many are brown?",
@@ -489,7 +532,11 @@ def any_group_contains(n: int, a: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((k * (a + b), a, b) for a, b, k in product((2, 3, 4, 5, 7), (3, 4, 5, 6, 8, 9), (3, 4, 6, 7)) if a != b),
+    space=(
+        (k * (a + b), a, b)
+        for a, b, k in product((2, 3, 4, 5, 7), (3, 4, 5, 6, 8, 9), (3, 4, 6, 7))
+        if a != b
+    ),
     wordings=(
         "At a ball with {n} dancers every man danced with exactly {a} women, and every woman with exactly {b} men. "
         "How many men were there?",
@@ -565,7 +612,9 @@ def links_from_degrees(a: int, p: int, b: int, q: int) -> Worked:
     space=(
         (a, b, c, d)
         for a, k in product(range(3, 15), range(6))
-        for b, c, d in (((5 * a + 3 * k) % 13 + 2, (7 * a + k) % 11 + 6, (3 * a + 5 * k) % 9 + 3),)
+        for b, c, d in (
+            ((5 * a + 3 * k) % 13 + 2, (7 * a + k) % 11 + 6, (3 * a + 5 * k) % 9 + 3),
+        )
         if len({a, b, c, d}) == 4
     ),
     wordings=(

@@ -8,14 +8,24 @@ from kace.datasets.starter.family import Worked, family
 DOMAIN = "equations"
 VALUES = ((2, 5), (3, 7), (4, 6), (3, 8), (5, 9), (2, 9))
 """What a thing of the lower and of the higher kind is worth."""
-POWERS = ((4, 2, 8, 3), (8, 3, 4, 2), (9, 2, 27, 3), (27, 3, 9, 2), (32, 5, 8, 3), (16, 4, 8, 3), (81, 4, 27, 3))
+POWERS = (
+    (4, 2, 8, 3),
+    (8, 3, 4, 2),
+    (9, 2, 27, 3),
+    (27, 3, 9, 2),
+    (32, 5, 8, 3),
+    (16, 4, 8, 3),
+    (81, 4, 27, 3),
+)
 """Two powers of one prime, each with its exponent."""
 
 
 @family(
     DOMAIN,
     space=(
-        (x + y, p * x + q * y, p, q) for (p, q), y in product(VALUES, range(7, 24)) for x in ((5 * y + 3 * p) % 17 + 4,)
+        (x + y, p * x + q * y, p, q)
+        for (p, q), y in product(VALUES, range(7, 24))
+        for x in ((5 * y + 3 * p) % 17 + 4,)
     ),
     wordings=(
         "A box office sold {n} tickets and took {t} euros. A child's ticket costs {p} euros and an adult's ticket {q} "
@@ -85,7 +95,11 @@ def pairwise_sums(a: int, b: int, c: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((s, p) for s, p in product(range(5, 15), range(2, 25, 2)) if 4 * p < s * s and p != s),
+    space=(
+        (s, p)
+        for s, p in product(range(5, 15), range(2, 25, 2))
+        if 4 * p < s * s and p != s
+    ),
     wordings=(
         "The edges of two cubes add up to {s} cm, and the product of the two edge lengths is {p}. What is the total "
         "volume of the cubes in cubic centimetres?",
@@ -141,7 +155,10 @@ def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
     sums = [2, k]
     while len(sums) <= n:
         sums.append(k * sums[-1] - sums[-2])
-    lines = ", ".join(f"S({i}) = {k} * {sums[i - 1]} - {sums[i - 2]} = {sums[i]}" for i in range(2, n + 1))
+    lines = ", ".join(
+        f"S({i}) = {k} * {sums[i - 1]} - {sums[i - 2]} = {sums[i]}"
+        for i in range(2, n + 1)
+    )
     return Worked(
         sums[n],
         f"Let S(n) be the sum of the n-th powers of the two. Their product is 1, so S(n) = {k} * S(n - 1) - S(n - 2), "
@@ -151,7 +168,10 @@ def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((p, k * (p + 2 * j), k) for p, j, k in product((8, 11, 14, 17, 20), (2, 3, 5, 6), (2, 3, 4, 5))),
+    space=(
+        (p, k * (p + 2 * j), k)
+        for p, j, k in product((8, 11, 14, 17, 20), (2, 3, 5, 6), (2, 3, 4, 5))
+    ),
     wordings=(
         "A café sells {q} cakes a day at {p} euros each. Every euro added to the price means {k} fewer cakes sold. "
         "Prices are whole euros. What is the largest daily income it can have, in euros?",
@@ -224,7 +244,10 @@ def least_sum_for_fixed_product(a: int, b: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b, c) for a, b, c in product((3, 4, 6, 7), range(110, 260, 29), range(10, 70, 17))),
+    space=(
+        (a, b, c)
+        for a, b, c in product((3, 4, 6, 7), range(110, 260, 29), range(10, 70, 17))
+    ),
     wordings=(
         "How many integers x satisfy |{a}x - {b}| <= {c}?",
         "A roll weighs {a} g. A bag of rolls passes inspection if its weight differs from {b} g by no more than {c} g. "
@@ -262,7 +285,15 @@ def integers_within_tolerance(a: int, b: int, c: int) -> Worked:
     space=(
         places
         for i in range(1, 95)
-        for places in ((pow(7, i, 71), pow(3, i, 79), pow(5, i, 73), pow(11, i, 67), pow(6, i, 61)),)
+        for places in (
+            (
+                pow(7, i, 71),
+                pow(3, i, 79),
+                pow(5, i, 73),
+                pow(11, i, 67),
+                pow(6, i, 61),
+            ),
+        )
         if len(set(places)) == 5
     ),
     wordings=(
@@ -404,7 +435,9 @@ def difference_of_two_squares(n: int, d: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((u, e, v) for (u, i, v, j), e in product(POWERS, range(6, 40)) if e * i % j == 0),
+    space=(
+        (u, e, v) for (u, i, v, j), e in product(POWERS, range(6, 40)) if e * i % j == 0
+    ),
     wordings=(
         "Which exponent x makes {v}^x equal to {u}^{e}?",
         "An old code has {e} places with {u} possible signs each. A new code uses an alphabet of {v} signs. How many "
@@ -427,7 +460,11 @@ def difference_of_two_squares(n: int, d: int) -> Worked:
 )
 def equal_powers(u: int, e: int, v: int) -> Worked:
     """Write both as powers of one prime and compare exponents."""
-    (base, i, j) = next((g, i, j) for g, i, j in product((2, 3), range(1, 7), range(1, 7)) if (g**i, g**j) == (u, v))
+    (base, i, j) = next(
+        (g, i, j)
+        for g, i, j in product((2, 3), range(1, 7), range(1, 7))
+        if (g**i, g**j) == (u, v)
+    )
     return Worked(
         e * i // j,
         f"Write both bases as powers of one prime and compare the exponents. {u} = {base}^{i} and {v} = {base}^{j}, so "
@@ -437,7 +474,11 @@ def equal_powers(u: int, e: int, v: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, n) for a, n in product((2, 3, 5, 6, 7, 9), range(11, 70, 6)) if 0.02 < n * log10(a) % 1 < 0.98),
+    space=(
+        (a, n)
+        for a, n in product((2, 3, 5, 6, 7, 9), range(11, 70, 6))
+        if 0.02 < n * log10(a) % 1 < 0.98
+    ),
     wordings=(
         "How many digits does {a}^{n} have when it is written out in the decimal system?",
         "A password has {n} characters from an alphabet of {a} characters. The number of possible passwords is printed "
@@ -504,7 +545,9 @@ def number_and_its_root(k: int, m: int) -> Worked:
     space=(
         (a, b, n)
         for a, b, n in product(range(4, 10), range(2, 6), range(5, 40))
-        if a > b + 1 and n * (b - 1) % (a - b) == 0 and n * (b - 1) // (a - b) not in (a, b, n)
+        if a > b + 1
+        and n * (b - 1) % (a - b) == 0
+        and n * (b - 1) // (a - b) not in (a, b, n)
     ),
     wordings=(
         "A father is {a} times as old as his daughter. In {n} years he will be {b} times as old as she is then. How "

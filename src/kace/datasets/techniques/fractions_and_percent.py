@@ -9,20 +9,41 @@ from kace.datasets.starter.family import Worked, family
 DOMAIN = "fractions_and_percent"
 PARTS = ((1, 4), (2, 3), (2, 5), (3, 4), (3, 5), (3, 7))
 """Fractions that are taken of a rest."""
-CHANGES = ((10, 20), (10, 50), (20, 10), (20, 25), (20, 40), (25, 60), (25, 40), (30, 10), (40, 25), (50, 20), (60, 50))
+CHANGES = (
+    (10, 20),
+    (10, 50),
+    (20, 10),
+    (20, 25),
+    (20, 40),
+    (25, 60),
+    (25, 40),
+    (30, 10),
+    (40, 25),
+    (50, 20),
+    (60, 50),
+)
 """A percentage up, then another down."""
 SALES = ((10, 99), (20, 12), (25, 15), (40, 21), (50, 9), (60, 8))
 """A percentage of gain and loss, and what the selling price must be a multiple of."""
 RATIOS = ((5, 2), (4, 1), (7, 3), (5, 3))
 FRACTIONS = ((4, 5), (1, 2), (5, 6), (2, 5), (1, 4))
-BOUNDS = ((1, 4, 2, 3), (1, 5, 1, 2), (1, 3, 4, 5), (2, 7, 3, 4), (1, 6, 3, 5), (2, 5, 5, 6))
+BOUNDS = (
+    (1, 4, 2, 3),
+    (1, 5, 1, 2),
+    (1, 3, 4, 5),
+    (2, 7, 3, 4),
+    (1, 6, 3, 5),
+    (2, 5, 5, 6),
+)
 """Two fractions, the smaller first."""
 
 
 @family(
     DOMAIN,
     space=(
-        (a, b, c, (a - 1) * (c - b) * k) for a, (b, c), k in product((3, 4, 5, 6, 8), PARTS, (4, 7, 9, 11)) if a != c
+        (a, b, c, (a - 1) * (c - b) * k)
+        for a, (b, c), k in product((3, 4, 5, 6, 8), PARTS, (4, 7, 9, 11))
+        if a != c
     ),
     wordings=(
         "Mara spends 1/{a} of her money on a coat and {b}/{c} of the rest on shoes. She has {r} euros left. How many "
@@ -59,7 +80,10 @@ def whole_from_last_rest(a: int, b: int, c: int, r: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((p, q, (k + p // 10) * (100 + p) * (100 - q) // 100) for (p, q), k in product(CHANGES, range(3, 40, 4))),
+    space=(
+        (p, q, (k + p // 10) * (100 + p) * (100 - q) // 100)
+        for (p, q), k in product(CHANGES, range(3, 40, 4))
+    ),
     wordings=(
         "A shop puts the price of a bike up by {p}%. Later it takes {q}% off the new price, and the bike costs {x} "
         "euros. How many euros did it cost in the beginning?",
@@ -96,7 +120,9 @@ def before_two_changes(p: int, q: int, x: int) -> Worked:
     DOMAIN,
     space=(
         (p, q)
-        for p, q in product((4, 8, 10, 12, 15, 16, 20, 24, 25, 30, 32, 40), range(6, 61))
+        for p, q in product(
+            (4, 8, 10, 12, 15, 16, 20, 24, 25, 30, 32, 40), range(6, 61)
+        )
         if q > p and 100 * (q - p) % p == 0 and 100 * (q - p) // p not in (p, q, 100)
     ),
     wordings=(
@@ -168,7 +194,11 @@ def growing_by_unit_fractions(v: int, a: int, b: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((v, a, n) for a, n, k in product((2, 3, 4, 5, 6), range(8, 21), (3, 7, 10)) for v in (a * (n + 1) * k,)),
+    space=(
+        (v, a, n)
+        for a, n, k in product((2, 3, 4, 5, 6), range(8, 21), (3, 7, 10))
+        for v in (a * (n + 1) * k,)
+    ),
     wordings=(
         "On day number k a tank loses {v}/(k(k + 1)) litres. How many litres does it lose on the days {a} to {n} "
         "together?",
@@ -202,7 +232,9 @@ def telescoping_parts(v: int, a: int, n: int) -> Worked:
     DOMAIN,
     space=(
         (a, b, t * a // (a + b) - t * c // (c + d), c, d)
-        for (a, b), (c, d), t in product(RATIOS, ((2, 3), (4, 5), (3, 4), (1, 2)), range(60, 700, 10))
+        for (a, b), (c, d), t in product(
+            RATIOS, ((2, 3), (4, 5), (3, 4), (1, 2)), range(60, 700, 10)
+        )
         if t % (a + b) == 0 == t % (c + d)
     ),
     wordings=(
@@ -241,7 +273,9 @@ def ratio_after_transfer(a: int, b: int, k: int, c: int, d: int) -> Worked:
     DOMAIN,
     space=(
         (a, b, c, d, k * (a * c + b * c + b * d))
-        for a, b, c, d, k in product((2, 3, 5), (3, 4, 7), (2, 5), (3, 7, 9), (3, 8, 11))
+        for a, b, c, d, k in product(
+            (2, 3, 5), (3, 4, 7), (2, 5), (3, 7, 9), (3, 8, 11)
+        )
         if gcd(a, b) == gcd(c, d) == 1 and b != c
     ),
     wordings=(
@@ -280,7 +314,9 @@ def chained_ratios(a: int, b: int, c: int, d: int, n: int) -> Worked:
     DOMAIN,
     space=(
         (a, b, c, d, k * (b * c + a * d))
-        for (a, b), (c, d), k in product(((2, 3), (3, 4), (3, 7), (3, 5), (1, 3)), FRACTIONS, (4, 7, 9))
+        for (a, b), (c, d), k in product(
+            ((2, 3), (3, 4), (3, 7), (3, 5), (1, 3)), FRACTIONS, (4, 7, 9)
+        )
     ),
     wordings=(
         "{a}/{b} of the boys at a school are as many as {c}/{d} of the girls. There are {n} boys and girls. How many "
@@ -384,8 +420,15 @@ def fractions_between(a: int, b: int, c: int, d: int, n: int) -> Worked:
     DOMAIN,
     space=(
         (a, b, c, d)
-        for a, b, (c, d) in product(range(5, 30, 4), range(22, 80, 9), ((1, 2), (2, 3), (3, 4), (3, 5), (4, 5), (5, 6)))
-        if (x := (c * b - a * d)) > 0 and x % (d - c) == 0 and x // (d - c) not in (a, b) and a < b
+        for a, b, (c, d) in product(
+            range(5, 30, 4),
+            range(22, 80, 9),
+            ((1, 2), (2, 3), (3, 4), (3, 5), (4, 5), (5, 6)),
+        )
+        if (x := (c * b - a * d)) > 0
+        and x % (d - c) == 0
+        and x // (d - c) not in (a, b)
+        and a < b
     ),
     wordings=(
         "The same whole number is added to the numerator and the denominator of {a}/{b}. The result is worth {c}/{d}. "
@@ -418,7 +461,11 @@ def same_added_to_both(a: int, b: int, c: int, d: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b) for a, b in product(range(5, 96, 5), repeat=2) if a < b and a * b % 100 == 0),
+    space=(
+        (a, b)
+        for a, b in product(range(5, 96, 5), repeat=2)
+        if a < b and a * b % 100 == 0
+    ),
     wordings=(
         "A coat is reduced by {a}%, and at the till another {b}% is taken off the reduced price. Which single "
         "reduction in percent would give the same price?",

@@ -16,7 +16,7 @@ from random import Random
 
 from kace.datasets.starter import family as starter
 from kace.datasets.starter.family import Family, Instance, Split
-from kace.problem import Problem
+from kace.problems import Problem
 
 MATHEMATICS = (
     "number_properties modular_and_bases counting probability equations sequences_and_sums plane_geometry"
@@ -34,7 +34,9 @@ _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
 def families() -> tuple[Family, ...]:
     """Every family, domain by domain."""
-    modules = (import_module(f"kace.datasets.techniques.{domain}") for domain in DOMAINS)
+    modules = (
+        import_module(f"kace.datasets.techniques.{domain}") for domain in DOMAINS
+    )
     return tuple(family for module in modules for family in module.FAMILIES)
 
 
@@ -48,7 +50,12 @@ def splits_of(family: Family) -> tuple[Split, ...]:
 
 def technique_problems(split: Split) -> tuple[Problem, ...]:
     """The problems of a split in their fixed order, the same on every machine."""
-    found = [problem for family in families() if split in splits_of(family) for problem in _drawn(family, split)]
+    found = [
+        problem
+        for family in families()
+        if split in splits_of(family)
+        for problem in _drawn(family, split)
+    ]
     Random(f"techniques/{split}").shuffle(found)
     return tuple(found)
 
@@ -56,11 +63,17 @@ def technique_problems(split: Split) -> tuple[Problem, ...]:
 def instances(family: Family, split: Split) -> Iterator[tuple[Instance, int]]:
     """The numbers and the wording of each problem that a family gives to a split."""
     space = Random(f"techniques/{family.name}").sample(family.space, len(family.space))
-    share = space[starter.SPLITS.index("test" if split == "retest" else split) :: len(starter.SPLITS)]
+    share = space[
+        starter.SPLITS.index("test" if split == "retest" else split) :: len(
+            starter.SPLITS
+        )
+    ]
     wordings, left = WORDINGS[split], EACH[split]
     for values in reversed(share) if split == "retest" else share:
         instance, wording = Instance(values, 0), wordings[left % len(wordings)]
-        if str(family.work(*values).answer) in _NUMBER.findall(family.text(instance, wording)):
+        if str(family.work(*values).answer) in _NUMBER.findall(
+            family.text(instance, wording)
+        ):
             continue  # copying a number would score
         yield instance, wording
         left -= 1
@@ -71,5 +84,15 @@ def instances(family: Family, split: Split) -> Iterator[tuple[Instance, int]]:
 def _drawn(family: Family, split: Split) -> Iterator[Problem]:
     for number, (instance, wording) in enumerate(instances(family, split), start=1):
         text, worked = family.text(instance, wording), family.work(*instance.values)
-        solution, label = worked.solution if split == "train" else None, f"{family.name}-{split}-{number}"
-        yield Problem(text, str(worked.answer), label, domain=family.domain, family=family.name, solution=solution)
+        solution, label = (
+            worked.solution if split == "train" else None,
+            f"{family.name}-{split}-{number}",
+        )
+        yield Problem(
+            text,
+            str(worked.answer),
+            label,
+            domain=family.domain,
+            family=family.name,
+            solution=solution,
+        )

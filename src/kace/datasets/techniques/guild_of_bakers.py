@@ -77,7 +77,11 @@ def weight_by_thrum(k: int, d: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, p, d) for n, p, d in product((6, 8, 11, 14, 20), range(13, 25, 2), (2, 3, 4)) if (n + p + d) % 5),
+    space=(
+        (n, p, d)
+        for n, p, d in product((6, 8, 11, 14, 20), range(13, 25, 2), (2, 3, 4))
+        if (n + p + d) % 5
+    ),
     wordings=(
         "{n} loaves have lain in an Ostrey shop for {d} days. Fresh they cost {p} pence each. What do they cost "
         "together at the sallow price, in pence?",
@@ -140,7 +144,11 @@ def tollen_of_apprentices(k: int, y: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, c) for n, c in product(range(50, 330, 13), range(8, 21, 3)) if -(-n // (c - 2)) not in (c, -(-n // c))),
+    space=(
+        (n, c)
+        for n, c in product(range(50, 330, 13), range(8, 21, 3))
+        if -(-n // (c - 2)) not in (c, -(-n // c))
+    ),
     wordings=(
         "An Ostrey oven has {c} places for loaves. How many ovenings does a guild baker need for {n} loaves?",
         "{n} pretzels are wanted for the feast. The bakehouse has room for {c} at a time. In how many ovenings can "
@@ -195,7 +203,8 @@ def kept_in_gimmel(s: int, d: int) -> Worked:
         values.append(2 * values[-1] - 1)
     days = ", ".join(f"2 * {x} - 1 = {2 * x - 1}" for x in values[:-1])
     return Worked(
-        values[-1], f"In gimmel the dough is doubled each day and then 1 ounce is taken away. Day by day: {days}."
+        values[-1],
+        f"In gimmel the dough is doubled each day and then 1 ounce is taken away. Day by day: {days}.",
     )
 
 
@@ -230,7 +239,11 @@ def quern_for_short_weight(n: int, f: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((q * (n + 1), n) for q, n in product(range(9, 40), range(3, 9)) if (q + n) % 3 == 0),
+    space=(
+        (q * (n + 1), n)
+        for q, n in product(range(9, 40), range(3, 9))
+        if (q + n) % 3 == 0
+    ),
     wordings=(
         "{n} bakers of Ostrey part {t} pence by ambry. How many pence does each baker get?",
         "A feast left a gain of {t} pence. The guild's {n} masters took it in ambry. What was one master's part in "

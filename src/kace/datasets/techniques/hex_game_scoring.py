@@ -16,7 +16,9 @@ DROUTH_TURNS = 3
 
 @family(
     DOMAIN,
-    space=((k, n) for k, n in product(range(2, 8), range(4, 14)) if k not in (n, n - 1)),
+    space=(
+        (k, n) for k, n in product(range(2, 8), range(4, 14)) if k not in (n, n - 1)
+    ),
     wordings=(
         "At the end of a game of Kelvane Tia has {k} spurs of {n} stones each. How many points do they score?",
         "In a Kelvane match the referee finds {k} spurs, every one {n} stones long, and no other figures. What is "
@@ -44,7 +46,11 @@ def spurs_of_stones(k: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((e, s) for e, s in product(range(4, 16), range(6, 25, 3)) if 4 * e > s + 2 and 4 * e - s not in (e, s)),
+    space=(
+        (e, s)
+        for e, s in product(range(4, 16), range(6, 25, 3))
+        if 4 * e > s + 2 and 4 * e - s not in (e, s)
+    ),
     wordings=(
         "A corral on the Kelvane board has {e} empty cells inside and {s} stones around them. How many points is it "
         "worth?",
@@ -74,7 +80,11 @@ def value_of_corral(e: int, s: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((p, a, b) for p, a, b in product((9, 14, 20, 25), range(3, 9), range(4, 13, 2)) if a != b),
+    space=(
+        (p, a, b)
+        for p, a, b in product((9, 14, 20, 25), range(3, 9), range(4, 13, 2))
+        if a != b
+    ),
     wordings=(
         "Lou has {p} points in Kelvane. She makes a graft between her groups of {a} and {b} stones. How many points "
         "has she now?",
@@ -106,7 +116,11 @@ def points_for_graft(p: int, a: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, m) for n, m in product(range(21, 60, 3), range(3, 16, 2)) if n - 2 * m > 3 and n != 3 * m),
+    space=(
+        (n, m)
+        for n, m in product(range(21, 60, 3), range(3, 16, 2))
+        if n - 2 * m > 3 and n != 3 * m
+    ),
     wordings=(
         "A Kelvane player ends with {n} stones on the board, {m} of them in the mire. What do her stones score?",
         "Count the stones of Green: {n}, including {m} that are mired. How many points do they bring in Kelvane?",
@@ -136,7 +150,11 @@ def stones_in_the_mire(n: int, m: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b) for a, b in product(range(24, 61, 4), range(25, 64, 3)) if a - 6 < b < a + 25 and b + 7 - a > 1),
+    space=(
+        (a, b)
+        for a, b in product(range(24, 61, 4), range(25, 64, 3))
+        if a - 6 < b < a + 25 and b + 7 - a > 1
+    ),
     wordings=(
         "In Kelvane with komar, the first player made {a} points on the board and the second player {b}. By how many "
         "points does the second player win?",
@@ -200,7 +218,11 @@ def lurch_of_captures(p: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((t, a, b) for t, a, b in product(range(7, 21), (1, 2, 3), (1, 2, 3)) if a + b < 5),
+    space=(
+        (t, a, b)
+        for t, a, b in product(range(7, 21), (1, 2, 3), (1, 2, 3))
+        if a + b < 5
+    ),
     wordings=(
         "The stake in a game of Kelvane is {t}. A hub has {a} of its owner's stones and {b} enemy stones beside it. "
         "How many points does the hub pay?",
@@ -231,7 +253,9 @@ def pay_of_a_hub(t: int, a: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((p, n) for p, n in product(range(31, 80, 4), range(7, 30, 3)) if p - n // 3 != n),
+    space=(
+        (p, n) for p, n in product(range(31, 80, 4), range(7, 30, 3)) if p - n // 3 != n
+    ),
     wordings=(
         "A Kelvane player with {p} points goes through a drouth of {n} turns. How many points are left?",
         "After a drouth that lasted {n} turns, what remains of the {p} points Ursula had in the hex game?",

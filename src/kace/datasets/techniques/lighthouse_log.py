@@ -39,7 +39,10 @@ FULL_CIRCLE = 360
 def drells_of_oil(a: int, b: int) -> Worked:
     """A unit of oil."""
     answer = a * DRELL_PINTS + b
-    return Worked(answer, f"On Tarn Skerry a drell is {DRELL_PINTS} pints. {a} * {DRELL_PINTS} + {b} = {answer}.")
+    return Worked(
+        answer,
+        f"On Tarn Skerry a drell is {DRELL_PINTS} pints. {a} * {DRELL_PINTS} + {b} = {answer}.",
+    )
 
 
 @family(
@@ -138,7 +141,9 @@ def paid_on_hadder(n: int, r: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((h, s) for h, s in product(range(31, 99, 6), range(6, 31, 4)) if h - s // 2 != s),
+    space=(
+        (h, s) for h, s in product(range(31, 99, 6), range(6, 31, 4)) if h - s // 2 != s
+    ),
     wordings=(
         "The tide staff at Tarn Skerry shows {h} inches in a swell of {s} inches. What is the brailed height in "
         "inches?",
@@ -168,7 +173,11 @@ def brailed_height(h: int, s: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b) for a, b in product(range(95, 350, 23), range(140, 355, 31)) if (a + b) % 4 < 3),
+    space=(
+        (a, b)
+        for a, b in product(range(95, 350, 23), range(140, 355, 31))
+        if (a + b) % 4 < 3
+    ),
     wordings=(
         "From Tarn Skerry the church bears {a} degrees and the mill {b} degrees. What is the plimmer of the two "
         "bearings, in degrees?",
@@ -192,7 +201,9 @@ def plimmer_of_bearings(a: int, b: int) -> Worked:
     total = a + b
     answer = total % FULL_CIRCLE
     less = (
-        f"{total} - {FULL_CIRCLE} = {answer}" if total >= FULL_CIRCLE else f"{total} is below it, so it stays {answer}"
+        f"{total} - {FULL_CIRCLE} = {answer}"
+        if total >= FULL_CIRCLE
+        else f"{total} is below it, so it stays {answer}"
     )
     return Worked(
         answer,
@@ -203,7 +214,11 @@ def plimmer_of_bearings(a: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, k) for n, k in product(range(20, 301, 10), range(2, 9)) if 4 * n % (5 * k) == 0 and n > 10 * k),
+    space=(
+        (n, k)
+        for n, k in product(range(20, 301, 10), range(2, 9))
+        if 4 * n % (5 * k) == 0 and n > 10 * k
+    ),
     wordings=(
         "{n} planks drift ashore at Tarn Skerry, and the {k} keepers part them by murrish. How many planks does each "
         "keeper get?",

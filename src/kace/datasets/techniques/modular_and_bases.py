@@ -64,7 +64,11 @@ def power_remainder(a: int, n: int, m: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, n) for a, n in product(range(12, 99), range(21, 99, 5)) if a % 10 in (2, 3, 7, 8) and (a + n) % 3 == 0),
+    space=(
+        (a, n)
+        for a, n in product(range(12, 99), range(21, 99, 5))
+        if a % 10 in (2, 3, 7, 8) and (a + n) % 3 == 0
+    ),
     wordings=(
         "What is the last digit of {a}^{n}?",
         "If the product of {n} factors, all of them equal to {a}, is written out, which digit stands furthest to the "
@@ -96,7 +100,11 @@ def units_digit_of_power(a: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, n) for a, n in product(range(21, 100, 10), range(13, 80)) if a // 10 * n % 10 > 1 and (a + n) % 4 == 0),
+    space=(
+        (a, n)
+        for a, n in product(range(21, 100, 10), range(13, 80))
+        if a // 10 * n % 10 > 1 and (a + n) % 4 == 0
+    ),
     wordings=(
         "What is the tens digit of {a}^{n}?",
         "The number {a} is used as a factor {n} times. Which digit comes second from the right in the product?",
@@ -153,7 +161,9 @@ def clock_backwards(h: int, n: int) -> Worked:
     """Whole days drop out, and a negative hour gets 24 more."""
     rest = n % 24
     answer = (h - n) % 24
-    step = f"{h} - {rest} = {h - rest}" + (f", and {h - rest} + 24 = {answer}" if h < rest else "")
+    step = f"{h} - {rest} = {h - rest}" + (
+        f", and {h - rest} + 24 = {answer}" if h < rest else ""
+    )
     return Worked(
         answer,
         "Whole days change nothing, so keep only the remainder of the hours by 24, go back that far, and add 24 if the "
@@ -163,7 +173,9 @@ def clock_backwards(h: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, b) for b, n in product(range(3, 9), range(29, 400, 11)) if b * b <= n < b**4),
+    space=(
+        (n, b) for b, n in product(range(3, 9), range(29, 400, 11)) if b * b <= n < b**4
+    ),
     wordings=(
         "Write the decimal number {n} in base {b}.",
         "The people of an island have {b} fingers. They group things by {b}, then by {b} times {b}, and so on, and "
@@ -239,7 +251,11 @@ def from_base(t: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, b) for b, n in product(range(3, 10), range(47, 600, 17)) if b * b < n < b**4 and n % b),
+    space=(
+        (n, b)
+        for b, n in product(range(3, 10), range(47, 600, 17))
+        if b * b < n < b**4 and n % b
+    ),
     wordings=(
         "What is the sum of the digits of {n} when it is written in base {b}?",
         "Coins of 1, {b}, {b}² and {b}³ pence are in use. What is the smallest number of coins that pay {n} pence "
@@ -353,7 +369,10 @@ def two_remainders(a: int, r: int, b: int, s: int) -> Worked:
     space=(
         (a, m, c)
         for m, a, c in product((11, 13, 17, 19, 23), range(3, 10), range(2, 20))
-        if c < m and c % a and c * pow(a, -1, m) % m not in (0, a, c) and (a + c + m) % 4 == 0
+        if c < m
+        and c % a
+        and c * pow(a, -1, m) % m not in (0, a, c)
+        and (a + c + m) % 4 == 0
     ),
     wordings=(
         "What is the smallest positive whole number k for which {a}k leaves remainder {c} when divided by {m}?",
@@ -390,7 +409,10 @@ def circle_jumps(a: int, m: int, c: int) -> Worked:
     space=(
         (a, b, c, k)
         for a, b, c, k in product(range(4, 11), range(5, 13), range(6, 16), range(2, 5))
-        if k < a < b < c and gcd(b, c) > 1 and c < lcm(a, b, c) <= 180 and (a + b + c + k) % 3 == 0
+        if k < a < b < c
+        and gcd(b, c) > 1
+        and c < lcm(a, b, c) <= 180
+        and (a + b + c + k) % 3 == 0
     ),
     wordings=(
         "Adding {k} to a positive number makes it divisible by {a}, by {b} and by {c}. What is the smallest such "
@@ -426,7 +448,9 @@ def common_shortfall(a: int, b: int, c: int, k: int) -> Worked:
     DOMAIN,
     space=(
         (m, r, k, c)
-        for m, r, k, c in product((7, 9, 11, 13), range(3, 12), range(4, 9), range(5, 30, 6))
+        for m, r, k, c in product(
+            (7, 9, 11, 13), range(3, 12), range(4, 9), range(5, 30, 6)
+        )
         if r < m and (k * r + c) % m not in (0, m, r, k, c) and (m + r + k + c) % 4 == 0
     ),
     wordings=(
@@ -505,8 +529,13 @@ def decimal_cycle_digit(a: int, q: int, k: int) -> Worked:
     DOMAIN,
     space=(
         (10 * p + q, 10 * r + s, b)
-        for b, p, q, r, s in product(range(4, 10), range(1, 9), range(1, 9), range(1, 9), range(1, 9))
-        if max(p, q, r, s) < b and q + s >= b and p < r and (p + 2 * q + 3 * r + 5 * s + b) % 11 == 0
+        for b, p, q, r, s in product(
+            range(4, 10), range(1, 9), range(1, 9), range(1, 9), range(1, 9)
+        )
+        if max(p, q, r, s) < b
+        and q + s >= b
+        and p < r
+        and (p + 2 * q + 3 * r + 5 * s + b) % 11 == 0
     ),
     wordings=(
         "Compute {x} + {y} in base {b}. Both numerals and the result are in base {b}.",
@@ -543,7 +572,11 @@ def base_addition(x: int, y: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, m) for n, (m, zero) in product(range(25, 100, 3), ((3, 4), (4, 6), (7, 8), (8, 6))) if n % zero),
+    space=(
+        (n, m)
+        for n, (m, zero) in product(range(25, 100, 3), ((3, 4), (4, 6), (7, 8), (8, 6)))
+        if n % zero
+    ),
     wordings=(
         "The Fibonacci numbers begin with 1 and 1, and each further one is the sum of the two before. What remainder "
         "does Fibonacci number {n} leave when it is divided by {m}?",

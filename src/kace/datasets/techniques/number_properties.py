@@ -7,7 +7,18 @@ from kace.datasets.starter.family import Worked, family
 
 DOMAIN = "number_properties"
 COPRIME_PAIRS = ((2, 3), (3, 4), (2, 5), (3, 5), (4, 5), (2, 7), (3, 7), (5, 7), (5, 6))
-COPRIME_PAIRS_BOTH_WAYS = ((2, 3), (3, 2), (2, 5), (5, 2), (3, 4), (4, 3), (3, 5), (5, 3), (7, 2), (5, 6))
+COPRIME_PAIRS_BOTH_WAYS = (
+    (2, 3),
+    (3, 2),
+    (2, 5),
+    (5, 2),
+    (3, 4),
+    (4, 3),
+    (3, 5),
+    (5, 3),
+    (7, 2),
+    (5, 6),
+)
 SPACED = ((1, 3, 6), (2, 5, 7), (3, 4, 8), (2, 6, 9), (4, 9, 11))
 """Triples whose differences have no common divisor."""
 
@@ -26,7 +37,9 @@ def prime_powers(n: int) -> dict[int, int]:
 
 def factored(n: int) -> str:
     """The number as a product of prime powers."""
-    return " * ".join(f"{p}^{e}" if e > 1 else str(p) for p, e in prime_powers(n).items())
+    return " * ".join(
+        f"{p}^{e}" if e > 1 else str(p) for p, e in prime_powers(n).items()
+    )
 
 
 def divisors(n: int) -> int:
@@ -41,7 +54,11 @@ def odd_part(n: int) -> int:
 
 @family(
     DOMAIN,
-    space=((n,) for n in range(60, 700) if (count := divisors(n)) > 12 or (count > 8 and n % 8 > 4)),
+    space=(
+        (n,)
+        for n in range(60, 700)
+        if (count := divisors(n)) > 12 or (count > 8 and n % 8 > 4)
+    ),
     wordings=(
         "How many positive whole numbers divide {n} without remainder?",
         "A sergeant lines up {n} recruits in equal rows. Any number of rows is allowed, even a single row or rows of "
@@ -71,7 +88,11 @@ def divisor_count(n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n,) for n in range(18, 300) if (count := divisors(odd_part(n))) > 4 or (count > 2 and n % 5 == 0)),
+    space=(
+        (n,)
+        for n in range(18, 300)
+        if (count := divisors(odd_part(n))) > 4 or (count > 2 and n % 5 == 0)
+    ),
     wordings=(
         "In how many ways can {n} be written as a sum of two or more consecutive positive whole numbers?",
         "Cans are piled up in at least two layers. Each layer has exactly one can fewer than the layer under it. How "
@@ -104,7 +125,9 @@ def consecutive_sums(n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n,) for n in range(18, 240) if divisors(n) >= 6 and len(prime_powers(n)) > 1),
+    space=(
+        (n,) for n in range(18, 240) if divisors(n) >= 6 and len(prime_powers(n)) > 1
+    ),
     wordings=(
         "What do all positive divisors of {n} add up to, the number {n} itself included?",
         "In turn k = 1, k = 2 and so on up to k = {n}, a bell is struck k times if k goes evenly into {n}, and not at "
@@ -139,7 +162,8 @@ def divisor_sum(n: int) -> Worked:
     space=(
         (n,)
         for n in range(12, 500)
-        if len(odd := [p for p, e in prime_powers(n).items() if e % 2]) > 1 and prod(odd) < n
+        if len(odd := [p for p, e in prime_powers(n).items() if e % 2]) > 1
+        and prod(odd) < n
     ),
     wordings=(
         "By which smallest positive whole number must {n} be multiplied to give a perfect square?",
@@ -171,7 +195,10 @@ def square_multiplier(n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((g * x, g * y) for g, (x, y) in product((12, 16, 18, 20, 24, 30, 36, 48, 60), COPRIME_PAIRS)),
+    space=(
+        (g * x, g * y)
+        for g, (x, y) in product((12, 16, 18, 20, 24, 30, 36, 48, 60), COPRIME_PAIRS)
+    ),
     wordings=(
         "How many positive whole numbers divide both {a} and {b}?",
         "{a} apples and {b} pears are packed into baskets. All baskets have the same contents, and no fruit is left "
@@ -204,7 +231,10 @@ def common_divisor_count(a: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((d * x + r, d * y + r, d * z + r) for d, r, (x, y, z) in product(range(6, 18), (2, 5), SPACED)),
+    space=(
+        (d * x + r, d * y + r, d * z + r)
+        for d, r, (x, y, z) in product(range(6, 18), (2, 5), SPACED)
+    ),
     wordings=(
         "What is the largest whole number that leaves the same remainder when it divides {a}, {b} and {c}?",
         "Three sacks hold {a}, {b} and {c} beans. Each is emptied into cups of one size, all filled to the brim, and "
@@ -234,7 +264,10 @@ def same_remainder_divisor(a: int, b: int, c: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((g * x, g, g * x * y) for g, (x, y) in product((3, 4, 5, 6, 8, 9, 12), COPRIME_PAIRS_BOTH_WAYS)),
+    space=(
+        (g * x, g, g * x * y)
+        for g, (x, y) in product((3, 4, 5, 6, 8, 9, 12), COPRIME_PAIRS_BOTH_WAYS)
+    ),
     wordings=(
         "Two numbers have the greatest common divisor {g} and the least common multiple {m}. One of them is {a}. What "
         "is the other?",
@@ -267,7 +300,11 @@ def partner_from_gcd_and_lcm(a: int, g: int, m: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((g * x, g * y) for g, (x, y) in product(range(4, 13), COPRIME_PAIRS) if g not in (x, y)),
+    space=(
+        (g * x, g * y)
+        for g, (x, y) in product(range(4, 13), COPRIME_PAIRS)
+        if g not in (x, y)
+    ),
     wordings=(
         "A floor of {a} by {b} decimetres is covered with equal square tiles, none of them cut and all as large as "
         "possible. How many tiles are laid?",

@@ -7,7 +7,11 @@ from kace.datasets.starter.family import Worked, family
 
 DOMAIN = "plane_geometry"
 RATIOS = ((1, 2), (2, 1), (3, 2), (1, 4), (3, 1), (2, 5))
-TRIPLES = tuple(t for t in product(range(5, 40), range(12, 66), range(13, 70)) if t[0] ** 2 + t[1] ** 2 == t[2] ** 2)
+TRIPLES = tuple(
+    t
+    for t in product(range(5, 40), range(12, 66), range(13, 70))
+    if t[0] ** 2 + t[1] ** 2 == t[2] ** 2
+)
 """Legs and hypotenuse of right triangles."""
 
 
@@ -19,7 +23,12 @@ def sixteen_squared(a: int, b: int, c: int) -> int:
 def is_heronian(a: int, b: int, c: int) -> bool:
     """Whether the sides make a triangle with an integer area, and no right angle."""
     square = sixteen_squared(a, b, c) if a < b < c < a + b else 0
-    return square > 0 and isqrt(square) ** 2 == square and isqrt(square) % 4 == 0 and a * a + b * b != c * c
+    return (
+        square > 0
+        and isqrt(square) ** 2 == square
+        and isqrt(square) % 4 == 0
+        and a * a + b * b != c * c
+    )
 
 
 def meets(h: int, t: int, d: int) -> bool:
@@ -30,12 +39,21 @@ def meets(h: int, t: int, d: int) -> bool:
 def has_fourth(a: int, b: int, c: int) -> bool:
     """Whether the distance to the fourth corner is an integer that is not among the given ones."""
     square = a * a + c * c - b * b
-    return a < c and square > 4 and isqrt(square) ** 2 == square and isqrt(square) not in (a, b, c)
+    return (
+        a < c
+        and square > 4
+        and isqrt(square) ** 2 == square
+        and isqrt(square) not in (a, b, c)
+    )
 
 
 @family(
     DOMAIN,
-    space=((h, t, d) for h, t, d in product(range(3, 10), (12, 15, 18, 24), range(11, 40)) if meets(h, t, d)),
+    space=(
+        (h, t, d)
+        for h, t, d in product(range(3, 10), (12, 15, 18, 24), range(11, 40))
+        if meets(h, t, d)
+    ),
     wordings=(
         "A street lamp hangs {t} feet above the ground. A post {h} feet high stands {d} feet from the foot of the "
         "lamp. How many feet long is the shadow of the post on the level ground?",
@@ -108,7 +126,11 @@ def rest_of_similar_figure(s: int, m: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((180 * k - x,) for k, i in product(range(3, 15), range(5)) for x in ((pow(7, k, 149) + 29 * i) % 148 + 24,)),
+    space=(
+        (180 * k - x,)
+        for k, i in product(range(3, 15), range(5))
+        for x in ((pow(7, k, 149) + 29 * i) % 148 + 24,)
+    ),
     wordings=(
         "All interior angles of a convex polygon except one add up to {s} degrees. How many degrees has the last one?",
         "Tom adds the inner angles of a polygon whose corners all point outwards, but he forgets one. His calculator "
@@ -142,7 +164,11 @@ def missing_polygon_angle(s: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b) for a, b in product(range(34, 160, 13), range(21, 120, 11)) if (a + b) % 2 == 0 and a != b),
+    space=(
+        (a, b)
+        for a, b in product(range(34, 160, 13), range(21, 120, 11))
+        if (a + b) % 2 == 0 and a != b
+    ),
     wordings=(
         "Two chords AC and BD of a circle cross at X. The arc AB, away from C and D, measures {a} degrees, and the arc "
         "CD, away from A and B, measures {b} degrees. What is the angle AXB in degrees?",
@@ -206,7 +232,11 @@ def heron_area(a: int, b: int, c: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((p, r) for p, r in product(range(46, 150, 7), range(3, 9)) if p > 11 * r and p * r % 2 == 0),
+    space=(
+        (p, r)
+        for p, r in product(range(46, 150, 7), range(3, 9))
+        if p > 11 * r and p * r % 2 == 0
+    ),
     wordings=(
         "A circle of radius {r} lies inside a convex polygon and touches every side. The perimeter of the polygon is "
         "{p}. What is its area?",
@@ -279,7 +309,9 @@ def tangent_and_secant(p: int, q: int) -> Worked:
 @family(
     DOMAIN,
     space=(
-        (s + x, s, d) for (x, y, d), s in product(TRIPLES, (2, 3, 5, 8, 9)) if 2 * s + x < d and y not in (s + x, s)
+        (s + x, s, d)
+        for (x, y, d), s in product(TRIPLES, (2, 3, 5, 8, 9))
+        if 2 * s + x < d and y not in (s + x, s)
     ),
     wordings=(
         "Two wheels have radii of {r} cm and {s} cm, and their axles are {d} cm apart. A belt runs around both without "
@@ -318,8 +350,13 @@ def outer_tangent(r: int, s: int, d: int) -> Worked:
     DOMAIN,
     space=(
         (k * (m + n), g * m, g * n)
-        for g, k, m, n in product((4, 5, 6, 8), (2, 3, 4, 5, 7), (1, 2, 3, 4, 5), (2, 3, 4, 5, 7))
-        if m != n and gcd(m, n) == 1 and g * abs(m - n) < k * (m + n) < g * (m + n) and k * m not in (g * m, g * n)
+        for g, k, m, n in product(
+            (4, 5, 6, 8), (2, 3, 4, 5, 7), (1, 2, 3, 4, 5), (2, 3, 4, 5, 7)
+        )
+        if m != n
+        and gcd(m, n) == 1
+        and g * abs(m - n) < k * (m + n) < g * (m + n)
+        and k * m not in (g * m, g * n)
     ),
     wordings=(
         "In triangle ABC, AB = {b}, AC = {c} and BC = {a}. The bisector of the angle at A meets BC at D. How long is "
@@ -543,7 +580,9 @@ def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
 @family(
     DOMAIN,
     space=(
-        (a, b) for a, b in product(range(5, 61), range(6, 100)) if a < b and isqrt(a * a + b * b) ** 2 == a * a + b * b
+        (a, b)
+        for a, b in product(range(5, 61), range(6, 100))
+        if a < b and isqrt(a * a + b * b) ** 2 == a * a + b * b
     ),
     wordings=(
         "The legs of a right triangle measure {a} and {b}. What is the radius of the circle that touches all three "

@@ -46,7 +46,9 @@ def at_least_one_success(a: int, b: int, n: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((r, w) for r, w in product(range(3, 12), range(3, 12)) if (r + w) % 5 and r != w),
+    space=(
+        (r, w) for r, w in product(range(3, 12), range(3, 12)) if (r + w) % 5 and r != w
+    ),
     wordings=(
         "Two socks are pulled blindly from a drawer with {r} grey and {w} brown socks, and none is put back. What is "
         "the probability that they differ in colour? Give a fraction in lowest terms.",
@@ -227,7 +229,11 @@ def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((m, w) for m, w in product(range(3, 46), range(3, 46)) if m != w and 2 * m * w % (m + w) == 0),
+    space=(
+        (m, w)
+        for m, w in product(range(3, 46), range(3, 46))
+        if m != w and 2 * m * w % (m + w) == 0
+    ),
     wordings=(
         "{m} black and {w} white counters are laid in a row in random order. What is the expected number of "
         "neighbouring pairs that show two colours?",
@@ -263,7 +269,11 @@ def expected_changes(m: int, w: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((r, w, k) for r, w, k in product(range(4, 13), range(3, 12), range(3, 8)) if k < r and (r + w - k) % 5 == 0),
+    space=(
+        (r, w, k)
+        for r, w, k in product(range(4, 13), range(3, 12), range(3, 8))
+        if k < r and (r + w - k) % 5 == 0
+    ),
     wordings=(
         "{r} winning and {w} losing tickets are drawn one after another without replacement, and nobody looks before "
         "the end. What is the probability that ticket number {k} drawn wins? Give a fraction in lowest terms.",
@@ -330,7 +340,9 @@ def exactly_so_many_heads(n: int, k: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((s, n, m) for s, n in product((5, 6, 8, 9, 10, 12), (2, 3)) for m in range(2, s)),
+    space=(
+        (s, n, m) for s, n in product((5, 6, 8, 9, 10, 12), (2, 3)) for m in range(2, s)
+    ),
     wordings=(
         "{n} fair dice with faces numbered 1 to {s} are thrown. What is the probability that the highest number shown "
         "is {m}? Give a fraction in lowest terms.",
@@ -441,7 +453,11 @@ def two_new_kinds(n: int, j: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((r, (r + 1) * t) for r, t in product(range(2, 10), range(2, 11)) if t + 1 != r and (r + 1) * t <= 60),
+    space=(
+        (r, (r + 1) * t)
+        for r, t in product(range(2, 10), range(2, 11))
+        if t + 1 != r and (r + 1) * t <= 60
+    ),
     wordings=(
         "A pack of {r} aces and {w} other cards is shuffled and turned over card by card. At which position does the "
         "first ace appear on average?",
@@ -474,7 +490,9 @@ def first_special_position(r: int, w: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((n, k) for n, k in product(range(4, 32), (3, 4, 5)) if k <= n and n**k <= 33_000),
+    space=(
+        (n, k) for n, k in product(range(4, 32), (3, 4, 5)) if k <= n and n**k <= 33_000
+    ),
     wordings=(
         "{k} people each think of a number from 1 to {n} at random. What is the probability that at least two think "
         "of the same number? Give a fraction in lowest terms.",

@@ -14,7 +14,10 @@ PERCENTS = ((2, 10), (2, 20), (2, 30), (2, 40), (2, 50), (3, 10), (3, 20), (3, 5
     space=(
         (a, b, d)
         for a, b, d in product(range(10, 49, 2), range(9, 49, 3), range(3, 20))
-        if d < a != b and (a - d) * b % (a + b) == 0 and (a - d) * b // (a + b) not in (1, 2, a, b, d) and b % 4 < 3
+        if d < a != b
+        and (a - d) * b % (a + b) == 0
+        and (a - d) * b // (a + b) not in (1, 2, a, b, d)
+        and b % 4 < 3
     ),
     wordings=(
         "A painter needs {a} days for a house front, and her colleague would need {b} days. She paints alone for {d} "
@@ -90,8 +93,11 @@ def filling_against_draining(a: int, b: int) -> Worked:
     DOMAIN,
     space=(
         (n, d, k, m)
-        for n, d, k, m in product(range(6, 41, 4), range(16, 41, 3), range(3, 10, 2), range(2, 16))
-        if n * (d - k) % (n + m) == 0 and n * (d - k) // (n + m) not in (n, d, k, m, 1, 2)
+        for n, d, k, m in product(
+            range(6, 41, 4), range(16, 41, 3), range(3, 10, 2), range(2, 16)
+        )
+        if n * (d - k) % (n + m) == 0
+        and n * (d - k) // (n + m) not in (n, d, k, m, 1, 2)
     ),
     wordings=(
         "{n} workers were to build a wall in {d} days. After {k} days, {m} more workers are sent to help, all equally "
@@ -169,7 +175,11 @@ def meeting_after_head_start(s: int, u: int, v: int, h: int) -> Worked:
     DOMAIN,
     space=(
         (u, v, t)
-        for u, v, t in product((20, 30, 40, 45, 50, 60, 70, 80), (60, 75, 80, 90, 100, 120, 150), range(3, 16))
+        for u, v, t in product(
+            (20, 30, 40, 45, 50, 60, 70, 80),
+            (60, 75, 80, 90, 100, 120, 150),
+            range(3, 16),
+        )
         if u < v != 2 * u and u * t % (v - u) == 0 and (u + v + t) % 3
     ),
     wordings=(
@@ -208,7 +218,9 @@ def place_of_catching_up(u: int, v: int, t: int) -> Worked:
     DOMAIN,
     space=(
         (s, u, v, t)
-        for s, u, v, t in product(range(90, 400, 70), range(11, 40, 9), range(14, 40, 7), range(25, 70, 13))
+        for s, u, v, t in product(
+            range(90, 400, 70), range(11, 40, 9), range(14, 40, 7), range(25, 70, 13)
+        )
         if (u + v) * t % s > 15 and u != v and (u + v) * t // s > 3
     ),
     wordings=(
@@ -246,7 +258,9 @@ def meetings_on_circuit(s: int, u: int, v: int, t: int) -> Worked:
     DOMAIN,
     space=(
         (b, p, q)
-        for v, p, k in product((5, 10, 12, 15, 20, 25), range(7, 16, 2), range(8, 30, 6))
+        for v, p, k in product(
+            (5, 10, 12, 15, 20, 25), range(7, 16, 2), range(8, 30, 6)
+        )
         for b, q in ((v * k, p + k),)
     ),
     wordings=(
@@ -286,7 +300,11 @@ def length_from_two_passings(b: int, p: int, q: int) -> Worked:
     space=(
         (u, w)
         for u, w in product(range(6, 121), range(6, 121))
-        if u != w and w < 2 * u and w * u % (2 * u - w) == 0 and w * u // (2 * u - w) <= 180 and (u + w) % 3
+        if u != w
+        and w < 2 * u
+        and w * u % (2 * u - w) == 0
+        and w * u // (2 * u - w) <= 180
+        and (u + w) % 3
     ),
     wordings=(
         "A driver wants an average of {w} km/h over a whole trip. On the first half of the way she makes only {u} "
@@ -323,7 +341,10 @@ def speed_for_target_average(u: int, w: int) -> Worked:
     space=(
         (a, b)
         for a, b in product(range(3, 61), range(5, 91))
-        if a < b and 2 * a * b % (b - a) == 0 and 2 * a * b // (b - a) <= 300 and b not in (2 * a, 3 * a)
+        if a < b
+        and 2 * a * b % (b - a) == 0
+        and 2 * a * b // (b - a) <= 300
+        and b not in (2 * a, 3 * a)
     ),
     wordings=(
         "A steamer goes from Upton down the river to Lowton in {a} hours and back up in {b} hours, always with the "
@@ -361,7 +382,10 @@ def drifting_time(a: int, b: int) -> Worked:
     space=(
         (v, p, q)
         for v, p, q in product(range(25, 201, 25), range(12, 73, 12), range(4, 49, 4))
-        if q < p != 2 * q and v * p % 100 == 0 and v * (p - q) % q == 0 and v * (p - q) // q not in (p, q)
+        if q < p != 2 * q
+        and v * p % 100 == 0
+        and v * (p - q) % q == 0
+        and v * (p - q) // q not in (p, q)
     ),
     wordings=(
         "A cook has {v} litres of brine with {p}% salt and wants it at {q}%. How many litres of water must she add?",
@@ -397,8 +421,12 @@ def thinning_out(v: int, p: int, q: int) -> Worked:
     DOMAIN,
     space=(
         (v, r, p, q)
-        for v, r, p, q in product(range(10, 51, 10), range(12, 41, 7), range(45, 95, 7), range(20, 80, 6))
-        if r < q < p and v * (q - r) % (p - q) == 0 and v * (q - r) // (p - q) not in (v, r, p, q)
+        for v, r, p, q in product(
+            range(10, 51, 10), range(12, 41, 7), range(45, 95, 7), range(20, 80, 6)
+        )
+        if r < q < p
+        and v * (q - r) % (p - q) == 0
+        and v * (q - r) // (p - q) not in (v, r, p, q)
     ),
     wordings=(
         "How many litres of {p}% acid must be mixed with {v} litres of {r}% acid to get {q}% acid?",
@@ -433,7 +461,10 @@ def balancing_a_mixture(v: int, r: int, p: int, q: int) -> Worked:
     DOMAIN,
     space=(
         (v, v // f, n)
-        for (f, n), k in product(((3, 2), (3, 3), (4, 2), (4, 3), (5, 2), (5, 3), (6, 2), (10, 2)), range(2, 10))
+        for (f, n), k in product(
+            ((3, 2), (3, 3), (4, 2), (4, 3), (5, 2), (5, 3), (6, 2), (10, 2)),
+            range(2, 10),
+        )
         for v in (k * f**n,)
         if v <= 600
     ),
@@ -473,8 +504,13 @@ def repeated_replacement(v: int, k: int, n: int) -> Worked:
     DOMAIN,
     space=(
         (m, w, z)
-        for m, w, z in product(range(50, 601, 50), (84, 88, 90, 94, 98), range(13, 97, 3))
-        if z < w and m * w % 100 == 0 and m * (100 - w) % (100 - z) == 0 and m * (100 - w) // (100 - z) > 5
+        for m, w, z in product(
+            range(50, 601, 50), (84, 88, 90, 94, 98), range(13, 97, 3)
+        )
+        if z < w
+        and m * w % 100 == 0
+        and m * (100 - w) % (100 - z) == 0
+        and m * (100 - w) // (100 - z) > 5
     ),
     wordings=(
         "Fresh mushrooms are {w}% water, and dried ones {z}% water. How many kilograms of dried mushrooms do {m} kg "
@@ -511,7 +547,10 @@ def drying_out(m: int, w: int, z: int) -> Worked:
     DOMAIN,
     space=(
         (v, p, n)
-        for (n, p), v in product(PERCENTS, (200, 300, 400, 500, 700, 800, 900, 1000, 1200, 1500, 2000, 3000, 4000))
+        for (n, p), v in product(
+            PERCENTS,
+            (200, 300, 400, 500, 700, 800, 900, 1000, 1200, 1500, 2000, 3000, 4000),
+        )
         if v * (100 + p) ** n % 100**n == 0
     ),
     wordings=(
@@ -550,7 +589,11 @@ def compound_growth(v: int, p: int, n: int) -> Worked:
     DOMAIN,
     space=(
         (g + s // p, p, g + s // q, q, t)
-        for g, s, (p, q, t) in product(range(2, 9), (120, 240), ((20, 12, 8), (15, 10, 6), (24, 15, 10), (30, 20, 12)))
+        for g, s, (p, q, t) in product(
+            range(2, 9),
+            (120, 240),
+            ((20, 12, 8), (15, 10, 6), (24, 15, 10), (30, 20, 12)),
+        )
         if g + s // t not in (p, q, t)
     ),
     wordings=(

@@ -23,7 +23,11 @@ def pyramid(n: int) -> int:
 @family(
     DOMAIN,
     space=(
-        (k, a, b) for k, a, b in product((3, 4, 6, 7, 8, 9), range(20, 60, 9), range(100, 190, 23)) if a % k and b % k
+        (k, a, b)
+        for k, a, b in product(
+            (3, 4, 6, 7, 8, 9), range(20, 60, 9), range(100, 190, 23)
+        )
+        if a % k and b % k
     ),
     wordings=(
         "What is the sum of all multiples of {k} that lie between {a} and {b}?",
@@ -93,7 +97,11 @@ def term_from_two_terms(p: int, u: int, q: int, v: int, r: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, r, n) for a, r, n in product(range(2, 10), (2, 3, 4, 5), (4, 5, 6, 7, 8)) if a * r**n < 20_000),
+    space=(
+        (a, r, n)
+        for a, r, n in product(range(2, 10), (2, 3, 4, 5), (4, 5, 6, 7, 8))
+        if a * r**n < 20_000
+    ),
     wordings=(
         "On the first night a stranger asks for {a} cents, and on each of the following nights for {r} times as much "
         "as the night before. How many cents does he get in {n} nights?",
@@ -157,7 +165,11 @@ def endless_sum(a: int, p: int, q: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((m * a, a, b) for m, a, b in product((2, 3, 5, 7, 8, 11), (3, 4, 6, 7, 9), (15, 18, 22, 28)) if m != a),
+    space=(
+        (m * a, a, b)
+        for m, a, b in product((2, 3, 5, 7, 8, 11), (3, 4, 6, 7, 9), (15, 18, 22, 28))
+        if m != a
+    ),
     wordings=(
         "A fund of {v} coins grows by 1/{a} of itself in its first year. From year to year the denominator goes up by "
         "one, until the fund grows by 1/{b} of itself in its last year. How many coins are in it then?",
@@ -193,7 +205,10 @@ def telescoping_product(v: int, a: int, b: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((m * lcm(a, b + 1), a, b) for m, a, b in product((1, 2, 3, 5), (2, 3, 4, 5, 6), (9, 11, 14, 17, 19, 23))),
+    space=(
+        (m * lcm(a, b + 1), a, b)
+        for m, a, b in product((1, 2, 3, 5), (2, 3, 4, 5, 6), (9, 11, 14, 17, 19, 23))
+    ),
     wordings=(
         "In minute k of a leak {n} / (k(k + 1)) litres are lost. How many litres are lost from minute {a} to minute "
         "{b}, both included?",

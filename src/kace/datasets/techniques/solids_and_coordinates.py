@@ -10,10 +10,15 @@ DOMAIN = "solids_and_coordinates"
 BOXES = tuple(
     box
     for box in product(range(2, 31), repeat=3)
-    if box[0] < box[1] < box[2] and isqrt(sum(x * x for x in box)) ** 2 == sum(x * x for x in box)
+    if box[0] < box[1] < box[2]
+    and isqrt(sum(x * x for x in box)) ** 2 == sum(x * x for x in box)
 )
 """Boxes with a space diagonal of integer length."""
-RIGHT = tuple(t for t in product(range(5, 41), range(9, 64), range(13, 70)) if t[0] ** 2 + t[1] ** 2 == t[2] ** 2)
+RIGHT = tuple(
+    t
+    for t in product(range(5, 41), range(9, 64), range(13, 70))
+    if t[0] ** 2 + t[1] ** 2 == t[2] ** 2
+)
 """Legs and hypotenuse of right triangles."""
 
 
@@ -85,7 +90,9 @@ def volume_from_faces(p: int, q: int, r: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=sorted({(4 * (a + b + c), isqrt(a * a + b * b + c * c)) for a, b, c in BOXES}),
+    space=sorted(
+        {(4 * (a + b + c), isqrt(a * a + b * b + c * c)) for a, b, c in BOXES}
+    ),
     wordings=(
         "All the edges of a cuboid together measure {t} cm, and its space diagonal measures {d} cm. What is its "
         "surface area in square centimetres?",
@@ -228,7 +235,9 @@ def rest_of_similar_solid(v: int, m: int, n: int) -> Worked:
 @family(
     DOMAIN,
     space=(
-        (a, c, x - a) for (x, c, _), a in product(RIGHT, (2, 3, 4, 6, 7, 9)) if 1 < x - a <= c and 2 * a < x and c < 41
+        (a, c, x - a)
+        for (x, c, _), a in product(RIGHT, (2, 3, 4, 6, 7, 9))
+        if 1 < x - a <= c and 2 * a < x and c < 41
     ),
     wordings=(
         "A closed box has edges of {a} cm, {b} cm and {c} cm. An ant on its surface wants to get from one corner to "
@@ -266,8 +275,13 @@ def shortest_way_on_a_box(a: int, b: int, c: int) -> Worked:
     DOMAIN,
     space=(
         (n, r, w)
-        for n, r, w in product((4, 5, 6, 8, 9, 12, 15, 18, 20, 25, 27, 32), range(2, 7), range(3, 13))
-        if r < w and 4 * n * r**3 % (3 * w * w) == 0 and 4 * n * r**3 // (3 * w * w) not in (n, r, w) and r**3 * n > 99
+        for n, r, w in product(
+            (4, 5, 6, 8, 9, 12, 15, 18, 20, 25, 27, 32), range(2, 7), range(3, 13)
+        )
+        if r < w
+        and 4 * n * r**3 % (3 * w * w) == 0
+        and 4 * n * r**3 // (3 * w * w) not in (n, r, w)
+        and r**3 * n > 99
     ),
     wordings=(
         "{n} wax balls with a radius of {r} cm are melted and poured into a mould with the form of a cylinder of "
@@ -301,7 +315,11 @@ def balls_into_a_cylinder(n: int, r: int, w: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b, c) for a, b, c in product(range(4, 12), range(3, 9), range(2, 6)) if a > b > c),
+    space=(
+        (a, b, c)
+        for a, b, c in product(range(4, 12), range(3, 9), range(2, 6))
+        if a > b > c
+    ),
     wordings=(
         "Three cubes with edges of {a} cm, {b} cm and {c} cm are glued into a tower, the largest at the bottom and the "
         "smallest on top. What is the surface of the tower in square centimetres, with the underside?",
@@ -338,9 +356,12 @@ def tower_of_cubes(a: int, b: int, c: int) -> Worked:
     DOMAIN,
     space=(
         (a, b, c, d, e, f)
-        for a, b, c, d, e in product((7, 9, 12), (1, 2, 3), (8, 10, 13), (7, 9), (2, 3, 5))
+        for a, b, c, d, e in product(
+            (7, 9, 12), (1, 2, 3), (8, 10, 13), (7, 9), (2, 3, 5)
+        )
         for f in ((a + 2 * b + c + d + e) % 4 + 6,)
-        if (a * d - b * c + c * f - d * e) % 2 == 0 and (c - a) * (f - d) > (d - b) * (e - c)
+        if (a * d - b * c + c * f - d * e) % 2 == 0
+        and (c - a) * (f - d) > (d - b) * (e - c)
     ),
     wordings=(
         "What is the area of the quadrilateral with the corners (0, 0), ({a}, {b}), ({c}, {d}) and ({e}, {f}), in this "
@@ -376,7 +397,9 @@ def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
 @family(
     DOMAIN,
     space=(
-        (p, x - p, y) for (x, y, _), p in product(RIGHT, (3, 4, 7, 9, 11)) if 1 < x - p < y and x != 2 * p and y < 49
+        (p, x - p, y)
+        for (x, y, _), p in product(RIGHT, (3, 4, 7, 9, 11))
+        if 1 < x - p < y and x != 2 * p and y < 49
     ),
     wordings=(
         "A rider is {p} km from a straight river, her camp {q} km from it on the same side. Their nearest points on "
@@ -413,7 +436,9 @@ def reflected_path(p: int, q: int, d: int) -> Worked:
     DOMAIN,
     space=(
         (a, b, a * p + b * q - k * isqrt(a * a + b * b), p, q)
-        for (a, b), k in product(((3, 4), (4, 3), (5, 12), (8, 6), (12, 5)), range(4, 19))
+        for (a, b), k in product(
+            ((3, 4), (4, 3), (5, 12), (8, 6), (12, 5)), range(4, 19)
+        )
         for p, q in (((7 * k + a) % 11 + 13, (5 * k + b) % 9 + 12),)
         if a * p + b * q > k * isqrt(a * a + b * b) and k not in (p, q)
     ),
@@ -447,7 +472,11 @@ def distance_to_line(a: int, b: int, c: int, p: int, q: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((a, b) for a, b in product(range(6, 22), range(5, 16)) if a > b and (gcd(a, b) > 1 or (a + b) % 3 == 0)),
+    space=(
+        (a, b)
+        for a, b in product(range(6, 22), range(5, 16))
+        if a > b and (gcd(a, b) > 1 or (a + b) % 3 == 0)
+    ),
     wordings=(
         "How many points with integer coordinates lie strictly inside the triangle with the corners (0, 0), ({a}, 0) "
         "and (0, {b})?",
@@ -484,7 +513,9 @@ def lattice_points_in_triangle(a: int, b: int) -> Worked:
     space=(
         (a, b, c, d, e, f)
         for a, b, e in product((3, 5, 8), (11, 14, 16, 19), (17, 20, 22, 26))
-        for c, d, f in (((a + b + e) % 5 + 9, (a * b + e) % 7 + 2, (b * e + a) % 6 + 5),)
+        for c, d, f in (
+            ((a + b + e) % 5 + 9, (a * b + e) % 7 + 2, (b * e + a) % 6 + 5),
+        )
         if a + e > c and b + f > d
     ),
     wordings=(
@@ -520,7 +551,12 @@ def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
 
 @family(
     DOMAIN,
-    space=((r, s) for s in (8, 9, 10, 12, 15, 18, 20, 24, 30, 36) for r in range(3, s) if 360 * r % s == 0),
+    space=(
+        (r, s)
+        for s in (8, 9, 10, 12, 15, 18, 20, 24, 30, 36)
+        for r in range(3, s)
+        if 360 * r % s == 0
+    ),
     wordings=(
         "A cone has a base radius of {r} and a slant height of {s}. Its curved surface is cut along a line from the "
         "tip to the rim and laid flat. How many degrees has the sector that results?",

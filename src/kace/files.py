@@ -1,0 +1,274 @@
+"""Files inside the folders we work in: plain files only, and writes that survive a kill.
+
+Whoever made a folder may have put a link, a pipe or an endless line where a file of ours should be. All readers and
+writers open through `opened`, which follows no link and never waits, and read lines and files up to a limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import gzip
+import os
+import secrets
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from kace.errors import DataError, KaceError
+
+MAX_BYTES = 64_000_000  # of a line, and of a file that is read whole, unless its reader says otherwise
+_LINK = "a link, and links inside a folder are not followed"
+_UNSYNCED = frozenset(
+    {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
+)  # of file systems that cannot sync
+
+
+class Unreadable(DataError, OSError):
+    """Something in a folder that is not what kace puts there: no plain file, damaged, or too large."""
+
+    @classmethod
+    def at(
+        cls,
+        place: Path | str,
+        reason: str,
+        fix: str = "put the file itself there, or remove it",
+    ) -> Unreadable:
+        """The error of a file; `reason` continues a sentence about it."""
+        error = cls(f"{place}: {reason}", fix=fix)
+        error.strerror = reason
+        return error
+
+
+def opened(
+    path: Path | str, flags: int = os.O_RDONLY, *, folder: int | None = None
+) -> int:
+    """A descriptor of a plain file, its name taken from `folder` if given. Anything else is `Unreadable` at once."""
+    try:
+        fd = os.open(
+            path,
+            flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+            0o644,
+            dir_fd=folder,
+        )
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise Unreadable.at(path, _LINK) from None
+        if error.errno in (errno.ENXIO, errno.EISDIR):
+            raise Unreadable.at(path, "no plain file") from None
+        raise
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode) and (found.st_nlink < 2 or not flags & os.O_APPEND):
+        return fd
+    os.close(fd)
+    if stat.S_ISREG(found.st_mode):
+        raise Unreadable.at(
+            path,
+            "it has another name elsewhere (a hard link)",
+            "replace it by a copy of itself",
+        )
+    raise Unreadable.at(path, "no plain file")
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A plain file, to read."""
+    return os.fdopen(opened(path), "rb")
+
+
+def read_plain(path: Path, most: int = MAX_BYTES) -> bytes:
+    """All of a plain file of at most so many bytes."""
+    with open_plain(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise Unreadable.at(
+            path, f"larger than {most:,} bytes", "is it the right file?"
+        )
+    return data
+
+
+def inside(folder: Path, *names: str) -> Path:
+    """A folder in a folder, of which any may be missing but none a link, save the first."""
+    for name in names:
+        if (folder := folder / name).is_symlink():
+            raise Unreadable.at(
+                folder, _LINK, "put the folder itself there, or remove it"
+            )
+    return folder
+
+
+def write_atomic(path: Path, content: str | bytes) -> None:
+    """Replace a file so that a reader, or a crash, sees the old content or the new and nothing between."""
+    temp = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temp.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            sync(file.fileno())
+        temp.replace(path)
+    except BaseException as error:  # Ctrl-C too: no litter, and the old file untouched
+        with contextlib.suppress(OSError):
+            temp.unlink()
+        raise (
+            cannot_write(path, error) if isinstance(error, OSError) else error
+        ) from None
+    try:
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            sync(directory)
+        finally:
+            os.close(directory)
+    except PermissionError:  # a folder that may be written and not read
+        pass
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def sync(fd: int) -> None:
+    """Make a file or a folder durable, where its file system can."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _UNSYNCED:
+            raise
+
+
+class LineLog:
+    """An append-only file of lines, each written by one system call, so that only the last can ever be torn."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            self._end = cut_torn_tail(self._fd)
+        except OSError as error:
+            raise cannot_write(path, error) from None
+
+    def append(self, line: str) -> int:
+        """Add one line and return the offset it begins at. A line that did not fit is taken back."""
+        data = line.encode() + b"\n"
+        start = self._end
+        try:
+            if os.write(self._fd, data) != len(data):
+                os.ftruncate(self._fd, start)
+                raise OSError(28, "no space left on device")
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
+        self._end = start + len(data)
+        return start
+
+    def sync(self) -> None:
+        """Make what was written durable."""
+        sync(self._fd)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of the log, also those just appended."""
+        return os.pread(self._fd, length, offset)
+
+    def close(self) -> None:
+        """Make what was written durable and let go. Safe to call twice."""
+        if self._fd >= 0:
+            sync(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> LineLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def whole_lines(
+    path: Path, start: int = 0, most: int = MAX_BYTES
+) -> Iterator[tuple[int, int, bytes]]:
+    """Line number, offset and content of each complete line from an offset on, numbered from there. Reads `.gz` too."""
+    offset = start
+    number = 0
+    try:
+        with (
+            open_plain(path) as raw,
+            gzip.open(raw) if path.suffix == ".gz" else raw as file,
+        ):
+            file.seek(start)
+            for number, line in enumerate(
+                iter(partial(file.readline, most + 1), b""), start=1
+            ):
+                if len(line) > most:
+                    what = f"the line is longer than {most:,} bytes"
+                    raise Unreadable.at(
+                        f"{path}:{number}", what, "cut it out: kace writes no such line"
+                    )
+                if not line.endswith(b"\n"):
+                    return
+                yield number, offset, line[:-1]
+                offset += len(line)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        reason = f"cannot be unpacked any further ({str(error).lower()})"
+        raise Unreadable.at(
+            f"{path}:{number + 1}", reason, "copy the file again"
+        ) from None
+
+
+def cut_torn_tail(fd: int) -> int:
+    """Drop the bytes after the last newline, which a killed writer left, and return the end of the file."""
+    size = end = os.fstat(fd).st_size
+    while end:
+        start = max(0, end - 65_536)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(fd, end)
+    return end
+
+
+def lock_folder(folder: Path, seconds: float = 0.0) -> int:
+    """Take a folder's lock, waiting so long for it. Closing the descriptor, or dying, releases it."""
+    deadline = time.monotonic() + seconds
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = opened(folder / "lock", os.O_RDWR | os.O_CREAT)
+        try:
+            while not _locked(lock):
+                if time.monotonic() >= deadline:
+                    held = f"has been locked by another process for {seconds:.0f} s"
+                    end = "end it"
+                    if not seconds:
+                        held = "is being written by another process"
+                        end = "choose another folder"
+                    raise KaceError(f"{folder} {held}", fix=f"wait for it, or {end}")
+                time.sleep(0.002)
+            return lock
+        except BaseException:
+            os.close(lock)
+            raise
+    except OSError as error:  # a file system without locks, too
+        raise cannot_write(folder / "lock", error) from None
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def cannot_write(path: Path, error: OSError) -> KaceError:
+    """The error of a failed write."""
+    if isinstance(error, KaceError):
+        return error
+    reason = (error.strerror or str(error)).lower()
+    return KaceError(
+        f"cannot write {path}: {reason}",
+        fix="check free space and permissions, or choose another place",
+    )

@@ -1,0 +1,441 @@
+"""What each step of a solve leaves: an attempt, what a tier read, and the solution. The same in memory and on disk.
+
+A solution is one line of `traces.jsonl`, trace version 1. Texts of attempts and of problems are not in it: a run keeps
+them in `calls/` and in `problems.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kace.answers.extract import Answer, last_boxed, read_answer
+from kace.answers.judge import Verdict
+from kace.answers.program import ProgramRun
+from kace.errors import DataError
+from kace.files import Unreadable, whole_lines
+from kace.ladder.tiers import LOCKED, ExitPath, Tier, TierName
+from kace.ladder.vote import AnswerClass, Vote, count
+from kace.models.base import (
+    AttemptKey,
+    Finish,
+    ModelError,
+    Reply,
+    Usage,
+    after_thinking,
+    total,
+)
+from kace.models.confidence import Confidence
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    ANSWERED = "answered"
+    NO_ANSWER = "no_answer"
+    TRUNCATED = "truncated"  # the token cap came before any boxed answer
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    PROVIDER_ERROR = "provider_error"
+    CANCELLED = "cancelled"  # stopped early because it could no longer change the gate or the answer
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Attempt(_Record):
+    """One call to the solver, or two. A failed one is data: counted, kept, and voting for nothing."""
+
+    tier: TierName
+    index: int
+    lens: str | None = None
+    prompt: str = ""  # the hash of the prompt's templates
+    outcome: Outcome
+    answer: str | None = None
+    call: str = ""  # the key of its text among the run's calls
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    seconds: float = 0.0
+    from_cache: bool = False
+    detail: str = ""  # why it failed, for people
+    correct: bool | None = (
+        None  # whether it gave the expected answer; `None` where the problem has none
+    )
+    hidden: tuple[str, ...] = ()  # cards of the block that a dropout run hid from it
+    confidence: Confidence | None = Field(
+        default=None, exclude_if=lambda told: told is None
+    )
+    """How sure the model was, where that was asked for and it can tell."""
+    batch: bool = Field(
+        default=False, exclude_if=lambda batch: not batch
+    )  # answered by a batch, at its price
+    # Written only where there are any, since older traces have none: the program of the reply, that of its repair, and
+    # the key of the repair's call; empty where calls are not kept, `None` where nothing had to be repaired.
+    programs: tuple[ProgramRun, ...] = Field(
+        default=(), exclude_if=lambda runs: not runs
+    )
+    repair: str | None = Field(default=None, exclude_if=lambda call: call is None)
+    text: str = Field(default="", exclude=True)  # what the model wrote, in memory only
+
+    @classmethod
+    def read(
+        cls, key: AttemptKey, reply: Reply, lens: str | None, prompt: str = ""
+    ) -> Attempt:
+        """Read the final answer out of a reply. Never raises."""
+        answer = read_answer(reply.text)
+        ended = {Finish.LENGTH: Outcome.TRUNCATED, Finish.FILTERED: Outcome.REFUSED}
+        return cls(
+            tier=TierName(key.tier),
+            index=key.index,
+            lens=lens,
+            prompt=prompt,
+            outcome=Outcome.ANSWERED
+            if answer
+            else ended.get(reply.finish, Outcome.NO_ANSWER),
+            answer=answer.text if answer else None,
+            call=reply.call,
+            input=reply.usage.input,
+            cached=reply.usage.cached,
+            output=reply.usage.output,
+            seconds=round(reply.seconds, 4),
+            from_cache=reply.cached,
+            confidence=reply.confidence,
+            batch=reply.batch,
+            text=reply.text,
+        )
+
+    @classmethod
+    def failed(
+        cls, key: AttemptKey, error: ModelError, lens: str | None, prompt: str = ""
+    ) -> Attempt:
+        """Record a call that gave no reply."""
+        outcome = Outcome(error.failure.value)
+        tier = TierName(key.tier)
+        return cls(
+            tier=tier,
+            index=key.index,
+            lens=lens,
+            prompt=prompt,
+            outcome=outcome,
+            detail=error.message,
+        )
+
+    @classmethod
+    def cancelled(cls, key: AttemptKey, lens: str | None) -> Attempt:
+        """Record an attempt that was stopped because the tier was already decided."""
+        return cls(
+            tier=TierName(key.tier),
+            index=key.index,
+            lens=lens,
+            outcome=Outcome.CANCELLED,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal as records: the text is no part of them."""
+        return isinstance(other, Attempt) and self.model_dump() == other.model_dump()
+
+    def __hash__(self) -> int:
+        return hash((self.tier, self.index, self.call))
+
+    @property
+    def calls(self) -> int:
+        """Calls that it made: none where it was cancelled, two where its program was repaired."""
+        return 0 if self.outcome is Outcome.CANCELLED else 1 + (self.repair is not None)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of its calls; zero when no reply came."""
+        return Usage(self.input, self.cached, self.output)
+
+    @property
+    def replied(self) -> bool:
+        """Whether the model said anything at all."""
+        return self.outcome in (
+            Outcome.ANSWERED,
+            Outcome.NO_ANSWER,
+            Outcome.TRUNCATED,
+        ) or bool(self.text)
+
+
+class ClassRecord(_Record):
+    """Attempts, by position, that gave equivalent answers."""
+
+    answer: str
+    positions: tuple[int, ...]
+
+
+class RetrievedContext(_Record):
+    """What one tier read, and how it was found. What its attempts are shown is a `PromptContext`."""
+
+    tier: TierName
+    domains: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+    eligible: int = 0  # cards of the block before the gate and the budget
+    tokens: int = 0  # of everything read: cards, notes and instructions
+    estimated: bool = False  # true when the model has no tokenizer we can ask, and `tokens` is characters over four
+    classifier_calls: int = 0
+    """Calls made to choose what is read: to route the problem or, in some compared systems, to pick cards."""
+    classifier_input: int = 0
+    classifier_cached: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    """Of the input, what came from a prefix cache. Written only where there is any, since older traces have none."""
+    classifier_output: int = 0
+    notes: str = (
+        ""  # the hash of learned text that was read beside cards or instead of them
+    )
+
+    @property
+    def abstained(self) -> bool:
+        """Whether there were eligible cards and none was shown."""
+        return self.eligible > 0 and not self.cards
+
+
+class TierResult(NamedTuple):
+    """One tier as a solve went through it."""
+
+    tier: Tier
+    attempts: tuple[Attempt, ...]
+    vote: Vote
+
+
+class Solution(_Record):
+    """One problem solved once, with everything that led to the answer."""
+
+    v: Literal[1] = 1
+    problem: str  # the content hash of the problem's text
+    label: str
+    family: str | None
+    domain: str | None
+    seed: int
+    exit: ExitPath | None  # where it left the ladder; `None` for a system that has none
+    answer: str | None
+    expected: str | None
+    verdict: (
+        Verdict | None
+    )  # against the expected answer; `None` when the problem has none
+    correct: (
+        bool | None
+    )  # no answer, and a comparison without a verdict, count as wrong
+    paper_calls: int  # every attempt of a tier that was reached, also one cancelled: 2, 5 or 10 on the locked ladder
+    real_calls: int  # calls of attempts that really ran to an end, repairs too, read from the cache or not
+    seconds: float  # wall time from the first attempt to the exit, waiting included
+    failed: bool  # whether the provider failed some attempt for good: worth another try on the next run
+    recalls: tuple[
+        RetrievedContext, ...
+    ] = ()  # what MS and HS read; ES reads nothing, ever
+    classes: tuple[ClassRecord, ...]
+    attempts: tuple[Attempt, ...]
+    synthesis: Attempt | None = None
+    """The attempt from common facts, apart from the ladder's: it votes for nothing, and its answer is the answer."""
+    policies: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """Beyond the paper: what else than counts of votes decided, such as `vote=confidence`."""
+    # Calls that a batch took along before anybody knew that they are not needed: paid, and no part of the solve.
+    ahead_calls: int = Field(default=0, exclude_if=lambda calls: not calls)
+    ahead_usage: Usage = Field(
+        default=Usage(), exclude_if=lambda usage: usage == Usage()
+    )
+
+    def __repr__(self) -> str:
+        verdict = {True: "right, ", False: "wrong, ", None: ""}[self.correct]
+        return f"<Solution {self.answer or 'no answer'}: {verdict}{self.exit_name}, {self.real_calls} calls>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from kace.report.markup import Html, join, tag
+
+        return join(
+            [
+                tag("p", repr(self)[1:-1]),
+                tag("pre", self.working) if self.working else Html(),
+            ]
+        )
+
+    @property
+    def name(self) -> str:
+        """What to call the problem in a line or a table."""
+        return self.label or self.problem[:8]
+
+    @property
+    def made(self) -> tuple[Attempt, ...]:
+        """The ladder's attempts, and the one from common facts where there is one."""
+        return (
+            self.attempts
+            if self.synthesis is None
+            else (*self.attempts, self.synthesis)
+        )
+
+    @property
+    def winner(self) -> Attempt | None:
+        """The attempt whose working stands for the answer: of those that gave it, the first of their last tier."""
+        if self.synthesis is not None and self.synthesis.answer is not None:
+            return self.synthesis
+        gave = next(
+            (each.positions for each in self.classes if each.answer == self.answer), ()
+        )
+        last = self.attempts[gave[-1]].tier if gave else None
+        return next(
+            (self.attempts[at] for at in gave if self.attempts[at].tier is last), None
+        )
+
+    @property
+    def working(self) -> str:
+        """What the winner wrote but for its thinking, ending in the boxed answer. Empty where texts are not at hand."""
+        won = self.winner
+        if won is None or self.answer is None or not won.text:
+            return ""
+        text = after_thinking(won.text).strip()
+        box = last_boxed(text)
+        rest = text.rpartition("boxed")[2]
+        ends = (
+            box is not None
+            and box == won.answer
+            and not any(map(str.isalnum, rest.replace(box, "", 1)))
+        )
+        return text if ends else f"{text}\n\n{boxed(self.answer)}".strip()
+
+    @property
+    def exit_name(self) -> str:
+        """Where it left, for people."""
+        return self.exit.value if self.exit else "no ladder"
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Where the problem was routed; nothing for one that left at ES."""
+        return self.recalls[-1].domains if self.recalls else ()
+
+    @property
+    def abstained(self) -> bool:
+        """Whether some tier had eligible cards and no tier showed any."""
+        recalls = self.recalls
+        return any(recall.abstained for recall in recalls) and not any(
+            recall.cards for recall in recalls
+        )
+
+    @property
+    def cached_calls(self) -> int:
+        """Calls that were read from disk and cost nothing."""
+        return sum(attempt.calls for attempt in self.made if attempt.from_cache)
+
+    @property
+    def usage(self) -> Usage:
+        """The solver's tokens over all attempts."""
+        return total([attempt.usage for attempt in self.made])
+
+    @property
+    def answer_classes(self) -> tuple[AnswerClass, ...]:
+        """The classes of equivalent answers."""
+        return tuple(
+            AnswerClass(Answer.of(c.answer), c.positions, exact=False)
+            for c in self.classes
+        )
+
+    @property
+    def tiers(self) -> tuple[TierResult, ...]:
+        """The tiers this solve went through, in order; none for a system without a ladder."""
+        if self.exit is None:
+            return ()
+        results = []
+        start = 0
+        classes = self.answer_classes
+        for tier in LOCKED:
+            made = tuple(
+                attempt for attempt in self.attempts if attempt.tier is tier.name
+            )
+            if made:
+                results.append(
+                    TierResult(tier, made, count(classes, start, start + len(made)))
+                )
+            start += len(made)
+        return tuple(results)
+
+
+def boxed(answer: str) -> str:
+    """The answer alone, in a sentence."""
+    return rf"The answer is $\boxed{{{answer}}}$."
+
+
+TRACE_VERSION = 1
+MAX_DAMAGED = 10_000  # lines of a file beyond which it is no file of ours: a few bytes unpack to billions
+TRACES = ("traces.jsonl", "traces.jsonl.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A line that could not be read."""
+
+    line: int
+    reason: str
+
+
+class Line(NamedTuple):
+    """One line of a trace and where it lies."""
+
+    offset: int
+    length: int
+    content: Solution | Damage
+
+
+def trace_of(folder: Path) -> Path:
+    """The trace of a run."""
+    if found := next(
+        (path for name in TRACES if (path := folder / name).is_file()), None
+    ):
+        return found
+    raise DataError(
+        f"{folder}: no {TRACES[0]} in it",
+        fix="give the --out of kace eval, solve or select",
+    )
+
+
+def last_solutions(folder: Path) -> Iterable[Solution]:
+    """The last word of a run on every problem and seed, in order. Damaged lines are left out."""
+    lines = (line.content for line in read_trace(trace_of(folder)))
+    found = {
+        (each.problem, each.seed): each for each in lines if isinstance(each, Solution)
+    }
+    return [found[key] for key in sorted(found)]
+
+
+def read_trace(path: Path) -> Iterator[Line]:
+    """Every record of a trace, and every damaged line in its place. A torn last line is left out."""
+    damaged = 0
+    for number, offset, line in whole_lines(path):
+        try:
+            yield Line(offset, len(line), Solution.model_validate_json(line))
+        except ValidationError as error:
+            if newer := _newer_version(line):
+                raise DataError(
+                    f"{path}:{number}: written by a newer kace (trace version {newer}, this one reads {TRACE_VERSION})",
+                    fix="upgrade kace",
+                ) from None
+            if (damaged := damaged + 1) > MAX_DAMAGED:
+                raise beyond_repair(path, number) from None
+            first = error.errors()[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
+            yield Line(offset, len(line), Damage(number, reason))
+
+
+def beyond_repair(path: Path, lines: int) -> Unreadable:
+    """The error of a file with more damaged lines than are worth telling."""
+    return Unreadable.at(
+        path,
+        f"{MAX_DAMAGED:,} of its first {lines:,} lines are damaged",
+        "is it the right file?",
+    )
+
+
+def _newer_version(line: bytes) -> int | None:
+    with suppress(ValueError, AttributeError, TypeError, RecursionError):
+        return (
+            version if (version := json.loads(line).get("v")) > TRACE_VERSION else None
+        )
+    return None

@@ -1,0 +1,196 @@
+"""The locked ladder, which never varies: tiers, gates, exits; and the presets of benchmarks. Data and pure code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from kace.ladder.vote import Standing, Vote
+
+NEVER = 1 << 30
+
+
+class TierName(StrEnum):
+    """The rungs of the ladder."""
+
+    ES = "ES"
+    MS = "MS"
+    HS = "HS"
+    FLAT = "FLAT"  # no rung: the attempts of systems without a ladder
+
+
+class Lens(StrEnum):
+    """Short instructions that steer how an attempt reasons."""
+
+    DOMAIN_PATTERNS = "domain_patterns"
+    COMPUTATION_CHAIN = "computation_chain"
+    PROBLEM_SETUP = "problem_setup"
+    PROGRAM = "program"  # beyond the paper: the attempt writes a program, and its output is the answer
+
+
+class ExitPath(StrEnum):
+    """Where a solve left the ladder."""
+
+    ES_UNANIMOUS = "es_unanimous"
+    MS_MAJORITY = "ms_majority"
+    HS_PLURALITY = "hs_plurality"
+    FALLBACK_PLURALITY = "fallback_plurality"
+    FALLBACK_LAST_HS = "fallback_last_hs"
+
+    @property
+    def rank(self) -> int:
+        """How easy this exit says the problem was: 4 for the first gate, 0 for no agreement at all."""
+        return 4 - list(ExitPath).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Opens when some answer has at least `votes` of the tier's attempts; with 0, always."""
+
+    votes: int
+
+    def opens(self, vote: Vote) -> bool:
+        """Whether the leader has enough votes. Attempts without an answer never agree."""
+        return (vote.leader.votes if vote.leader else 0) >= self.votes
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One rung: how many attempts, how they differ, and when the ladder ends here."""
+
+    name: TierName
+    lenses: tuple[
+        Lens | None, ...
+    ]  # one attempt each; `None` is diversity by sampling only
+    gate: Gate
+    exit: ExitPath | None  # none for attempts without a ladder
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts the tier makes."""
+        return len(self.lenses)
+
+
+LOCKED = (
+    Tier(
+        TierName.ES,
+        (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN),
+        Gate(2),
+        ExitPath.ES_UNANIMOUS,
+    ),
+    Tier(
+        TierName.MS,
+        (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN, Lens.PROBLEM_SETUP),
+        Gate(2),
+        ExitPath.MS_MAJORITY,
+    ),
+    Tier(TierName.HS, (None,) * 5, Gate(2), ExitPath.HS_PLURALITY),
+)
+
+FROM_MS = LOCKED[1:]  # beyond the paper: the ladder without ES
+NO_EXIT_AT_ES = (replace(LOCKED[0], gate=Gate(LOCKED[0].attempts + 1)), *LOCKED[1:])
+"""Beyond the paper: a first gate that never opens, since it asks for more votes than there are attempts."""
+
+PROGRAM_LENSES: Mapping[str, Mapping[TierName, tuple[Lens | None, ...]]] = (
+    MappingProxyType(
+        {
+            "ms": {TierName.MS: (Lens.PROGRAM,) * 3},
+            "ms+hs": {
+                TierName.MS: (Lens.PROGRAM,) * 3,
+                TierName.HS: (None, Lens.PROGRAM, None, Lens.PROGRAM, None),
+            },
+        }
+    )
+)
+"""Beyond the paper: the lenses of tiers whose attempts are programs, by the name of the policy."""
+
+FALLBACK_GATE = Gate(2)
+"""After the last tier: the plurality of all attempts, if some answer was given at least this often."""
+
+PAPER_CALLS = MappingProxyType(dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class TierSampling:
+    """How one tier's attempts are drawn."""
+
+    temperature: float
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Settings that belong to a benchmark."""
+
+    model: str
+    sampling: Mapping[TierName, TierSampling]
+
+
+def _sampling(
+    es: tuple[float, int], ms: tuple[float, int], hs: tuple[float, int]
+) -> Mapping[TierName, TierSampling]:
+    draws = zip((TierName.ES, TierName.MS, TierName.HS), (es, ms, hs), strict=True)
+    return MappingProxyType({name: TierSampling(*draw) for name, draw in draws})
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "aime25": Preset(
+            "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))
+        ),
+        "math-hard": Preset(
+            "openai/gpt-4o-mini", _sampling((0.6, 2_000), (0.6, 2_000), (0.8, 2_000))
+        ),
+        "olymmath": Preset(
+            "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))
+        ),
+        # A 0.5B model loses accuracy at the paper's temperatures: cooler tiers, measured in docs/results.md.
+        "starter": Preset(
+            "local/qwen2.5-coder-0.5b", _sampling((0.2, 500), (0.2, 500), (0.4, 500))
+        ),
+    }
+)
+
+BENCHMARK_PRESETS = {
+    "aime25": "aime25",
+    "math-hard": "math-hard",
+    "olymmath": "olymmath",
+    "gsm8k": "math-hard",
+}
+
+
+def default_preset(model: str | None) -> str:
+    """The preset where none is named: `starter` for an embedded model, the paper's caps for any other."""
+    return "starter" if model is None or model.startswith("local/") else "aime25"
+
+
+def benchmark_preset(data: str, model: str | None) -> str | None:
+    """The preset a data set comes with; an embedded model keeps its own, being far smaller than the paper's."""
+    embedded = model is None or model.startswith("local/")
+    return None if embedded else BENCHMARK_PRESETS.get(data.replace("_", "-"))
+
+
+def decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
+    """Whether the pending attempts (by position) can no longer change the gate or the winning class.
+
+    Only once the gate is open: the attempts of a tier that fails count on, in tie-breaks and the fallback. Never while
+    an answer lacks an exact value, because a later answer could then regroup the classes.
+    """
+    leader = vote.leader
+    if leader is None or not vote.exact or not gate.opens(vote):
+        return False
+    if not pending:
+        return True
+    gain = len(pending)
+    rivals = (
+        *vote.standings[1:],
+        Standing(leader.answer, votes=0, support=0, first=NEVER),
+    )
+    # The most a rival can become: every pending attempt votes for it.
+    best = (
+        Standing(r.answer, r.votes + gain, r.support + gain, min(r.first, *pending))
+        for r in rivals
+    )
+    return not any(rival.rank > leader.rank for rival in best)

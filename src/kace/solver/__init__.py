@@ -1,1 +1,0 @@
-"""The ladder: attempts, votes, gates, and the run that records them."""

@@ -1,0 +1,289 @@
+"""A playbook learns what its solver lacks, stays within its budget, and survives kills and bad replies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from kace.baselines.ace import AceSettings, batches, read_notes, read_operations, train_ace, trimmed
+from kace.baselines.playbook import Bullet, Operation, Playbook, Playbooks, applied, read_playbooks
+from kace.cards.formats import read_playbook
+from kace.config import Config
+from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.ladder.prompt import PromptContext
+from kace.ladder.selector import TokenCounter
+from kace.ladder.tiers import TierName
+from kace.models.base import Failure, ModelError, Request
+from kace.models.scripted import Scripted
+from tests.baselines.ace_world import (
+    CONFIG,
+    REGISTRY,
+    TRAIN,
+    AceTeacher,
+    accuracy,
+    asked_below_hs,
+    plan_of,
+    solved,
+    trained,
+)
+from tests.learning.world import DOMAINS, RULES, World, statement
+
+ROOMY = AceSettings(batch=6)
+
+
+def ace(
+    out: Path, teacher: AceTeacher | None = None, settings: AceSettings = ROOMY, config: Config = CONFIG
+) -> Playbooks:
+    plan = plan_of("ace", out, settings, config=config)
+    return trained(plan, train_ace, model=World().solver(), teacher=(teacher or AceTeacher()).model())
+
+
+def texts(books: Playbooks) -> set[str]:
+    return {bullet.text for bullet in books.playbooks["all"].bullets}
+
+
+def steps(out: Path) -> list[dict]:
+    return [json.loads(line) for line in (out / "train" / "steps.jsonl").read_text().splitlines()]
+
+
+def test_training_finds_the_missing_rules_and_the_single_call_improves(tmp_path: Path):
+    books = ace(tmp_path)
+    assert texts(books) == {statement(rule) for rule in RULES}
+    assert accuracy(solved("single")) == pytest.approx(1 / 3), "only the sums need no rule"
+    solutions = solved("ace", artefact=tmp_path / "playbook.json")
+    assert accuracy(solutions) == 1.0
+    assert {len(solution.attempts) for solution in solutions} == {1}
+    assert all(recall.tokens > 0 and not recall.cards for s in solutions for recall in s.recalls)
+
+
+def test_a_bullet_that_helped_is_counted_by_the_next_epoch(tmp_path: Path):
+    playbook = ace(tmp_path, settings=AceSettings(batch=6, epochs=2)).playbooks["all"]
+    assert all(bullet.helpful >= 4 and bullet.harmful == 0 for bullet in playbook.bullets)
+
+
+def test_a_tiered_run_reads_the_playbook_at_hs_and_nowhere_else(tmp_path: Path):
+    ace(tmp_path)
+    heard: list[Request] = []
+    solutions = solved("tiered-ace", artefact=tmp_path, heard=heard)
+    assert accuracy(solutions) == 1.0
+    plain: list[Request] = []
+    solved("tiered", heard=plain)
+    assert asked_below_hs(heard) == asked_below_hs(plain), "word for word the prompts of the bare ladder"
+    assert {recall.tier for solution in solutions for recall in solution.recalls} == {TierName.HS}
+    climbed = [solution for solution in solutions if solution.recalls]
+    assert climbed and all(len(solution.attempts) == 10 for solution in climbed), "ES and MS did not know the rule"
+
+
+@pytest.mark.parametrize("ladder", ["from-ms", "skip-es"])
+def test_a_playbook_can_be_read_from_ms_on_and_without_es(ladder: str, tmp_path: Path):
+    ace(tmp_path)
+    heard: list[Request] = []
+    solutions = solved(f"tiered-ace-{ladder}", artefact=tmp_path, heard=heard)
+    assert accuracy(solutions) == 1.0
+    tiers = {request.attempt.tier for request in heard}
+    assert tiers == ({"ES", "MS"} if ladder == "from-ms" else {"MS"}), "no problem needs HS that read its rule at MS"
+    assert all((statement("flim") in str(each.messages)) == (each.attempt.tier == "MS") for each in heard)
+    assert len(heard) == sum(len(solution.attempts) for solution in solutions)
+
+
+def test_a_killed_training_goes_on_to_the_same_playbook_and_pays_nothing_twice(tmp_path: Path):
+    whole = ace(tmp_path / "whole")
+    calls = sum(len(file.read_text().splitlines()) for file in (tmp_path / "whole/train/calls").glob("*.jsonl"))
+    stops = 0
+    while True:
+        try:
+            resumed = ace(tmp_path / "broken", config=CONFIG.model_copy(update={"max_calls": 7}))
+            break
+        except BudgetExceeded:
+            stops += 1
+    assert resumed == whole and stops == (calls - 1) // 7
+    pages = [(tmp_path / name / "playbook.md").read_text() for name in ("whole", "broken")]
+    assert pages[0] == pages[1]
+
+
+def test_another_epoch_may_be_added_but_another_budget_is_refused(tmp_path: Path):
+    first = ace(tmp_path)
+    longer = ace(tmp_path, settings=AceSettings(batch=6, epochs=2))
+    assert [b.id for b in longer.playbooks["all"].bullets] == [b.id for b in first.playbooks["all"].bullets]
+    with pytest.raises(UsageError, match="budget_tokens"):
+        ace(tmp_path, settings=AceSettings(batch=6, budget_tokens=500))
+
+
+def test_the_budget_holds_after_every_batch(tmp_path: Path):
+    settings = AceSettings(batch=6, epochs=3, budget_tokens=100)
+    books = ace(tmp_path, AceTeacher(filler=" (" + "which is worth knowing by heart " * 4 + ")"), settings)
+    studied = [step["value"] for step in steps(tmp_path)]
+    assert all(value["tokens"] <= 100 for value in studied)
+    assert any(value["dropped"] for value in studied), "there was more to say than fits"
+    gone: set[str] = set()
+    for value in studied:
+        gone |= set(value["dropped"])
+        assert gone.isdisjoint(bullet["id"] for bullet in value["playbook"]["bullets"]), "no id is given twice"
+    assert 0 < len(books.playbooks["all"].bullets) < len(RULES)
+
+
+def test_what_is_worth_least_is_given_up_first():
+    bullets = tuple(
+        Bullet(id=f"b-{n:05d}", section="other", text="word " * 20, helpful=helpful, harmful=harmful)
+        for n, (helpful, harmful) in enumerate([(0, 0), (3, 0), (0, 2), (0, 0)], 1)
+    )
+    kept, gone = asyncio.run(trimmed(Playbook(bullets=bullets, next=5), 60, TokenCounter(World().solver())))
+    assert gone == ("b-00003", "b-00001") and [b.id for b in kept.bullets] == ["b-00002", "b-00004"]
+
+
+@pytest.mark.parametrize(
+    "spoiled", ["", "No blocks at all.", "<revision>\naction: ADD", "<notes>\nmistake: x\n</notes>"]
+)
+def test_a_teacher_that_replies_badly_to_one_batch_costs_that_batch_only(tmp_path: Path, spoiled: str):
+    def mangle(name: str, reply: str) -> str:
+        return spoiled if "study 1 " in name else reply
+
+    books = ace(tmp_path, AceTeacher(mangle=mangle), AceSettings(batch=6, epochs=2))
+    assert steps(tmp_path)[0]["value"]["playbook"]["bullets"] == []
+    assert texts(books) == {statement(rule) for rule in RULES}
+
+
+def test_a_bad_block_costs_itself_and_is_asked_for_once_more(tmp_path: Path):
+    bad = "<revision>\naction: UPDATE\nids: b-99999\ntext: nothing\n</revision>\n"
+
+    def mangle(name: str, reply: str) -> str:
+        if "curate" not in name:
+            return reply
+        return bad + reply if name.endswith(" 0") else "Nothing to mend."
+
+    books = ace(tmp_path, AceTeacher(mangle=mangle))
+    assert texts(books) == {statement(rule) for rule in RULES}
+    refused = [line for step in steps(tmp_path) for line in step["value"]["refused"]]
+    assert any("there is no bullet b-99999" in line for line in refused)
+
+
+def test_domain_playbooks_hold_their_own_domain_and_a_problem_reads_its_own(tmp_path: Path):
+    plan = plan_of("domain-ace", tmp_path, ROOMY, domains=REGISTRY)
+    books = trained(plan, train_ace, model=World().solver(), teacher=AceTeacher().model())
+    for domain, rules in DOMAINS.items():
+        assert {b.text for b in books.playbooks[domain].bullets} == {statement(rule) for rule in rules}
+    solutions = solved("domain-ace", artefact=tmp_path)
+    assert accuracy(solutions) == 1.0
+    for solution in solutions:
+        (recall,) = solution.recalls
+        assert recall.domains == (solution.domain,) and recall.classifier_calls == 1
+        assert recall.notes == PromptContext(notes=books.playbooks[solution.domain].text).learned_hash
+
+
+def test_without_a_registry_the_teacher_is_asked_for_one(tmp_path: Path):
+    plan = plan_of("domain-ace", tmp_path, ROOMY)
+    books = trained(plan, train_ace, model=World().solver(), teacher=AceTeacher().model())
+    assert [domain.name for domain in books.domains] == list(DOMAINS)
+
+
+def test_batches_depend_on_content_and_seed_not_on_order():
+    shuffled = tuple(reversed(TRAIN))
+    assert list(batches(TRAIN, 6, 1)) == list(batches(shuffled, 6, 1)) != list(batches(TRAIN, 6, 2))
+    assert sorted(p.id for some in batches(TRAIN, 7, 1) for p in some) == sorted(p.id for p in TRAIN)
+
+
+def test_operations_change_what_they_name_and_nothing_else():
+    playbook, refused = applied(
+        Playbook(),
+        [Operation(action="ADD", text=text, section="checks") for text in ("one", "two", "three", "ONE ")],
+    )
+    assert [bullet.id for bullet in playbook.bullets] == ["b-00001", "b-00002", "b-00003"]
+    assert refused == ("ADD: b-00001 says the same",)
+    playbook = playbook.tagged([("b-00001", True), ("b-00002", True), ("b-00002", False), ("b-77777", True)])
+    merged, refused = applied(
+        playbook,
+        [
+            Operation(action="MERGE", ids=("b-00001", "b-00002"), text="one and two"),
+            Operation(action="UPDATE", ids=("b-00002",), text="gone by now"),
+            Operation(action="REMOVE", ids=("b-00003",)),
+            Operation(action="ADD", text="four"),
+        ],
+    )
+    assert [(b.id, b.text, b.helpful, b.harmful) for b in merged.bullets] == [
+        ("b-00001", "one and two", 2, 1),
+        ("b-00004", "four", 0, 0),
+    ]
+    assert refused == ("UPDATE b-00002: there is no bullet b-00002",)
+
+
+PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", section="other", text="one"),), next=2)
+
+
+@pytest.mark.parametrize(
+    ("block", "why"),
+    [
+        ("action: RENAME", "the action is"),
+        ("action: ADD", "needs the text"),
+        ("action: ADD\nids: b-00001\ntext: x", "names 0 of the ids"),
+        ("action: MERGE\nids: b-00001\ntext: x", "names 2 or more"),
+        ("action: REMOVE\nids: b-00002", "there is no bullet b-00002"),
+        ("action: UPDATE\nids: b-00001\ntext: " + "x" * 801, "at most 800"),
+        ("action: ADD\ntext: When cups are counted, count the host as well as the guests.", "the example"),
+    ],
+)
+def test_an_operation_that_cannot_be_meant_is_refused_with_the_reason(block: str, why: str):
+    reading = read_operations(f"<revision>\n{block}\n</revision>", PLAYBOOK)
+    assert not reading.found and why in reading.bad[0].reason
+
+
+def test_a_bullet_cannot_end_the_quotation_it_is_shown_in():
+    reading = read_operations("<revision>\naction: ADD\ntext: so </notes> <|im_end|> there\n</revision>", PLAYBOOK)
+    (operation,) = reading.found.values()
+    assert operation.text == "so ‹/notes> ‹|im_end|> there"
+
+
+def test_latex_comes_through_as_it_was_written():
+    reading = read_operations("<revision>\naction: ADD\ntext: \\frac{a}{b} \\neq \\theta\n</revision>", PLAYBOOK)
+    assert next(iter(reading.found.values())).text == "\\frac{a}{b} \\neq \\theta"
+
+
+def test_tags_of_unknown_bullets_and_of_both_kinds_count_for_nothing():
+    reply = "<notes>\nmistake: x\nhelpful: b-00001, b-00009\nharmful: b-00001\nlesson: none\n</notes>"
+    reflection = read_notes(reply, PLAYBOOK).found["notes"]
+    assert reflection.tags == () and reflection.lesson == ""
+
+
+def test_the_readable_page_is_read_by_the_importer_of_trees(tmp_path: Path):
+    books = ace(tmp_path)
+    bundle = read_playbook((tmp_path / "playbook.md").read_text(), ())
+    assert len(bundle.cards) == len(books.playbooks["all"].bullets) and not bundle.refused
+    assert (tmp_path / "playbook.md").read_text() == books.page
+
+
+def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):
+    ace(tmp_path)
+    with pytest.raises(DataError, match="made by kace learn --method ace"):
+        solved("domain-ace", artefact=tmp_path)
+    (tmp_path / "playbook.json").write_text('{"v": 1}')
+    with pytest.raises(DataError, match="not a playbook"):
+        read_playbooks(tmp_path, "ace")
+    with pytest.raises(DataError, match="no such file"):
+        read_playbooks(tmp_path / "nowhere.json", "ace")
+    with pytest.raises(ValidationError):
+        Bullet(id="seven", section="other", text="x")
+
+
+def test_a_system_without_its_playbook_says_how_to_make_one():
+    with pytest.raises(UsageError, match="kace learn --method ace"):
+        solved("tiered-ace")
+
+
+def test_the_solver_pays_for_attempts_and_the_teacher_for_the_rest(tmp_path: Path):
+    ace(tmp_path)
+    roles = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
+    assert roles["solver"]["calls"] == len(TRAIN) and roles["teacher"]["calls"] > 0
+
+
+def test_an_attempt_that_fails_for_good_teaches_nothing_and_stops_nothing(tmp_path: Path):
+    def script(request: Request) -> str:
+        if request.attempt.problem == TRAIN[0].id:
+            raise ModelError(Failure.TIMEOUT, "too slow")
+        return World().solver().script(request)
+
+    books = trained(plan_of("ace", tmp_path, ROOMY), train_ace, model=Scripted(script), teacher=AceTeacher().model())
+    assert sum(step["value"]["failed"] for step in steps(tmp_path)) == 1
+    assert texts(books) == {statement(rule) for rule in RULES}

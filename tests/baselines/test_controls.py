@@ -1,0 +1,91 @@
+"""Ladders without the knowledge: another domain's cards, or none where cards would stand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kace.baselines.parts import stand_ins
+from kace.cards.card_text import Example
+from kace.cards.tree import EpistemicTree
+from kace.ladder.prompt import card_block, template
+from tests.baselines.arena import DOMAINS, EVERYWHERE, TREE, Solver, ids, lost, reading, solve
+
+
+@pytest.mark.parametrize(
+    ("classified", "medium", "hard"),
+    [
+        ("counting", ids("MEDGEO"), ids("HARDGEO")),
+        ("geometry", ids("MEDRATE"), ids("HARDRATE")),
+        ("rates", ids("MEDCOUNT", "MEDSHARED"), ids("HARDCOUNT")),
+        ("mixed: counting, geometry", ids("MEDRATE"), ids("HARDRATE")),
+        ("cooking", set(), set()),
+    ],
+)
+def test_a_placebo_is_the_next_domains_block_less_what_is_the_classified_ones_too(
+    classified: str, medium: set[str], hard: set[str]
+):
+    model = Solver(domain=classified)
+    solve("kace-placebo", model)
+    assert model.shown["MS"] == {*medium, EVERYWHERE}
+    assert model.shown["HS"] == {*hard, EVERYWHERE}
+
+
+@pytest.mark.parametrize("classified", [*DOMAINS, "mixed: counting, rates", "mixed: geometry, rates"])
+def test_a_placebo_never_shows_the_classified_domains_cards(classified: str):
+    model = Solver(domain=classified)
+    solution = solve("kace-placebo", model)
+    for recall in solution.recalls:
+        assert recall.domains, "where the classifier placed it is kept"
+        assert not any(set(TREE.card(name).domain_tags) & set(recall.domains) for name in recall.cards)
+    shown = model.shown["MS"] | model.shown["HS"]
+    assert not any(set(TREE.card(name).domain_tags) & set(solution.recalls[0].domains) for name in shown)
+
+
+def test_a_placebo_classifies_as_the_method_does():
+    sham, real = Solver(), Solver()
+    ours, theirs = solve("kace-placebo", sham), solve("kace", real)
+    assert sham.texts["DOMAIN"] == real.texts["DOMAIN"]
+    assert [r.classifier_calls for r in ours.recalls] == [r.classifier_calls for r in theirs.recalls] == [1, 0]
+
+
+def test_a_placebo_whose_classifier_fails_reads_what_the_method_would():
+    model = Solver(domain=lost())
+    solve("kace-placebo", model)
+    assert model.shown["MS"] == model.shown["HS"] == {EVERYWHERE}
+
+
+@given(st.lists(st.sampled_from("abcdef"), unique=True, min_size=1), st.data())
+def test_stand_ins_are_other_domains_each_once(registry: list[str], data: st.DataObject):
+    placed = data.draw(st.lists(st.sampled_from(registry), unique=True, max_size=2))
+    others = stand_ins(placed, registry)
+    assert set(others) <= set(registry) - set(placed)
+    assert len(set(others)) == len(others) == min(len(placed), len(registry) - len(placed))
+
+
+def test_the_scaffold_is_the_prompt_of_a_block_without_its_cards():
+    model, real = Solver(), Solver()
+    solution = solve("kace-empty-prompt", model, tree=None)
+    solve("kace", real)
+    for tier in ("MS", "HS"):
+        for sham, text in zip(sorted(model.texts[tier]), sorted(real.texts[tier]), strict=True):
+            assert template("knowledge") in sham
+            before, _, after = text.partition("<cards>")
+            assert sham.startswith(before + card_block(()))
+            assert sham.endswith(after.partition("</cards>")[2])
+    assert [(r.cards, r.tokens, r.classifier_calls) for r in solution.recalls] == [((), 0, 0)] * 2
+    assert model.calls == 10
+
+
+def test_a_placebo_shows_as_many_cards_as_the_method_would():
+    real, sham = Solver(), Solver()
+    theirs, ours = (
+        solve("kace", real, config=reading(max_cards=1)),
+        solve("kace-placebo", sham, config=reading(max_cards=1)),
+    )
+    assert [len(recall.cards) for recall in ours.recalls] == [len(recall.cards) for recall in theirs.recalls] == [1, 1]
+    told = (Example("Ferries join nine islands.", "\\boxed{36}"),)
+    worked = EpistemicTree.of(TREE.domains, [card.illustrated(told) for card in TREE])
+    nothing = solve("kace-placebo", Solver(), tree=worked, config=reading(relevance_threshold=50.0))
+    assert [recall.cards for recall in nothing.recalls] == [(), ()], "where the method is silent, so is its sham"

@@ -1,0 +1,110 @@
+"""ES policies beyond the paper: a card that covers a problem keeps it from leaving at ES."""
+
+from __future__ import annotations
+
+import pytest
+
+from kace.ladder.record import Solution
+from kace.ladder.tiers import ExitPath
+from kace.problems import Problem
+from tests.baselines.arena import Solver, ids, solve
+
+KNOWN = Problem("How many pairs of people can be formed?", "2", "known")
+STRANGE = Problem("What is any answer?", "2", "strange")
+
+
+def test_a_problem_that_a_card_speaks_of_climbs_past_an_agreed_es():
+    sure = Solver(answers=["1"] * 10)
+    solution = solve("kace-no-exit-at-es", sure, KNOWN)
+    assert solution.exit is ExitPath.MS_MAJORITY
+    assert sure.shown["ES"] == set() and ids("MEDCOUNT") <= sure.shown["MS"]
+
+
+def test_any_other_problem_leaves_where_it_always_did():
+    solution = solve("kace-no-exit-at-es", Solver(answers=["1"] * 10), STRANGE)
+    assert solution.exit is ExitPath.ES_UNANIMOUS
+    assert len(solution.attempts) == 2
+
+
+def test_the_method_itself_trusts_es_as_ever():
+    assert solve("kace", Solver(answers=["1"] * 10), KNOWN).exit is ExitPath.ES_UNANIMOUS
+
+
+def test_a_control_climbs_at_the_same_problem_and_reads_nothing():
+    sure = Solver(answers=["1"] * 10)
+    assert solve("kace-no-exit-at-es-bare", sure, KNOWN).exit is ExitPath.MS_MAJORITY
+    assert sure.shown["MS"] == set()
+    assert solve("kace-no-exit-at-es-bare", Solver(answers=["1"] * 10), STRANGE).exit is ExitPath.ES_UNANIMOUS
+
+
+def test_another_control_climbs_at_the_same_problem_and_reads_cards_of_another_domain():
+    sure = Solver(answers=["1"] * 10)
+    assert solve("kace-no-exit-at-es-placebo", sure, KNOWN).exit is ExitPath.MS_MAJORITY
+    assert sure.shown["MS"] and not ids("MEDCOUNT") & sure.shown["MS"]
+    assert solve("kace-no-exit-at-es-placebo", Solver(answers=["1"] * 10), STRANGE).exit is ExitPath.ES_UNANIMOUS
+
+
+def direct(*answers: str | None) -> tuple[Solution, Solver]:
+    """A problem that a card speaks of, solved by the ladder that begins at MS."""
+    solver = Solver(answers)
+    return solve("kace-skip-es", solver, KNOWN), solver
+
+
+def test_a_problem_that_a_card_speaks_of_begins_at_ms():
+    solution, solver = direct("1", "2", "2")
+    assert solution.exit is ExitPath.MS_MAJORITY and solution.correct
+    assert solution.paper_calls == solution.real_calls == len(solution.attempts) == 3
+    assert "ES" not in solver.texts and ids("MEDCOUNT") <= solver.shown["MS"]
+    assert [climb.tier.name for climb in solution.tiers] == ["MS"]
+    assert [standing.votes for standing in solution.tiers[0].vote.standings] == [2, 1]
+
+
+def test_any_other_problem_begins_at_es():
+    for answers in (["1"] * 10, [str(n) for n in range(10)]):
+        ours, theirs = (Solver(answers=answers) for _ in range(2))
+        assert solve("kace-skip-es", ours, STRANGE).exit is solve("kace", theirs, STRANGE).exit
+        assert [r.digest("model") for r in ours.requests] == [r.digest("model") for r in theirs.requests]
+
+
+def test_what_does_not_agree_at_ms_climbs_to_hs():
+    solution, solver = direct("1", "2", "3", "4", "5", "2", "2", "6")
+    assert solution.exit is ExitPath.HS_PLURALITY and solution.correct
+    assert solution.paper_calls == len(solution.attempts) == 8
+    assert [(climb.tier.name, len(climb.attempts)) for climb in solution.tiers] == [("MS", 3), ("HS", 5)]
+    assert [recall.tier for recall in solution.recalls] == ["MS", "HS"]
+    assert ids("HARDCOUNT") <= solver.shown["HS"]
+    assert {n for n, a in enumerate(solution.attempts) if a.correct} == {1, 5, 6}, (
+        "positions count from the first attempt that was made"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "path", "answer"),
+    [
+        (("1", "2", "3", "4", "5", "2", "6", "7"), ExitPath.FALLBACK_PLURALITY, "2"),
+        (("1", "2", "3", "4", "5", "6", "7", "8"), ExitPath.FALLBACK_LAST_HS, "8"),
+        ((None,) * 8, ExitPath.FALLBACK_LAST_HS, None),
+    ],
+)
+def test_where_no_gate_opens_the_attempts_that_were_made_decide(
+    answers: tuple[str | None, ...], path: ExitPath, answer: str | None
+):
+    solution, _ = direct(*answers)
+    assert solution.exit is path
+    assert solution.answer == answer
+    assert len(solution.attempts) == 8
+
+
+def test_it_asks_what_the_ladder_without_an_exit_at_es_asks_above_es_so_that_a_run_can_reuse_it():
+    no_exit = Solver()
+    solve("kace-no-exit-at-es", no_exit, KNOWN)
+    _, solver = direct(*(str(n) for n in range(8)))
+    above = [r.digest("model") for r in no_exit.requests if r.attempt.tier != "ES"]
+    assert [r.digest("model") for r in solver.requests] == above
+
+
+def test_its_record_survives_the_disk():
+    record = direct("1", "2", "3", "4", "5", "2", "6", "7")[0]
+    assert Solution.model_validate_json(record.model_dump_json()).model_dump() == record.model_dump()
+    assert [(a.tier, a.index) for a in record.attempts] == [("MS", n) for n in range(3)] + [("HS", n) for n in range(5)]
+    assert record.paper_calls == 8

@@ -1,0 +1,153 @@
+"""What holds for all systems alike, each run end to end."""
+
+from __future__ import annotations
+
+import pytest
+
+from kace.baselines.registry import SYSTEMS
+from kace.cards.card import Status
+from kace.cards.tree import EpistemicTree
+from kace.errors import UsageError
+from kace.ladder.record import Outcome, Solution
+from kace.ladder.tiers import TierName
+from kace.problems import Problem
+from tests.baselines.arena import (
+    BARE,
+    FLAT,
+    LADDERS,
+    PROBLEMS,
+    SPOKEN_OF,
+    TREE,
+    UNTRAINED,
+    Counting,
+    Solver,
+    lost,
+    reading,
+    solve,
+)
+
+PICKS = ("EXACT_MEDCOUNT_CARD, EXACT_HARDGEO_CARD",)
+READERS = tuple(name for name in LADDERS if name not in (*BARE, "kace-empty-prompt"))
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)
+def test_it_solves_a_problem_and_its_record_survives_the_disk(name: str, problem: Problem):
+    model = Solver(picks=PICKS)
+    solution = solve(name, model, problem)
+    record = solution
+    assert Solution.model_validate_json(record.model_dump_json()) == record
+    assert solution.paper_calls == solution.real_calls == len(solution.attempts)
+    assert record.correct is not None
+    assert (solution.exit is None) == (name in FLAT)
+    assert {a.tier for a in solution.attempts} == tiers_of(name, problem)
+
+
+def tiers_of(name: str, problem: Problem) -> set[TierName]:
+    """What a problem climbs whose attempts never agree."""
+    if name in FLAT:
+        return {TierName.FLAT}
+    above = {TierName.MS, TierName.HS}
+    return above if name == "kace-direct" and problem is SPOKEN_OF else {TierName.ES, *above}
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_a_right_answer_is_right(name: str):
+    assert solve(name, Solver(["10"] * 5)).correct is True
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_the_easy_tier_reads_nothing(name: str):
+    plain, model = Solver(), Solver(picks=PICKS)
+    solve("tiered", plain)
+    solution = solve(name, model)
+    assert model.texts["ES"] == plain.texts["ES"], "word for word the prompts of the bare ladder"
+    assert [recall.tier for recall in solution.recalls] == ([] if name in BARE else [TierName.MS, TierName.HS])
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_a_problem_that_leaves_at_once_costs_two_calls_and_no_other(name: str):
+    model = Solver(["10", "10"])
+    assert solve(name, model).recalls == ()
+    assert model.calls == 2, "no card speaks of it, and nobody is asked for a domain or for cards"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_deprecated_card_is_never_shown(name: str):
+    model = Solver(picks=("EXACT_GONE_CARD, EXACT_MEDGEO_CARD",))
+    solve(name, model)
+    assert model.shown["MS"]
+    assert not any("EXACT_GONE_CARD" in text for texts in model.texts.values() for text in texts)
+
+
+BARREN = {
+    "no cards": EpistemicTree.of(TREE.domains, []),
+    "no domains": EpistemicTree.of([], []),
+    "none to show": EpistemicTree.of(TREE.domains, [card for card in TREE if card.status is Status.DEPRECATED]),
+}
+
+
+@pytest.mark.parametrize("tree", BARREN.values(), ids=BARREN.keys())
+@pytest.mark.parametrize("name", READERS)
+def test_where_a_tree_has_no_card_to_show_it_is_the_ladder_alone(name: str, tree: EpistemicTree):
+    plain, model = Solver(), Solver()
+    solve("tiered", plain)
+    assert solve(name, model, tree=tree).recalls == ()
+    assert model.texts == plain.texts, "nobody is asked for a domain or for cards"
+
+
+@pytest.mark.parametrize("name", ["kace-random", "kace-placebo"])
+def test_cards_of_a_single_domain_have_no_other_domains_to_stand_in_for_them(name: str):
+    single = EpistemicTree.of(TREE.domains[:1], [card for card in TREE if card.domain_tags == ("counting",)])
+    with pytest.raises(UsageError, match="shows other domains, and the tree has 1"):
+        solve(name, Solver(), tree=single)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_recorded_is_what_was_shown(name: str):
+    model = Solver(picks=PICKS)
+    solution = solve(name, model)
+    for recall in solution.recalls:
+        assert set(recall.cards) == model.shown[recall.tier.value]
+        assert len(recall.cards) <= recall.eligible
+        assert recall.estimated and recall.tokens > 0
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_tokens_are_the_models_own_where_it_can_count(name: str):
+    for recall in solve(name, Counting(picks=PICKS)).recalls:
+        assert not recall.estimated
+        assert recall.tokens > 0
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_token_budget_holds_but_for_the_monolith_which_says_so(name: str):
+    tight = reading(max_card_tokens=30)
+    everything = ", ".join(("EXACT_MEDCOUNT_CARD", "EXACT_HARDGEO_CARD", "EXACT_MEDGEO_CARD"))
+    recalls = solve(name, Solver(picks=(everything,)), config=tight).recalls
+    assert all(recall.cards for recall in recalls)
+    if name == "kace-monolithic":
+        assert all(recall.tokens > 30 for recall in recalls)
+        assert "whatever max_card_tokens says" in SYSTEMS[name].about
+    else:
+        assert all(recall.tokens <= 30 and len(recall.cards) < recall.eligible for recall in recalls)
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_failed_calls_stay_in_the_denominator(name: str):
+    solution = solve(name, Solver([lost() for _ in range(10)], domain=lost(), picks=(lost(),)))
+    assert {a.outcome for a in solution.attempts} == {Outcome.PROVIDER_ERROR}
+    assert solution.correct is False, "a failed call is a wrong answer, never a dropped one"
+    assert solution.failed
+    record = solution
+    assert [attempt.correct for attempt in record.attempts] == [False] * solution.paper_calls
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_the_same_system_on_the_same_seed_asks_the_same(name: str):
+    asked = []
+    for _ in range(2):
+        model = Solver(picks=PICKS)
+        solve(name, model)
+        asked.append(sorted(request.digest("model") for request in model.requests))
+    assert asked[0] == asked[1]

@@ -1,0 +1,255 @@
+"""Few-shot demonstrations of solved training problems: which are shown, at which tier, with a gate or without."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kace.baselines.fewshot import FewshotPool, FewshotSettings, read_pool, train_bootstrap, train_knn
+from kace.baselines.registry import open_system, spec_of
+from kace.config import Config
+from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.ladder.tiers import ExitPath, TierName
+from kace.models.base import Message, Request, Role
+from kace.models.scripted import Scripted
+from kace.problems import Problem
+from tests.baselines.ace_world import CONFIG, TEST, accuracy, plan_of, solved, trained
+from tests.baselines.arena import DEFAULTS, DISTINCT, Solver, bench
+from tests.baselines.arena import solve as solve_one
+from tests.learning.world import RULES, solve, statement
+
+FEWSHOT = ("knn-fewshot", "knn-fewshot-skip-es", "knn-fewshot-gated", "knn-fewshot-gated-skip-es")
+TRAIN = (
+    Problem("A frog leaps 3 stones at a time. How many leaps over 12 stones?", "4", "frog", solution="12/3 is 4."),
+    Problem("A heron visits 6 ponds in turn. Which pond is its tenth?", "4", "heron", solution="10 - 6 is 4, leaps."),
+    Problem("How many edges does an octahedron have?", "12", "edges", solution="Every\n\nvertex has \\boxed{12}."),
+    *(Problem(f"What is {n} plus {n}?", str(2 * n), f"sum-{n}", solution=f"It is {2 * n}.") for n in range(10, 18)),
+    Problem("Nobody knows this one?", "1", "unsolved"),
+)
+NEAR = Problem("A frog leaps 5 stones at a time. How many leaps over 35 stones?", "7", "near")
+FAR = Problem("Simplify the fraction of the tangent.", "7", "far")
+
+
+def knn(out: Path, train: Sequence[Problem] = TRAIN, **settings: object) -> FewshotPool:
+    return train_knn(plan_of("knn-fewshot", out, FewshotSettings(**settings), train=tuple(train)))
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Path:
+    knn(tmp_path / "pool")
+    return tmp_path / "pool"
+
+
+def reading(**settings: object) -> Config:
+    return DEFAULTS.model_copy(update={"retrieval": DEFAULTS.retrieval.model_copy(update=settings)})
+
+
+def shown(request: Request) -> list[Message]:
+    """The turns before the problem."""
+    return list(request.messages[1:-1])
+
+
+def test_gold_solutions_are_kept_whole_and_end_in_their_answer(pool: Path):
+    problems = read_pool(pool, "knn-fewshot").problems
+    assert problems[0].worked == "12/3 is 4.\nThe answer is \\boxed{4}."
+    assert problems[2].worked == "Every\nvertex has \\boxed{12}."
+    assert (problems[-1].problem, problems[-1].worked) == ("Nobody knows this one?", "")
+
+
+def test_the_nearest_are_shown_as_turns_from_ms_on_and_es_reads_nothing(pool: Path):
+    model, plain = Solver(), Solver()
+    solution = solve_one("knn-fewshot", model, NEAR, artefact=pool, tree=None, config=DEFAULTS, k=2)
+    solve_one("tiered", plain, NEAR, config=DEFAULTS)
+    assert model.texts["ES"] == plain.texts["ES"]
+    above = [request for request in model.requests if request.attempt.tier in ("MS", "HS")]
+    assert len(above) == 8
+    for request in above:
+        asked, worked, *rest = shown(request)
+        assert (asked.role, worked.role, len(rest)) == (Role.USER, Role.ASSISTANT, 2)
+        assert asked.content.startswith(TRAIN[0].text) and worked.content.endswith("\\boxed{4}.")
+    assert [(recall.tier, recall.cards[0], len(recall.cards), recall.eligible) for recall in solution.recalls] == [
+        (tier, "DEMO_NO_00001", 2, 11) for tier in (TierName.MS, TierName.HS)
+    ], "numbered as in the training file; the one without a solution is none"
+    assert sum(recall.classifier_calls for recall in solution.recalls) == 0
+
+
+@pytest.mark.parametrize("problem", [NEAR, FAR], ids=["near", "far"])
+@pytest.mark.parametrize("name", FEWSHOT)
+def test_a_gate_shows_only_what_is_relevant_and_skips_es_only_there(name: str, problem: Problem, pool: Path):
+    gated, skips = "gated" in name, name.endswith("skip-es")
+    model = Solver(["1"] * 3 if skips and (problem is NEAR or not gated) else DISTINCT)
+    solution = solve_one(name, model, problem, artefact=pool, tree=None, config=DEFAULTS, k=2)
+    fits = problem is NEAR or not gated
+    assert ("ES" in model.texts) == (not skips or not fits)
+    assert solution.exit is (ExitPath.MS_MAJORITY if skips and fits else ExitPath.FALLBACK_LAST_HS)
+    wanted = {"DEMO_NO_00001"} if gated and fits else set() if gated else None
+    for recall in solution.recalls:
+        assert len(recall.cards) == 2 if wanted is None else set(recall.cards) == wanted
+        assert recall.abstained == (not fits)
+
+
+def test_the_gate_has_the_threshold_that_is_set(pool: Path):
+    def read(threshold: float) -> list[tuple[str, ...]]:
+        config = reading(relevance_threshold=threshold)
+        solution = solve_one("knn-fewshot-gated", Solver(), NEAR, artefact=pool, tree=None, config=config, k=2)
+        return [recall.cards for recall in solution.recalls]
+
+    assert read(0.45) == [("DEMO_NO_00001",)] * 2
+    assert read(0.99) == [(), ()]
+    with pytest.raises(UsageError, match="needs a relevance gate, and the threshold is 0") as caught:
+        read(0.0)
+    assert "or use knn-fewshot" in caught.value.fix
+
+
+def test_a_higher_threshold_for_skipping_holds_here_too(pool: Path):
+    model = Solver()
+    config = reading(skip_threshold=0.99)
+    solution = solve_one("knn-fewshot-gated-skip-es", model, NEAR, artefact=pool, tree=None, config=config, k=2)
+    assert "ES" in model.texts and solution.recalls[0].cards, "shown, and not sure enough to skip ES"
+
+
+@pytest.mark.parametrize("ranking", ["words", "meaning"])
+@pytest.mark.parametrize(("index", "first"), [("problem", "DEMO_NO_00001"), ("solution", "DEMO_NO_00002")])
+def test_nearness_is_over_the_problem_or_the_problem_with_its_solution(
+    ranking: str, index: str, first: str, tmp_path: Path
+):
+    train = (
+        Problem("A frog and some stones.", "4", solution="Divide."),
+        Problem("A bird and some ponds.", "5", solution="The heron visits lilies: a heron, lilies, herons, lilies."),
+        *TRAIN[3:],
+    )
+    knn(tmp_path, train, index=index)
+    asked = Problem("A frog, a heron and lilies: what does the heron visit, lilies or a frog with stones?", "1")
+    config = reading(ranking=ranking)
+    solution = solve_one("knn-fewshot", Solver(), asked, artefact=tmp_path, tree=None, config=config, k=1)
+    assert [recall.cards for recall in solution.recalls] == [(first,)] * 2
+
+
+def test_a_problem_is_never_its_own_demonstration(pool: Path):
+    spaced = replace(TRAIN[0], text=TRAIN[0].text.replace(" ", "\n"))
+    model = Solver()
+    system = open_system("knn-fewshot", bench(model, artefact=pool, tree=None, config=DEFAULTS, k=2))
+    found = asyncio.run(system.retrieve(spaced, TierName.MS, (), ()))
+    assert found is not None and len(found.record.cards) == 1 and "DEMO_NO_00001" not in found.record.cards
+
+
+def test_an_artefact_whose_training_problems_are_evaluated_is_refused_before_a_call(pool: Path):
+    model, spaced = Solver(), replace(TRAIN[0], text=TRAIN[0].text.replace(" ", "\n"))
+    with pytest.raises(DataError, match="1 training problems appear in the evaluated data too: 'frog'") as caught:
+        solve_one("knn-fewshot", model, spaced, artefact=pool, tree=None, config=DEFAULTS)
+    assert model.calls == 0 and "training file" in caught.value.fix
+
+
+def test_training_problems_without_a_solution_are_not_evaluated_on_either(pool: Path):
+    with pytest.raises(DataError, match="'unsolved'"):
+        solve_one("knn-fewshot", Solver(), TRAIN[-1], artefact=pool, tree=None, config=DEFAULTS)
+
+
+def test_each_system_reads_its_own_artefact(pool: Path, tmp_path: Path):
+    with pytest.raises(DataError, match=r"made by kace learn --method knn-fewshot, not by .* bootstrap-fewshot"):
+        solve_one("bootstrap-fewshot", Solver(), NEAR, artefact=pool, tree=None)
+    (tmp_path / "demonstrations.json").write_text('{"problems": []}')
+    with pytest.raises(DataError, match="not a set of demonstrations"):
+        solve_one("knn-fewshot", Solver(), NEAR, artefact=tmp_path, tree=None)
+
+
+def test_without_a_worked_solution_there_is_nothing_to_show(tmp_path: Path):
+    with pytest.raises(DataError, match="no training problem has a worked solution") as caught:
+        knn(tmp_path, [replace(problem, solution=None) for problem in TRAIN])
+    assert "bootstrap-fewshot" in caught.value.fix
+
+
+def test_two_are_shown_where_nobody_says_how_many():
+    assert spec_of("knn-fewshot").k == spec_of("bootstrap-fewshot-gated").k == 2
+    assert spec_of("kace-retriever").k == 8
+
+
+def test_a_solver_that_can_read_gains_by_the_nearest_solved_problem(tmp_path: Path):
+    knn(tmp_path, taught())
+    assert accuracy(solved("tiered")) == pytest.approx(1 / 3)
+    assert accuracy(solved("knn-fewshot", artefact=tmp_path)) == 1.0
+
+
+def taught() -> tuple[Problem, ...]:
+    """The training problems of a world, each solved by stating its rule."""
+    rules = (next((rule for rule in RULES if rule in problem.text), "") for problem in WORLD)
+    return tuple(replace(p, solution=f"Here {statement(rule)}.") for p, rule in zip(WORLD, rules, strict=True))
+
+
+WORLD = plan_of("bootstrap-fewshot", Path(), FewshotSettings()).train
+LUCKY = "By luck: "
+
+
+def lucky(request: Request) -> str:
+    """Knows no rule. The third attempt at MS is right by luck where the rule is garn; on a later pass, krov."""
+    asked = request.messages[-1].content
+    rule = "garn" if request.attempt.seed <= CONFIG.seed * 100 + 1 else "krov"
+    if f"the {rule} of" not in asked or (request.attempt.tier, request.attempt.index) != ("MS", 2):
+        return solve(request)
+    told = Request((Message(Role.SYSTEM, statement(rule)), *request.messages[1:]), request.sampling, request.attempt)
+    return f"<think>hm</think>{LUCKY}{solve(told)}"
+
+
+def bootstrapped(out: Path, *, epochs: int = 1, config: Config = CONFIG) -> FewshotPool:
+    plan = plan_of("bootstrap-fewshot", out, FewshotSettings(epochs=epochs), config=config)
+    return trained(plan, train_bootstrap, model=Scripted(lucky, name="world"), teacher=None)
+
+
+def worked(pool: FewshotPool) -> dict[str, str]:
+    return {each.label: each.worked for each in pool.problems if each.worked}
+
+
+def test_the_solvers_own_right_attempts_become_demonstrations_without_a_teacher(tmp_path: Path):
+    found = worked(bootstrapped(tmp_path))
+    assert {label.split("-")[0] for label in found} == {"sum", "garn"}
+    assert all(text.startswith(f"{LUCKY}\\boxed") for label, text in found.items() if "garn" in label)
+    heard: list[Request] = []
+    solutions = solved("bootstrap-fewshot", artefact=tmp_path, heard=heard)
+    assert all(recall.cards for solution in solutions for recall in solution.recalls)
+    asked = next(
+        request for request in heard if request.attempt.tier == "MS" and "garn" in request.messages[-1].content
+    )
+    assert shown(asked)[1].content.startswith(LUCKY)
+    assert set(json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]) == {"solver"}
+
+
+def test_a_later_pass_tries_what_is_not_solved_yet(tmp_path: Path):
+    before, after = bootstrapped(tmp_path), bootstrapped(tmp_path, epochs=2)
+    first, later = worked(before), worked(after)
+    assert first.items() < later.items()
+    assert {label.split("-")[0] for label in later} == {"sum", "garn", "krov"}
+    second = (tmp_path / "train/epoch-2-bootstrap-run/traces.jsonl").read_text().splitlines()
+    assert len(second) == len(WORLD) - len(before.tree)
+
+
+def test_a_stopped_bootstrap_resumes_to_the_same_demonstrations_and_pays_nothing_twice(tmp_path: Path):
+    whole, stops = bootstrapped(tmp_path / "whole"), 0
+    while True:
+        try:
+            resumed = bootstrapped(tmp_path / "broken", config=CONFIG.model_copy(update={"max_calls": 60}))
+            break
+        except BudgetExceeded:
+            stops += 1
+    assert resumed == whole and stops > 1
+    assert calls_in(tmp_path / "broken") == calls_in(tmp_path / "whole")
+
+
+def calls_in(out: Path) -> int:
+    return sum(len(file.read_text().splitlines()) for file in (out / "train" / "calls").glob("*.jsonl"))
+
+
+def test_where_nothing_was_solved_it_is_the_ladder_alone(tmp_path: Path):
+    whole = knn(tmp_path)
+    bare = tuple(each.model_copy(update={"worked": ""}) for each in whole.problems)
+    (tmp_path / "demonstrations.json").write_text(whole.model_copy(update={"problems": bare}).model_dump_json())
+    plain: list[Request] = []
+    heard: list[Request] = []
+    solved("tiered", heard=plain)
+    assert all(solution.recalls == () for solution in solved("knn-fewshot-skip-es", artefact=tmp_path, heard=heard))
+    assert [request.digest("m") for request in heard] == [request.digest("m") for request in plain]
+    assert len(TEST) == len({request.attempt.problem for request in heard})

@@ -1,0 +1,137 @@
+"""Systems without a ladder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from kace.answers.judge import Judge
+from kace.baselines.parts import System
+from kace.ladder.ladder import Kit
+from kace.ladder.prompt import PromptContext
+from kace.ladder.record import Attempt, Outcome, Solution
+from kace.ladder.retriever import Retrieval, retrieval
+from kace.ladder.selector import TextSize
+from kace.ladder.tiers import TierName
+from kace.models.base import Reply, Request
+from kace.problems import Problem
+from tests.baselines.arena import CONFIG, PROBLEMS, Solver, lost, run, solve
+
+
+def answer(solution: Solution) -> str | None:
+    return solution.answer
+
+
+def test_one_attempt_without_a_lens_is_drawn_as_the_medium_tier_draws():
+    model = Solver(["10"])
+    solution = solve("single", model)
+    assert (solution.correct, solution.exit, solution.paper_calls, model.calls) == (True, None, 1, 1)
+    (request,) = model.requests
+    medium = CONFIG.tier_sampling()[TierName.MS]
+    assert (request.sampling.temperature, request.sampling.max_tokens) == (medium.temperature, medium.max_tokens)
+    assert request.attempt.tier == "FLAT"
+    assert solution.attempts[0].lens is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "winner"),
+    [
+        (["1", "2", "2", "3", "1"], "1"),
+        (["3", "2", "2", "1", "1"], "2"),
+        ([None, "7", "8", "9", "4"], "7"),
+        (["1", "2", "3", "0.5", "1/2"], "0.5"),
+        ([None, None, None, None, "4"], "4"),
+        ([None] * 5, None),
+    ],
+)
+def test_the_plurality_wins_and_ties_go_to_the_lowest_index(answers: list[str | None], winner: str | None):
+    assert answer(solve("best-of-5", Solver(answers))) == winner
+
+
+@pytest.mark.parametrize("attempts", [2, 5, 16])
+def test_every_attempt_is_one_sample_of_its_own(attempts: int):
+    model = Solver()
+    solution = solve(f"best-of-{attempts}", model)
+    assert solution.paper_calls == model.calls == attempts
+    assert len({request.sampling.seed for request in model.requests}) == attempts
+    assert len({request.messages for request in model.requests}) == 1, "they differ by sampling only"
+
+
+def test_the_first_attempt_is_that_of_the_single_call():
+    single, five = Solver(), Solver()
+    solve("single", single)
+    solve("best-of-5", five)
+    assert single.requests[0].digest("m") in {request.digest("m") for request in five.requests}
+
+
+def test_failed_attempts_count_and_vote_for_nothing():
+    solution = solve("best-of-5", Solver([lost(), lost(), lost(), "9", "10"]))
+    assert (answer(solution), solution.correct, solution.paper_calls, solution.failed) == ("9", False, 5, True)
+    assert [a.outcome for a in solution.attempts].count(Outcome.PROVIDER_ERROR) == 3
+    assert [n for n, a in enumerate(solution.attempts) if a.correct] == [4]
+
+
+class Slow(Solver):
+    """A solver whose last two attempts take their time."""
+
+    async def complete(self, request: Request) -> Reply:
+        if request.attempt.index >= 3:
+            await asyncio.sleep(5)
+        return await super().complete(request)
+
+
+def test_early_stop_ends_when_the_plurality_is_decided_and_counts_what_it_cancelled():
+    solution = run(System("best-of-5", attempts=5), Slow(["10", "10", "10", "1", "1"]), early_stop=True)
+    assert (answer(solution), solution.paper_calls, solution.real_calls) == ("10", 5, 3)
+
+
+def test_early_stop_waits_while_the_plurality_may_still_change():
+    assert answer(run(System("best-of-5", attempts=5), Solver(["10", "10", "1", "1", "1"]), early_stop=True)) == "1"
+
+
+@dataclass
+class Notes:
+    """A source of learned text that remembers what it was asked for."""
+
+    asked: list[TierName]
+
+    async def retrieve(
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
+    ) -> Retrieval | None:
+        self.asked.append(tier)
+        return retrieval(tier, PromptContext(notes="Count pairs once."), TextSize(4, False))
+
+
+def test_a_source_is_asked_once_and_every_attempt_reads_what_it_gave():
+    source, model = Notes([]), Solver()
+    solution = run(System("noted", source, 3), model)
+    assert source.asked == [TierName.FLAT]
+    assert all("Count pairs once." in text for text in model.texts["FLAT"])
+    assert [recall.tokens for recall in solution.recalls] == [4]
+
+
+def test_progress_is_told():
+    heard: list[str] = []
+
+    class Ear:
+        def started(self, problem: Problem) -> None:
+            heard.append("started")
+
+        def attempted(self, problem: Problem, attempt: Attempt) -> None:
+            heard.append("attempted")
+
+        def solved(self, solution: Solution) -> None:
+            heard.append("solved")
+
+    async def solved() -> None:
+        model = Solver()
+        async with Judge() as judge:
+            await System("best-of-3", attempts=3).solve(
+                PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), observer=Ear())
+            )
+
+    asyncio.run(solved())
+    assert heard == ["started", *["attempted"] * 3, "solved"]

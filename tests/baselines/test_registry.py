@@ -1,0 +1,119 @@
+"""The table of systems: what is in it, what each needs, and what is said when that is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kace.baselines.registry import SYSTEMS, Need, open_system, spec_of
+from kace.errors import UsageError
+from kace.ladder.prompt import template_hashes
+from tests.baselines.arena import UNTRAINED, Solver, bench
+
+OF_THE_PAPER = {
+    *("single", "ace", "gepa", "domain-ace", "best-of-5", "tiered", "tiered-ace", "tiered-gepa", "kace"),
+    *("kace-no-domain", "kace-reflections", "kace-monolithic", "kace-router", "kace-retriever"),
+    *("kace-oracle", "kace-random", "kace-reranked", "kace-placebo", "kace-empty-prompt"),
+}
+NO_EXIT = "kace-no-exit-at-es"
+BEYOND_IT = {"kace-skip-es", NO_EXIT, f"{NO_EXIT}-bare", f"{NO_EXIT}-placebo"}
+ALTERNATIVES = {
+    *(f"tiered-{learned}-{ladder}" for learned in ("ace", "gepa") for ladder in ("from-ms", "skip-es")),
+    *(
+        f"{method}-fewshot{row}"
+        for method in ("knn", "bootstrap")
+        for row in ("", "-skip-es", "-gated", "-gated-skip-es")
+    ),
+    *("oracle-card", "oracle-card-skip-es"),
+}
+
+
+def test_the_table_holds_every_system_of_the_comparison_and_says_what_each_is():
+    assert set(SYSTEMS) == OF_THE_PAPER | BEYOND_IT | ALTERNATIVES
+    for name, spec in SYSTEMS.items():
+        assert spec.name == name
+        assert spec.about and "\n" not in spec.about
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_every_untrained_system_opens_under_its_own_name(name: str):
+    assert open_system(name, bench(Solver())).name == name
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_missing_tree_or_artefact_is_one_error_with_the_fix(name: str):
+    spec = SYSTEMS[name]
+    if not spec.needs & {Need.TREE, Need.ARTEFACT}:
+        assert open_system(name, bench(Solver(), tree=None)).name == name
+        return
+    with pytest.raises(UsageError, match=f"system '{name}'.*none is given") as caught:
+        open_system(name, bench(Solver(), tree=None))
+    assert ("--tree DIR" if Need.TREE in spec.needs else "--artefact PATH") in caught.value.fix
+    assert ("--method" in caught.value.fix) == bool(spec.trainer)
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if Need.ARTEFACT in SYSTEMS[name].needs])
+def test_an_artefact_that_is_not_there_is_one_error(name: str, tmp_path: Path):
+    with pytest.raises(UsageError):
+        open_system(name, bench(Solver(), artefact=tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"), [("kase", "kace"), ("best-of", "best-of-5"), ("kace-retreiver", "kace-retriever")]
+)
+def test_an_unknown_name_gets_the_nearest_one(asked: str, nearest: str):
+    with pytest.raises(UsageError, match=f"did you mean '{nearest}'"):
+        spec_of(asked)
+
+
+def test_a_name_like_no_other_gets_the_list():
+    with pytest.raises(UsageError, match="unknown system 'xyzzy'") as caught:
+        spec_of("xyzzy")
+    assert "kace-oracle" in caught.value.fix
+
+
+@pytest.mark.parametrize("number", [2, 5, 7, 100])
+def test_best_of_any_size_has_a_line_of_its_own(number: int):
+    assert spec_of(f"best-of-{number}").name == open_system(f"best-of-{number}", bench(Solver())).name
+
+
+@pytest.mark.parametrize("name", ["best-of-0", "best-of-1", "best-of-101", "best-of-05", "best-of--3", "best-of-N"])
+def test_a_size_out_of_range_is_refused(name: str):
+    with pytest.raises(UsageError):
+        open_system(name, bench(Solver()))
+
+
+def test_what_a_manifest_must_say_is_known_before_a_model_is_opened():
+    assert SYSTEMS["kace-retriever"].facts(8) == {"k": 8}
+    routed, reranked = SYSTEMS["kace-router"].facts(5), SYSTEMS["kace-reranked"].facts(30)
+    assert routed["k"] == 5 and len(str(routed["systems/route"])) == 16
+    assert (reranked["k"], reranked["candidates"]) == (30, 30), "a reranker never picks from fewer than k"
+    assert SYSTEMS["knn-fewshot-gated-skip-es"].facts(2) == {"k": 2, "es_policy": "skip"}
+    assert SYSTEMS["kace-monolithic"].facts(8) == {"max_card_tokens": "not applied"}
+    assert SYSTEMS["kace"].facts(8) == SYSTEMS["single"].facts(8) == {}
+
+
+def test_a_choice_of_no_cards_is_refused():
+    with pytest.raises(UsageError, match="k is 0"):
+        open_system("kace-router", bench(Solver(), k=0))
+
+
+def test_the_table_itself_loads_no_system_and_nothing_heavy():
+    script = "import sys, kace.baselines.registry; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {
+        "kace.baselines.parts",
+        "kace.ladder.ladder",
+        "pydantic",
+        "wordllama",
+        "openai",
+    }
+
+
+def test_the_prompts_of_systems_stand_apart_from_those_that_every_run_is_held_to():
+    assert not any("route" in name for name in template_hashes())
+    assert set(template_hashes("systems")) == {"systems/route", "systems/route_retry"}

@@ -1,0 +1,75 @@
+"""The ladder with and without the tree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from kace.answers.judge import Judge
+from kace.baselines.parts import System
+from kace.baselines.registry import open_system
+from kace.ladder.ladder import Kit, climb
+from kace.ladder.prompt import PromptContext
+from kace.ladder.record import Attempt, Solution
+from kace.ladder.retriever import ContextSource, Retrieval, Retriever, retrieval
+from kace.ladder.selector import TextSize
+from kace.ladder.tiers import TierName
+from kace.problems import Problem
+from tests.baselines.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, bench, ids, run, solve
+
+
+def climbed(model: Solver, source: ContextSource | None) -> Solution:
+    async def solved() -> Solution:
+        async with Judge() as judge:
+            return await climb(PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), source=source))
+
+    return asyncio.run(solved())
+
+
+def asked(model: Solver) -> list[str]:
+    return sorted(request.digest("m") for request in model.requests)
+
+
+def test_kace_is_exactly_the_ladder_with_the_retriever():
+    ours, plain = Solver(), Solver()
+    solution = solve("kace", ours)
+    same = climbed(plain, Retriever(TREE, plain, CONFIG.retrieval))
+    assert asked(ours) == asked(plain)
+    assert solution.model_dump(exclude={"seconds"}) == same.model_dump(exclude={"seconds"})
+    assert ours.shown["MS"] == {*ids("MEDCOUNT", "MEDSHARED"), EVERYWHERE}
+    assert ours.shown["HS"] == {*ids("HARDCOUNT"), EVERYWHERE}
+
+
+def test_tiered_reads_nothing_even_where_the_kit_has_a_source():
+    model, plain = Solver(), Solver()
+
+    async def solved() -> Solution:
+        async with Judge() as judge:
+            kit = Kit(model, judge, CONFIG.tier_sampling(), source=Retriever(TREE, model, CONFIG.retrieval))
+            return await open_system("tiered", bench(model)).solve(PROBLEMS[0], kit)
+
+    assert asyncio.run(solved()).recalls == ()
+    climbed(plain, None)
+    assert asked(model) == asked(plain)
+
+
+def test_the_classifier_is_asked_on_the_benchs_seed():
+    model = Solver()
+    solve("kace", model, seed=7)
+    assert [request.attempt.seed for request in model.requests if request.attempt.tier == "DOMAIN"] == [7]
+
+
+class Careless:
+    """A source that would give its notes to any tier."""
+
+    async def retrieve(
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
+    ) -> Retrieval | None:
+        return retrieval(tier, PromptContext(notes="Careless notes."), TextSize(3, False))
+
+
+def test_no_source_whatever_it_does_is_read_at_es():
+    model = Solver()
+    run(System("careless", Careless()), model)
+    assert not any("Careless notes." in text for text in model.texts["ES"])
+    assert all("Careless notes." in text for text in (*model.texts["MS"], *model.texts["HS"]))

@@ -1,0 +1,302 @@
+"""The tree on disk: history that can be replayed, reverted and frozen, and files that open or say why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kace.cards.card import Difficulty, card_line, read_card
+from kace.cards.store import TreeStore, frozen_hash_of, open_tree
+from kace.cards.tree import Add, Batch, Deprecate, Edit, EpistemicTree, Relocate, SetDomains, TreeError, applied
+from kace.errors import DataError, KaceError
+from tests.card_examples import DOMAINS, a_card, with_body
+
+A, B = a_card("EXACT_A_A"), a_card("EXACT_B_B", difficulty_tag=Difficulty.HARD)
+BETTER = A.with_payload("Useful when:\n- better\n\nDo it well.")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TreeStore:
+    """Five generations: created, two cards added, one edited, one moved, one deprecated."""
+    store = TreeStore.create(tmp_path / "tree", DOMAINS)
+    for change in (
+        *(Add(A), Add(B), Edit(BETTER)),
+        *(Relocate("EXACT_B_B", Difficulty.UNIVERSAL, ("geometry",)), Deprecate("EXACT_B_B")),
+    ):
+        store.apply(change, author="ada", note="why not")
+    return store
+
+
+def reopened(store: TreeStore) -> TreeStore:
+    return TreeStore.open(store.folder)
+
+
+def test_a_store_opens_as_it_was_left(store: TreeStore):
+    assert reopened(store).load() == store.load()
+    assert reopened(store).load().content_hash() == store.load().content_hash()
+    assert reopened(store).generation == store.generation == 5
+    assert store.verify() == []
+
+
+def test_the_files_are_one_card_a_line_in_order_of_id(store: TreeStore):
+    header, *lines, end = store.cards_path.read_text().split("\n")
+    assert lines == [card_line(card) for card in store.load()]
+    assert end == ""
+    assert json.loads(header)["generation"] == 5
+    assert sorted(path.name for path in store.folder.iterdir()) == ["cards.jsonl", "journal.jsonl", "lock"]
+
+
+def test_the_log_says_who_did_what_and_what_was_there_before(store: TreeStore):
+    log = store.log()
+    assert [entry.kind for entry in log] == ["create", "add", "add", "edit", "relocate", "deprecate"]
+    assert [entry.generation for entry in log] == list(range(6))
+    edit = log[3]
+    assert (edit.author, edit.note) == ("ada", "why not")
+    assert (edit.cards[0].before, edit.cards[0].after) == (A, BETTER)
+    assert edit.time.endswith("+00:00")
+
+
+def test_every_past_tree_can_be_had_again(store: TreeStore):
+    empty = EpistemicTree.of(DOMAINS, [])
+    assert store.at(0) == empty
+    assert store.at(2) == applied(empty, Batch((Add(A), Add(B))))
+    assert store.at(5) == store.load()
+    with pytest.raises(TreeError, match="no generation 6"):
+        store.at(6)
+
+
+def test_reverting_restores_exactly_and_can_itself_be_reverted(store: TreeStore):
+    last = store.load()
+    assert store.revert(2, author="ada") == store.at(2)
+    assert reopened(store).load().content_hash() == store.at(2).content_hash()
+    assert store.log()[-1].kind == "revert"
+    store.revert(5, author="ada")
+    assert store.load().content_hash() == last.content_hash()
+    assert (store.generation, store.verify()) == (7, [])
+
+
+def test_domains_are_part_of_history(store: TreeStore):
+    store.apply(SetDomains(DOMAINS[:2]), author="ada")
+    assert store.load().domain_names == ("algebra", "geometry")
+    store.revert(5, author="ada")
+    assert reopened(store).load().domains == DOMAINS
+
+
+def test_a_batch_happens_whole_or_not_at_all(store: TreeStore):
+    before = store.load().content_hash()
+    new = a_card("MICRO_N_N")
+    with pytest.raises(TreeError):
+        store.apply(Batch((Add(new), Add(A))), author="ada")
+    assert reopened(store).load().content_hash() == before
+    store.apply(Batch((Add(new), Edit(A))), author="ada")
+    assert store.generation == 6
+    assert [change.card_id for change in store.log()[-1].cards] == ["MICRO_N_N", "EXACT_A_A"]
+
+
+def test_a_batch_is_its_changes_in_order(store: TreeStore):
+    new, newer = a_card("MICRO_N_N"), a_card("MICRO_N_N", helpfulness_score=2.0)
+    changes = (Add(new), Edit(newer), Deprecate("MICRO_N_N"), Add(a_card("MICRO_O_O")), Edit(A))
+    tree = store.load()
+    for change in changes:
+        tree = applied(tree, change)
+    assert store.apply(Batch(changes), author="ada") == tree
+    for wrong in ((Add(new), Add(new)), (Edit(a_card("MICRO_Z_Z")), Add(a_card("MICRO_Z_Z")))):
+        with pytest.raises(TreeError):
+            store.apply(Batch(wrong), author="ada")
+    assert store.generation == 6
+
+
+def test_a_change_that_alters_nothing_leaves_no_trace(store: TreeStore):
+    store.apply(Edit(BETTER), author="ada")
+    store.apply(Deprecate("EXACT_B_B"), author="ada")
+    store.revert(5, author="ada")
+    assert store.generation == 5
+
+
+BAD_CHANGES = {
+    "unknown tag": lambda: Add(a_card("EXACT_N_N", domain_tags=("topology",))),
+    "duplicate id": lambda: Add(A),
+    "no such card": lambda: Deprecate("EXACT_Z_Z"),
+    "path in an id": lambda: Deprecate("../X"),
+    "registry without a used domain": lambda: SetDomains(DOMAINS[2:]),
+    "over the cap": lambda: Relocate("RUBRIC_LONG_BODY", Difficulty.MEDIUM, ("algebra",)),
+}
+
+
+@pytest.mark.parametrize("why", BAD_CHANGES)
+def test_a_bad_change_is_one_clear_line_and_changes_nothing(store: TreeStore, why: str):
+    store.apply(Add(read_card(json.dumps(with_body(12, Difficulty.HARD)))), author="ada")
+    before = {path: path.read_bytes() for path in store.folder.iterdir()}
+    with pytest.raises(KaceError) as caught:
+        store.apply(BAD_CHANGES[why](), author="ada")
+    assert "\n" not in str(caught.value)
+    assert {path: path.read_bytes() for path in store.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("author", ["", "a\nb", "x" * 201, "\x1b[31m"])
+def test_an_author_that_cannot_stand_in_a_log_is_refused(store: TreeStore, author: str):
+    with pytest.raises(KaceError, match="author"):
+        store.apply(Add(a_card("EXACT_N_N")), author=author)
+    assert store.generation == 5
+
+
+def test_a_frozen_store_refuses_changes_until_it_is_thawed(store: TreeStore):
+    digest = store.freeze()
+    assert digest == store.load().content_hash() == store.frozen_hash == frozen_hash_of(store.folder) == store.freeze()
+    for change in (lambda: store.apply(Deprecate("EXACT_A_A"), author="ada"), lambda: store.revert(1, author="ada")):
+        with pytest.raises(KaceError, match=r"frozen at .*thaw"):
+            change()
+    assert store.verify() == []
+    store.thaw(author="ada")
+    assert frozen_hash_of(store.folder) is None
+    store.apply(Deprecate("EXACT_A_A"), author="ada")
+    assert [entry.kind for entry in store.log()][-3:] == ["freeze", "thaw", "deprecate"]
+
+
+def test_a_frozen_tree_that_was_changed_is_refused_and_rebuilt_from_its_journal(store: TreeStore):
+    digest = store.freeze()
+    text = store.cards_path.read_text()
+    store.cards_path.write_text(text.replace("Do it well", "Do it ill"))
+    for opened in (lambda: open_tree(store.folder), lambda: store.load(), lambda: store.thaw(author="ada")):
+        with pytest.raises(TreeError, match="changed after it was frozen"):
+            opened()
+    assert any("frozen" in problem for problem in store.verify())
+    store.cards_path.unlink()
+    assert open_tree(store.folder).content_hash() == digest == frozen_hash_of(store.folder)
+
+
+def test_cards_edited_by_hand_are_checked_and_then_journalled(store: TreeStore):
+    store.cards_path.write_text(store.cards_path.read_text().replace("Do it well", "Do it by hand"))
+    assert store.load().card("EXACT_A_A").body == "Do it by hand."
+    assert any("by hand" in problem for problem in store.verify())
+    store.apply(Add(a_card("MICRO_N_N")), author="ada")
+    assert [entry.kind for entry in store.log()][-2:] == ["by_hand", "add"]
+    assert store.log()[-2].cards[0].before == BETTER
+    assert store.verify() == []
+    assert reopened(store).load().card("EXACT_A_A").body == "Do it by hand."
+
+
+def test_freezing_what_was_edited_by_hand_keeps_journal_and_cards_in_step(store: TreeStore):
+    store.cards_path.write_text(store.cards_path.read_text().replace("Do it well", "Do it by hand"))
+    digest = store.freeze()
+    store.cards_path.unlink()
+    assert reopened(store).load().content_hash() == digest
+    assert reopened(store).load().card("EXACT_A_A").body == "Do it by hand."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("EXACT_A_A", "../A_A_A", r"cards\.jsonl:2: card"),
+        ("Do it well.", r"a\nb\nc\nd\ne\nf\ng", "7 non-blank lines"),
+        ('["algebra"]', '["topology"]', "no domain 'topology'"),
+        ("EXACT_A_A", "EXACT_B_B", "two cards are called EXACT_B_B"),
+        ("Do it well", r"Do \u0007it", r"U\+0007"),
+        ("Do it well", "x" * 10_000_000, "bytes"),
+        ('"kace_tree":1', '"kace_tree":1x', "header"),
+    ],
+)
+def test_a_hand_edit_that_breaks_a_rule_is_named_by_line(store: TreeStore, old: str, new: str, words: str):
+    text = store.cards_path.read_text()
+    assert old in text
+    store.cards_path.write_text(text.replace(old, new, 1))
+    before = store.cards_path.read_bytes()
+    for attempt in (store.load, lambda: store.apply(Add(a_card("MICRO_N_N")), author="ada")):
+        with pytest.raises(DataError, match=words) as caught:
+            attempt()
+        assert "\n" not in str(caught.value)
+    assert store.verify() != []
+    assert store.cards_path.read_bytes() == before
+
+
+def test_a_snapshot_keeps_a_tree_under_a_name(store: TreeStore):
+    path = store.snapshot("epoch-1")
+    kept = store.load()
+    assert store.snapshot("epoch-1") == path
+    store.apply(Deprecate("EXACT_A_A"), author="ada")
+    assert open_tree(path) == kept != store.load()
+    with pytest.raises(KaceError, match="already holds another tree"):
+        store.snapshot("epoch-1")
+    for name in ("../x", "a/b", "", ".hidden", "x" * 80, "a\n"):
+        with pytest.raises(KaceError, match="cannot name a snapshot"):
+            store.snapshot(name)
+    assert store.verify() == []
+    path.write_text(path.read_text().replace("well", "ill"))
+    assert any("epoch-1" in problem for problem in store.verify())
+
+
+def test_the_specs_json_opens_as_a_list_or_with_its_domains(tmp_path: Path):
+    records = [A.model_dump(mode="json"), B.model_dump(mode="json")]
+    bare, full = tmp_path / "bare.json", tmp_path / "full.json"
+    bare.write_text(json.dumps(records))
+    full.write_text(json.dumps({"domains": [d.model_dump(mode="json") for d in DOMAINS], "cards": records}))
+    assert open_tree(bare).domain_names == ("algebra",)
+    assert open_tree(full) == EpistemicTree.of(DOMAINS, [A, B])
+    assert dict(open_tree(bare).cards) == dict(open_tree(full).cards)
+    assert frozen_hash_of(full) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not valid JSON"),
+        ("{}", "not a tree"),
+        ('{"cards": [], "colour": 1}', "unknown field 'colour'"),
+        ('{"cards": {}}', "not a tree"),
+        ('[{"card_id": "../X"}]', "card 1"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"cards": [], "domains": [], "cards": []}', "appears twice"),
+        ('{"cards": [], "domains": [{"name": "A B", "description": "x"}]}', "not snake_case"),
+    ],
+)
+def test_a_json_file_that_is_no_tree_is_refused_in_one_line(tmp_path: Path, text: str, words: str):
+    path = tmp_path / "tree.json"
+    path.write_text(text)
+    with pytest.raises(KaceError, match=words) as caught:
+        open_tree(path)
+    assert "tree.json" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_paths_that_hold_no_tree_are_named(tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("missing", "empty", "file", "loop", "file/below"):
+        for opened in (open_tree, lambda path: TreeStore.open(path).load()):
+            with pytest.raises(KaceError, match=name):
+                opened(tmp_path / name)
+    with pytest.raises(KaceError, match="cannot write"):
+        TreeStore.create(tmp_path / "file", DOMAINS)
+
+
+def test_a_store_is_begun_once(store: TreeStore):
+    with pytest.raises(KaceError, match="already holds a tree"):
+        TreeStore.create(store.folder, DOMAINS)
+    assert reopened(store).generation == 5
+
+
+def test_two_open_stores_see_each_others_changes(store: TreeStore):
+    other = reopened(store)
+    other.load()
+    store.apply(Add(a_card("MICRO_N_N")), author="ada")
+    assert "MICRO_N_N" in other.load()
+    other.apply(Deprecate("MICRO_N_N"), author="bob")
+    assert store.load() == other.load()
+    assert store.generation == 7
+
+
+def test_a_large_tree_is_journalled_at_once_and_rewritten_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("kace.cards.store.SMALL", 10)
+    cards = [a_card(f"EXACT_N_{n}") for n in range(200)]
+    store = TreeStore.create(tmp_path / "tree", DOMAINS, cards)
+    rewritten = set()
+    for n in range(10):
+        store.apply(Deprecate(f"EXACT_N_{n}"), author="ada")
+        rewritten.add(json.loads(store.cards_path.read_text().split("\n")[0])["generation"])
+        assert reopened(store).load() == store.load()
+        assert reopened(store).generation == n + 1
+    assert rewritten == {0, 4, 8}, "every fourth change of 200 cards"
+    assert store.verify() == []
+    assert store.at(0) == EpistemicTree.of(DOMAINS, cards)

@@ -1,0 +1,176 @@
+"""The tree: strict visibility, a stable order, changes that leave the old value alone, and diffs that read well."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
+from kace.cards.diff import diff
+from kace.cards.tree import Add, Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, TreeError, applied, domain_of
+from kace.ladder.tiers import TierName
+from tests.card_examples import DOMAINS, NAMES, a_card, cards, forests
+
+branches = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
+
+
+@settings(deadline=None, max_examples=60)
+@given(forests(), st.sampled_from(TierName), branches)
+def test_a_tier_reads_exactly_its_difficulty_and_domain(found: list[Card], tier: TierName, names: list[str]):
+    tree = EpistemicTree.of(DOMAINS, found)
+    own = {TierName.MS: Difficulty.MEDIUM, TierName.HS: Difficulty.HARD}.get(tier)
+    allowed = {
+        card.card_id
+        for card in found
+        if own is not None
+        and card.difficulty_tag in (own, Difficulty.UNIVERSAL)
+        and set(card.domain_tags) & {*names, UNIVERSAL}
+        and card.status is not Status.DEPRECATED
+    }
+    read = [card.card_id for card in tree.project(tier, names)]
+    assert set(read) == allowed
+    assert len(read) == len(allowed), "each card once, though two branches hold it"
+
+
+@settings(deadline=None, max_examples=60)
+@given(forests(), branches)
+def test_es_reads_nothing_whatever_the_tree(found: list[Card], names: list[str]):
+    assert EpistemicTree.of(DOMAINS, found).project(TierName.ES, names) == ()
+
+
+@settings(deadline=None, max_examples=60)
+@given(forests(), st.data())
+def test_order_and_hash_do_not_depend_on_how_the_tree_came_about(found: list[Card], data: st.DataObject):
+    shuffled = data.draw(st.permutations(found))
+    tree = EpistemicTree.of(DOMAINS, found)
+    grown = EpistemicTree.of(DOMAINS, ())
+    for card in shuffled:
+        grown = applied(grown, Batch((Add(a_card(card.card_id)), Edit(card))))
+    assert grown == tree
+    assert grown.content_hash() == tree.content_hash()
+    assert list(grown.cards) == list(tree.cards) == sorted(tree.cards)
+    for tier in TierName:
+        for names in ([], ["algebra"], ["geometry", "algebra"], ["algebra", "geometry"]):
+            assert grown.project(tier, names) == tree.project(tier, sorted(names))
+
+
+@settings(deadline=None, max_examples=60)
+@given(forests(), st.data())
+def test_many_changes_at_once_equal_the_same_changes_one_by_one(found: list[Card], data: st.DataObject):
+    tree = EpistemicTree.of(DOMAINS, found)
+    changes = {card.card_id: card for card in data.draw(forests())}
+    changes |= {card.card_id: None for card in found if data.draw(st.booleans())}
+    wanted = {**tree.cards, **changes}
+    revised = tree.revised(changes)
+    assert revised == EpistemicTree.of(DOMAINS, [card for card in wanted.values() if card])
+    for tier in TierName:
+        fresh = EpistemicTree.of(DOMAINS, revised)
+        assert revised.project(tier, NAMES[:2]) == fresh.project(tier, NAMES[:2])
+    assert revised.content_hash() == EpistemicTree.of(DOMAINS, revised).content_hash()
+
+
+@settings(deadline=None, max_examples=60)
+@given(forests(), cards())
+def test_a_change_leaves_the_tree_it_began_from_as_it_was(found: list[Card], card: Card):
+    tree = EpistemicTree.of(DOMAINS, found)
+    before = tree.content_hash(), tree.project(TierName.MS, NAMES[:1]), dict(tree.cards)
+    later = applied(tree, Edit(card) if card.card_id in tree else Add(card))
+    applied(later, Deprecate(card.card_id))
+    assert (tree.content_hash(), tree.project(TierName.MS, NAMES[:1]), dict(tree.cards)) == before
+
+
+def test_universal_cards_come_first_so_that_prompts_share_their_front():
+    everywhere = a_card("MICRO_Z_Z", difficulty_tag=Difficulty.UNIVERSAL, domain_tags=(UNIVERSAL,))
+    here = a_card("MICRO_A_A", difficulty_tag=Difficulty.UNIVERSAL)
+    medium, hard = a_card("EXACT_A_A"), a_card("EXACT_B_B", difficulty_tag=Difficulty.HARD)
+    tree = EpistemicTree.of(DOMAINS, [medium, hard, here, everywhere])
+    assert tree.project(TierName.MS, ["algebra"]) == (everywhere, here, medium)
+    assert tree.project(TierName.HS, ["algebra"]) == (everywhere, here, hard)
+    assert tree.project(TierName.HS, []) == tree.project(TierName.HS, ["nowhere"]) == (everywhere,)
+
+
+def test_relocating_changes_who_reads_a_card():
+    tree = EpistemicTree.of(DOMAINS, [a_card()])
+    moved = applied(tree, Relocate("EXACT_SUM_OF_SQUARES", Difficulty.HARD, ("geometry",)))
+    assert moved.project(TierName.MS, ["algebra"]) == moved.project(TierName.HS, ["algebra"]) == ()
+    assert [card.domain_tags for card in moved.project(TierName.HS, ["geometry"])] == [("geometry",)]
+    assert applied(moved, Deprecate("EXACT_SUM_OF_SQUARES")).project(TierName.HS, ["geometry"]) == ()
+
+
+def test_what_breaks_a_rule_is_refused_with_one_line():
+    tree = EpistemicTree.of(DOMAINS, [a_card()])
+    refused = {
+        "two cards are called": lambda: EpistemicTree.of(DOMAINS, [a_card(), a_card(helpfulness_score=1.0)]),
+        "no domain 'topology'": lambda: applied(tree, Edit(a_card(domain_tags=("topology",)))),
+        "no domain 'algebra'": lambda: tree.with_domains(DOMAINS[1:]),
+        "already has a card": lambda: applied(tree, Add(a_card())),
+        "no card 'EXACT_B_C'": lambda: applied(tree, Deprecate("EXACT_B_C")),
+        "no card '../X'": lambda: applied(tree, Relocate("../X", Difficulty.HARD, ("algebra",))),
+        "two domains": lambda: EpistemicTree.of([*DOMAINS, DOMAINS[0]], []),
+        "may not be called 'mixed'": lambda: EpistemicTree.of([Domain(name="mixed", description="x")], []),
+        "not snake_case": lambda: domain_of({"name": "Number Theory", "description": "x"}),
+        "description": lambda: domain_of({"name": "algebra", "description": ""}),
+        "share": lambda: domain_of({"name": "algebra", "description": "x", "share": 2}),
+    }
+    for words, change in refused.items():
+        with pytest.raises(TreeError, match=words) as caught:
+            change()
+        assert "\n" not in str(caught.value)
+        assert caught.value.fix
+
+
+def test_removing_a_domain_that_only_a_deprecated_card_names_is_refused():
+    tree = EpistemicTree.of(DOMAINS, [a_card(status=Status.DEPRECATED)])
+    with pytest.raises(TreeError, match="algebra"):
+        tree.with_domains(DOMAINS[1:])
+    assert tree.with_domains(DOMAINS[:1]).domain_names == ("algebra",)
+
+
+def test_a_diff_reads_like_a_review():
+    other = Domain(name="geometry", description="Figures and distances", share=0.3)
+    before = EpistemicTree.of(
+        DOMAINS, [a_card(), a_card("EXACT_OLD_ONE"), a_card("EXACT_MOVED_ONE"), a_card("ANTI_A_B")]
+    )
+    card = a_card().with_payload(a_card().payload.replace("small numbers", "$a=b=1$"))
+    moved = Relocate("EXACT_MOVED_ONE", Difficulty.HARD, ("geometry",))
+    new = Add(a_card("MICRO_NEW_CARD", payload="Useful when:\n- new\n\nDo it."))
+    after = applied(before, Batch((Edit(card), Deprecate("EXACT_OLD_ONE"), moved, new)))
+    after = after.revised({"ANTI_A_B": None}).with_domains([DOMAINS[0], other, DOMAINS[2]])
+    found = diff(before, after)
+    assert found.lines() == [
+        "~ domain geometry",
+        "    - Problems of geometry",
+        "    + Figures and distances",
+        "+ MICRO_NEW_CARD  medium · algebra",
+        "    + Useful when:",
+        "    + - new",
+        "    +",
+        "    + Do it.",
+        "~ EXACT_SUM_OF_SQUARES  medium · algebra",
+        "    - Check with small numbers.",
+        "    + Check with $a=b=1$.",
+        "> EXACT_MOVED_ONE  medium · algebra -> hard · geometry",
+        "x EXACT_OLD_ONE  deprecated, was experimental",
+        "- ANTI_A_B  medium · algebra",
+    ]
+    assert found.summary() == "1 added, 1 edited, 1 relocated, 1 deprecated, 1 removed, domains changed"
+
+
+@settings(deadline=None, max_examples=60)
+@given(forests())
+def test_a_tree_does_not_differ_from_itself(found: list[Card]):
+    tree = EpistemicTree.of(DOMAINS, found)
+    nothing = diff(tree, EpistemicTree.of(DOMAINS, reversed(found)))
+    assert not nothing
+    assert nothing.lines() == []
+    assert nothing.summary() == "no change"
+
+
+def test_a_card_that_moved_and_changed_is_told_as_both():
+    before = EpistemicTree.of(DOMAINS, [a_card()])
+    now = a_card(difficulty_tag=Difficulty.HARD, helpfulness_score=1.5, routing_conditions=("a", "b"))
+    found = diff(before, applied(before, Edit(now)))
+    assert [pair.after for pair in found.relocated] == [pair.after for pair in found.edited] == [now]
+    assert "    helpfulness_score: 0 -> 1.5" in found.lines()
+    assert "    + routing: a" in found.lines()

@@ -1,0 +1,237 @@
+"""Climbing the ladder on a scripted model: every exit, every failure, every order of arrival."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kace.answers.extract import Answer
+from kace.answers.judge import Judge, Verdict
+from kace.config import load_config
+from kace.errors import KaceError
+from kace.ladder.ladder import Kit, climb
+from kace.ladder.record import Outcome, Solution
+from kace.ladder.tiers import LOCKED, ExitPath, Tier
+from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Usage
+from kace.models.scripted import Scripted
+from kace.problems import Problem
+from tests.one_loop import JUDGE, LOOP
+
+SAMPLING = load_config(env={}).tier_sampling()
+TIERS = ("ES",) * 2 + ("MS",) * 3 + ("HS",) * 5
+INDEX = {("ES", 0): 0, ("ES", 1): 1, **{("MS", i): 2 + i for i in range(3)}, **{("HS", i): 5 + i for i in range(5)}}
+
+
+def says(answers: Sequence[str | None]) -> Callable[[Request], str]:
+    """A script whose attempt at position i boxes `answers[i]`."""
+
+    def script(request: Request) -> str:
+        answer = answers[INDEX[request.attempt.tier, request.attempt.index]]
+        return "no idea" if answer is None else f"so \\boxed{{{answer}}}"
+
+    return script
+
+
+def run(
+    model: object, *, expected: str | None = "1", early_stop: bool = False, tiers: Sequence[Tier] = LOCKED
+) -> Solution:
+    async def climbed(_: Problem) -> Sequence[Tier]:
+        return tiers
+
+    kit = Kit(model, JUDGE, SAMPLING, early_stop=early_stop, tiers=climbed)  # type: ignore[arg-type]
+    return LOOP.run(climb(Problem("What is it?", expected), kit))
+
+
+@pytest.mark.parametrize(
+    ("answers", "path", "winner", "calls"),
+    [
+        (["1", "1"], ExitPath.ES_UNANIMOUS, "1", 2),
+        (["1", "2", "3", "3", "1"], ExitPath.MS_MAJORITY, "3", 5),
+        (["1", "2", "3", "4", "5", "6", "7", "6", "8", "9"], ExitPath.HS_PLURALITY, "6", 10),
+        (["1", "2", "3", "4", "5", "1", "6", "7", "8", "9"], ExitPath.FALLBACK_PLURALITY, "1", 10),
+        (["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"], ExitPath.FALLBACK_LAST_HS, "10", 10),
+        (["1", "2", "3", "4", "5", "6", "7", "8", "9", None], ExitPath.FALLBACK_LAST_HS, "9", 10),
+        (["1", "2", None, "4", *[None] * 6], ExitPath.FALLBACK_LAST_HS, "4", 10),
+        ([None] * 10, ExitPath.FALLBACK_LAST_HS, None, 10),
+        (["1", None, None, None, "1", "2", "3", "4", "5", None], ExitPath.FALLBACK_PLURALITY, "1", 10),
+    ],
+)
+def test_every_exit(answers: list[str | None], path: ExitPath, winner: str | None, calls: int):
+    model = Scripted(says(answers))
+    solution = run(model)
+    assert solution.exit is path
+    assert solution.answer == winner
+    assert solution.paper_calls == solution.real_calls == model.calls == calls
+
+
+def test_votes_are_over_values_not_strings():
+    assert run(Scripted(says(["1/2", "0.5"])), expected=r"\frac12").correct is True
+
+
+def test_the_hard_tier_breaks_ties_by_earlier_support():
+    # 8 and 9 have two votes each at HS; 9 was also the answer of one MS attempt.
+    solution = run(Scripted(says(["1", "2", "3", "4", "9", "8", "9", "8", "9", "7"])))
+    assert solution.exit is ExitPath.HS_PLURALITY
+    assert solution.answer is not None
+    assert solution.answer == "9"
+
+
+def test_an_unlabelled_problem_has_no_verdict_and_a_missing_answer_is_wrong():
+    assert run(Scripted(says(["1", "1"])), expected=None).correct is None
+    assert run(Scripted(says([None] * 10))).correct is False
+
+
+class Faulty:
+    """A model whose calls fail in a chosen way for chosen positions."""
+
+    name = identity = "scripted/faulty"
+
+    def __init__(self, fail_at: set[int], error: Exception) -> None:
+        self.fail_at, self.error = fail_at, error
+        self.finished = 0
+
+    async def complete(self, request: Request) -> Reply:
+        if INDEX[request.attempt.tier, request.attempt.index] in self.fail_at:
+            raise self.error
+        await asyncio.sleep(0.01)
+        self.finished += 1
+        return Reply("\\boxed{1}", Finish.STOP, Usage(1, 0, 1), 0.01)
+
+    async def aclose(self) -> None: ...
+
+
+def test_a_failed_call_is_data_and_its_siblings_go_on():
+    solution = run(Faulty({0}, ModelError(Failure.TIMEOUT, "too slow")))
+    assert solution.exit is ExitPath.MS_MAJORITY
+    assert [a.outcome for a in solution.attempts] == [Outcome.TIMEOUT, *[Outcome.ANSWERED] * 4]
+    assert solution.attempts[0].detail == "too slow"
+    assert not solution.failed, "a timeout is the model's doing"
+    assert run(Faulty({0}, ModelError(Failure.PROVIDER_ERROR, "502"))).failed
+
+
+def test_what_the_operator_must_mend_stops_the_solve_after_paid_siblings_finish():
+    model = Faulty({0}, KaceError("no such key"))
+    with pytest.raises(KaceError, match="no such key"):
+        run(model)
+    assert model.finished == 1
+
+
+@pytest.mark.parametrize(
+    ("finish", "outcome"),
+    [(Finish.LENGTH, Outcome.TRUNCATED), (Finish.FILTERED, Outcome.REFUSED), (Finish.STOP, Outcome.NO_ANSWER)],
+)
+def test_why_there_is_no_answer_is_kept(finish: Finish, outcome: Outcome):
+    class Mute(Scripted):
+        async def complete(self, request: Request) -> Reply:
+            return Reply("I would say", finish, Usage(), 0.0)
+
+    assert {a.outcome for a in run(Mute(says([]))).attempts} == {outcome}
+
+
+def test_a_cut_off_reply_that_already_boxed_its_answer_counts():
+    class Wordy(Scripted):
+        async def complete(self, request: Request) -> Reply:
+            return Reply("\\boxed{1} and furth", Finish.LENGTH, Usage(), 0.0)
+
+    assert run(Wordy(says([]))).correct is True
+
+
+class Shuffled:
+    """A model whose replies arrive in a chosen order: each waits for its turn."""
+
+    name = identity = "scripted/shuffled"
+
+    def __init__(self, answers: Sequence[str | None], order: Sequence[int]) -> None:
+        self.script = says(answers)
+        self.rank = {position: rank for rank, position in enumerate(order)}
+        self.completed = 0
+
+    async def complete(self, request: Request) -> Reply:
+        for _ in range(3 * self.rank[INDEX[request.attempt.tier, request.attempt.index]]):
+            await asyncio.sleep(0)
+        self.completed += 1
+        return Reply(self.script(request), Finish.STOP, Usage(1, 0, 1), 0.0)
+
+    async def aclose(self) -> None: ...
+
+
+ANSWERS = st.lists(st.sampled_from(["1", "2", "3", "4/2", r"\ln 2", None]), min_size=10, max_size=10)
+
+
+def key(solution: Solution) -> str | None:
+    return None if solution.answer is None else Answer.of(solution.answer).key
+
+
+@settings(deadline=None, max_examples=150)
+@given(answers=ANSWERS, order=st.permutations(range(10)), tiers=st.sampled_from([LOCKED, LOCKED[1:]]))
+def test_early_stop_changes_no_answer_and_no_exit_for_any_order_of_arrival(answers, order, tiers):
+    faithful = run(Scripted(says(answers)), tiers=tiers)
+    model = Shuffled(answers, order)
+    early = run(model, early_stop=True, tiers=tiers)
+    assert early.exit is faithful.exit
+    assert key(early) == key(faithful)
+    assert early.correct == faithful.correct
+    assert early.real_calls <= faithful.real_calls
+    assert early.paper_calls == faithful.paper_calls
+
+
+def test_early_stop_saves_the_third_of_three():
+    solution = run(Shuffled(["1", "2", "5", "5", "9"] + ["0"] * 5, list(range(10))), early_stop=True)
+    assert solution.exit is ExitPath.MS_MAJORITY
+    assert solution.attempts[4].outcome is Outcome.CANCELLED
+    assert (solution.real_calls, solution.paper_calls) == (4, 5)
+
+
+def test_early_stop_saves_the_third_of_three_also_where_the_climb_begins_there():
+    model = Shuffled(["1", "2", "5", "5", "9"] + ["0"] * 5, list(range(10)))
+    solution = run(model, early_stop=True, tiers=LOCKED[1:])
+    assert solution.exit is ExitPath.MS_MAJORITY
+    assert solution.attempts[2].outcome is Outcome.CANCELLED
+    assert (solution.real_calls, solution.paper_calls) == (2, 3)
+    assert len(solution.tiers) == 1
+
+
+@given(order=st.permutations(range(10)))
+@settings(deadline=None, max_examples=20)
+def test_faithful_mode_does_not_depend_on_the_order_of_arrival(order):
+    answers = ["1", "2", "3", "4", "5", "6", "7", "6", "7", "8"]
+    solution = run(Shuffled(answers, order))
+    assert solution.answer is not None
+    assert solution.answer == "6"
+
+
+def test_repeated_samples_have_different_seeds():
+    seen: set[int] = set()
+
+    def script(request: Request) -> str:
+        seen.add(request.sampling.seed)
+        return "none"
+
+    run(Scripted(script))
+    assert len(seen) == 10
+
+
+def test_an_attempts_seed_is_the_same_everywhere():
+    assert AttemptKey("p", 0, "ES", 0).sampling_seed() == AttemptKey("p", 0, "ES", 0).sampling_seed()
+    assert AttemptKey("p", 0, "ES", 0).sampling_seed() != AttemptKey("p", 1, "ES", 0).sampling_seed()
+
+
+def test_a_comparison_without_a_verdict_never_merges_two_answers():
+    class Doubtful(Judge):
+        async def __call__(self, left: object, right: object) -> Verdict:
+            return Verdict.TIMEOUT
+
+    async def work() -> Solution:
+        async with Doubtful() as judge:
+            return await climb(
+                Problem("?", "1"), Kit(Scripted(says([r"\ln 2", r"\ln 3"] + [r"\ln 5"] * 8)), judge, SAMPLING)
+            )
+
+    solution = asyncio.run(work())
+    assert solution.exit is ExitPath.MS_MAJORITY
+    assert solution.verdict is Verdict.TIMEOUT
+    assert solution.correct is False

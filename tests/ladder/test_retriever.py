@@ -1,0 +1,312 @@
+"""A solve reads the block of its tier and domain and nothing else, and the trace says what it read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kace.cards.card import Card, Difficulty, Provenance, Status
+from kace.cards.card_text import Example
+from kace.cards.store import open_tree
+from kace.cards.tree import Domain, EpistemicTree
+from kace.cli.terminal import audit_line
+from kace.config import RetrievalConfig, load_config
+from kace.datasets.starter import load_split
+from kace.errors import UsageError
+from kace.ladder.ladder import Kit, climb
+from kace.ladder.record import Solution
+from kace.ladder.retriever import EsPolicy, Retriever
+from kace.ladder.tiers import TierName
+from kace.models.base import Reply, Request
+from kace.models.scripted import Scripted
+from kace.problems import Problem
+from tests.one_loop import JUDGE, LOOP
+
+SAMPLING = load_config(env={}).tier_sampling()
+ROOT = Path(__file__).resolve().parents[2]
+DOMAINS = [
+    Domain(name=name, description=f"Problems of {name}.", share=0.5, signals=(name,))
+    for name in ("counting", "geometry")
+]
+
+
+def card(
+    name: str, difficulty: Difficulty, *domains: str, status: Status = Status.VALIDATED, body: str = "Do."
+) -> Card:
+    return Card(
+        card_id=f"EXACT_{name}_CARD",
+        payload=f"Useful when:\n- {name.lower()} comes up\n\n{body}",
+        routing_conditions=(),
+        difficulty_tag=difficulty,
+        domain_tags=domains,
+        helpfulness_score=0.0,
+        provenance=Provenance(source="test", promotion_status=status),
+    )
+
+
+TREE = EpistemicTree.of(
+    DOMAINS,
+    [
+        card("MEDCOUNT", Difficulty.MEDIUM, "counting"),
+        card("HARDCOUNT", Difficulty.HARD, "counting"),
+        card("UNICOUNT", Difficulty.UNIVERSAL, "counting"),
+        card("MEDGEO", Difficulty.MEDIUM, "geometry"),
+        card("HARDGEO", Difficulty.HARD, "geometry"),
+        card("EVERYWHERE", Difficulty.UNIVERSAL, "universal"),
+        card("GONE", Difficulty.MEDIUM, "counting", status=Status.DEPRECATED),
+    ],
+)
+
+
+class Asked(Scripted):
+    """A solver with chosen answers that remembers what each tier was shown."""
+
+    def __init__(self, answers: Sequence[str | None], domain: str = "counting") -> None:
+        self.shown: dict[str, set[str]] = {"ES": set(), "MS": set(), "HS": set()}
+        self.classified = 0
+        order = iter(answers)
+
+        def script(request: Request) -> str:
+            if request.attempt.tier not in self.shown:
+                self.classified += 1
+                return domain
+            text = "".join(message.content for message in request.messages)
+            self.shown[request.attempt.tier] |= {c for c in TREE.cards if c in text}
+            answer = next(order)
+            return "none" if answer is None else f"\\boxed{{{answer}}}"
+
+        super().__init__(script)
+
+
+def reading(**settings: object) -> RetrievalConfig:
+    """Whole blocks as text, but for what is given."""
+    whole = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions"}
+    return RetrievalConfig.model_validate({**whole, **settings})
+
+
+def solve(model: Asked, tree: EpistemicTree = TREE, **settings: object) -> Solution:
+    kit = Kit(model, JUDGE, SAMPLING, source=Retriever(tree, model, reading(**settings)))
+    return LOOP.run(climb(Problem("How many ways to count geometry?", "1", "p1"), kit))
+
+
+DISTINCT = [str(n) for n in range(10)]
+
+
+def test_each_tier_reads_its_own_block():
+    model = Asked(DISTINCT)
+    solution = solve(model)
+    universal = {"EXACT_UNICOUNT_CARD", "EXACT_EVERYWHERE_CARD"}
+    assert model.shown["ES"] == set()
+    assert model.shown["MS"] == {"EXACT_MEDCOUNT_CARD", *universal}
+    assert model.shown["HS"] == {"EXACT_HARDCOUNT_CARD", *universal}
+    assert [recall.tier for recall in solution.recalls] == [TierName.MS, TierName.HS]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=10, max_size=10))
+def test_the_easy_tier_is_never_shown_a_card_on_any_path(answers):
+    model = Asked(answers)
+    solution = solve(model)
+    assert model.shown["ES"] == set()
+    assert len(solution.recalls) == len(solution.tiers) - 1
+
+
+def test_a_problem_that_leaves_at_once_is_never_classified():
+    model = Asked(["1", "1"])
+    assert solve(model).recalls == ()
+    assert model.classified == 0
+
+
+def test_the_domain_is_asked_once_and_again_only_to_refine():
+    model = Asked(DISTINCT)
+    solution = solve(model)
+    assert model.classified == 1
+    assert [recall.classifier_calls for recall in solution.recalls] == [1, 0]
+    refined = Asked(DISTINCT)
+    assert [recall.classifier_calls for recall in solve(refined, refine_domain=True).recalls] == [1, 1]
+    assert solution.real_calls == 10, "classifier calls are counted apart"
+
+
+class SecondThoughts(Asked):
+    """Places a problem in counting, and says something else once it has seen the attempts; 7 tokens are cached."""
+
+    def __init__(self, second: str) -> None:
+        super().__init__(DISTINCT)
+        first = self.script
+        self.script = lambda request: second if request.attempt.tier == "DOMAIN2" else first(request)
+
+    async def complete(self, request: Request) -> Reply:
+        reply = await super().complete(request)
+        return replace(reply, usage=replace(reply.usage, cached=7))
+
+
+def test_a_refinement_that_cannot_be_used_keeps_the_domain_there_was():
+    model = SecondThoughts("I am not sure any more.")
+    solution = solve(model, refine_domain=True)
+    assert [(recall.domains, recall.classifier_calls) for recall in solution.recalls] == [
+        (("counting",), 1),
+        (("counting",), 2),
+    ]
+    assert "EXACT_HARDCOUNT_CARD" in model.shown["HS"]
+    moved = solve(SecondThoughts("geometry"), refine_domain=True)
+    assert [recall.domains for recall in moved.recalls] == [("counting",), ("geometry",)]
+
+
+def test_a_trace_keeps_what_the_classifier_read_from_a_prefix_cache_and_older_traces_have_none():
+    solution = solve(SecondThoughts("geometry"), refine_domain=True)
+    assert [recall.classifier_cached for recall in solution.recalls] == [7, 7]
+    kept = Solution.model_validate_json(solution.model_dump_json())
+    assert [recall.classifier_cached for recall in kept.recalls] == [7, 7]
+    assert "classifier_cached" not in solve(Asked(DISTINCT)).model_dump_json(), "written only where there is any"
+
+
+def test_an_unknown_domain_reads_universal_cards_only():
+    model = Asked(DISTINCT, domain="cooking")
+    solution = solve(model)
+    assert model.shown["MS"] == model.shown["HS"] == {"EXACT_EVERYWHERE_CARD"}
+    assert solution.recalls[0].domains == ()
+
+
+def test_two_domains_read_both_branches():
+    model = Asked(DISTINCT, domain="mixed: counting, geometry")
+    solve(model)
+    assert {"EXACT_MEDCOUNT_CARD", "EXACT_MEDGEO_CARD"} <= model.shown["MS"]
+
+
+def test_a_block_over_its_budget_is_cut_and_the_cut_is_recorded():
+    model = Asked(DISTINCT)
+    solution = solve(model, max_card_tokens=45)
+    recall = solution.recalls[0]
+    assert 0 < len(recall.cards) < recall.eligible == 3
+    assert recall.tokens <= 45
+    assert recall.estimated
+    assert set(recall.cards) == model.shown["MS"]
+
+
+def test_the_audit_line_names_block_cards_and_tokens():
+    record = solve(Asked(DISTINCT))
+    line = audit_line(record)
+    assert "MS:counting shown 3 cards ~" in line
+    assert "HS:counting shown 3 cards ~" in line
+    assert record.recalls[0].cards == tuple(c.card_id for c in TREE.project(TierName.MS, ["counting"]))
+    kept = Solution.model_validate_json(record.model_dump_json())
+    assert kept.model_dump_json() == record.model_dump_json()
+
+
+def test_the_best_ranked_cards_of_the_block_are_read_and_no_more_than_wanted():
+    model = Asked(DISTINCT)
+    solution = solve(model, max_cards=1)
+    assert [len(recall.cards) for recall in solution.recalls] == [1, 1]
+    assert [recall.eligible for recall in solution.recalls] == [3, 3], "the block is what it was"
+
+
+def test_where_no_card_with_demonstrations_is_relevant_nothing_is_shown():
+    told = (Example("Ferries join nine islands.", "\\boxed{36}"),)
+    model = Asked(DISTINCT)
+    solution = solve(
+        model, EpistemicTree.of(DOMAINS, [card.illustrated(told) for card in TREE]), relevance_threshold=0.5
+    )
+    assert [recall.cards for recall in solution.recalls] == [(), ()]
+    assert model.shown["MS"] == model.shown["HS"] == set()
+
+
+def test_a_card_without_an_example_is_shown_however_little_it_says():
+    gated, free = Asked(DISTINCT), Asked(DISTINCT)
+    solve(gated, relevance_threshold=50.0)
+    solve(free)
+    assert gated.shown == free.shown
+    assert gated.shown["MS"]
+
+
+def test_words_route_a_problem_without_a_call():
+    model = Asked(DISTINCT, domain="counting")
+    problem_of_geometry = solve(model, router="words")
+    assert model.classified == 0
+    assert problem_of_geometry.recalls[0].domains == ("geometry",)
+    assert "EXACT_MEDGEO_CARD" in model.shown["MS"]
+
+
+@pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("A geometry class takes the ferry to some islands.", "counting"),
+        ("A geometry class takes the ferry.", "geometry"),
+    ],
+)
+def test_a_card_that_is_relevant_routes_a_problem_and_else_the_registry(text: str, home: str):
+    ferry = Card.model_validate(
+        {
+            **dict(card("FERRY", Difficulty.MEDIUM, "counting")),
+            "payload": "Useful when:\n- ferry between islands\n\nDo.",
+        }
+    )
+    model = Asked(())
+    config = reading(router="cards", relevance_threshold=2.0)
+    retriever = Retriever(EpistemicTree.of(DOMAINS, [*TREE, ferry]), model, config)
+    found = LOOP.run(retriever.retrieve(Problem(text), TierName.MS, (), ()))
+    assert found and found.record.domains == (home,)
+    assert model.classified == 0
+
+
+def test_cards_can_stand_right_before_the_problem():
+    seen: list[tuple[str, str]] = []
+
+    class Watched(Asked):
+        async def complete(self, request: Request) -> Reply:
+            if request.attempt.tier == "MS":
+                system, user = request.messages
+                seen.append((system.content, user.content))
+            return await super().complete(request)
+
+    solve(Watched(DISTINCT), placement="problem")
+    for system, user in seen:
+        assert "EXACT_MEDCOUNT_CARD" not in system
+        assert user.index("EXACT_MEDCOUNT_CARD") < user.index("How many ways")
+
+
+@pytest.mark.parametrize("threshold", [2.0, 3.0])
+@pytest.mark.parametrize("solver", ["0.5b", "1.5b"])
+def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: float):
+    tree = open_tree(ROOT / "experiments" / "starter" / f"test-{solver}" / "tree")
+    model = Asked(())
+    retriever = Retriever(tree, model, RetrievalConfig(relevance_threshold=threshold, es_policy="skip"))
+    skipped = 0
+    for problem in load_split("test"):
+        if LOOP.run(retriever.covers(problem)):
+            skipped += 1
+            found = LOOP.run(retriever.retrieve(problem, TierName.MS, (), ()))
+            assert found and found.record.cards, problem.text
+    assert skipped > 20
+    assert model.classified == 0
+
+
+def test_a_policy_beyond_the_locked_ladder_needs_a_gate():
+    retriever = Retriever(TREE, Asked(()), reading(es_policy="skip"))
+    with pytest.raises(UsageError, match="needs a relevance gate"):
+        EsPolicy(retriever)
+
+
+def test_a_card_that_demonstrates_the_problem_alone_is_neither_shown_nor_recorded_as_read():
+    asked = Example("How many ways to count\ngeometry?", "\\boxed{1}")
+    other = Example("How many ways to count spheres?", "\\boxed{2}")
+    own, two = TREE.card("EXACT_MEDCOUNT_CARD"), TREE.card("EXACT_UNICOUNT_CARD")
+    tree = EpistemicTree.of(DOMAINS, [own.illustrated((asked,)), two.illustrated((asked, other))])
+    read = {"placement": "demonstrations", "relevance_threshold": 0.5}
+    recall = solve(Asked(DISTINCT), tree, **read).recalls[0]
+    assert recall.cards == ("EXACT_UNICOUNT_CARD",) and recall.eligible == 2
+    single = solve(Asked(DISTINCT), EpistemicTree.of(DOMAINS, [two.illustrated((other,))]), **read).recalls[0]
+    assert recall.tokens == single.tokens, "what is counted is what is shown"
+
+
+def test_a_card_that_demonstrates_the_problem_alone_does_not_cover_it():
+    asked = Problem("How many ways to count geometry?", "1", "p1")
+    card = TREE.card("EXACT_MEDCOUNT_CARD")
+    for text, covered in ((asked.text, False), (f"{asked.text} In all?", True)):
+        tree = EpistemicTree.of(DOMAINS, [card.illustrated((Example(text, "\\boxed{1}"),))])
+        config = reading(placement="demonstrations", relevance_threshold=0.5, es_policy="skip")
+        assert LOOP.run(Retriever(tree, Asked(DISTINCT), config).covers(asked)) is covered

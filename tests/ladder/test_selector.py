@@ -1,0 +1,150 @@
+"""Ranking cards inside a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kace.cards.card import Card, Difficulty, Provenance
+from kace.cards.card_text import Example
+from kace.cards.tree import EpistemicTree
+from kace.ladder.gate import TreeScore
+from kace.ladder.selector import INDEXED_BLOCKS, _Block, _indexed, fit, rank
+from kace.ladder.words import words
+
+
+def card(card_id: str, *triggers: str, routing: tuple[str, ...] = ()) -> Card:
+    header = "\n".join(("Useful when:", *(f"- {trigger}" for trigger in triggers)))
+    return Card(
+        card_id=card_id,
+        payload=f"{header}\n\nWork it out.",
+        routing_conditions=routing,
+        difficulty_tag=Difficulty.MEDIUM,
+        domain_tags=("universal",),
+        helpfulness_score=0.0,
+        provenance=Provenance(source="test"),
+    )
+
+
+REMAINDER = card("EXACT_POWER_REMAINDER", "remainder of large power")
+TRIANGLE = card("RUBRIC_TRIANGLE_AREA", "triangle with known sides")
+PAIRS = card("MICRO_HANDSHAKE_PAIRS", "everybody meets everybody once")
+BLOCK = (REMAINDER, TRIANGLE, PAIRS)
+
+
+def ids(cards: Sequence[Card]) -> list[str]:
+    return [c.card_id for c in cards]
+
+
+def test_words_are_lower_case_without_plurals_numbers_or_single_letters():
+    assert words("The 3 Triangles of side x = 12 cm") == ["triangle", "side", "cm"]
+    assert words("mass of a class") == ["mass", "class"]
+
+
+def test_latex_commands_are_known_by_their_names():
+    assert words(r"$\binom{n}{k} + \sqrt{2}$") == ["binom", "sqrt"]
+
+
+def test_words_of_other_alphabets_count():
+    assert words("Площадь ТРЕУГОЛЬНИКА, Größe") == ["площадь", "треугольника", "größe"]
+
+
+def test_the_card_that_speaks_of_the_problem_comes_first():
+    assert rank("Find the remainder of 7^{100} divided by 13.", BLOCK)[0] is REMAINDER
+    assert rank("Two triangles have equal sides.", BLOCK)[0] is TRIANGLE
+
+
+def test_the_words_of_an_id_and_of_routing_conditions_count():
+    assert rank("How many handshakes?", BLOCK)[0] is PAIRS
+    routed = card("MICRO_PLAIN_RULE", "something else", routing=("the problem has a hexagon",))
+    assert rank("A hexagon.", (*BLOCK, routed))[0] is routed
+
+
+def test_a_shared_number_or_function_word_moves_nothing():
+    lure = card("MICRO_LURE_CARD", "the 100 of the 13")
+    assert rank("Find the remainder of 7^{100} divided by 13.", (lure, *BLOCK))[0] is REMAINDER
+
+
+def test_a_rare_word_outweighs_a_common_one():
+    common = [card(f"MICRO_COMMON_NO{n}", "integer") for n in range(9)]
+    rare = card("MICRO_RARE_CARD", "parabola")
+    assert rank("an integer point of the parabola", (*common, rare))[0] is rare
+
+
+def test_a_short_header_beats_a_long_one_with_the_same_word():
+    long = card("MICRO_LONG_CARD", "parabola and", "ellipse with focus", "circle through origin")
+    short = card("MICRO_SHORT_CARD", "parabola")
+    assert rank("a parabola", (long, short))[0] is short
+
+
+def test_cards_without_a_word_in_common_stay_in_their_order():
+    assert rank("nothing of the sort", BLOCK) == BLOCK
+    assert rank("", BLOCK) == BLOCK
+    assert rank("any", ()) == ()
+
+
+@given(st.text(max_size=200), st.permutations(BLOCK))
+def test_ranking_loses_and_invents_no_card(problem: str, cards: list[Card]):
+    ranked = rank(problem, cards)
+    assert sorted(ids(ranked)) == sorted(ids(cards))
+    assert rank(problem, list(cards)) == ranked
+
+
+def test_a_block_that_fits_is_left_as_it_is():
+    assert fit("triangle", BLOCK, 30, lambda _: 10) == BLOCK
+
+
+def test_of_a_block_too_large_the_best_are_kept_in_the_blocks_order():
+    assert fit("triangle sides and handshakes", BLOCK, 29, lambda _: 10) == (TRIANGLE, PAIRS)
+    assert fit("remainder, or handshakes", BLOCK, 25, lambda _: 10) == (REMAINDER, PAIRS)
+
+
+def test_a_card_too_large_for_what_is_left_is_passed_over():
+    sizes = {REMAINDER.card_id: 6, TRIANGLE.card_id: 100, PAIRS.card_id: 6}
+    assert fit("triangle sides", BLOCK, 12, lambda c: sizes[c.card_id]) == (REMAINDER, PAIRS)
+
+
+def test_no_room_means_no_cards():
+    assert fit("triangle", BLOCK, 0, lambda _: 10) == ()
+    assert fit("triangle", (), 0, lambda _: 10) == ()
+
+
+@given(st.integers(0, 60), st.lists(st.integers(0, 30), min_size=3, max_size=3))
+def test_what_is_shown_never_exceeds_the_limit(limit: int, sizes: list[int]):
+    size = dict(zip(ids(BLOCK), sizes, strict=True))
+    shown = fit("triangle remainder", BLOCK, limit, lambda c: size[c.card_id])
+    assert sum(size[c.card_id] for c in shown) <= limit
+    assert list(shown) == [c for c in BLOCK if c in shown]
+
+
+def test_an_edited_card_is_indexed_anew():
+    edited = TRIANGLE.with_payload("Useful when:\n- a hexagon\n\nWork it out.")
+    assert rank("hexagon", BLOCK) == BLOCK
+    assert rank("hexagon", (REMAINDER, edited, PAIRS))[0] is edited
+
+
+def test_only_so_many_blocks_are_kept():
+    for number in range(2 * INDEXED_BLOCKS):
+        rank("triangle", (card(f"MICRO_CARD_NO{number}", "triangle"),))
+    assert _indexed.cache_info().currsize == INDEXED_BLOCKS
+    assert _Block(BLOCK) == _Block(list(BLOCK)) and _Block(BLOCK) != _Block(BLOCK[:2])
+
+
+def score(problem: str, card: Card, *others: Card) -> float:
+    return TreeScore(EpistemicTree.of((), (card, *others)))(problem).get(card.card_id, 0.0)
+
+
+def test_a_word_of_one_card_alone_counts_one_and_a_common_one_less():
+    powers, digits = card("EXACT_LAST_REMAINDER", "remainder of power"), card("EXACT_LAST_DIGIT", "last digit sum")
+    assert score("Find the remainder of a power.", powers, digits) == 2.0
+    assert 1 < score("What is the last digit?", digits, powers) < 2, "both cards say `last`"
+    assert score("Find the remainder of a power.", digits, powers) == score("", digits, powers) == 0.0
+
+
+def test_the_problems_of_demonstrations_tell_what_a_card_is_about():
+    plain = card("EXACT_PAIR_COUNT", "pairs")
+    shown = plain.illustrated((Example("Ferries join nine islands, one between any two.", "\\boxed{36}"),))
+    assert score("Cables join islands.", plain, REMAINDER) == 0.0
+    assert score("Cables join islands.", shown, REMAINDER) == 2.0

@@ -1,0 +1,66 @@
+"""The winning attempt, and its working as it is returned with the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import kace
+from kace.ladder.record import Solution
+from kace.models.base import Request
+from kace.models.scripted import Scripted
+
+PLACE = {("ES", 0): 0, ("ES", 1): 1, **{("MS", i): 2 + i for i in range(3)}, **{("HS", i): 5 + i for i in range(5)}}
+
+
+def solved(*texts: str, **settings: object) -> Solution:
+    """A solve whose attempts say these texts, in their order."""
+    script: Callable[[Request], str] = lambda asked: texts[PLACE[asked.attempt.tier, asked.attempt.index]]  # noqa: E731
+    return kace.solve("What is it?", Scripted(script), **settings)
+
+
+def boxes(*answers: str) -> list[str]:
+    return [f"Attempt {at}: \\boxed{{{answer}}}" for at, answer in enumerate(answers)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "winner"),
+    [
+        ("11", 0),
+        ("12131", 2),  # 1 and 2 of ES, then 1, 3, 1 of MS: the first of MS that gave the answer
+        ("1234567899", 8),
+        ("1234516789", 5),  # all ten: the answer of ES, given again at HS
+        ("123456789A", 9),  # no two agree: the last
+    ],
+)
+def test_the_winner_is_the_first_of_the_last_tier_that_gave_the_answer(answers: str, winner: int):
+    solution = solved(*boxes(*answers))
+    assert solution.winner is solution.attempts[winner]
+    assert solution.working == boxes(*answers)[winner]
+
+
+def test_a_working_that_does_not_end_in_the_answer_gets_a_sentence():
+    said = "It is \\boxed{7}, as 3 + 4 shows"
+    assert solved(said, said).working == f"{said}\n\nThe answer is $\\boxed{{7}}$."
+    for end in (".", "$.", "\\]\n", "**"):
+        closed = f"3 + 4 is \\boxed{{\\text{{7}}}}{end}"
+        assert solved(closed, closed).working == closed.strip()
+
+
+def test_thinking_is_no_part_of_the_working():
+    said = "<think>Is it \\boxed{3}?</think>No: \\boxed{7}"
+    assert solved(said, said).working == "No: \\boxed{7}"
+
+
+def test_an_answer_in_another_notation_is_the_winners_own():
+    solution = solved("\\boxed{1/2}", "\\boxed{3}", "a: \\boxed{0.5}", "b: \\boxed{\\frac12}", "c: \\boxed{4}")
+    assert (solution.answer, solution.working) == ("1/2", "a: \\boxed{0.5}")
+
+
+def test_without_an_answer_or_a_text_there_is_no_working():
+    assert solved(*["none"] * 10).winner is None
+    assert solved(*["none"] * 10).working == ""
+    kept = Solution.model_validate_json(solved(*boxes(*"11")).model_dump_json())
+    assert kept.winner == kept.attempts[0]
+    assert kept.working == ""

@@ -1,0 +1,252 @@
+"""Tagged blocks: read byte for byte where they have the form, listed with a reason where they have not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kace.cards.card_text import LINE
+from kace.learning.blocks import (
+    EXCERPT_CHARS,
+    MAX_BLOCKS,
+    MAX_REPLY_CHARS,
+    BadBlock,
+    Block,
+    Grammar,
+    read_blocks,
+    read_numbers,
+)
+
+CARD = Grammar("card", name="id", required=("id", "payload"), optional=("problems",), text="payload")
+GAP = Grammar("gap", name="", required=("text",), text="text")
+
+
+def block(name: str = "A_B_C", text: str = "say it", extra: str = "") -> str:
+    return f"<card>\nid: {name}\n{extra}payload:\n{text}\n</card>"
+
+
+def only(reply: str, grammar: Grammar = CARD) -> Block:
+    blocks, bad = read_blocks(reply, grammar)
+    assert not bad
+    assert len(blocks) == 1
+    return blocks[0]
+
+
+def fault(reply: str, grammar: Grammar = CARD) -> BadBlock:
+    blocks, bad = read_blocks(reply, grammar)
+    assert not blocks
+    assert len(bad) == 1
+    return bad[0]
+
+
+# What has the form
+
+
+def test_a_block_is_its_fields_and_its_text():
+    found = only("<card>\nid: A_B_C\nproblems: 1, 3\npayload:\nfirst\n\n  second: line\n</card>")
+    assert found == Block(1, {"id": "A_B_C", "problems": "1, 3"}, "first\n\n  second: line")
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "Sure! Here is the card.\n{}\nI hope it helps: <card> is the tag I used.",
+        "```\n{}\n```",
+        "```xml\n{}\n```",
+        "<think>\nA draft:\n<card>\nid: X_Y_Z\npayload:\nno\n</card>\n</think>\n{}",
+        "<THINKING>never closed on this line: <card>\n</thinking>\n{}",
+        "thinking that the server opened\n<card>\nid: X_Y_Z\n</think>\n{}",
+        "\ufeff{}",
+        "</card>\n{}\n</card>",
+    ],
+)
+def test_what_stands_around_a_block_is_ignored(around: str):
+    assert only(around.format(block())).text == "say it"
+
+
+def test_a_block_is_found_at_its_line_also_after_thinking():
+    assert only(f"<think>\none\ntwo\n</think>\n{block()}").line == 5
+
+
+def test_unfinished_thinking_holds_no_block():
+    assert read_blocks(f"<think>\nmaybe\n{block()}", CARD) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\frac{a}{b} \forall \flat",
+        r"\theta \times \tan \text{if} \to",
+        r"\beta \binom{n}{k} \bar x \begin{cases}",
+        r"\nabla \neq \nu \notin \n",
+        r"\rho \right) \rangle \r",
+        r"\upsilon \u0041 \uparrow \cup",
+        r"\\ \" \/ \a \v \x41 \N{DIGIT ONE} %20 &lt; &#65;",
+        "ends in a backslash \\",
+    ],
+)
+def test_latex_and_escapes_survive_byte_for_byte(text: str):
+    assert only(block(text=text)).text == text
+
+
+def test_line_ends_of_windows_are_line_ends():
+    assert only(block(text="one\ntwo").replace("\n", "\r\n")).text == "one\ntwo"
+
+
+def test_a_code_fence_around_the_whole_text_is_no_part_of_it():
+    assert only(block(text="```text\none\n\ntwo\n```")).text == "one\n\ntwo"
+    assert only(block(text="```\na\n```\nand\n```\nb\n```")).text == "```\na\n```\nand\n```\nb\n```"
+
+
+def test_text_may_begin_on_the_line_of_its_field():
+    assert only("<gap>\ntext: no card covers it\nat all\n</gap>", GAP).text == "no card covers it\nat all"
+
+
+def test_names_of_fields_are_read_in_any_case_and_blank_lines_between_them_ignored():
+    assert only("<card>\n\nID: A_B_C\n \nPayload:\nx\n</card>").fields == {"id": "A_B_C"}
+
+
+def test_delimiters_quoted_inside_a_line_are_text():
+    text = "Write </card> or <card> in a line; `<cards>` too.\n> </card>"
+    assert only(block(text=text)).text == text
+
+
+# What has not
+
+
+def test_a_block_that_is_cut_off_costs_itself_only():
+    blocks, bad = read_blocks(f"{block('A_B_C')}\n<card>\nid: D_E_F\npayload:\nUseful wh", CARD)
+    assert [found.fields["id"] for found in blocks] == ["A_B_C"]
+    assert [(found.name, found.line) for found in bad] == [("D_E_F", 6)]
+    assert "cut off" in bad[0].reason
+
+
+def test_a_block_without_an_end_does_not_swallow_the_next():
+    blocks, bad = read_blocks(f"<card>\nid: D_E_F\npayload:\nUseful\n{block('A_B_C')}", CARD)
+    assert [found.fields["id"] for found in blocks] == ["A_B_C"]
+    assert "end tag is missing" in bad[0].reason
+
+
+def test_a_text_that_holds_a_whole_block_costs_no_other():
+    nested = block("D_E_F", text=block("G_H_I", text="inner"))
+    blocks, bad = read_blocks(f"{nested}\n{block('A_B_C')}", CARD)
+    assert [found.fields["id"] for found in blocks] == ["G_H_I", "A_B_C"]
+    assert [found.name for found in bad] == ["D_E_F"]
+
+
+def test_of_two_blocks_with_one_name_the_first_stays():
+    blocks, bad = read_blocks(f"{block(text='first')}\n{block(text='second')}", CARD)
+    assert [found.text for found in blocks] == ["first"]
+    assert "line 1" in bad[0].reason
+    assert "second" in bad[0].excerpt
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("<card>\n</card>", "id is missing"),
+        ("<card>\nid:\npayload:\nx\n</card>", "id is missing"),
+        ("<card>\nid: A_B_C\n</card>", "payload is missing"),
+        ("<card>\nid: A_B_C\npayload:\n \n\n</card>", "payload is missing"),
+        ("<card>\nid: A_B_C\nid: D_E_F\npayload:\nx\n</card>", "id appears twice"),
+        ("<card>\nid: A_B_C\ncolour: red\npayload:\nx\n</card>", "'colour: red' is no field of a card"),
+        ('<card>\n{"id": "A_B_C"}\n</card>', "is no field of a card; its fields are id, payload, problems"),
+        (block(text="a\x0crac{1}{2}"), r"\frac"),
+        (block(text="a\x08eta"), r"\beta"),
+        (block(text="bell \x07"), "U+0007"),
+        (block(text="\x1b[31mred"), "U+001B"),
+        (block(text="\ud800"), "lone surrogate"),
+        (block(text="left \u202e right"), "U+202E"),
+    ],
+)
+def test_a_block_without_the_form_says_what_is_wrong(reply: str, reason: str):
+    assert reason in fault(reply).reason
+
+
+@pytest.mark.parametrize("reply", ["", "   \n", "I cannot help with that.", "抱歉，我不能。", "<card> </card>"])
+def test_a_reply_without_blocks_holds_none(reply: str):
+    assert read_blocks(reply, CARD) == ((), ())
+
+
+def test_a_thousand_blocks_are_cut_to_the_cap_and_the_rest_are_listed():
+    blocks, bad = read_blocks("\n".join(block(f"A_B_{n}") for n in range(1_000)), CARD)
+    assert len(blocks) == MAX_BLOCKS
+    assert len(bad) == 1_000 - MAX_BLOCKS
+    assert not any(found.mendable for found in bad)
+    assert bad[0].name == f"A_B_{MAX_BLOCKS}"
+
+
+def test_a_reply_of_megabytes_is_read_up_to_a_limit():
+    blocks, bad = read_blocks(f"{block()}\n{'x' * MAX_REPLY_CHARS}", CARD)
+    assert len(blocks) == 1
+    assert "longer than" in bad[0].reason
+
+
+PIECES = st.sampled_from(
+    (
+        "<card>",
+        "</card>",
+        "id: A_B_C",
+        "id:",
+        "payload:",
+        "<think>",
+        "</think>",
+        "```",
+        "\r",
+        "\x00",
+        "\ud800",
+        "x:y",
+        "",
+    )
+)
+
+
+@given(st.one_of(st.text(st.characters()), st.lists(st.one_of(PIECES, st.text(max_size=8))).map("\n".join)))
+@example("<card>\nid: \ud800\npayload:\n\udfff\n</card>")
+@example("<think>" * 50)
+def test_reading_never_raises_and_what_it_says_can_be_stored(reply: str):
+    for grammar in (CARD, GAP, Grammar("card", name="payload", text="payload"), Grammar("card", name="")):
+        blocks, bad = read_blocks(reply, grammar)
+        for found in blocks:
+            assert all(char.isprintable() or char in "\n\t" or ord(char) > 0x9F for char in found.text)
+            assert "\r" not in found.text
+            found.text.encode()
+        for found in bad:
+            assert len(found.excerpt) <= EXCERPT_CHARS
+            assert not any(ord(char) < 32 for char in found.reason + found.excerpt + found.name)
+
+
+@given(
+    st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1)
+    .map(str.strip)
+    .filter(lambda line: line and re.match(LINE, line))
+)
+def test_any_printable_line_survives_in_a_text(line: str):
+    assert only(block(text=f"x {line}")).text == f"x {line}"
+
+
+# Lists of numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        ("1, 3", (1, 3)),
+        ("3 1 3", (3, 1)),
+        ("#2; 5", (2, 5)),
+        ("1, 4 - 6,8", (1, 4, 5, 6, 8)),
+        ("2–3", (2, 3)),
+        ("", ()),
+    ],
+)
+def test_numbers_are_read_as_people_list_them(value: str, numbers: tuple[int, ...]):
+    assert read_numbers(value, 9) == numbers
+
+
+@pytest.mark.parametrize("value", ["0", "10", "one", "1 and 2", "5-3", "1-99", "9" * 5_000, "-1", "1.5", "all"])
+def test_anything_else_is_no_list_of_numbers(value: str):
+    with pytest.raises(ValueError, match="problem"):
+        read_numbers(value, 9)

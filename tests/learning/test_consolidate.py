@@ -1,0 +1,146 @@
+"""Admitted cards join the tree once each, whatever they are called and however they are worded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from kace.cards.card import MAX_CARD_BYTES, UNIVERSAL, Card, Difficulty, Provenance, Status, card_line
+from kace.cards.tree import Add, Batch, Edit, EpistemicTree, applied
+from kace.learning.commit import MAX_SUPPORTING, NEAR_DUPLICATE, Merge, consolidate, same_knowledge, similarity
+from tests.card_samples import ALGEBRA, GEOMETRY, cards, trees
+
+BODY = "Count unordered pairs: $\\frac{n(n-1)}{2}$.\nEvery pair is counted twice among the n(n-1) ordered ones."
+REWORDED = BODY.replace("Count unordered", "Count the unordered").replace("among the", "among")
+
+
+def card(card_id: str = "EXACT_PAIR_COUNT", body: str = BODY, **fields: object) -> Card:
+    record = {
+        "payload": f"Useful when:\n- everybody with everybody\n\n{body}",
+        "routing_conditions": (),
+        "difficulty_tag": Difficulty.MEDIUM,
+        "domain_tags": ("algebra",),
+        "helpfulness_score": 0.0,
+        "provenance": Provenance(source="teacher", supporting_problems=("p1",), epoch_introduced=1),
+        **fields,
+    }
+    return Card.model_validate({"card_id": card_id, **record})
+
+
+def tree(*held: Card) -> EpistemicTree:
+    return EpistemicTree.of((ALGEBRA, GEOMETRY), held)
+
+
+def test_a_card_that_says_something_new_is_added():
+    changes, merges = consolidate(
+        tree(), [card(), card("EXACT_SUM_OF_CUBES", "Use $(n(n+1)/2)^2$ for the sum of cubes.")]
+    )
+    assert [type(change) for change in changes] == [Add, Add] and not merges.merged
+
+
+def test_cards_of_one_id_become_the_first_of_them():
+    other = card(
+        provenance=Provenance(source="other", supporting_problems=("p1", "p2"), n_uses=3, n_wins=2, n_losses=1)
+    )
+    held = card(provenance=Provenance(source="teacher", supporting_problems=("p0", "p1"), n_uses=4, n_wins=1))
+    changes, merges = consolidate(tree(held), [other])
+    (change,) = changes
+    assert isinstance(change, Edit) and change.card.payload == held.payload
+    united = change.card.provenance
+    assert united.source == "teacher" and united.supporting_problems == ("p0", "p1", "p2")
+    assert (united.n_uses, united.n_wins, united.n_losses) == (7, 3, 1)
+    assert merges.merged == (Merge(card_id="EXACT_PAIR_COUNT", into="EXACT_PAIR_COUNT", reason="it has the same id"),)
+
+
+def test_the_same_in_other_words_is_one_card():
+    other = card("RUBRIC_COUNT_ALL_PAIRS", REWORDED, provenance=Provenance(source="t", supporting_problems=("p2",)))
+    changes, merges = consolidate(tree(), [card(), other])
+    (change,) = changes
+    assert change == Add(card(provenance=Provenance(source="teacher", supporting_problems=("p1", "p2"))))
+    assert [(each.card_id, each.into) for each in merges.merged] == [("RUBRIC_COUNT_ALL_PAIRS", "EXACT_PAIR_COUNT")]
+
+
+def test_the_threshold_is_where_it_says():
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    whole = card(body=f"{' '.join(words)}.")
+    parts = [card("EXACT_PAIR_OTHER", f"{' '.join(words[:count])}.") for count in range(3, 26)]
+    assert {same_knowledge(whole, part) for part in parts} == {True, False}
+    for part in parts:
+        assert same_knowledge(whole, part) == (similarity(whole, part) >= NEAR_DUPLICATE)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (r"$\sin(a+b) = \sin a \cos b + \cos a \sin b$", r"$\sin(a-b) = \sin a \cos b - \cos a \sin b$"),
+        ("$a^3+b^3 = (a+b)(a^2-ab+b^2)$", "$a^3-b^3 = (a-b)(a^2+ab+b^2)$"),
+        (
+            "The first 3 hours of the stay are free of any charge.",
+            "The first 5 hours of the stay are free of any charge.",
+        ),
+        ("For every real number x here the value is x > 0.", "For every real number x here the value is x < 0."),
+    ],
+)
+def test_a_sign_or_a_number_makes_another_card(one, other):
+    changes, merges = consolidate(tree(), [card(body=one), card("EXACT_PAIR_OTHER", other)])
+    assert len(changes) == 2 and not merges.merged
+
+
+@pytest.mark.parametrize(
+    ("place", "merges"),
+    [
+        ({}, True),
+        ({"difficulty_tag": Difficulty.UNIVERSAL}, True),
+        ({"domain_tags": (UNIVERSAL,)}, True),
+        ({"domain_tags": ("geometry", "algebra")}, True),
+        ({"difficulty_tag": Difficulty.HARD}, False),
+        ({"domain_tags": ("geometry",)}, False),
+    ],
+)
+def test_likeness_counts_only_where_one_tier_reads_both(place, merges):
+    _, found = consolidate(tree(card()), [card("RUBRIC_COUNT_ALL_PAIRS", REWORDED, **place)])
+    assert bool(found.merged) is merges
+
+
+@pytest.mark.parametrize(
+    "proposal", [card(body="Something else: use $n^2$."), card("RUBRIC_COUNT_ALL_PAIRS", REWORDED)]
+)
+def test_a_deprecated_card_is_not_revived(proposal):
+    held = tree(card(provenance=Provenance(source="teacher", promotion_status=Status.DEPRECATED)))
+    changes, merges = consolidate(held, [proposal])
+    assert changes == () and merges.merged[0].into == "EXACT_PAIR_COUNT" and "deprecated" in merges.merged[0].reason
+
+
+def test_a_card_that_adds_nothing_changes_nothing():
+    assert consolidate(tree(card()), [card()])[0] == ()
+
+
+def test_merging_never_makes_a_card_too_large_to_keep():
+    labels = [f"{number:04d}-{'x' * 200}" for number in range(MAX_SUPPORTING)]
+    held = tree(card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[:40]))))
+    more = card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[20:])))
+    changes, _ = consolidate(held, [more])
+    after = applied(held, Batch(changes)).card("EXACT_PAIR_COUNT")
+    assert len(card_line(after).encode()) <= MAX_CARD_BYTES
+    few = tuple(f"p{number}" for number in range(2 * MAX_SUPPORTING))
+    (change,) = consolidate(tree(card()), [card(provenance=Provenance(source="t", supporting_problems=few))])[0]
+    assert isinstance(change, Edit) and len(change.card.provenance.supporting_problems) == MAX_SUPPORTING
+
+
+@given(trees(), cards(), cards())
+@settings(max_examples=60, deadline=None)
+def test_any_cards_can_join_any_tree_and_the_second_time_nothing_is_new(held, first, second):
+    proposed = [first, second, first]
+    changes, merges = consolidate(held, proposed)
+    after = applied(held, Batch(changes))
+    added = sum(isinstance(change, Add) for change in changes)
+    assert len(after) == len(held) + added and added + len(merges.merged) == len(proposed)
+    assert not any(isinstance(change, Add) for change in consolidate(after, proposed)[0])
+    assert consolidate(held, proposed) == (changes, merges)
+
+
+def test_a_namesake_that_another_tier_reads_is_a_card_of_its_own():
+    hard, elsewhere = card(difficulty_tag=Difficulty.HARD), card(domain_tags=("geometry",))
+    changes, merges = consolidate(tree(card()), [hard, elsewhere, hard])
+    assert [change.card.card_id for change in changes] == ["EXACT_PAIR_COUNT_HARD", "EXACT_PAIR_COUNT_GEOMETRY"]
+    assert [each.into for each in merges.merged] == ["EXACT_PAIR_COUNT_HARD"], "said twice, it is one card"

@@ -1,0 +1,227 @@
+"""In a world whose every rule is known, the learner finds what is missing, keeps what helps, and drops the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kace.cards.card import Status
+from kace.cards.store import TreeStore, open_tree
+from kace.cards.tree import EpistemicTree
+from kace.config import Config, load_config, profile_of
+from kace.ladder.record import Solution
+from kace.ladder.session import open_session
+from kace.ladder.tiers import TierName
+from kace.learning.loop import learn
+from kace.learning.settings import Settings
+from kace.learning.study import LearnPlan, open_study
+from kace.models.base import Request
+from kace.models.scripted import Scripted
+from kace.problems import Problem
+from kace.runs.run import solve_all
+from tests.learning.world import IDLE, MISLEADING, RULES, World, problems, solve
+
+DEFAULTS = load_config(
+    {"model": "scripted/steady", "preset": "starter", "relevance": "tree", "relevance_threshold": 2.0}, env={}
+)
+CONFIG = load_config({"model": DEFAULTS.model, "profile": "paper"}, env={})
+"""The whole block, as text."""
+TRAIN, TEST = problems(8), problems(4, start=50)
+
+
+def learned(
+    world: World, out: Path, *, config: Config = CONFIG, train: tuple[Problem, ...] = TRAIN, **settings: object
+) -> EpistemicTree:
+    plan = LearnPlan(train, config, Settings.model_validate({"impact_runs": 4, "examples": 0, **settings}), out)
+
+    async def work() -> EpistemicTree:
+        async with open_study(plan, model=world.solver(), teacher=world.teacher()) as (study, _):
+            return await learn(study)
+
+    return asyncio.run(work())
+
+
+def accuracy(
+    world: World, tree: EpistemicTree | None, test: tuple[Problem, ...] = TEST, config: Config = CONFIG
+) -> float:
+    solved: list[Solution] = []
+
+    async def work() -> None:
+        async with open_session(config, model=world.solver(), tree=tree) as session:
+            await solve_all(test, session.kit, 8, solved.append)
+
+    asyncio.run(work())
+    return sum(bool(s.correct) for s in solved) / len(solved)
+
+
+def shown(tree: EpistemicTree) -> set[str]:
+    return {card.card_id for card in tree if card.status is not Status.DEPRECATED}
+
+
+def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path: Path):
+    world = World()
+    tree = learned(world, tmp_path / "tree")
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert any(card.body == MISLEADING for card in tree) and any(card.body == IDLE for card in tree), "both were tried"
+    assert {card.status for card in tree if card.card_id in shown(tree)} == {Status.VALIDATED}
+    assert accuracy(world, None) == pytest.approx(1 / 3), "only the sums need no rule"
+    assert accuracy(world, tree) == 1.0
+    assert TreeStore.open(tmp_path / "tree").frozen_hash == tree.content_hash()
+    assert open_tree(tmp_path / "tree" / "snapshots" / "epoch-2.jsonl") == tree
+
+
+def test_examples_carry_the_rules_as_well_as_text_does(tmp_path: Path):
+    world = World()
+    turns = load_config({"model": DEFAULTS.model, "profile": "paper", "placement": "demonstrations"}, env={})
+    tree = learned(world, tmp_path / "tree", config=turns, examples=1)
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert all(len(card.examples) == 1 for card in tree)
+    assert accuracy(world, tree, config=turns) == 1.0
+
+
+def told_again(asked: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Problems that say a second word of their rule, as the world's examples do."""
+    return tuple(replace(p, text=p.text.replace("?", f", {p.name.partition('-')[0]}wise?")) for p in asked)
+
+
+def test_by_default_examples_are_written_and_shown_where_they_fit(tmp_path: Path):
+    world, train, test = World(), told_again(TRAIN), told_again(TEST)
+    tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train, examples=Settings().examples)
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert all(len(card.examples) == 2 for card in tree)
+    assert accuracy(world, tree, test, DEFAULTS) == 1.0
+    assert accuracy(world, tree, TEST, DEFAULTS) == pytest.approx(1 / 3), "one telling word is not enough"
+    assert accuracy(world, tree, TEST, CONFIG) == 1.0, "the whole block is"
+
+
+def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path: Path):
+    train = told_again(TRAIN)
+    learned(World(), tmp_path / "tree", config=DEFAULTS, train=train, examples=2, epochs=1, refine=0)
+
+    def solved(run: str) -> set[str]:
+        traces = tmp_path / "tree" / "learn" / f"epoch-1-refine-{run}" / "traces.jsonl"
+        return {json.loads(line)["label"] for line in traces.read_text().splitlines()}
+
+    everything = {problem.name for problem in train}
+    assert solved("base") == everything
+    sums = {name for name in everything if name.startswith("sum-")}
+    assert {frozenset(solved(f"dropout-{number}")) for number in range(1, 5)} == {frozenset(everything - sums)}
+
+
+def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):
+    world = World(knowledge=())
+    tree = learned(world, tmp_path / "tree")
+    assert len(tree) > 0, "the teacher did propose cards"
+    assert shown(tree) == set()
+    assert accuracy(world, tree) == pytest.approx(1 / 3)
+
+
+def test_leave_one_out_finds_the_same(tmp_path: Path):
+    tree = learned(World(), tmp_path / "tree", impact="leave_one_out", impact_calls=20_000)
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+
+
+def test_one_run_can_give_both_tiers_their_cards_and_revision_can_be_left_out(tmp_path: Path):
+    world = World()
+    tree = learned(world, tmp_path / "tree", add_runs=1, refine=0)
+    assert shown(tree) >= {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert accuracy(world, tree) == 1.0
+    steps = (tmp_path / "tree" / "learn" / "steps.jsonl").read_text()
+    assert '"MS+HS"' in steps and '"revise"' not in steps
+
+
+class Sure(World):
+    """A solver that agrees with itself on a wrong answer to every flim, and a teacher who keeps what it was shown."""
+
+    def solver(self) -> Scripted:
+        def say(request: Request) -> str:
+            easy = request.attempt.tier == TierName.ES.value
+            return "\\boxed{1}" if easy and "the flim of" in request.messages[-1].content else solve(request)
+
+        return Scripted(say, name="world")
+
+    def teacher(self) -> Scripted:
+        def say(request: Request) -> str:
+            seen.append(request.messages[-1].content)
+            return self.teach(request)
+
+        return Scripted(say, name="world-teacher")
+
+
+seen: list[str] = []
+
+
+@pytest.mark.parametrize("confident", [False, True])
+def test_a_rule_that_es_is_confidently_wrong_about_is_learned_only_on_demand(tmp_path: Path, confident: bool):
+    seen.clear()
+    tree = learned(Sure(), tmp_path / "tree", add_runs=1, refine=0, epochs=1, confident=confident)
+    assert any("Exit: es_unanimous" in asked for asked in seen) is confident
+    assert ("EXACT_FLIM_RULE" in tree) is confident
+
+
+class Late(World):
+    """A solver that finds every flim out at HS, and agrees with nobody before; and a teacher who keeps what it saw."""
+
+    def solver(self) -> Scripted:
+        def say(request: Request) -> str:
+            asked = request.messages[-1].content
+            if request.attempt.tier != TierName.HS.value or "the flim of" not in asked:
+                return solve(request)
+            a, b = map(int, re.findall(r"[0-9]+", asked)[:2])
+            return f"\\boxed{{{RULES['flim'](a, b)}}}"
+
+        return Scripted(say, name="world")
+
+    teacher = Sure.teacher
+
+
+@pytest.mark.parametrize("failures", ["tier", "final"])
+def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_counts(tmp_path: Path, failures: str):
+    seen.clear()
+    world = Late(misleading=False)
+    tree = learned(world, tmp_path / "tree", train=problems(4), refine=0, epochs=1, failures=failures)
+    proposed = [asked for asked in seen if "Wrong attempt" in asked]
+    assert any("the flim of" in asked for asked in proposed) is (failures == "tier")
+    assert any("the garn of" in asked for asked in proposed), "what was never solved is shown either way"
+    assert ("EXACT_FLIM_RULE" in tree) is (failures == "tier")
+    assert accuracy(world, tree) == 1.0
+
+
+@pytest.mark.parametrize("imagining", [False, True])
+def test_imagination_goes_over_cells_that_have_cards_and_no_failures(tmp_path: Path, imagining: bool):
+    tree = learned(World(), tmp_path / "tree", train=problems(4), refine=0, epochs=2, imagine=imagining)
+    lines = map(json.loads, (tmp_path / "tree" / "learn" / "steps.jsonl").read_text().splitlines())
+    steps = [(line["what"], line["place"]) for line in lines if line["epoch"] == 2 and line["phase"] == "add"]
+    assert "MS weaving" not in [place for what, place in steps if what == "propose"], "nothing fails there any more"
+    assert (("imagine", "MS weaving") in steps) is (("admit", "MS weaving") in steps) is imagining
+    assert ("RUBRIC_ALSO_2_MS_WEAVING" in tree) is imagining
+    assert not imagining or tree.card("RUBRIC_ALSO_2_MS_WEAVING").provenance.supporting_problems == ()
+
+
+def test_the_papers_profile_learns_the_rules_of_the_world(tmp_path: Path):
+    world, settings = World(misleading=False), profile_of("paper")["learning"]
+    tree = learned(world, tmp_path / "tree", train=problems(4), **{**settings, "impact_calls": 20_000})
+    assert {f"EXACT_{rule.upper()}_RULE" for rule in RULES} <= shown(tree)
+    assert accuracy(world, None) == pytest.approx(1 / 3) and accuracy(world, tree) == 1.0
+    assert not any(card.examples for card in tree)
+
+
+def test_many_failures_are_asked_about_in_parts_and_the_same_rules_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    class Heard(World):
+        def teach(self, request: Request) -> str:
+            asked.append(request.attempt.problem)
+            return super().teach(request)
+
+    monkeypatch.setattr("kace.learning.loop.FAILURES_AT_ONCE", 6)
+    tree = learned(Heard(), tmp_path / "tree")
+    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    assert {"epoch 1 add MS weaving propose", "epoch 1 add MS weaving propose 1"} <= set(asked)

@@ -1,0 +1,527 @@
+"""The report of a learning run: every figure comes from what was kept, and nothing in it can act on a page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
+from kace.cards.tree import Change, Domain, Edit
+from kace.cli.learn_show import report_lines
+from kace.errors import DataError
+from kace.files import write_atomic
+from kace.ladder.record import Solution
+from kace.ladder.tiers import ExitPath, TierName
+from kace.learning.admit import Rulings
+from kace.learning.blocks import CardRefusal
+from kace.learning.commit import InterimAnalysis, consolidate
+from kace.learning.effects import CardVotes, Fire, Impact, Lift, LiftBySource
+from kace.learning.partition import Partition
+from kace.learning.propose import Proposals
+from kace.learning.report import CardTotals, Report, report_json, report_of
+from kace.learning.revise import Action, Revision, Revisions
+from kace.learning.steps import Kept, StepLog, StepName, TreeWriter
+from kace.learning.study import RunTotals
+from kace.learning.summary import summary
+from kace.report.learner import page
+from kace.report.page import REPORT_POLICY
+from kace.runs.stats import wilson
+from tests.card_examples import a_card
+from tests.html_pages import parsed
+
+XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' </style></pre>&lt;"
+HELPS, HARMS, QUIET = "EXACT_IT_HELPS", "RUBRIC_IT_HARMS", "MICRO_IT_SLEEPS"
+TWIN = "EXACT_THE_TWIN"
+
+
+def text(n: int) -> str:
+    bodies = (
+        "Complete the square and read off the vertex.",
+        "Count the handshakes twice, then halve the total.",
+        "Write the sum backwards below itself.",
+    )
+    return f"Useful when:\n- case number {n}\n\n{bodies[n]}"
+
+
+class Learner:
+    """Writes the steps of a learning run with the real parts, without a model."""
+
+    def __init__(self, folder: Path, evil: str = "") -> None:
+        self.folder = folder
+        self.evil = evil
+        self.notebook = StepLog(folder / "learn", self.manifest())
+        self.growth = TreeWriter(folder, self.notebook, author="kace learn")
+
+    def manifest(self) -> dict[str, object]:
+        settings = {"epochs": 2, "impact": f"dropout{self.evil}", f"dial{self.evil}": self.evil}
+        config = {"model": f"solver{self.evil}"}
+        train = {"problems": 10, "hash": "0"}
+        said = {"config": config, "teacher": f"teacher{self.evil}", "settings": settings}
+        return {"v": 1, **said, "prompts": {}, "train": train}
+
+    def card(self, card_id: str, n: int, difficulty: Difficulty, domain: str) -> Card:
+        return a_card(
+            card_id,
+            payload=f"{text(n)}{self.evil}",
+            routing_conditions=(f"first{self.evil}",),
+            difficulty_tag=difficulty,
+            domain_tags=(domain,),
+            provenance=Provenance(
+                source=f"teacher{self.evil}", supporting_problems=(f"P1{self.evil}",), epoch_introduced=1
+            ),
+        )
+
+    def keep(self, phase: str, what: str, value: Kept, *, epoch: int = 1, place: str = "", number: int = 0) -> None:
+        self.notebook.write(StepName(phase, what, epoch, place, number), value)
+
+    def plant(self) -> None:
+        domains = tuple(
+            Domain(name=name, description=f"about {name}{self.evil}", share=0.5) for name in ("algebra", "geometry")
+        )
+        self.notebook.write(StepName("plan", "partition"), Partition(domains=domains))
+        self.growth.plant(domains)
+
+    def run(
+        self, what: str, right: int, *, epoch: int = 1, phase: str = "refine", place: str = "", number: int = 0
+    ) -> None:
+        step = StepName(phase, what, epoch, place, number)
+        folder = str(step).replace(" ", "-")
+        self.trace(folder, 10)
+        run = RunTotals(folder=folder, problems=10, correct=right, escalated=4, paper_calls=35)
+        self.notebook.write(step, run)
+
+    def trace(self, folder: str, problems: int) -> None:
+        """Problems 0 and 1 leave ES wrong, 2 leaves it right, the others fail later."""
+        records = [
+            Solution(
+                problem=f"{n:064x}",
+                label=f"P{n}{self.evil}",
+                family=None,
+                domain=None,
+                seed=1,
+                exit=ExitPath.ES_UNANIMOUS if n < 3 else ExitPath.HS_PLURALITY,
+                answer=f"7{self.evil}",
+                expected=f"8{self.evil}",
+                verdict=None,
+                correct=n == 2,
+                paper_calls=2,
+                real_calls=2,
+                seconds=1.0,
+                failed=False,
+                classes=(),
+                attempts=(),
+            )
+            for n in range(problems)
+        ]
+        lines = "".join(f"{record.model_dump_json()}\n" for record in records)
+        write_atomic(self.folder / "learn" / folder / "traces.jsonl", lines)
+
+    def refused(self, name: str, by: str, rule: str) -> CardRefusal:
+        return CardRefusal.model_validate(
+            {"card_id": f"{name}{self.evil}", "by": by, "rule": f"{rule}{self.evil}", "reason": f"why{self.evil}"}
+        )
+
+    def add_medium(self) -> None:
+        """Three proposals become one card: one is no block, one is refused, two say the same."""
+        self.run("run", 3, phase="add", place="MS")
+        cell, cards = (
+            "MS algebra",
+            (
+                self.card(HELPS, 0, Difficulty.MEDIUM, "algebra"),
+                self.card(TWIN, 0, Difficulty.MEDIUM, "algebra"),
+            ),
+        )
+        leaky = self.card("EXACT_IT_LEAKS", 2, Difficulty.MEDIUM, "algebra")
+        unread = self.refused("", "parser", "bad_block")
+        self.keep("add", "propose", Proposals(cards=(*cards, leaky), refused=(unread,)), place=cell)
+        ruled = Rulings(admitted=cards, refused=(self.refused(leaky.card_id, "code", "answer_leak"),))
+        self.keep("add", "admit", ruled, place=cell)
+        changes, merges = consolidate(self.growth.tree, cards)
+        self.keep("add", "merge", merges, place="MS")
+        self.commit("add", "commit", changes, "MS")
+
+    def add_hard(self) -> None:
+        self.run("run", 4, phase="add", place="HS")
+        cards = (
+            self.card(HARMS, 1, Difficulty.HARD, "geometry"),
+            self.card(QUIET, 2, Difficulty.UNIVERSAL, UNIVERSAL),
+        )
+        self.keep("add", "propose", Proposals(cards=cards), place="HS geometry")
+        self.keep("add", "admit", Rulings(admitted=cards), place="HS geometry")
+        self.commit("add", "commit", consolidate(self.growth.tree, cards)[0], "HS")
+
+    def commit(self, phase: str, what: str, changes: tuple[Change, ...], place: str = "") -> None:
+        self.growth.commit(StepName(phase, what, 1, place), changes)
+
+    def measure(self) -> None:
+        self.run("base", 6)
+        self.run("dropout", 5, number=1)
+        fire = Fire(
+            card_id=HELPS,
+            n_shown=5,
+            shown_correct=4,
+            shown_wrong=1,
+            tiers={TierName.MS: 5},
+            problems=(f"P1{self.evil}",),
+        )
+        votes = CardVotes.of(f"{1:064x}", (3, 4, 1, 4)), CardVotes.of(f"{4:064x}", (1, 4, 2, 4))
+        lifts = (self.lift(HELPS, 0.25, 0.05, 0.45, votes), self.lift(HARMS, -0.2, -0.9, -0.1))
+        self.keep("refine", "impact", Impact(fires=(fire,), lifts=lifts))
+        tree = self.growth.tree
+        credited = (
+            Edit(tree.card(HELPS).with_status(Status.VALIDATED)),
+            Edit(tree.card(HARMS).with_status(Status.DEPRECATED)),
+        )
+        self.commit("refine", "credit", credited)
+
+    @staticmethod
+    def lift(card_id: str, effect: float, low: float, high: float, votes: tuple[CardVotes, ...] = ()) -> Lift:
+        return Lift(
+            card_id=card_id,
+            method="dropout",
+            effect=effect,
+            low=low,
+            high=high,
+            p=0.01,
+            shown=20,
+            hidden=18,
+            problems=6,
+            votes=votes,
+        )
+
+    def revise(self) -> None:
+        revision = Revision(action=Action.EDIT, card_id=HELPS, reason=f"too vague{self.evil}", payload="x")
+        revisions = Revisions(
+            revisions=(revision,),
+            gaps=(f"nothing on circles{self.evil}",),
+            refused=(self.refused(HELPS, "code", "vague"),),
+        )
+        self.keep("refine", "revise", revisions, place="algebra", number=1)
+        self.run("verify", 4, place="algebra", number=1)
+        look = InterimAnalysis(
+            domain="algebra",
+            number=1,
+            n=5,
+            lift=0.2,
+            p=0.5,
+            gained=(f"P3{self.evil}",),
+            lost=(f"P4{self.evil}",),
+            accepted=False,
+            reason=f"may be chance{self.evil}",
+        )
+        self.keep("refine", "look", look, place="algebra", number=1)
+        self.commit("refine", "commit", (), "algebra")
+
+    def finish(self) -> None:
+        self.growth.snapshot(1)
+        self.growth.freeze()
+        used = {"calls": 12, "input": 1000, "cached": 400, "output": 500, "usd": 1.25}
+        free = {"calls": 3, "failed": 1, "input": 10, "output": 5, "usd": 0.0}
+        bill = {"roles": {"solver": used, f"teacher{self.evil}": free}, "models": {}}
+        write_atomic(self.folder / "learn" / "bill.json", json.dumps(bill))
+
+
+def learned(folder: Path, evil: str = "") -> Report:
+    learner = Learner(folder, evil)
+    with learner.notebook:
+        learner.plant()
+        learner.add_medium()
+        learner.add_hard()
+        learner.measure()
+        learner.revise()
+        learner.finish()
+    return report_of(folder)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return learned(tmp_path_factory.mktemp("runs") / "tree")
+
+
+def test_a_finished_run_says_so(report: Report):
+    assert report.finished
+    assert report.frozen
+    assert (report.name, report.solver, report.teacher, report.train) == ("tree", "solver", "teacher", 10)
+    assert report.under_way == () and report.unread == ()
+
+
+def test_every_run_has_its_accuracy_and_interval(report: Report):
+    scores = report.epochs[0].scores
+    assert [score.correct for score in scores] == [3, 4, 6, 5, 4]
+    assert scores[0].accuracy == 0.3
+    assert scores[0].interval == wilson(3, 10)
+    assert report.scores == tuple(scores[:4])
+    fewer = [score.model_copy(update={"problems": 7}) if score.step.what == "dropout" else score for score in scores]
+    shorter = replace(report, epochs=(replace(report.epochs[0], scores=tuple(fewer)),))
+    assert shorter.scores == tuple(score for score in scores[:4] if score.step.what != "dropout"), "not to be compared"
+
+
+def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report: Report):
+    own, others = report.carried.own, report.carried.others
+    assert own and others
+    assert (own.effect, own.problems, others.effect, others.problems) == (0.5, 1, -0.25, 1)
+    assert json.loads(report_json(report))["carried"]["others"]["effect"] == -0.25
+    said = "\n".join(report_lines(report))
+    assert "on problems that it was written from   +50.0 [" in said
+    assert "on other problems                      -25.0 [" in said
+
+
+def test_the_funnel_adds_up(report: Report):
+    found = report.funnel
+    assert (found.proposed, found.refused, found.admitted) == (6, 2, 4)
+    assert (found.merged, found.kept, found.retired, found.validated) == (1, 2, 1, 1)
+    assert found.proposed - found.refused == found.admitted
+    assert found.admitted - found.merged == found.kept + found.retired
+
+
+def test_a_merged_card_names_the_one_that_stays(report: Report):
+    (merge,) = report.epochs[0].merged
+    assert (merge.card_id, merge.into) == (TWIN, HELPS)
+
+
+def test_refusals_say_by_whom_and_why(report: Report):
+    told = [(each.place, each.what, each.refused.by, each.refused.rule) for each in report.refused]
+    assert told == [
+        ("MS algebra", "card", "parser", "bad_block"),
+        ("MS algebra", "card", "code", "answer_leak"),
+        ("algebra", "revision", "code", "vague"),
+    ]
+
+
+def test_cards_come_with_what_they_are_worth(report: Report):
+    helps, harms, quiet = report.cards
+    assert [story.card.card_id for story in report.cards] == [HELPS, HARMS, QUIET]
+    assert helps.lift is not None and helps.lift.effect == 0.25
+    assert helps.earned == pytest.approx(5.0)
+    assert helps.fire is not None and helps.fire.n_shown == 5
+    assert helps.revisions[0].action == "EDIT" and not helps.revisions[0].accepted
+    assert not helps.outdated
+    assert harms.card.status is Status.DEPRECATED
+    assert quiet.lift is None and quiet.earned is None and quiet.fire is None
+
+
+def test_an_edit_that_was_kept_makes_an_earlier_lift_outdated(tmp_path: Path):
+    learner = Learner(tmp_path / "tree")
+    with learner.notebook:
+        learner.plant()
+        learner.add_medium()
+        learner.add_hard()
+        learner.measure()
+        revision = Revision(action=Action.EDIT, card_id=HELPS, reason="clearer")
+        learner.keep("refine", "revise", Revisions(revisions=(revision,)), place="algebra", number=2)
+        kept = {"domain": "algebra", "number": 2, "n": 5, "lift": 0.2, "p": 0.01}
+        look = InterimAnalysis.model_validate({**kept, "gained": [], "lost": [], "accepted": True, "reason": "yes"})
+        learner.keep("refine", "look", look, place="algebra", number=2)
+    found = report_of(tmp_path / "tree")
+    assert found.cards[0].outdated
+    assert "earlier text" in page(found)
+
+
+def test_wrong_exits_at_es_are_beyond_the_tree(report: Report):
+    assert report.epochs[0].beyond == (("P0", "7", "8"), ("P1", "7", "8"))
+
+
+def test_the_tree_is_counted_by_domain_and_difficulty(report: Report):
+    assert [branch.name for branch in report.branches] == ["algebra", "geometry", UNIVERSAL]
+    counts = [[(leaf.shown, leaf.retired) for leaf in branch.leaves] for branch in report.branches]
+    assert counts == [[(1, 0), (0, 0), (0, 0)], [(0, 0), (0, 1), (0, 0)], [(0, 0), (0, 0), (1, 0)]]
+    assert report.epochs[0].size == report.size
+    assert report.size.tokens > 0
+
+
+def test_costs_are_by_role_and_add_up(report: Report):
+    assert [(cost.role, cost.calls, cost.failed) for cost in report.costs] == [("solver", 12, None), ("teacher", 3, 1)]
+    assert report.usd == 1.25
+
+
+def test_an_unknown_price_makes_no_total(tmp_path: Path):
+    learned(tmp_path / "tree")
+    (tmp_path / "tree" / "learn" / "bill.json").write_text('{"roles": {"solver": {"calls": 1, "usd": null}}}')
+    assert report_of(tmp_path / "tree").usd is None
+
+
+def test_the_report_is_json_with_whole_cards(report: Report):
+    told = json.loads(report_json(report))
+    assert told["cards"][0]["card"]["card_id"] == HELPS
+    assert told["epochs"][0]["looks"][0]["accepted"] is False
+
+
+def test_a_run_that_ends_without_a_card_says_why(report: Report):
+    bare = replace(report.epochs[0], proposed=0, admitted=0, waiting=0, refused=(), revised=(), beyond=())
+    none = replace(report, finished=True, size=CardTotals(0, 0, 0, 0), epochs=(bare,))
+    first = report.epochs[0].scores[0]
+    wrong = first.problems - first.correct
+    assert wrong > 0
+    assert f"({wrong} problem" in summary(none) and "wrote no card" in summary(none)
+    agreed = replace(none, epochs=(replace(bare, beyond=(("p", "1", "2"),) * wrong),))
+    assert "both ES attempts agreed" in summary(agreed)
+    solved = first.model_copy(update={"correct": first.problems})
+    easy = replace(none, epochs=(replace(bare, scores=(solved, *bare.scores[1:])),))
+    assert "got all" in summary(easy) and "right" in summary(easy)
+    refused = replace(none, epochs=(replace(bare, proposed=2, refused=report.epochs[0].refused),))
+    assert "every proposal was refused (" in summary(refused)
+    unproven = replace(none, size=CardTotals(0, 0, 3, 0), epochs=(replace(bare, proposed=3, admitted=3),))
+    assert "3 that passed the gate could not be shown to help" in summary(unproven)
+    assert "carry over to other problems (-25.0 points" in summary(unproven) and "keep=all" not in summary(unproven)
+    unknown = replace(unproven, carried=LiftBySource(None, None))
+    assert "keep=all" in summary(unknown) and "carry over" not in summary(unknown)
+    assert "The tree is empty" not in summary(report), "a tree with cards needs no excuse"
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match="holds no learning run"):
+        report_of(tmp_path)
+
+
+def test_a_run_that_did_nothing_yet_has_a_report(tmp_path: Path):
+    Learner(tmp_path / "tree").notebook.__exit__()
+    found = report_of(tmp_path / "tree")
+    assert not found.finished and found.epochs == () and found.cards == ()
+    assert "No card has been proposed yet." in page(found)
+    assert any("No step is done yet" in line for line in report_lines(found))
+
+
+def test_an_unfinished_run_says_how_far_it_came(tmp_path: Path):
+    learner = Learner(tmp_path / "tree")
+    with learner.notebook:
+        learner.plant()
+        learner.add_medium()
+        learner.keep(
+            "add",
+            "propose",
+            Proposals(cards=(learner.card(HARMS, 1, Difficulty.HARD, "geometry"),)),
+            place="HS geometry",
+        )
+        learner.trace("epoch-1-add-HS-run", 4)
+    found = report_of(tmp_path / "tree")
+    assert not found.finished and found.frozen is None
+    assert found.last == "epoch 1 add HS geometry propose"
+    assert [(str(score.step), score.problems) for score in found.under_way] == [("epoch 1 add HS run", 4)]
+    assert (found.funnel.proposed, found.funnel.waiting, found.funnel.kept) == (5, 1, 1)
+    assert found.epochs[0].size is None
+    for told in (page(found), " ".join(report_lines(found))):
+        assert "Not finished, in epoch 1 of 2." in told
+    assert "epoch 1 add HS run, 4 problems done" in page(found)
+
+
+def test_a_killed_writer_leaves_a_readable_report(tmp_path: Path):
+    learned(tmp_path / "tree")
+    steps = tmp_path / "tree" / "learn" / "steps.jsonl"
+    steps.write_bytes(steps.read_bytes()[:-40])
+    assert not report_of(tmp_path / "tree").finished
+
+
+def test_a_step_of_another_version_is_named_and_left_out(tmp_path: Path):
+    learned(tmp_path / "tree")
+    steps = tmp_path / "tree" / "learn" / "steps.jsonl"
+    steps.write_text(steps.read_text().replace('"paper_calls":35', '"paper_calls":"many"', 1))
+    found = report_of(tmp_path / "tree")
+    assert found.unread == ("epoch 1 add MS run",)
+    assert len(found.scores) == 3
+    assert "epoch 1 add MS run" in page(found)
+    assert any("epoch 1 add MS run" in line for line in report_lines(found))
+
+
+def test_a_run_folder_cannot_lead_out_of_the_record(tmp_path: Path):
+    learned(tmp_path / "tree")
+    steps = tmp_path / "tree" / "learn" / "steps.jsonl"
+    (tmp_path / "tree" / "learn" / "epoch-1-refine-base").rename(tmp_path / "outside")
+    steps.write_text(steps.read_text().replace('"folder":"epoch-1-refine-base"', '"folder":"../../outside"'))
+    assert report_of(tmp_path / "tree").epochs[0].beyond == ()
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return learned(tmp_path_factory.mktemp("runs") / "a<b onclick=x>", XSS)
+
+
+def test_text_from_outside_never_becomes_markup(attacked: Report, report: Report):
+    html = page(attacked)
+    found = parsed(html)
+    assert sorted(set(found.tags)) == sorted(set(parsed(page(report)).tags))
+    assert not {"script", "img", "iframe", "object", "form", "a"} & set(found.tags)
+    assert not [key for key, _ in found.attributes if key.startswith("on")]
+    assert html.count("&lt;script&gt;") >= 25
+    assert "<b onclick" not in html
+
+
+def test_every_text_field_is_on_the_page(attacked: Report):
+    html = page(attacked)
+    escaped = "&lt;script&gt;alert(1)"
+    for word in ("solver", "teacher", "about algebra", "first", "P1", "why", "answer_leak", "too vague"):
+        assert f"{word}{escaped}" in html, word
+    for word in ("nothing on circles", "may be chance", "P3", "P4", "7", "8", "vertex.", "dial", "dropout"):
+        assert f"{word}{escaped}" in html, word
+
+
+def test_the_page_may_load_and_run_nothing(report: Report):
+    html = page(report)
+    assert REPORT_POLICY.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+    assert ("content", REPORT_POLICY) in parsed(html).attributes
+    assert html.index("Content-Security-Policy") < html.index("<style>")
+    drawn = re.sub(r'url\("data:image/svg[^"]*"\)', "", html)  # marks, whose picture is in the style sheet itself
+    assert not re.search(r"https?://|url\(|@import|javascript:", drawn)
+    assert {value for key, value in parsed(html).attributes if key in ("src", "href")} == {"data:,"}
+
+
+def test_marks_that_hide_or_reorder_text_are_dropped(tmp_path: Path):
+    html = page(replace(learned(tmp_path / "tree"), solver="a\u202eb\x00c\u200bd\ud800e", teacher='x\u2066y\x1b"><b>'))
+    assert "solver <b>abcde</b>" in html and "teacher <b>xy&#34;&gt;&lt;b&gt;</b>" in html
+
+
+def test_the_charts_hold_every_run_and_every_measured_card(report: Report):
+    html = page(report)
+    runs, lifts = html.split("What each card is worth")
+    assert runs.count("<circle") == len(report.scores)
+    assert lifts.count('class="lift-mark good"') == lifts.count('class="lift-mark bad"') == 1
+    assert "3 of 10, 30.0% (10.8% to 60.3%)" in html
+    assert "‹" in html  # the interval that goes on beyond the scale
+
+
+def test_many_measured_cards_fold_away_those_that_show_nothing(tmp_path: Path):
+    learner = Learner(tmp_path / "tree")
+    with learner.notebook:
+        learner.plant()
+        learner.add_medium()
+        learner.add_hard()
+        bodies = [f"Rule {n}: {' '.join(chr(97 + (n * k) % 26) * 3 for k in range(1, 12))}." for n in range(40)]
+        cards = tuple(
+            a_card(f"EXACT_CARD_{n}", payload=f"Useful when:\n- a\n\n{body}") for n, body in enumerate(bodies)
+        )
+        learner.commit("add", "commit", consolidate(learner.growth.tree, cards)[0], "XS")
+        lifts = tuple(Learner.lift(card.card_id, 0.01, -0.2, 0.3) for card in learner.growth.tree)
+        learner.keep("refine", "impact", Impact(lifts=lifts))
+    found = report_of(tmp_path / "tree")
+    assert len(found.measured) > 30
+    assert f"{len(found.measured)} cards that show nothing" in page(found)
+
+
+def too_long(lines: list[str]) -> Iterator[str]:
+    return (line for line in lines if len(line) > 80)
+
+
+def test_the_terminal_shows_it_in_80_columns(report: Report):
+    lines = report_lines(report)
+    assert not list(too_long(lines))
+    told = "\n".join(lines)
+    for part in ("3 of 10", "+25.0 [+5.0, +45.0]", "earned +5.0", "answer_leak (code)", "1 merged", "1.25"):
+        assert part in told, part
+
+
+def test_no_text_can_move_the_cursor(tmp_path: Path):
+    found = learned(tmp_path / "tree", "x" * 100)
+    refusal = found.refused[0].refused.model_copy(update={"reason": "\x1b[2J\x1b]0;owned\x07\u202e\u200ereason\r"})
+    epoch = replace(found.epochs[0], refused=(replace(found.refused[0], refused=refusal),))
+    told = "".join(report_lines(replace(found, epochs=(epoch,), solver="a\u200eb", teacher="c\u202ed")))
+    assert not re.search("[\x00-\x1f\x7f\u202e\u200e]", told)
+    assert "owned" not in told
+
+
+def test_the_report_names_the_teacher_of_a_published_run():
+    published = Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn" / "tree"
+    assert report_of(published).teacher == "exchange/exchange"

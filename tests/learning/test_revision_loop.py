@@ -1,0 +1,198 @@
+"""Every step of the second phase acts: edits, moves, second tries, universal cards and retirement change the score."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kace.cards.card import UNIVERSAL, Status
+from kace.cards.tree import EpistemicTree
+from kace.config import load_config
+from kace.learning.commit import InterimAnalysis, gains
+from kace.learning.steps import DoneSteps, read_steps
+from kace.models.base import Request
+from kace.problems import Problem
+from tests.learning.test_loop import accuracy, learned, shown
+from tests.learning.world import DOMAINS, MISLEADING, PLAIN, RULES, World, _card, _revise, problems, statement
+
+TURNS = load_config({"model": "scripted/steady", "profile": "paper", "placement": "demonstrations"}, env={})
+"""The whole block, as demonstrations: the solver never reads a card's text."""
+TRAIN, TEST = problems(8), problems(4, start=50)
+SETTINGS = {"examples": 1, "evidence": "posterior", "epochs": 1, "refine": 2, "keep": "validated"}
+VAGUE = "flim has a formula of its own: write f = F(a, b)."
+
+
+def revision(card_id: str, action: str, *fields: str) -> str:
+    return "\n".join(
+        ("<revision>", f"id: {card_id}", f"action: {action}", "reason: it reads better", *fields, "</revision>")
+    )
+
+
+def payload(rule: str, body: str) -> str:
+    return f"payload:\nUseful when:\n- {rule} is asked\n\n{body}"
+
+
+@dataclass(frozen=True)
+class Curated(World):
+    """A teacher whose card for `flim` says nothing, until the curator rewrites it."""
+
+    misleading: bool = False
+    idle: bool = False
+    tries: tuple[str, ...] = (statement("flim"),)
+    """What the curator writes at its first try, and at its second."""
+
+    def teach(self, request: Request) -> str:
+        name, asked = request.attempt.problem, request.messages[-1].content
+        if "revise" not in name:
+            told = super().teach(request)
+            return told.replace(statement("flim"), VAGUE) if "propose" in name else told
+        again = "# The rerun" in asked
+        if "id: EXACT_FLIM_RULE" not in asked or (again and len(self.tries) == 1):
+            return _revise(asked)
+        body = self.tries[-1] if again else self.tries[0]
+        others = [card for card in re.findall(r"^id: (\w+)", asked, re.MULTILINE) if card != "EXACT_FLIM_RULE"]
+        edit = revision("EXACT_FLIM_RULE", "EDIT", payload("flim", body))
+        return "\n".join((edit, *(revision(card, "KEEP") for card in others)))
+
+
+def looks(out: Path) -> list[InterimAnalysis]:
+    steps = DoneSteps(out / "learn", read_steps(out / "learn" / "steps.jsonl"))
+    return [look for _, look in steps.of(InterimAnalysis, "look", epoch=1)]
+
+
+def card_of(tree: EpistemicTree, name: str) -> str:
+    return tree.card(name).examples[0].worked
+
+
+def test_an_edit_is_demonstrated_anew_and_raises_the_score(tmp_path: Path):
+    world = Curated()
+    before = learned(world, tmp_path / "plain", config=TURNS, **SETTINGS | {"refine": 0, "keep": "all"})
+    after = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"keep": "all"})
+    assert VAGUE in card_of(before, "EXACT_FLIM_RULE")
+    assert statement("flim") in card_of(after, "EXACT_FLIM_RULE"), "the solver reads the new rule"
+    rules = len(RULES)
+    assert accuracy(world, before, TEST, TURNS) == pytest.approx((3 + rules - 1) / (3 + rules))
+    assert accuracy(world, after, TEST, TURNS) == 1.0
+    look = next(look for look in looks(tmp_path / "tree") if look.domain == "weaving")
+    assert look.accepted and {name.partition("-")[0] for name in look.gained} == {"flim"} and not look.lost
+
+
+def test_a_rejected_first_try_is_refined_and_the_second_is_kept(tmp_path: Path):
+    world = Curated(tries=(MISLEADING, statement("flim")))
+    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"keep": "all"})
+    first, second = (look for look in looks(tmp_path / "tree") if look.domain == "weaving")
+    assert not first.accepted and first.lost, "a misleading demonstration costs the other rule of the domain"
+    assert second.accepted and second.gained
+    assert accuracy(world, tree, TEST, TURNS) == 1.0
+
+
+def test_an_edit_that_changes_nothing_is_not_kept(tmp_path: Path):
+    world = Curated(tries=("flim has another formula: write f = G(a, b).",))
+    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"keep": "all", "refine": 1})
+    assert not any(look.accepted for look in looks(tmp_path / "tree") if look.domain == "weaving")
+    assert VAGUE in card_of(tree, "EXACT_FLIM_RULE")
+
+
+@dataclass(frozen=True)
+class Misplaced(World):
+    """A teacher who writes down the rule of one domain under another, and a curator who moves it."""
+
+    misleading: bool = False
+    idle: bool = False
+
+    def teach(self, request: Request) -> str:
+        name, asked = request.attempt.problem, request.messages[-1].content
+        if "propose" in name and "weaving" in name and "epoch 1" in name:
+            stray = _card("EXACT_HOSK_RULE", "hosk", statement("hosk"), ["1"], False)
+            return "\n".join((super().teach(request), stray))
+        if "propose" in name and "tuning" in name:
+            blocks = re.findall(r"<card>.*?</card>", super().teach(request), re.DOTALL)
+            return "\n".join(block for block in blocks if "HOSK" not in block) or "Nothing."
+        if "revise" in name and "id: EXACT_HOSK_RULE" in asked:
+            others = [card for card in re.findall(r"^id: (\w+)", asked, re.MULTILINE) if card != "EXACT_HOSK_RULE"]
+            moved = revision("EXACT_HOSK_RULE", "RELOCATE", "domains: tuning")
+            return "\n".join((moved, *(revision(card, "KEEP") for card in others)))
+        return super().teach(request)
+
+
+def test_a_card_in_the_wrong_domain_is_moved_where_it_helps(tmp_path: Path):
+    world = Misplaced()
+    settings = SETTINGS | {"keep": "all", "retire_below": 0.0}
+    before = learned(world, tmp_path / "plain", config=TURNS, **settings | {"refine": 0})
+    after = learned(world, tmp_path / "tree", config=TURNS, **settings)
+    assert before.card("EXACT_HOSK_RULE").domain_tags == ("weaving",)
+    assert after.card("EXACT_HOSK_RULE").domain_tags == ("tuning",)
+    assert accuracy(world, after, TEST, TURNS) - accuracy(world, before, TEST, TURNS) == pytest.approx(1 / 9)
+
+
+@dataclass(frozen=True)
+class Everywhere(World):
+    """A rule that every domain needs: one universal card holds it, once the curator has put it into words."""
+
+    misleading: bool = False
+    idle: bool = False
+
+    def teach(self, request: Request) -> str:
+        name, asked = request.attempt.problem, request.messages[-1].content
+        if "propose" in name and "weaving" in name and "MS" in name:
+            card = _card("READING_FLIM_EVERYWHERE", "flim", VAGUE, ["1"], False)
+            card = card.replace("difficulty: medium", f"difficulty: universal\ndomains: {UNIVERSAL}")
+            return "\n".join((super().teach(request), card))
+        if "revise" in name and "id: READING_FLIM_EVERYWHERE" in asked:
+            return revision("READING_FLIM_EVERYWHERE", "EDIT", payload("flim", statement("flim")))
+        if "admit" in name:
+            ids = dict.fromkeys(re.findall(r"\[((?:EXACT|RUBRIC|READING)_[A-Z0-9_]+)\]", asked))
+            return "\n".join(f"<ruling>\nid: {card}\nverdict: admit\nreason: general\n</ruling>" for card in ids)
+        return super().teach(request)
+
+
+def flim_everywhere(count: int, start: int = 0) -> tuple[Problem, ...]:
+    """The flim is asked in every domain; only sums need no rule."""
+    made = []
+    for n in range(start, start + count):
+        for domain in DOMAINS:
+            a, b = 13 + 2 * n, 29 + 3 * n
+            for rule, answer in (("flim", RULES["flim"](a, b)), (PLAIN, a + b)):
+                text = f"In {domain}, what is the {rule} of {a} and {b}?"
+                made.append(Problem(text, str(answer), label=f"{rule}-{domain}-{n}", domain=domain))
+    return tuple(made)
+
+
+def test_a_universal_card_is_revised_by_its_own_curator_and_helps_in_every_domain(tmp_path: Path):
+    world, train, test = Everywhere(knowledge=()), flim_everywhere(6), flim_everywhere(3, start=50)
+    settings = SETTINGS | {"keep": "all", "retire_below": 0.0}
+    before = learned(world, tmp_path / "plain", config=TURNS, train=train, **settings | {"refine": 0})
+    after = learned(world, tmp_path / "tree", config=TURNS, train=train, **settings)
+    assert accuracy(world, before, test, TURNS) == pytest.approx(1 / 2)
+    assert accuracy(world, after, test, TURNS) == 1.0
+    assert any(look.domain == UNIVERSAL and look.accepted for look in looks(tmp_path / "tree"))
+
+
+def test_a_card_that_harms_is_retired_and_the_score_recovers(tmp_path: Path):
+    world = World(idle=False)
+    plain = learned(
+        world, tmp_path / "plain", config=TURNS, **SETTINGS | {"refine": 0, "impact": "fires", "keep": "all"}
+    )
+    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"refine": 0})
+    assert accuracy(world, plain, TEST, TURNS) < 0.5, "with the misleading cards in every block"
+    retired = {card.card_id for card in tree if card.status is Status.DEPRECATED}
+    assert {name for name in retired if "HALVE" in name} and not any(name.startswith("EXACT") for name in retired)
+    assert accuracy(world, tree, TEST, TURNS) == 1.0
+
+
+def test_with_nothing_to_learn_nothing_is_kept(tmp_path: Path):
+    world = World(knowledge=())
+    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS)
+    assert len(tree) > 0 and shown(tree) == set()
+    assert accuracy(world, tree, TEST, TURNS) == accuracy(world, None, TEST, TURNS)
+
+
+@pytest.mark.parametrize(
+    ("won", "lost", "kept"), [(0, 0, False), (1, 0, False), (2, 0, True), (3, 1, False), (4, 1, True), (0, 3, False)]
+)
+def test_how_many_problems_a_revision_must_gain(won: int, lost: int, kept: bool):
+    assert (gains(won, lost) >= 0.8) is kept
+    assert gains(won, lost) + gains(lost, won) == pytest.approx(1)

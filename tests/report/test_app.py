@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Message
+
+from kace.cards.store import TreeStore
+from kace.report import pages
+from kace.report.app import create_app
+from kace.report.guard import CSP
+from kace.report.page import assets, assets_mark
+from kace.report.workspace import Workspace
+from tests.report.opened import HOST, opened
+from tests.report.samples import a_learner, a_run, a_shelf_of_all, a_solve, a_tree
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What nothing here changes."""
+    root = tmp_path_factory.mktemp("app")
+    a_shelf_of_all(root / "opened")
+    TreeStore(root / "opened" / "oak").snapshot("before")
+    (root / "secret.txt").write_text("the secret")
+    return root
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[TestClient]:
+    snapshot = folder / "opened" / "oak" / "snapshots" / "before.jsonl"
+    with opened(folder / "opened", snapshot) as client:
+        yield client
+
+
+def sent(app: ASGIApp, path: str) -> tuple[int, dict[str, str], str]:
+    """The answer to a path that no client would send as it is."""
+    said: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    raw = path.partition("?")[0].encode()
+    scope = {
+        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http"},
+        **{"path": unquote(raw.decode()), "raw_path": raw, "query_string": b"", "root_path": ""},
+        **{"headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)},
+    }
+    asyncio.run(app(scope, receive, send))
+    headers = {name.decode(): value.decode() for name, value in said[0]["headers"]}
+    return said[0]["status"], headers, b"".join(each.get("body", b"") for each in said[1:]).decode()
+
+
+PAGES = (
+    *("/", "/?q=oak", "/?q=nothing", "/tree/oak", "/tree/oak/card/EXACT_SUM_OF_SQUARES", "/tree/oak/search?q=sum"),
+    *("/run/first", f"/run/first/problem/{'b' * 16}/0", "/run/first?exit=x&page=9999&sort=%00", "/learner/oak"),
+    *("/learner/oak/proposals", "/inbox/letters", "/inbox/letters/propose-1", "/tree/oak/cell/algebra/medium"),
+    *("/run/first/against/oak.epoch-1-add-MS-run", "/tree/oak/diff/before"),
+)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_kind_of_page_answers(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["content-security-policy"] == CSP
+
+
+def test_every_route_is_tried_above():
+    patterns = {path.count("/") for area in pages.areas() for path in area.ROUTES if path != "/"}
+    assert patterns <= {path.partition("?")[0].count("/") for path in PAGES}
+
+
+MISSING = (
+    *("/nothing", "/tree", "/tree/ash", "/tree/oak/card/NO_SUCH_CARD", "/tree/oak/cell/x/y", "/run/first/problem/x/0"),
+    *(
+        "/run/first/problem/x/not-a-number",
+        "/run/x",
+        "/learner/x",
+        "/inbox/x",
+        "/inbox/letters/x",
+        "/tree/oak/extra/x/y",
+    ),
+    *("/assets/nothing.css", f"/assets/{assets_mark()}/nothing.css", "/assets/"),
+)
+
+
+@pytest.mark.parametrize("path", MISSING)
+def test_what_is_not_there_is_a_page_that_says_so(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert "Not here" in answer.text and 'href="/"' in answer.text
+    assert answer.headers["content-security-policy"] == CSP
+
+
+OUTSIDE = (
+    *("/../secret.txt", "/..%2fsecret.txt", "/%2e%2e/secret.txt", "/%2e%2e%2fsecret.txt", "/%252e%252e%252fsecret.txt"),
+    *("/run/..", "/run/../secret.txt", "/run/%2e%2e", "/run/%2e%2e%2f%2e%2e%2fsecret.txt", "/run/..%5csecret.txt"),
+    *("/run/first%00", "/run/%00", "/run/first/problem/..%2f..%2fsecret.txt/0", "/run//etc/passwd", "//etc/passwd"),
+    *("/tree/%2fetc%2fpasswd", "/tree/oak/card/..%2f..%2f..%2fsecret.txt", "/inbox/letters/..%2f..%2fsecret.txt"),
+    *(
+        "/inbox/letters/..%2f..%2f..%2fsecret",
+        "/inbox/letters/%2e",
+        "/inbox/letters/a%5c..%5csecret",
+        "/assets/../app.py",
+    ),
+    *("/assets/..%2fapp.py", "/assets/%2e%2e/app.py", "/assets/katex/../../app.py", "/assets//etc/passwd", "/run/%ff"),
+    *("/tree/" + "a" * 500, "/tree/oak%0d%0aX-Evil:1", "/tree/%e2%80%aeoak", "/tree/oak/diff/..%2foak"),
+)
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_no_path_leads_out_of_what_is_open(client, path):
+    status, headers, text = sent(client.app, path)
+    assert status in {400, 404}
+    assert "the secret" not in text and "root:" not in text and "import" not in text
+    assert headers["content-security-policy"] == CSP
+    assert "x-evil" not in headers
+
+
+def test_an_encoded_slash_stays_inside_its_part(client):
+    assert sent(client.app, "/run%2ffirst")[0] == 404
+    assert sent(client.app, "/run/%66irst")[0] == 200
+
+
+def test_a_link_out_of_a_run_is_not_followed(tmp_path):
+    a_run(tmp_path / "opened" / "first")
+    (tmp_path / "secret.txt").write_text("the secret")
+    with opened(tmp_path / "opened") as client:
+        (tmp_path / "opened" / "first" / "traces.jsonl").unlink()
+        (tmp_path / "opened" / "first" / "traces.jsonl").symlink_to(tmp_path / "secret.txt")
+        answer = client.get("/run/first")
+    assert answer.status_code == 404 and "the secret" not in answer.text
+
+
+def test_assets_are_kept_for_ever_under_the_mark_of_their_content_only(client):
+    kept = client.get(f"/assets/{assets_mark()}/kace.css")
+    assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert kept.content == assets()["kace.css"]
+    assert client.get("/assets/kace.css").headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("view.js", "text/javascript; charset=utf-8"),
+        ("kace.css", "text/css; charset=utf-8"),
+        ("icon.svg", "image/svg+xml"),
+        ("katex/fonts/KaTeX_Main-Regular.woff2", "font/woff2"),
+        ("katex/LICENSE", "text/plain; charset=utf-8"),
+    ],
+)
+def test_assets_say_what_they_are(client, name, kind):
+    answer = client.get(f"/assets/{name}")
+    assert (answer.headers["content-type"], answer.headers["x-content-type-options"]) == (kind, "nosniff")
+    assert answer.headers["content-security-policy"] == CSP
+
+
+def test_head_is_answered_like_get_without_a_body(client):
+    answer = client.head("/")
+    assert answer.status_code == 200 and not answer.content
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_nothing_else_is_answered(client, method):
+    answer = client.request(method, "/")
+    assert answer.status_code == 405
+    assert answer.headers["content-security-policy"] == CSP
+
+
+@pytest.mark.parametrize("path", ["/", "/tree/oak", "/run/first", "/inbox/letters", "/learner/oak"])
+def test_only_an_exchange_folder_takes_anything(client, path):
+    answer = client.post(path, data={"text": "x"})
+    assert answer.status_code == 405 and "Nothing can be sent here" in answer.text
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"a=1&a=2", b"novalue", b"&".join(b"f%d=1" % n for n in range(30))])
+def test_a_form_that_no_browser_sends_is_refused(client, body):
+    answer = client.post("/inbox/letters/propose-1", content=body)
+    assert answer.status_code == 400
+    assert answer.headers["content-security-policy"] == CSP
+
+
+def test_a_reply_without_the_token_of_the_page_is_not_written(client, folder):
+    answer = client.post("/inbox/letters/propose-1", data={"text": "hello", "do": "send"})
+    assert answer.status_code in {400, 403}
+    assert not (folder / "opened" / "letters" / "propose-1.reply.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.test"}, 403),
+        ({"host": "127.0.0.1.evil.test"}, 403),
+        ({"host": ""}, 400),
+    ],
+)
+def test_another_name_is_turned_away_in_the_same_frame(client, headers, status):
+    answer = client.get("/", headers=headers)
+    assert answer.status_code in {status, 400, 403}
+    assert "What is open" in answer.text and "oak" not in answer.text
+    assert answer.headers["content-security-policy"] == CSP
+
+
+@pytest.mark.parametrize(
+    "headers", [{"origin": "http://evil.test"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}]
+)
+def test_a_form_of_another_site_is_turned_away(client, headers):
+    assert client.post("/inbox/letters/propose-1", data={"text": "x"}, headers=headers).status_code == 403
+
+
+def test_with_a_token_nothing_is_shown_without_it(folder):
+    with opened(folder / "opened", token="a-long-secret-token") as client:
+        for path in ("/", "/run/first", "/nothing", f"/assets/{assets_mark()}/kace.css"):
+            refused = client.get(path)
+            assert refused.status_code == 401 and "oak" not in refused.text
+            assert refused.headers["content-security-policy"] == CSP
+        welcome = client.get("/run/first?token=a-long-secret-token")
+        assert (welcome.status_code, welcome.headers["location"]) == (303, "/run/first")
+        assert client.get("/run/first").status_code == 200
+
+
+def test_a_page_that_fails_says_so_and_no_more(client, monkeypatch):
+    def broken(*_: object) -> None:
+        raise RuntimeError("sk-secret-key-123456 inside")
+
+    monkeypatch.setattr(Workspace, "tree", broken)
+    answer = client.get("/tree/oak")
+    assert answer.status_code == 500 and "Something went wrong here" in answer.text
+    assert "sk-secret" not in answer.text and "Traceback" not in answer.text
+    assert answer.headers["content-security-policy"] == CSP
+
+
+def test_a_damaged_item_says_what_is_wrong_with_it(tmp_path):
+    a_tree(tmp_path / "oak")
+    with opened(tmp_path) as client:
+        (tmp_path / "oak" / "cards.jsonl").write_text("{}\n")
+        answer = client.get("/tree/oak")
+        assert answer.status_code == 500
+        assert "This cannot be shown" in answer.text and "the header cannot be read" in answer.text
+        assert client.get("/").status_code == 200
+
+
+def test_the_first_page_shows_what_is_open_at_a_glance(client):
+    text = client.get("/").text
+    assert "2 cards" in text and "3 domains" in text and "1 waiting" in text and "1 solve" in text
+    assert "1 run that the learner of oak made" in text
+
+
+def test_the_first_page_says_how_a_small_run_went(tmp_path):
+    workspace = Workspace([a_run(tmp_path / "first")])
+    with TestClient(create_app(workspace), base_url=HOST) as client:
+        client.get("/")
+        workspace.run("first").wait()
+        assert "100.0\u00a0%" in client.get("/").text
+    workspace.close()
+
+
+def test_the_first_page_tells_finished_unfinished_and_stopped(tmp_path):
+    learner, data = a_learner(tmp_path / "oak"), {"data": {"problems": 3, "hash": "d" * 16}}
+    os.utime(a_run(tmp_path / "half", **data) / "traces.jsonl", (0, 0))
+    a_run(tmp_path / "whole", [a_solve(char * 16) for char in "abc"], **data)
+
+    def told() -> str:
+        with opened(tmp_path) as client:
+            text = client.get("/").text
+            for _ in range(100):
+                if "being read" not in text:
+                    break
+                time.sleep(0.1)
+                text = client.get("/").text
+        return text
+
+    text = told()
+    assert "unfinished" in text and "1 of 3 solves" in text and "3 solves" in text
+    assert "stopped" in text and "going on" not in text.partition("<summary>")[0]
+    freeze = {"v": 1, "phase": "close", "what": "freeze", "epoch": 0, "place": "", "number": 0, "value": {}}
+    (learner / "learn" / "steps.jsonl").write_text(json.dumps(freeze, separators=(",", ":")) + "\n")
+    assert "finished" in told().partition('id="learner"')[2]
+
+
+def test_many_items_can_be_found_by_name(tmp_path):
+    for number in range(20):
+        a_run(tmp_path / f"more-{number:02}")
+    with opened(tmp_path) as client:
+        assert 'type="search"' in client.get("/").text
+        found = client.get("/?q=more-07").text
+        assert "more-07" in found and "more-08" not in found
+        none = client.get("/", params={"q": "<script>alert(1)</script>"}).text
+        assert "Nothing is called '&lt;script&gt;alert(1)&lt;/script&gt;'." in none

@@ -1,0 +1,394 @@
+"""The page of a card: what it says, what it is worth, where it was read, what it went through."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kace.cards.card import Card, Difficulty, Status
+from kace.cards.store import TreeStore
+from kace.cards.tree import Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains
+from kace.ladder.record import Solution
+from kace.report.page import moment
+from kace.report.pages.diff import card_diff, diff_lines
+from kace.report.trees import history, latest
+from tests.card_examples import DOMAINS, a_card
+from tests.report.samples import a_recall, a_run, a_solve, a_tree
+from tests.report.tree_views import Shown, grown, measured, page_of, said, workspace_of
+
+NAME = "EXACT_SUM_OF_SQUARES"
+
+
+def page_with(tmp_path: Path, card: Card, *, static: bool = False) -> Shown:
+    """The page of a card that is alone in its tree."""
+    a_tree(tmp_path / "oak", [card])
+    return page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{card.card_id}", static=static)
+
+
+def test_a_card_shows_its_triggers_its_body_and_its_routing(tmp_path: Path) -> None:
+    page = page_with(tmp_path, a_card())
+    words = said(page)
+    assert "Useful when sum of two squares" in words
+    assert "Do not apply if the terms are not squares" in words
+    assert "Choose by pick when two squares are added" in words
+    assert '<span class="math">a^2+b^2=(a+b)^2-2ab</span>' in page.body
+    assert "As a solver reads it [EXACT_SUM_OF_SQUARES] Useful when:" in words
+
+
+def test_a_measured_lift_is_drawn_told_and_judged(tmp_path: Path) -> None:
+    page = page_with(tmp_path, measured(NAME, 12, 3, 21))
+    words = said(page)
+    assert "+12.0 points" in words
+    assert "95 % interval +3.0 to +21.0. It helps: the interval lies above zero." in words
+    assert "Measured by leave-one-out, in epoch 2: 12 attempts with the card, 9 without, on 5 problems." in words
+    assert 'class="lift-mark good"' in page.body
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "tone", "words"), [(-9, -1, "bad", "It harms"), (-9, 4, "open", "The interval holds zero")]
+)
+def test_an_interval_says_no_more_than_it_can(tmp_path: Path, low: int, high: int, tone: str, words: str) -> None:
+    page = page_with(tmp_path, measured(NAME, -3, low, high))
+    assert f'class="lift-mark {tone}"' in page.body
+    assert words in said(page)
+
+
+def test_an_interval_wider_than_the_scale_ends_in_arrows(tmp_path: Path) -> None:
+    assert page_with(tmp_path, measured(NAME, 4, -40, 40)).body.count("mark-cut") == 2
+
+
+def test_an_interval_that_tells_nothing_is_said_in_words(tmp_path: Path) -> None:
+    page = page_with(tmp_path, measured(NAME, 4, -100, 100))
+    assert "Too few problems to say anything" in said(page) and "lift-mark" not in page.body
+
+
+def test_a_lift_in_other_words_is_quoted(tmp_path: Path) -> None:
+    page = page_with(tmp_path, measured(NAME, 0, 0, 0, validated_lift="+2/6 -> +4/6 on P026 (k=6)"))
+    assert "Lift +2/6 -> +4/6 on P026 (k=6)" in said(page)
+    assert "lift-mark" not in page.body
+
+
+def test_a_card_that_was_never_measured_says_so(tmp_path: Path) -> None:
+    words = said(page_with(tmp_path, a_card()))
+    assert "Not measured yet." in words
+    assert "Never read in a solve that was credited." in words
+    assert "no problem is named" in words
+
+
+def test_the_record_comes_with_its_interval(tmp_path: Path) -> None:
+    words = said(page_with(tmp_path, measured(NAME, 1, -1, 3)))
+    assert "6 right and 2 wrong of 8 solves that read it. 75% right [41%, 93%], n = 8." in words
+    assert "Supported by P1, P2" in words
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (Status.DEPRECATED, "Kept in the tree and never shown"),
+        (Status.VALIDATED, "measured to help"),
+        (Status.EXPERIMENTAL, "not yet known to help"),
+    ],
+)
+def test_a_status_is_explained(tmp_path: Path, status: Status, words: str) -> None:
+    page = page_with(tmp_path, a_card(status=status))
+    assert words in said(page)
+    assert f">{status.value}</span>" in page.body
+
+
+def test_a_card_of_two_domains_leads_to_both_places(tmp_path: Path) -> None:
+    page = page_with(tmp_path, a_card(domain_tags=("algebra", "geometry"), difficulty_tag=Difficulty.HARD))
+    for domain in ("algebra", "geometry"):
+        assert f'href="/tree/oak/cell/{domain}/hard"' in page.body
+    assert page.crumbs == ("Home", "oak", "Algebra, hard")
+
+
+def test_a_card_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    workspace = workspace_of(a_tree(tmp_path / "oak"))
+    assert page_of(workspace, "/tree/oak/card/EXACT_NOT_THERE").status == 404
+    assert page_of(workspace, "/tree/oak/card/%3Cscript%3E").status == 404
+
+
+def test_a_hostile_payload_is_text(tmp_path: Path) -> None:
+    bad = '<img src=x onerror=alert(1)> [x](javascript:alert(1)) $\\href{javascript:x}{y}$ "quoted"'
+    card = a_card(payload=f"Useful when:\n- <b>bold</b>\n\n{bad}", routing_conditions=(bad,))
+    page = page_with(tmp_path, card)
+    assert "<img" not in page.body
+    assert "<b>bold" not in page.body
+    assert 'href="javascript' not in page.body
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page.body
+
+
+def test_a_payload_that_breaks_the_rules_is_shown_as_it_is(tmp_path: Path) -> None:
+    old = a_card().model_copy(update={"payload": "no header at all"})
+    workspace = grown(EpistemicTree.of(DOMAINS, [old]), tmp_path)
+    assert "no header at all" in said(page_of(workspace, f"/tree/large/card/{NAME}"))
+
+
+# History
+
+
+def a_history(tmp_path: Path) -> TreeStore:
+    """A tree in which one card was created, edited, moved, credited and deprecated."""
+    card = a_card()
+    store = TreeStore.create(tmp_path / "oak", DOMAINS, [card, a_card("EXACT_OTHER_CARD")], author="planter")
+    edited = card.with_payload(card.payload.replace("Check with small numbers.", "Check with very small numbers."))
+    store.apply(Edit(edited), author="editor", note="be exact")
+    store.apply(Relocate(NAME, Difficulty.HARD, ("geometry",)), author="mover")
+    credited = measured(NAME, 5, -1, 11).provenance
+    store.apply(Edit(store.load().card(NAME).model_copy(update={"provenance": credited})), author="learner")
+    store.apply(Edit(a_card("EXACT_OTHER_CARD", routing_conditions=())), author="editor")
+    store.apply(Deprecate(NAME), author="gardener", note="never helped")
+    return store
+
+
+def test_history_tells_every_change_of_the_card_newest_first(tmp_path: Path) -> None:
+    a_history(tmp_path)
+    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
+    words = said(page).split(" History ")[1]
+    order = ["deprecated never helped", "record updated", "relocated", "text edited be exact", "created"]
+    assert [words.index(each) for each in order] == sorted(words.index(each) for each in order)
+    assert page.body.count("<details") - 1 == len(order)
+    assert "algebra" in words
+    assert "planter" in words
+
+
+def test_a_rewritten_line_has_the_new_words_marked(tmp_path: Path) -> None:
+    a_history(tmp_path)
+    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
+    assert re.search(r"Check with(?:<ins> very</ins> | <ins>very </ins>)small numbers\.", page.body)
+    assert "Check with small numbers." in page.body
+
+
+def test_fields_of_the_record_are_told_in_words(tmp_path: Path) -> None:
+    a_history(tmp_path)
+    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
+    assert "uses 0 → 8" in words
+    assert "right 0 → 6" in words
+    assert "lift none → +5.0 points" in words
+
+
+def test_a_change_by_hand_is_told_before_the_journal_knows_it(tmp_path: Path) -> None:
+    store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
+    text = store.cards_path.read_text(encoding="utf-8")
+    store.cards_path.write_text(text.replace("Check with small", "Check with tiny"), encoding="utf-8")
+    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
+    assert "edited by hand not in the journal yet" in said(page)
+    assert "<ins>tiny</ins>" in page.body
+
+
+def test_a_damaged_change_is_left_out_and_said(tmp_path: Path) -> None:
+    store = a_history(tmp_path)
+    text = store.journal_path.read_text(encoding="utf-8")
+    store.journal_path.write_text(text.replace("very small", "fairly small", 1), encoding="utf-8")
+    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
+    assert "1 change of this card cannot be read; see: kace tree verify." in words
+    assert "text edited" not in words
+
+
+def test_an_unreadable_last_change_is_not_taken_for_one_by_hand(tmp_path: Path) -> None:
+    store = a_history(tmp_path)
+    text = store.journal_path.read_text(encoding="utf-8")
+    store.journal_path.write_text(text.replace("never helped", "never harmed"), encoding="utf-8")
+    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
+    assert "1 change of this card cannot be read" in words
+    assert "by hand" not in words
+
+
+def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> None:
+    store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
+    store.journal_path.unlink()
+    assert "The journal says nothing of this card." in said(
+        page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
+    )
+    file = tmp_path / "pack.json"
+    file.write_text(json.dumps([a_card().model_dump(mode="json")]), encoding="utf-8")
+    assert "a single file, which keeps no history" in said(page_of(workspace_of(file), f"/tree/pack/card/{NAME}"))
+
+
+def test_the_history_is_that_of_the_journal(tmp_path: Path) -> None:
+    store = a_history(tmp_path)
+    for name in store.load().cards:
+        expected = [
+            (entry.generation, change)
+            for entry in reversed(store.log())
+            for change in entry.cards
+            if change.card_id == name
+        ]
+        steps, damaged = history(store.journal_path, name)
+        assert [(entry.generation, change) for entry, change in steps] == expected
+        assert damaged == 0
+    assert history(store.journal_path, "EXACT_NOT_THERE") == ([], 0)
+
+
+def test_texts_that_look_like_a_change_are_none(tmp_path: Path) -> None:
+    tricky = a_card("EXACT_LAST_CARD", payload='Useful when:\n- always\n\n{"before":null} "card_id":"EXACT_N_0" é\\"')
+    cards = [a_card(f"EXACT_N_{n}") for n in range(50)]
+    store = TreeStore.create(tmp_path / "oak", DOMAINS, [*cards, tricky], author="importer", note="a pack")
+    store.apply(Edit(tricky.model_copy(update={"routing_conditions": ()})), author="editor")
+    expected = [change for entry in store.log() for change in entry.cards if change.card_id == tricky.card_id]
+    steps, _ = history(store.journal_path, tricky.card_id)
+    assert [change for _, change in reversed(steps)] == expected
+    first = steps[1][0]
+    assert (first.author, first.note, len(first.cards)) == ("importer", "a pack", 51)
+    assert len(history(store.journal_path, "EXACT_N_0")[0]) == 1
+
+
+def test_a_torn_last_line_is_no_change_until_it_is_whole(tmp_path: Path) -> None:
+    store = a_history(tmp_path)
+    before = history(store.journal_path, NAME)
+    line = store.journal_path.read_bytes().splitlines()[-1]
+    with store.journal_path.open("ab") as file:
+        file.write(line[:300])
+    assert history(store.journal_path, NAME) == before
+    assert [change.generation for change in latest(store.journal_path, 3)] == [5, 4, 3]
+
+
+def test_a_journal_is_followed_as_it_grows_and_read_anew_when_it_is_another(tmp_path: Path) -> None:
+    store = a_history(tmp_path)
+    assert [change.author for change in latest(store.journal_path, 1)] != ["late"]
+    store.apply(Edit(a_card("EXACT_OTHER_CARD")), author="late")
+    assert [change.author for change in latest(store.journal_path, 1)] == ["late"]
+    other = TreeStore.create(tmp_path / "elm", DOMAINS, [a_card()], author="other")
+    store.journal_path.write_bytes(other.journal_path.read_bytes())
+    assert [change.author for change in latest(store.journal_path, 9)] == ["other"]
+
+
+def test_a_change_of_domains_is_no_change_of_a_card(tmp_path: Path) -> None:
+    store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
+    domains = (*DOMAINS, Domain(name="logic", description="true and false"))
+    store.apply(Batch((SetDomains(domains), Edit(a_card(routing_conditions=())))), author="editor")
+    assert len(history(store.journal_path, NAME)[0]) == 2
+
+
+def test_the_latest_changes_come_newest_first(tmp_path: Path) -> None:
+    store = a_history(tmp_path)
+    newest = [(entry.generation, entry.kind.value, entry.author) for entry in reversed(store.log())]
+    found = latest(store.journal_path, 99)
+    assert [(change.generation, change.kind, change.author) for change in found] == newest
+    assert latest(store.journal_path, 3) == found[:3]
+    assert latest(tmp_path / "nothing", 3) == []
+
+
+def test_a_time_that_nobody_can_read_is_shown_as_it_is() -> None:
+    assert moment("yesterday") is None
+    assert moment("2026-01-01T00:00:00+00:00") == 1767225600
+
+
+def test_lines_that_have_nothing_in_common_are_not_compared_word_by_word() -> None:
+    before, after = a_card(), a_card(payload="Useful when:\n- sum of two squares\n\nNothing alike here at all, friend.")
+    lines = diff_lines(card_diff(before, after), heads=False)
+    assert not any(marked for line in lines for marked, _ in line.words)
+    assert ((False, "Nothing alike here at all, friend."),) in [line.words for line in lines]
+
+
+def test_a_diff_escapes_what_it_quotes(tmp_path: Path) -> None:
+    before = a_card(payload="Useful when:\n- always\n\n<script>one</script>")
+    store = TreeStore.create(tmp_path / "oak", DOMAINS, [before])
+    store.apply(Edit(before.with_payload(before.payload.replace("one", "two"))), author="editor")
+    shown = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}").body
+    assert "<script>" not in shown
+    assert "<del>one</del>" in shown
+    assert "<ins>two</ins>" in shown
+
+
+# Where it was shown
+
+
+def solves(right: str, *, card: str = NAME, seed: int = 0) -> list[Solution]:
+    """One solve a letter: `r` right, `w` wrong, `?` not checked; all read the card."""
+    known = {"r": True, "w": False, "?": None}
+    return [
+        a_solve(
+            f"{n:016x}",
+            label=f"problem-{n}",
+            seed=seed,
+            correct=known[letter],
+            recalls=(a_recall(cards=(card,)),) if card else (),
+        )
+        for n, letter in enumerate(right)
+    ]
+
+
+def opened(tmp_path: Path, **runs: list[Solution]) -> Shown:
+    """The card's page once these runs were looked at."""
+    a_tree(tmp_path / "oak", [a_card()])
+    systems = {name: {"name": "tiered" if name == "bare" else "kace"} for name in runs}
+    paths = [a_run(tmp_path / name, records, system=systems[name]) for name, records in runs.items()]
+    workspace = workspace_of(tmp_path / "oak", *paths)
+    for name in runs:
+        workspace.run(name).wait()
+    return page_of(workspace, f"/tree/oak/card/{NAME}")
+
+
+def test_a_run_that_read_the_card_is_named_with_its_share_and_interval(tmp_path: Path) -> None:
+    page = opened(tmp_path, with_cards=solves("rrrw?"))
+    assert "with_cards 5 of 5 75% of 4 30% to 95%" in said(page)
+    assert 'href="/run/with_cards"' in page.body
+
+
+def test_a_run_that_did_not_read_it_is_not_named(tmp_path: Path) -> None:
+    page = opened(tmp_path, other=solves("rrw", card="EXACT_OTHER_CARD"))
+    assert "None of the 1 run looked at so far read this card." in said(page)
+
+
+def test_runs_that_nobody_looked_at_are_offered(tmp_path: Path) -> None:
+    a_tree(tmp_path / "oak", [a_card()])
+    workspace = workspace_of(tmp_path / "oak", a_run(tmp_path / "first"))
+    page = page_of(workspace, f"/tree/oak/card/{NAME}")
+    assert "No run has been looked at yet" in said(page)
+    assert 'href="/run/first"' in page.body
+    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
+    assert "No run is open." in said(page)
+
+
+def test_problems_gained_and_broken_are_told_beside_the_ladder_without_cards(tmp_path: Path) -> None:
+    page = opened(tmp_path, kace=solves("rrwwr?"), bare=solves("wrrwrr", card=""))
+    words = said(page)
+    assert "kace against bare 1 gained 1 broken of 5 pairs, 3 alike" in words
+    gained = re.findall(r"/run/kace/problem/(\w+)/0", page.body)
+    assert gained == [f"{0:016x}", f"{2:016x}"]
+    assert 'href="/run/kace/against/bare"' in page.body
+
+
+def test_a_solve_that_read_the_card_in_both_runs_says_nothing(tmp_path: Path) -> None:
+    assert "gained" not in said(opened(tmp_path, one=solves("rr"), two=solves("ww")))
+
+
+def test_runs_of_other_seeds_or_other_models_are_not_set_beside(tmp_path: Path) -> None:
+    assert "gained" not in said(opened(tmp_path, kace=solves("rr"), bare=solves("ww", card="", seed=1)))
+    a_tree(tmp_path / "elm", [a_card()])
+    bare = a_run(tmp_path / "strong", solves("ww", card=""), config={"model": "scripted/strong"})
+    workspace = workspace_of(tmp_path / "elm", tmp_path / "kace", bare)
+    for name in ("kace", "strong"):
+        workspace.run(name).wait()
+    assert "gained" not in said(page_of(workspace, f"/tree/elm/card/{NAME}"))
+
+
+def test_the_ladder_without_cards_is_set_beside(tmp_path: Path) -> None:
+    other = solves("ww", card="EXACT_OTHER_CARD")
+    page = opened(
+        tmp_path, kace=solves("rr"), aaa=[with_tokens(solve, 900) for solve in other], bare=solves("ww", card="")
+    )
+    assert "kace against bare" in said(page)
+    assert "kace against aaa" not in said(page)
+
+
+def with_tokens(solve: Solution, tokens: int) -> Solution:
+    """The solve with longer prompts."""
+    attempts = tuple(attempt.model_copy(update={"input": tokens}) for attempt in solve.attempts)
+    return solve.model_copy(update={"attempts": attempts})
+
+
+def test_whether_a_run_read_this_very_tree_is_said(tmp_path: Path) -> None:
+    store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
+    same = a_run(tmp_path / "same", solves("r"), tree={"hash": store.load().content_hash(), "cards": 1})
+    older = a_run(tmp_path / "older", solves("r"), tree={"hash": "0" * 64, "cards": 1})
+    workspace = workspace_of(tmp_path / "oak", same, older)
+    for name in ("same", "older"):
+        workspace.run(name).wait()
+    words = said(page_of(workspace, f"/tree/oak/card/{NAME}"))
+    assert "this very one" in words
+    assert "another version" in words

@@ -1,0 +1,337 @@
+"""Two runs or two trees side by side: the figures of the evaluation, worked out beside the pages and kept."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from kace.cards.card import Difficulty, Status
+from kace.cards.store import TreeStore
+from kace.cards.tree import Domain
+from kace.report.app import create_app
+from kace.report.export import export
+from kace.report.page import Links, file_name, path_of
+from kace.report.pages import compare as compare_module
+from kace.report.workspace import Workspace
+from kace.runs.arm import read_arms
+from kace.runs.compare import compare
+from tests.card_examples import DOMAINS, a_card
+from tests.report.hostile import hostile_run, hostile_tree
+from tests.report.opened import HOST, opened
+from tests.report.page_audit import Audit, body_of
+from tests.report.samples import a_run, a_solve, an_attempt
+
+
+def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
+    """`first` gets all but every fourth problem right, `second` all but every third."""
+    for name, wrong in (("first", 4), ("second", 3)):
+        solves = [
+            a_solve(f"{n:016x}", label=f"problem {n}", seed=seed, correct=n % wrong > 0, paper_calls=5 if n % 2 else 2)
+            for n in range(problems)
+            for seed in range(seeds)
+        ]
+        a_run(
+            folder / name, solves, system={"name": name}, tree={"hash": "ab" * 32, "cards": 3} if wrong == 4 else None
+        )
+    return folder
+
+
+def page_of(workspace: Workspace, path: str) -> Audit:
+    """A page as an export writes it."""
+    with TestClient(create_app(workspace, link=Links(static=True)), base_url=HOST) as client:
+        answer = client.get(path)
+    assert answer.status_code == 200
+    return Audit(body_of(answer.text))
+
+
+def settled(client: TestClient, path: str) -> Audit:
+    """The page once everything is there."""
+    for _ in range(200):
+        html = client.get(path).text
+        if 'data-refresh="1' not in html:
+            return Audit(body_of(html))
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+# Runs
+
+
+def test_the_page_says_what_the_comparison_says(tmp_path: Path):
+    runs(tmp_path / "both")
+    ours, theirs = read_arms([tmp_path / "both" / "first", tmp_path / "both" / "second"])
+    with opened(tmp_path / "both") as client:
+        page = settled(client, "/run/first/against/second")
+    assert compare(theirs, ours).sentence.replace(" %", "\u00a0%") in page.text.replace("95 %", "95\u00a0%")
+    assert "; of those shown 3 gained and 2 broken, harm rate 16.7%" in page.text
+    assert "75.0% first, n = 12" in page.text and "66.7% second, n = 12" in page.text
+    assert "+8.3" in page.text
+
+
+def test_gained_and_lost_problems_lead_to_both_solves(tmp_path: Path):
+    runs(tmp_path / "both")
+    with opened(tmp_path / "both") as client:
+        page = settled(client, "/run/first/against/second")
+        for link in [link for link in page.links if "/problem/" in link]:
+            assert client.get(link).status_code == 200
+    gained = [f"{n:016x}" for n in range(12) if n % 4 and not n % 3]
+    lost = [f"{n:016x}" for n in range(12) if not n % 4 and n % 3]
+    for problem in (*gained, *lost):
+        for run in ("first", "second"):
+            assert path_of("run", run, "problem", problem, "0") in page.links
+    assert "/run/first?against=second&change=gained" in page.links
+    assert "Gained 3" in page.text and "Lost 2" in page.text
+
+
+def test_turned_round_gains_are_losses(tmp_path: Path):
+    runs(tmp_path / "both")
+    with opened(tmp_path / "both") as client:
+        page = settled(client, "/run/second/against/first")
+        assert "/run/first/against/second" in page.links
+    assert "Gained 2" in page.text and "Lost 3" in page.text
+
+
+def test_with_several_seeds_the_seed_that_tells_is_led_to(tmp_path: Path):
+    for name, right in (("first", (True, True)), ("second", (True, False))):
+        solves = [a_solve(label="p", seed=seed, correct=correct) for seed, correct in enumerate(right)]
+        a_run(tmp_path / "both" / name, solves)
+    with opened(tmp_path / "both") as client:
+        page = settled(client, "/run/first/against/second")
+    assert path_of("run", "first", "problem", "b" * 16, "1") in page.links
+    assert "p +50" in page.text
+
+
+def test_what_differs_in_how_they_were_made_is_listed_without_secrets(tmp_path: Path):
+    a_run(tmp_path / "both" / "first", config={"model": "a", "base_url": "http://me:hunter2@host/v1", "seed": 1})
+    a_run(tmp_path / "both" / "second", config={"model": "a", "seed": 2})
+    with opened(tmp_path / "both") as client:
+        page = settled(client, "/run/first/against/second")
+    assert "config seed" in page.text and "config base_url" in page.text and "config model" not in page.text
+    assert "hunter2" not in page.html
+
+
+def test_runs_without_a_problem_in_common_are_shown_and_not_compared(tmp_path: Path):
+    a_run(tmp_path / "both" / "first", [a_solve("a" * 16)])
+    a_run(tmp_path / "both" / "second", [a_solve("c" * 16)])
+    with opened(tmp_path / "both") as client:
+        page = settled(client, "/run/first/against/second")
+    assert "share no solve of a problem whose answer is known" in page.text and "Side by side" in page.text
+
+
+@pytest.mark.parametrize("correct", [None, True])
+def test_runs_without_answers_or_solves_have_a_page(tmp_path: Path, correct: bool | None):
+    a_run(tmp_path / "both" / "first", [a_solve(correct=correct, expected=None)])
+    folder = a_run(tmp_path / "both" / "second")
+    (folder / "traces.jsonl").write_text("")
+    with opened(tmp_path / "both") as client:
+        assert "Side by side" in settled(client, "/run/first/against/second").text
+
+
+@pytest.mark.parametrize("path", ["/run/first/against/first", "/run/first/against/none", "/run/none/against/first"])
+def test_what_is_not_there_is_not_compared(tmp_path: Path, path: str):
+    runs(tmp_path / "both")
+    with opened(tmp_path / "both") as client:
+        assert client.get(path).status_code == 404
+
+
+def test_a_long_comparison_is_made_beside_the_pages_once_and_kept(tmp_path: Path, monkeypatch):
+    runs(tmp_path / "both")
+    go, made, real = threading.Event(), [], compare_module.compared
+
+    def slow(ours, theirs):
+        made.append(1)
+        go.wait(600)
+        return real(ours, theirs)
+
+    monkeypatch.setattr(compare_module, "compared", slow)
+    with opened(tmp_path / "both") as client:
+        waiting = client.get("/run/first/against/second").text
+        assert 'data-refresh="1' in waiting and "comparing 24 solves" in waiting
+        assert client.get("/").status_code == 200, "other pages come all the same"
+        go.set()
+        settled(client, "/run/first/against/second")
+        settled(client, "/run/first/against/second")
+    assert made == [1]
+
+
+def test_runs_that_are_still_read_show_how_far(tmp_path: Path, monkeypatch):
+    runs(tmp_path / "both")
+    with opened(tmp_path / "both") as client:
+        with monkeypatch.context() as patched:
+            patched.setattr("kace.runs.solves.RunIndex.look", lambda self, patience=0.0, urgent=True: False)
+            waiting = client.get("/run/first/against/second").text
+        assert 'data-refresh="1' in waiting and "<progress" in waiting
+        assert "solves read" in waiting or "its turn comes next" in waiting
+        assert "Side by side" in settled(client, "/run/first/against/second").text
+
+
+def test_figures_that_only_one_run_has_are_shown_for_both(tmp_path: Path):
+    spent = an_attempt(cached=40, input=100)
+    a_run(tmp_path / "both" / "first", [a_solve(failed=True, real_calls=3, attempts=(spent,), seconds=2.0)])
+    a_run(tmp_path / "both" / "second", [a_solve(recalls=(), seconds=2.0)])
+    with opened(tmp_path / "both") as client:
+        said = settled(client, "/run/first/against/second").text
+    assert "Calls really made a problem 3.00 5.00 −2.00 (−40\u00a0%)" in said.replace(" %", "\u00a0%")
+    assert "of it cached 40 0 +40" in said and "Calls to route a problem 1.00 0.00 +1.00" in said
+    assert "Active tokens of learned text in the fullest prompt of a solve 60 0 +60" in said
+    assert "Lost calls solves that lost a call to the provider 1 0" in said
+    assert "Seconds a solve, waiting included 2.0 2.0 0.0" in said, "nothing has no sign"
+
+
+def test_a_run_that_grows_is_compared_again(tmp_path: Path):
+    runs(tmp_path / "both")
+    with opened(tmp_path / "both") as client:
+        assert "n = 12" in settled(client, "/run/first/against/second").text
+        for name in ("first", "second"):
+            with (tmp_path / "both" / name / "traces.jsonl").open("a") as file:
+                file.write(a_solve("f" * 16, correct=name == "first").model_dump_json() + "\n")
+        for _ in range(100):
+            if "n = 13" in (said := settled(client, "/run/first/against/second").text):
+                break
+            time.sleep(0.1)
+    assert "n = 13" in said and "Gained 4" in said
+
+
+def test_a_damaged_line_is_said(tmp_path: Path):
+    runs(tmp_path / "both")
+    with (tmp_path / "both" / "first" / "traces.jsonl").open("a") as file:
+        file.write("garbage\n")
+    with opened(tmp_path / "both") as client:
+        assert "1 line of the trace could not be read" in settled(client, "/run/first/against/second").text
+
+
+def test_hostile_runs_are_compared_as_text(tmp_path: Path):
+    hostile_run(tmp_path / "opened" / "run <img src=x onerror=window.__pwned=1>", right=True)
+    hostile_run(tmp_path / "opened" / 'two "><script>window.__pwned=1<', right=False)
+    shelf = Workspace([tmp_path / "opened"])
+    names = [item.name for item in shelf.items("run")]
+    page = page_of(shelf, path_of("run", names[0], "against", names[1]))
+    assert page.strange == [] and "__pwned" in page.text
+    shelf.close()
+
+
+# Trees
+
+
+def two_trees(folder: Path) -> Path:
+    """`before` and `after` with one card of every fate."""
+    told = {"payload": "Useful when:\n- two squares\n\nAdd $a^2$ and $b^2$.\nThen halve it."}
+    figures = {"helpfulness_score": 0.25}
+    place = {"difficulty_tag": Difficulty.HARD, "domain_tags": ("geometry",)}
+    names = ("SAME", "EDITED", "FIGURES", "MOVED", "RETIRED", "REMOVED", "ADDED")
+    ids = {name: f"EXACT_CARD_{name}" for name in names}
+    before = [a_card(ids[name]) for name in names if name != "ADDED"]
+    after = [
+        a_card(ids["SAME"]),
+        a_card(ids["EDITED"], **told),
+        a_card(ids["FIGURES"], **figures),
+        a_card(ids["MOVED"], **place, **told),
+        a_card(ids["RETIRED"], status=Status.DEPRECATED, **figures),
+        a_card(ids["ADDED"]),
+    ]
+    TreeStore.create(folder / "before", DOMAINS, before)
+    other = (*DOMAINS[:2], Domain(name="knots", description="Ropes and knots", share=0.2), DOMAINS[2])
+    TreeStore.create(folder / "after", other, after)
+    return folder
+
+
+def test_every_change_of_a_tree_is_shown_once_under_the_most_telling_name(tmp_path: Path):
+    shelf = Workspace([two_trees(tmp_path / "both")])
+    page = page_of(shelf, "/tree/before/diff/after")
+    said = page.text
+    for kind in ("1 added", "1 edited", "1 relocated", "1 deprecated", "1 removed", "1 with other figures"):
+        assert kind in said
+    listed = page.html.split('class="changed-cards"')[1]
+    assert listed.count("<li data-row") == 6 and "SAME" not in listed
+    assert "Ropes and knots" in said, "the domains are compared, too"
+    shelf.close()
+
+
+def test_lines_that_went_and_came_are_marked(tmp_path: Path):
+    shelf = Workspace([two_trees(tmp_path / "both")])
+    body = page_of(shelf, "/tree/before/diff/after").html
+    assert "diff-gone" in body and "diff-came" in body and "halve" in body
+    shelf.close()
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("edited", 1), ("figures", 1), ("", 6), ("<script>", 6)])
+def test_changes_can_be_narrowed_to_one_kind(tmp_path: Path, kind: str, shown: int):
+    with opened(two_trees(tmp_path / "both")) as client:
+        html = client.get("/tree/before/diff/after", params={"kind": kind}).text
+    assert html.split('class="changed-cards"')[1].count("<li data-row") == shown
+    assert Audit(html).strange == []
+
+
+def test_a_tree_turned_round_and_a_tree_that_is_the_same(tmp_path: Path):
+    two_trees(tmp_path / "both")
+    TreeStore.create(tmp_path / "both" / "copy", DOMAINS, TreeStore(tmp_path / "both" / "before").load())
+    with opened(tmp_path / "both") as client:
+        back = Audit(client.get("/tree/after/diff/before").text)
+        same = Audit(client.get("/tree/before/diff/copy").text)
+        assert client.get("/tree/before/diff/before").status_code == 404
+        assert client.get("/tree/before/diff/none").status_code == 404
+    assert "/tree/before/diff/after" in back.links and "1 added" in back.text
+    assert "They are the same." in same.text
+
+
+def test_a_large_diff_comes_a_page_at_a_time(tmp_path: Path):
+    TreeStore.create(tmp_path / "both" / "before", DOMAINS, ())
+    TreeStore.create(tmp_path / "both" / "after", DOMAINS, [a_card(f"EXACT_CARD_NO_{n}") for n in range(60)])
+    with opened(tmp_path / "both") as client:
+        pages = [client.get(f"/tree/before/diff/after?page={n}").text for n in (1, 3, 9)]
+    assert [page.split('class="changed-cards"')[1].count("<li data-row") for page in pages] == [25, 10, 10]
+    assert 'rel="next"' in pages[0] and 'rel="prev"' in pages[1]
+
+
+def test_a_tree_that_changes_is_compared_as_it_is_now(tmp_path: Path):
+    two_trees(tmp_path / "both")
+    with opened(tmp_path / "both") as client:
+        assert "1 added" in Audit(client.get("/tree/before/diff/after").text).text
+        from kace.cards.tree import Add
+
+        TreeStore.open(tmp_path / "both" / "after").apply(Add(a_card("EXACT_CARD_NEWER_STILL")), author="x")
+        for _ in range(50):
+            if "2 added" in (said := Audit(client.get("/tree/before/diff/after").text).text):
+                break
+            time.sleep(0.1)
+    assert "2 added" in said
+
+
+def test_hostile_cards_are_compared_as_text(tmp_path: Path):
+    hostile_tree(tmp_path / "both" / "one")
+    hostile_tree(tmp_path / "both" / "two", first=1)
+    shelf = Workspace([tmp_path / "both"])
+    page = page_of(shelf, "/tree/one/diff/two")
+    assert page.strange == [] and "__pwned" in page.text
+    shelf.close()
+
+
+# Files
+
+
+def test_an_export_compares_each_with_those_its_page_offers(tmp_path: Path):
+    runs(tmp_path / "all")
+    two_trees(tmp_path / "all")
+    workspace = Workspace([tmp_path / "all"])
+    export(workspace, tmp_path / "out")
+    workspace.close()
+    compared = ("/run/first/against/second", "/run/second/against/first")
+    for path in (*compared, "/tree/before/diff/after", "/tree/after/diff/before"):
+        assert Audit(body_of((tmp_path / "out" / file_name(path)).read_text(encoding="utf-8"))).strange == []
+
+
+def test_a_manifest_of_any_shape_does_no_harm(tmp_path: Path):
+    deep: object = "x"
+    for _ in range(60):
+        deep = {"k": deep}
+    a_run(tmp_path / "both" / "first", config={"model": ["a", None], "deep": deep, "long": "y" * 9000})
+    a_run(tmp_path / "both" / "second", config=[1, 2], data="text", tree=7, system=None)
+    json.loads((tmp_path / "both" / "second" / "run.json").read_text())
+    with opened(tmp_path / "both") as client:
+        page = settled(client, "/run/first/against/second")
+    assert page.strange == [] and "y" * 300 not in page.text

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from jinja2 import UndefinedError
+
+import kace
+from kace.report.app import document
+from kace.report.page import FILE_POLICY, HOME, Crumb, Links, Page, assets, assets_mark, environment, render_document
+from kace.report.text import maths
+from kace.report.workspace import Workspace
+from tests.report.samples import a_run, a_shelf_of_all
+
+PAGE = Page(
+    "error.html",
+    "A <title>",
+    {"status": 200, "sentences": [maths("x^2")]},
+    (HOME, Crumb("oak", ("tree", "oak"))),
+    refresh=3.0,
+)
+PLAIN = Page("error.html", "t", {"status": 200, "sentences": ['class="math"']})
+SERVED, FILES = Links(), Links(static=True)
+
+
+class Seen(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+
+@pytest.mark.parametrize("links", [SERVED, FILES])
+def test_a_page_has_a_language_a_title_landmarks_and_a_way_past_the_bar(links):
+    text = document(PAGE, links)
+    seen = Seen(text)
+    assert text.startswith("<!doctype html>\n<html lang=")
+    assert "<title>A &lt;title&gt; · kace</title>" in text
+    assert len(seen.all("main")) == len(seen.all("header")) == len(seen.all("footer")) == 1
+    first = next(attributes for tag, attributes in seen.tags if tag == "a")
+    assert first["href"] == "#content" and seen.all("main")[0]["id"] == "content"
+
+
+@pytest.mark.parametrize("links", [SERVED, FILES])
+def test_nothing_in_the_frame_is_inline_or_comes_from_elsewhere(links):
+    seen = Seen(document(PAGE, links))
+    for name, attributes in seen.tags:
+        assert not any(key == "style" or key.startswith("on") for key in attributes)
+        assert name not in {"style", "base", "iframe", "object", "embed"}
+        for key in ("src", "href"):
+            assert not re.match(r"[a-z]+:|//", attributes.get(key) or "")
+    assert all(script["src"] and "defer" in script for script in seen.all("script"))
+
+
+def test_the_way_to_a_page_is_shown():
+    text = document(PAGE, SERVED)
+    assert (
+        '<li><a href="/">Home</a></li><li><a href="/tree/oak">oak</a></li><li aria-current="page">A &lt;title&gt;'
+        in text
+    )
+
+
+def test_only_a_served_page_looks_for_news():
+    assert 'data-refresh="3.0"' in document(PAGE, SERVED)
+    assert "refresh" not in document(PAGE, FILES)
+    assert "refresh" not in document(PLAIN, SERVED)
+
+
+def test_only_a_file_carries_its_policy_with_it():
+    policies = [each.get("content") for each in Seen(document(PAGE, FILES)).all("meta") if "http-equiv" in each]
+    assert policies == [FILE_POLICY]
+    assert "Content-Security-Policy" not in document(PAGE, SERVED)
+
+
+def test_the_policy_of_a_file_allows_no_inline_script_and_no_host():
+    assert FILE_POLICY.startswith("default-src 'none'; ")
+    assert not re.search(r"unsafe|https?:|\*|connect-src|frame-src", FILE_POLICY)
+
+
+def nav_of(workspace, links, path):
+    """The links of the bar."""
+    return document(PLAIN, links, workspace, path).partition("<nav")[2].partition("</nav>")[0]
+
+
+def test_the_bar_leads_to_a_single_item_at_once_and_to_several_by_the_list(tmp_path):
+    a_shelf_of_all(tmp_path)
+    nav = Seen(nav_of(Workspace([tmp_path]), SERVED, "/"))
+    assert [link["href"] for link in nav.all("a")] == ["/", "/tree/oak", "/#run", "/learner/oak", "/inbox/letters"]
+    assert [link.get("aria-current") for link in nav.all("a")] == ["page", None, None, None, None]
+
+
+def test_the_bar_says_where_one_is(tmp_path):
+    workspace = Workspace([a_run(tmp_path / "first")])
+    assert '<a href="/run/first" aria-current="page">Runs</a>' in nav_of(workspace, SERVED, "/run/first")
+    assert '<a href="/run/first" aria-current="true">Runs</a>' in nav_of(workspace, SERVED, "/run/first/problem/x/0")
+    assert '<a href="run-first-' in nav_of(workspace, FILES, "/")
+
+
+def test_a_served_asset_carries_the_mark_of_its_content():
+    assert f'href="/assets/{assets_mark()}/kace.css"' in document(PAGE, SERVED)
+    assert 'href="assets/kace.css"' in document(PAGE, FILES)
+
+
+def test_every_file_that_a_page_asks_for_is_there():
+    seen = Seen(document(PAGE, FILES))
+    asked = [each["src"] for each in seen.all("script")] + [each["href"] for each in seen.all("link")]
+    assert {str(name).removeprefix("assets/") for name in asked} <= set(assets())
+    fonts = re.findall(rb"url\(([^)]+\.woff2)\)", assets()["katex/katex.min.css"])
+    assert fonts and all(f"katex/{name.decode()}" in assets() for name in fonts)
+    assert "katex/LICENSE" in assets()
+
+
+def test_only_a_page_with_maths_loads_what_sets_it():
+    assert "katex.min.js" in document(PAGE, SERVED)
+    assert "katex" not in document(PLAIN, SERVED)
+
+
+# Templates
+
+
+def test_every_value_is_escaped_and_stripped_of_what_nobody_sees():
+    bad = "<b>\u202e\x00\u200b\"'&"
+    made = environment().from_string('{{ bad }} <i title="{{ bad }}">{{ gone }}</i>').render(bad=bad, gone=None)
+    assert made == '&lt;b&gt;&#34;&#39;&amp; <i title="&lt;b&gt;&#34;&#39;&amp;"></i>'
+
+
+def test_a_value_that_is_not_there_is_an_error():
+    with pytest.raises(UndefinedError):
+        environment().from_string("{{ nothing }}").render()
+
+
+def test_no_template_or_page_lets_markup_through():
+    """Markup is made where texts are, and by templates; nothing says of a text that it is safe."""
+    package = Path(kace.__file__).parent / "web"
+    makers = {"page.py", "text.py", "markup.py"}
+    for path in package.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*safe\b|autoescape", text), path.name
+        # An attribute whose value is not in quotes could be left by what stands in it.
+        assert not re.search(r"=\{\{", text), path.name
+    for path in package.rglob("*.py"):
+        if path.name not in makers:
+            assert not re.search(r"\b(?:Markup|Html)\(", path.read_text(encoding="utf-8")), path.name
+
+
+def test_a_document_needs_nothing_else():
+    seen = Seen(render_document("document.html", title="A <title>"))
+    assert not seen.all("script") and not seen.all("img")
+    assert [each["href"] for each in seen.all("link")] == ["data:,"]
+    assert len(seen.all("style")) == 1

@@ -1,0 +1,302 @@
+"""The door: what is turned away, and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from kace.report.guard import SECURITY_HEADERS, Guard, Hosts
+from tests.report.sample_site import TOKEN, Answered, Site
+
+GONE = {"type": "http.disconnect"}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site(max_body=1000, body_seconds=0.5) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def locked() -> Iterator[Site]:
+    with Site(token=TOKEN, open_paths={"/open"}) as running:
+        yield running
+
+
+def secured(answer: Answered) -> bool:
+    return all(answer.headers.get(name) == value and answer.names.count(name) == 1 for name, value in SECURITY_HEADERS)
+
+
+def test_a_page_is_served_with_every_security_header_whatever_it_says_itself(site: Site):
+    answer = site.ask("/")
+    assert (answer.status, answer.body) == (200, b"page /")
+    assert secured(answer)
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("target", ["/nowhere", "/break", "/page/../x", f"/{'a' * 9000}"])
+def test_every_error_has_them_too(site: Site, target: str):
+    answer = site.ask(target)
+    assert answer.status >= 400
+    assert secured(answer)
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "127.0.0.1:1", "localhost", "LOCALHOST:8123", "[::1]:8123"])
+def test_the_names_of_this_machine_are_let_in(site: Site, name: str):
+    assert site.ask(host=name).status == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.", "evil@127.0.0.1"),
+        *("0.0.0.0", "192.168.1.5", "[::2]", "127.0.0.1:port", "127.0.0.1:8123:1", "127.0.0.1/x", "127.1", " "),
+    ],
+)
+def test_any_other_name_is_turned_away(site: Site, name: str):
+    assert site.ask(host=name).status in (400, 403)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"GET / HTTP/1.1\r\n",
+        b"GET / HTTP/1.0\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n",
+        b"GET / HTTP/1.0\r\nHost: localhost\r\nHost: evil.example\r\n",
+    ],
+)
+def test_one_host_is_needed_and_no_more(site: Site, lines: bytes):
+    answer = Answered(site.raw(lines + b"\r\n"))
+    assert answer.status == 400
+    assert secured(answer)
+
+
+def test_a_server_open_to_all_takes_addresses_and_its_own_names_only():
+    hosts = Hosts.of("0.0.0.0", also=("solver.example:443",))
+    assert hosts.allow("10.1.2.3:8123")
+    assert hosts.allow("[fe80::1]")
+    assert hosts.allow("Solver.Example")
+    assert not hosts.allow("rebound.example:8123")
+    assert Hosts.of("10.1.2.3").allow("10.1.2.3:80")
+    assert not Hosts.of("10.1.2.3").allow("10.1.2.4:80")
+
+
+def test_our_own_pages_and_programs_may_act(site: Site):
+    ours = f"http://127.0.0.1:{site.port}"
+    assert site.ask("/act", method="POST", body=b"abc").body == b"3 bytes"
+    assert site.ask("/act", method="POST", origin=ours, sec_fetch_site="same-origin").status == 200
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("origin", "null"),
+        ("origin", "http://evil.example"),
+        ("origin", "https://127.0.0.1:{port}"),
+        ("origin", "http://127.0.0.1:1"),
+        ("origin", "http://localhost:{port}"),
+        ("origin", "http://127.0.0.1:{port}.evil.example"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ],
+)
+def test_pages_of_others_may_not(site: Site, header: str, value: str):
+    answer = site.ask("/act", method="POST", **{header: value.format(port=site.port)})
+    assert answer.status == 403
+    assert secured(answer)
+
+
+def test_two_origins_are_not_ours_even_if_one_is(site: Site):
+    host = f"127.0.0.1:{site.port}"
+    request = f"POST /act HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nOrigin: http://evil.example\r\n"
+    assert Answered(site.raw(f"{request}Content-Length: 0\r\n\r\n".encode())).status == 403
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
+def test_only_three_methods_are_answered(site: Site, method: str):
+    answer = site.ask("/act", method=method)
+    assert answer.status == 405
+    assert answer.headers["allow"] == "GET, HEAD, POST"
+    assert secured(answer)
+
+
+def test_a_head_has_no_body(site: Site):
+    answer = site.ask("/", method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+    refused = site.ask("/", method="HEAD", host="evil.example")
+    assert (refused.status, refused.body) == (403, b"")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("/page/../../etc/passwd", "/page/%2e%2e/x", "/page/..%2fx", "/page/a%5cb", "/page/a%00b", "//evil.example/"),
+        *("/%2Fevil.example", "/page/%0d%0aSet-Cookie:x", "http://127.0.0.1/", "*"),
+    ],
+)
+def test_paths_that_lead_elsewhere_are_no_paths(site: Site, target: str):
+    assert site.ask(target).status == 400
+
+
+def test_a_path_encoded_twice_is_only_a_name(site: Site):
+    assert site.ask("/page/%252e%252e/x").body == b"page /page/%2e%2e/x"
+
+
+def test_an_address_of_ten_megabytes_ends_the_connection_and_nothing_else(site: Site):
+    said = site.raw(b"GET /" + b"a" * 10_000_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert not said or Answered(said).status in (400, 414)
+    assert site.ask("/").status == 200
+
+
+def test_a_body_over_the_limit_is_not_read(site: Site):
+    assert site.ask("/act", method="POST", body=b"a" * 1000).status == 200
+    assert site.ask("/act", method="POST", content_length="1001").status == 413
+    assert site.ask("/act", method="POST", content_length="9" * 30).status in (400, 413)
+    assert site.ask("/act", method="POST", content_length="-1").status == 400
+    chunked = f"POST /act HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    answer = Answered(site.raw(chunked + b"400\r\n" + b"a" * 1024 + b"\r\n"))
+    assert answer.status == 413
+    assert secured(answer)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(site: Site):
+    assert site.ask("/act", method="POST", content_length="5").status == 408
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("kace.report.server.HEAD_SECONDS", 0.3)
+    with Site() as site:
+        assert site.raw(b"GET / HTTP/1.1\r\nHost: loc", seconds=600) == b""
+        assert site.raw(b"", seconds=600) == b""
+        first = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n\r\n".encode()
+        said = site.raw(first, b"GET / HT", seconds=600)
+        assert said.count(b"HTTP/1.1 200") == 1
+        assert site.ask("/slow?seconds=0.6").body == b"slept", "an answer may take longer than a head"
+
+
+def test_what_is_not_http_is_told_so(site: Site):
+    answer = Answered(site.raw(b"\x16\x03\x01 hello\r\n\r\n"))
+    assert answer.status == 400
+    assert secured(answer)
+
+
+def test_a_websocket_is_not_opened(site: Site):
+    answer = site.ask("/", upgrade="websocket", connection="Upgrade", sec_websocket_key="eA==")
+    assert answer.status == 200
+
+
+def test_a_bug_is_told_to_the_log_without_secrets_and_not_to_the_client(site: Site, caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.ERROR):
+        answer = site.ask("/break")
+    assert answer.status == 500
+    assert b"bug" not in answer.body
+    assert "a bug, with" in caplog.text
+    assert "sk-canary" not in caplog.text
+
+
+def asked(app: ASGIApp, scope: dict[str, object], *heard: dict[str, object]) -> list[dict[str, Any]]:
+    """What is sent to a client that says just this."""
+    said: list[dict[str, Any]] = []
+    waiting = list(heard)
+
+    async def receive() -> Any:
+        return waiting.pop(0)
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    return said
+
+
+async def broken(scope: Any, receive: Any, send: Any) -> None:
+    raise ValueError("before a word was said")
+
+
+def test_an_application_that_breaks_before_it_speaks_is_spoken_for(caplog: pytest.LogCaptureFixture):
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+    start, body = asked(Guard(broken), scope)
+    assert start["status"] == 500
+    assert b"before a word" not in body["body"]
+    assert "before a word was said" in caplog.text
+
+
+def test_two_lengths_are_none():
+    headers = [(b"host", b"localhost"), (b"content-length", b"1"), (b"content-length", b"2")]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers}
+    assert asked(Guard(broken), scope)[0]["status"] == 400
+
+
+def test_who_leaves_within_the_body_is_not_answered():
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"localhost")]}
+    assert asked(Guard(broken), scope, {"type": "http.request", "body": b"a", "more_body": True}, GONE) == []
+
+
+def test_other_protocols_are_closed():
+    assert asked(Guard(broken), {"type": "websocket"}) == [{"type": "websocket.close", "code": 1008}]
+
+
+def test_without_the_key_nothing_but_the_open_paths_is_answered(locked: Site):
+    answer = locked.ask("/")
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert secured(answer)
+    assert locked.ask("/nowhere").status == 401
+    assert locked.ask("/open").status == 200
+
+
+@pytest.mark.parametrize(
+    "given", ["", "Bearer", "Bearer ", f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, "Bearer é"]
+)
+def test_a_wrong_key_is_no_key(locked: Site, given: str):
+    assert locked.ask("/", authorization=given).status == 401
+
+
+def test_the_key_opens(locked: Site):
+    assert locked.ask("/", authorization=f"Bearer {TOKEN}").status == 200
+    assert locked.ask("/", authorization=f"bearer  {TOKEN}").status == 200
+
+
+def test_a_token_in_the_address_becomes_a_cookie_and_leaves_the_address(locked: Site):
+    answer = locked.ask(f"/page/a%2Fb?x=1&token={TOKEN}&y=")
+    assert (answer.status, answer.headers["location"]) == (303, "/page/a%2Fb?x=1&y=")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert TOKEN not in cookie
+    kept = cookie.partition(";")[0]
+    assert locked.ask("/", cookie=f"other=1; {kept}").status == 200
+    assert locked.ask("/", cookie=kept[:-1]).status == 401
+    assert locked.ask("/?token=wrong").status == 401
+    assert locked.ask(f"/act?token={TOKEN}", method="POST").status == 401
+
+
+def test_the_way_on_never_leads_elsewhere(locked: Site):
+    assert locked.ask(f"//evil.example/?token={TOKEN}").status == 400
+    answer = locked.ask(f"/?token={TOKEN}&x=%0d%0aSet-Cookie:%20a=b")
+    assert "set-cookie: a=b" not in str(answer.headers).lower()
+    assert answer.names.count("set-cookie") == 1
+
+
+def test_a_server_for_programs_takes_no_key_from_an_address():
+    with Site(token=TOKEN, cookie=False) as site:
+        assert site.ask(f"/?token={TOKEN}").status == 401
+
+
+def test_keys_are_compared_in_constant_time(locked: Site, monkeypatch: pytest.MonkeyPatch):
+    compared = []
+
+    def watch(left: bytes, right: bytes) -> bool:
+        compared.append((left, right))
+        return left == right
+
+    monkeypatch.setattr(hmac, "compare_digest", watch)
+    assert locked.ask("/", authorization="Bearer wrong").status == 401
+    lengths = {len(side) for pair in compared[:1] for side in pair}
+    assert lengths == {32}, "digests, so that not even the length of the key can be timed"

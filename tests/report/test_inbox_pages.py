@@ -1,0 +1,407 @@
+"""The inbox: requests that can be read, and replies that are written whole, once, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from kace.models import exchange
+from kace.report.app import create_app
+from kace.report.page import Links, NotHere, file_name, path_of
+from kace.report.replies import MAX_REPLY, Inbox, ReplyTaken
+from kace.report.workspace import Workspace
+from tests.report.browser import chromium, chromium_missing, site, watched
+from tests.report.hostile import CORPUS
+from tests.report.letters import RULINGS, asking_for_cards, asking_for_rulings, put, taken
+from tests.report.opened import HOST, opened
+from tests.report.page_audit import Audit, body_of
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replies that nobody is writing need not be watched for long."""
+    monkeypatch.setattr(exchange, "SETTLED", 0.01)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "letters"
+
+
+def shown(client: TestClient, name: str) -> Audit:
+    answer = client.get(path_of("inbox", "letters", name))
+    assert answer.status_code == 200
+    return Audit(body_of(answer.text))
+
+
+def send(client: TestClient, name: str, text: str, **fields: str | None):
+    """Send the form as a person would who has just opened the page; a field of `None` is left out."""
+    page = shown(client, name)
+    form = {"token": page.fields["token"], "seen": page.fields["seen"], "text": text, "do": "write", **fields}
+    return client.post(
+        path_of("inbox", "letters", name), data={name: value for name, value in form.items() if value is not None}
+    )
+
+
+def reply_file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.reply.md"
+
+
+# Reading
+
+
+def test_what_waits_comes_first_and_the_longest_waiting_before_all(folder: Path):
+    old, new, done = put(folder, asking_for_cards(number=1), asking_for_cards(number=2), asking_for_rulings())
+    reply_file(folder, done).write_text(RULINGS)
+    os.utime(folder / f"{old}.request.md", (1, 1))
+    with opened(folder) as client:
+        page = Audit(body_of(client.get("/inbox/letters").text))
+    assert [entry.name for entry in Inbox(folder).entries()] == [old, new, done]
+    assert "2 of 3 requests wait" in page.text
+    assert page.text.index(old) < page.text.index(new) < page.text.index("Answered") < page.text.index(done)
+
+
+def test_a_blank_reply_is_no_reply(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    reply_file(folder, name).write_text(" \n\n")
+    assert Inbox(folder).entries()[0].answered is None
+
+
+def test_the_instruction_comes_first_and_the_reply_begins_as_a_template(folder: Path):
+    (name,) = put(folder, asking_for_cards("What is half of 8?"))
+    with opened(folder) as client:
+        page = shown(client, name)
+    at = [page.text.index(words) for words in ("What to do", "What it is about", "half of 8", "How replies are read")]
+    assert at == sorted(at)
+    assert "id: difficulty: problems: payload:" in " ".join(page.text.split())
+    assert 'data-copy="whole"' in page.html and 'id="whole"' in page.html
+
+
+def test_a_request_is_taken_apart_for_reading(folder: Path):
+    (name,) = put(folder, asking_for_cards(r"What is $\frac{8}{2}$?"))
+    with opened(folder) as client:
+        html = client.get(path_of("inbox", "letters", name)).text
+    page = Audit(body_of(html))
+    assert "New cards: algebra, hard" in page.text
+    assert '<blockquote class="quote problem">' in html and '<span class="math">' in html
+    assert "=====" not in page.text, "the ruling lines are for files"
+    assert "The form of a card" in page.text, "the rules stand beside the form"
+    assert "<card>" in page.text and "payload:" in page.text
+
+
+def test_rulings_begin_as_a_block_for_every_card(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    with opened(folder) as client:
+        page = shown(client, name)
+    assert page.written.count("<ruling>") == 2
+    assert "id: EXACT_SUM_OF_SQUARES" in page.written and "id: RUBRIC_MIDPOINT_OF_CHORD" in page.written
+
+
+def test_a_second_round_begins_with_what_was_wrong(folder: Path):
+    first = asking_for_cards()
+    again = type(first)(
+        (*first.messages, first.messages[1].__class__(first.messages[1].role.ASSISTANT, "no block"), first.messages[1]),
+        first.sampling,
+        first.attempt,
+    )
+    (name,) = put(folder, again)
+    with opened(folder) as client:
+        page = shown(client, name)
+    assert "second round" in page.text
+    assert page.text.index("What could not be used") < page.text.index("The reply of the first round")
+
+
+def test_a_text_that_is_no_request_of_ours_is_shown_as_it_is(folder: Path):
+    folder.mkdir()
+    (folder / "note.request.md").write_text("Please *help*.\n<b>now</b>")
+    with opened(folder) as client:
+        page = shown(client, "note")
+        answer = send(client, "note", "Yes.")
+    assert "Please *help*. <b>now</b>" in page.text
+    assert answer.status_code == 303 and reply_file(folder, "note").read_text() == "Yes.\n"
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_nothing_in_a_request_a_reply_or_a_name_becomes_markup(folder: Path, text: str):
+    hostile = f"x {text[:60]}".translate({ord(sign): "" for sign in "/\\\u2028"})
+    folder.mkdir()
+    (folder / f"{hostile}.request.md").write_text(text)
+    names = (hostile, *put(folder, asking_for_cards(text)))
+    reply_file(folder, names[1]).write_text(f"{text}\n<card>\n{text}\n</card>")
+    with opened(folder) as client:
+        pages = [client.get("/inbox/letters"), *(client.get(path_of("inbox", "letters", name)) for name in names)]
+        pages.append(send(client, names[1], text, do="check"))
+    for page in pages:
+        assert page.status_code == 200
+        assert Audit(page.text).strange == []
+
+
+# Writing
+
+
+def test_a_reply_is_written_as_the_learner_reads_it(folder: Path):
+    request = asking_for_rulings()
+    (name,) = put(folder, request)
+    with opened(folder) as client:
+        answer = send(client, name, RULINGS.replace("\n", "\r\n"))
+        assert answer.status_code == 303 and answer.headers["location"] == path_of("inbox", "letters", name)
+        page = shown(client, name)
+    assert taken(folder, request) == RULINGS + "\n"
+    assert "2 blocks in order" in page.text and "answered" in page.text
+    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.reply.md", f"{name}.request.md"], "no litter"
+
+
+def test_a_reply_that_is_there_is_never_overwritten_unasked(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    reply_file(folder, name).write_text("the first reply")
+    with opened(folder) as client:
+        answer = send(client, name, RULINGS)
+    page = Audit(body_of(answer.text))
+    assert answer.status_code == 409
+    assert "Nothing was written" in page.text and "the first reply" in page.text
+    assert page.written == RULINGS, "what was typed is kept"
+    assert reply_file(folder, name).read_text() == "the first reply"
+
+
+def test_a_reply_that_was_read_may_be_replaced_by_a_tick(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    reply_file(folder, name).write_text("the first reply")
+    with opened(folder) as client:
+        assert send(client, name, RULINGS, replace="yes").status_code == 303
+    assert reply_file(folder, name).read_text() == RULINGS + "\n"
+
+
+def test_a_tick_does_not_replace_what_nobody_has_seen(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    reply_file(folder, name).write_text("the first reply")
+    with opened(folder) as client:
+        seen = shown(client, name).fields["seen"]
+        reply_file(folder, name).write_text("a second one, a moment later")
+        assert send(client, name, RULINGS, replace="yes", seen=seen).status_code == 409
+    assert reply_file(folder, name).read_text() == "a second one, a moment later"
+
+
+def test_of_many_who_reply_at_once_one_succeeds_and_the_others_are_told(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    texts = [RULINGS.replace("true for every n", f"number {number}") for number in range(16)]
+    outcomes: dict[str, int] = {}
+    with opened(folder) as client:
+        page = shown(client, name)
+        form = {"token": page.fields["token"], "seen": page.fields["seen"], "do": "write"}
+        begin = threading.Barrier(len(texts))
+
+        def reply(text: str) -> None:
+            begin.wait()
+            outcomes[text] = client.post(path_of("inbox", "letters", name), data={**form, "text": text}).status_code
+
+        threads = [threading.Thread(target=reply, args=(text,)) for text in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(outcomes.values()) == [303] + [409] * 15
+    winner = next(text for text, status in outcomes.items() if status == 303)
+    assert reply_file(folder, name).read_text() == winner + "\n"
+
+
+def test_a_reply_written_by_another_program_in_between_stays(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    inbox = Inbox(folder)
+    reply_file(folder, name).write_text("by an editor")
+    with pytest.raises(ReplyTaken):
+        inbox.write(name, RULINGS)
+    assert reply_file(folder, name).read_text() == "by an editor"
+    inbox.write(name, "by an editor")  # the same again is no fault
+
+
+def test_a_file_system_without_hard_links_or_locks_will_do(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (name,) = put(folder, asking_for_rulings())
+
+    def unsupported(*_: object, **__: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("kace.report.replies.os.link", unsupported)
+    monkeypatch.setattr("kace.report.replies.fcntl.flock", unsupported)
+    Inbox(folder).write(name, RULINGS)
+    assert reply_file(folder, name).read_text() == RULINGS
+    with pytest.raises(ReplyTaken):
+        Inbox(folder).write(name, "another")
+    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.reply.md", f"{name}.request.md"]
+
+
+def test_the_same_reply_sent_twice_is_taken_once(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    with opened(folder) as client:
+        page = shown(client, name)
+        form = {"token": page.fields["token"], "seen": "", "do": "write", "text": RULINGS}
+        for _ in range(2):
+            assert client.post(path_of("inbox", "letters", name), data=form).status_code == 303
+
+
+@pytest.mark.parametrize("token", [None, "", "x", "é" * 20])
+def test_a_form_without_our_token_writes_nothing_and_keeps_the_text(folder: Path, token: str | None):
+    (name,) = put(folder, asking_for_rulings())
+    with opened(folder) as client:
+        answer = send(client, name, RULINGS, token=token)
+    assert answer.status_code == 403 and Audit(body_of(answer.text)).written == RULINGS
+    assert not reply_file(folder, name).exists()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"origin": "http://evil.test"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}, {"host": "evil.test"}],
+)
+def test_another_site_cannot_send_even_with_the_token(folder: Path, headers: dict[str, str]):
+    (name,) = put(folder, asking_for_rulings())
+    with opened(folder) as client:
+        token = shown(client, name).fields["token"]
+        answer = client.post(path_of("inbox", "letters", name), data={"token": token, "text": RULINGS}, headers=headers)
+    assert answer.status_code == 403
+    assert not reply_file(folder, name).exists()
+
+
+def test_a_reply_is_checked_before_it_is_written(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    one = RULINGS.split("\n\n")[0]
+    with opened(folder) as client:
+        looked = send(client, name, one, do="check")
+        refused = send(client, name, one)
+        assert looked.status_code == 200 and refused.status_code == 422
+        for answer in (looked, refused):
+            assert "there is no ruling on this card" in Audit(body_of(answer.text)).text
+        assert not reply_file(folder, name).exists()
+        assert send(client, name, one, anyway="yes").status_code == 303
+
+
+@pytest.mark.parametrize("text", ["", " \n\t ", "x" * (MAX_REPLY + 1)])
+def test_an_empty_or_huge_reply_is_refused(folder: Path, text: str):
+    (name,) = put(folder, asking_for_rulings())
+    with opened(folder) as client:
+        assert send(client, name, text, anyway="yes").status_code == 422
+    assert not reply_file(folder, name).exists()
+
+
+def test_letters_beyond_ascii_arrive_as_they_were_sent(folder: Path):
+    request = asking_for_cards()
+    (name,) = put(folder, request)
+    text = "Größe: α ≤ β, 𝔽₂, “quoted”, \\frac{1}{2}, a+b & c=d%20\n<card>…</card>"
+    with opened(folder) as client:
+        assert send(client, name, text, anyway="yes").status_code == 303
+    assert taken(folder, request) == text + "\n"
+
+
+def test_a_text_that_begins_with_a_line_break_survives_the_text_area(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    with opened(folder) as client:
+        page = Audit(body_of(send(client, name, f"\n\n{RULINGS}", do="check").text))
+    assert page.written == f"\n\n{RULINGS}"
+
+
+# Nothing outside
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "../secret", "a/../../secret", "/etc/passwd", "x\0y", "nothing", "x" * 5000]
+)
+def test_a_name_leads_nowhere_but_to_a_request_of_the_folder(folder: Path, name: str):
+    put(folder, asking_for_rulings())
+    (folder.parent / "secret.request.md").write_text("secret")
+    inbox = Inbox(folder)
+    for act in (inbox.request, inbox.reply, lambda name: inbox.write(name, "x")):
+        with pytest.raises(NotHere):
+            act(name)
+    assert [path.name for path in folder.parent.iterdir() if "reply" in path.name] == []
+
+
+def test_links_are_neither_read_nor_written_through(folder: Path):
+    (name,) = put(folder, asking_for_rulings())
+    secret = folder.parent / "secret.txt"
+    secret.write_text("secret")
+    (folder / "linked.request.md").symlink_to(secret)
+    reply_file(folder, name).symlink_to(secret)
+    os.mkfifo(folder / "pipe.request.md")
+    inbox = Inbox(folder)
+    assert [entry.name for entry in inbox.entries()] == [name]
+    with pytest.raises(NotHere):
+        inbox.request("linked")
+    with pytest.raises(NotHere):
+        inbox.request("pipe")
+    with pytest.raises(Exception, match="no plain file"):
+        inbox.write(name, RULINGS)
+    assert secret.read_text() == "secret"
+
+
+def test_a_folder_that_cannot_be_written_says_so_and_keeps_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (name,) = put(folder, asking_for_rulings())
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kace.report.replies.os.fsync", full)
+    with opened(folder) as client:
+        answer = send(client, name, RULINGS)
+    page = Audit(body_of(answer.text))
+    assert answer.status_code == 422 and "no space left" in page.text and page.written == RULINGS
+    assert [path.name for path in folder.iterdir()] == [f"{name}.request.md"], "no litter"
+
+
+# Files and many
+
+
+def test_an_export_shows_requests_and_has_no_form(folder: Path):
+    done, waiting = put(folder, asking_for_rulings(), asking_for_cards())
+    reply_file(folder, done).write_text(RULINGS)
+    client = TestClient(create_app(Workspace([folder]), link=Links(static=True)), base_url=HOST)
+    written = ["/inbox/letters", *(path_of("inbox", "letters", name) for name in (done, waiting))]
+    pages = {path: body_of(client.get(path).text) for path in written}
+    assert all(file_name(path) in pages["/inbox/letters"] for path in written[1:]), "an export follows links"
+    assert not any("<form" in body or "<textarea" in body for body in pages.values())
+    assert "true for every n" in pages[path_of("inbox", "letters", done)]
+
+
+def test_a_long_folder_is_read_a_page_at_a_time(folder: Path):
+    folder.mkdir()
+    for number in range(120):
+        (folder / f"note-{number:03}.request.md").write_text(f"note {number}")
+    with opened(folder) as client:
+        pages = [Audit(body_of(client.get(f"/inbox/letters?page={n}").text)) for n in ("1", "3", "99", "x", "-1")]
+    rows = [sum("/inbox/letters/note-" in link for link in page.links) for page in pages]
+    assert rows == [51, 21, 21, 51, 51], "fifty or the rest, and the one that waits longest once more"
+
+
+def test_an_empty_folder_says_so(folder: Path):
+    put(folder, asking_for_rulings())
+    with opened(folder) as client:
+        for path in folder.iterdir():
+            path.unlink()
+        page = client.get("/inbox/letters").text
+    assert "No request is in this folder yet." in page
+
+
+MISSING = chromium_missing()
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_a_person_answers_a_request_in_the_browser(folder: Path):
+    request = asking_for_rulings()
+    (name,) = put(folder, request)
+    with chromium() as browser, site(Workspace([folder])) as address, watched(browser, address) as (page, watch):
+        page.goto(f"{address}/inbox/letters")
+        page.get_by_role("link", name="Answer the one that waits longest").click()
+        area = page.locator("textarea")
+        assert area.input_value().startswith("<ruling>\nid: EXACT_SUM_OF_SQUARES")
+        area.fill(RULINGS)
+        page.get_by_role("button", name="Check its form").click()
+        page.get_by_text("2 blocks in order").wait_for()
+        assert page.locator("textarea").input_value() == RULINGS
+        page.get_by_role("button", name="Write the reply").click()
+        page.get_by_role("heading", name="The reply", exact=True).wait_for()
+        watch.check(page)
+        page.reload()  # sends nothing again
+    assert taken(folder, request) == RULINGS + "\n"
+    assert time.time() - reply_file(folder, name).stat().st_mtime < 60

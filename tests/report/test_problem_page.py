@@ -1,0 +1,410 @@
+"""The page of one solve: the climb tier by tier, texts, cards, and the same problem elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kace.answers.program import ProgramOutcome, ProgramRun
+from kace.datasets.starter import load_split
+from kace.ladder.record import ClassRecord, Outcome, Solution
+from kace.ladder.tiers import ExitPath, TierName
+from kace.models.cache import CallRecord
+from kace.models.confidence import Confidence
+from kace.problems import Problem, problem_rows
+from kace.report.app import document
+from kace.report.page import Links, NotHere, PageRequest
+from kace.report.pages.problem import climb_of, problem_page
+from kace.report.workspace import Workspace
+from kace.runs.solves import RunIndex
+from tests.report.page_audit import Audit, body_of
+from tests.report.samples import a_learner, a_recall, a_run, a_solve, a_tree, an_attempt
+
+PROBLEM = "b" * 16
+
+
+def key(place: int) -> str:
+    return f"{place:02x}".ljust(64, "7")
+
+
+def a_climb(answers: dict[TierName, list[str | None]], expected: str = "4", **fields: object) -> Solution:
+    """A solve from what each tier's attempts answered; `None` is one that was cut off."""
+    attempts, classes = [], {}
+    for tier, said in answers.items():
+        for index, answer in enumerate(said):
+            place = len(attempts)
+            outcome = Outcome.ANSWERED if answer else Outcome.TRUNCATED
+            good = answer == expected
+            attempts.append(
+                an_attempt(tier=tier, index=index, answer=answer, outcome=outcome, correct=good, call=key(place))
+            )
+            if answer:
+                classes.setdefault(answer, []).append(place)
+    groups = [ClassRecord(answer=answer, positions=tuple(places)) for answer, places in classes.items()]
+    usual = {"attempts": attempts, "classes": groups, "recalls": (), "expected": expected}
+    return a_solve(**{**usual, **fields})  # type: ignore[arg-type]
+
+
+def hard(**fields: object) -> Solution:
+    answers: dict[TierName, list[str | None]] = {
+        TierName.ES: ["4", "5"],
+        TierName.MS: ["5", "6", None],
+        TierName.HS: ["7", "8", "9", None, "10"],
+    }
+    return a_climb(answers, **{"exit": ExitPath.FALLBACK_PLURALITY, "answer": "5", "correct": False, **fields})
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A page and its HTML."""
+
+    title: str
+    body: str
+    refresh: float | None
+
+
+def shelf_of(folder: Path, *solves: Solution, **manifest: object) -> Workspace:
+    return Workspace([a_run(folder / "run", solves, **manifest)])
+
+
+def ask(shelf: Workspace, problem: str = PROBLEM, seed: str = "0", *, run: str = "run", **query: str) -> Drawn:
+    shelf.run(run).wait()
+    return drawn(shelf, problem, seed, run, query)
+
+
+def drawn(shelf: Workspace, problem: str, seed: str, run: str, query: dict[str, str]) -> Drawn:
+    link = Links(static=query.pop("static", "") == "yes")
+    page = problem_page(PageRequest(shelf, link, {"run": run, "problem": problem, "seed": seed}, query))
+    return Drawn(page.title, body_of(document(page, link)), page.refresh)
+
+
+def read(page: Drawn) -> Audit:
+    found = Audit(page.body)
+    assert found.strange == []
+    return found
+
+
+def keep(folder: Path, *texts: str) -> None:
+    folder.mkdir(exist_ok=True)
+    usage = {"input": 1, "cached": 0, "output": 1}
+    records = [
+        CallRecord(
+            key=key(n),
+            model="m",
+            problem="p",
+            seed=0,
+            tier="ES",
+            index=0,
+            text=text,
+            finish="stop",
+            seconds=1.0,
+            **usage,
+        )
+        for n, text in enumerate(texts)
+    ]
+    (folder / "calls.jsonl").write_text("".join(r.model_dump_json() + "\n" for r in records), encoding="utf-8")
+
+
+def test_a_climb_groups_attempts_that_agree_and_says_which_gate_let_it_out(tmp_path: Path):
+    record = a_climb({TierName.ES: ["4", "5"], TierName.MS: ["5", "4", "4"]}, exit=ExitPath.MS_MAJORITY)
+    climb = climb_of(record)
+    es, ms = climb.rungs
+    assert [(g.answer, g.votes) for g in es.groups] == [("4", 1), ("5", 1)]
+    assert [(g.answer, g.votes, g.support) for g in ms.groups] == [("4", 2, 3), ("5", 1, 2)]
+    assert re.findall('class="votes is-([a-z]+) leads"', ask(shelf_of(tmp_path, record)).body) == ["right"]
+    assert (es.left, es.met, ms.left, ms.met) == (False, False, True, True)
+    assert ms.groups[0].mark == "right"
+    assert climb.above == (TierName.HS,)
+    assert climb.fallback == ()
+
+
+def test_ties_are_broken_by_support_and_then_by_who_came_first():
+    record = a_climb({TierName.ES: ["5", "6"], TierName.MS: ["7", "6", None]}, exit=ExitPath.HS_PLURALITY)
+    assert [group.answer for group in climb_of(record).rungs[1].groups] == ["6", "7", None]
+
+
+def test_a_climb_that_no_gate_let_out_ends_in_a_vote_over_all():
+    climb = climb_of(hard())
+    assert (climb.fallback[0].answer, climb.fallback[0].votes) == ("5", 2)
+    assert not any(rung.left for rung in climb.rungs)
+    assert climb.above == ()
+
+
+def test_the_page_draws_every_tier_with_its_gate(tmp_path: Path):
+    text = read(ask(shelf_of(tmp_path, hard()))).text
+    assert "10 attempts, and no gate opened: the answer given most often is taken." in text
+    for tier in ("ES", "MS", "HS", "Fallback"):
+        assert f" {tier} " in text
+    assert text.count("Gate stays shut") == 3
+    assert "both must agree" in text
+    assert "2 of 3 must agree" in text
+    assert "cut off by the token limit" in text
+    assert "2 of 10 agree" in text
+
+
+def test_right_and_wrong_are_told_by_words_and_shapes(tmp_path: Path):
+    page = ask(shelf_of(tmp_path, hard()))
+    assert '<p class="word"><i class="shape s-wrong"></i> Wrong</p>' in page.body
+    assert "Expected" in read(page).text
+    right = ask(shelf_of(tmp_path / "right", a_solve()))
+    assert '<p class="word"><i class="shape s-right"></i> Right</p>' in right.body
+    assert "MS attempt 1: answered, 4, right" in right.body
+
+
+def test_what_early_stop_left_out_and_what_is_not_checked_have_marks_of_their_own(tmp_path: Path):
+    attempts = (an_attempt(correct=None), an_attempt(index=1, outcome=Outcome.CANCELLED, answer=None, correct=None))
+    solve = a_solve(
+        attempts=attempts,
+        classes=(ClassRecord(answer="4", positions=(0,)),),
+        correct=None,
+        expected=None,
+        verdict=None,
+        recalls=(),
+    )
+    text = read(ask(shelf_of(tmp_path, solve))).text
+    assert "Not checked" in text
+    assert "stopped early" in text
+    assert "Expected" not in text
+
+
+def test_a_system_that_does_not_stop_where_it_could_is_not_said_to(tmp_path: Path):
+    solve = a_climb({TierName.ES: ["4", "4"], TierName.MS: ["4", "4", "5"]}, exit=ExitPath.MS_MAJORITY)
+    text = read(ask(shelf_of(tmp_path, solve))).text
+    assert "Gate met both must agree but this system does not stop here" in text
+    assert "Gate opens" in text
+
+
+def test_a_climb_that_began_above_es_says_so(tmp_path: Path):
+    solve = a_climb({TierName.MS: ["4", "5", "4"]}, exit=ExitPath.MS_MAJORITY, paper_calls=3, real_calls=3)
+    climb = climb_of(solve)
+    assert (climb.below, climb.above) == ((TierName.ES,), (TierName.HS,))
+    page = ask(shelf_of(tmp_path, solve))
+    text = read(page).text
+    assert "3 attempts; the gate of MS let it out." in text
+    assert text.index("ES passed over") < text.index("Gate opens") < text.index("HS not needed")
+    assert 'href="#attempt-1"' in page.body and "MS 1" in text
+
+
+def test_a_fallback_of_a_climb_that_began_above_es_counts_what_was_tried(tmp_path: Path):
+    answers: dict[TierName, list[str | None]] = {TierName.MS: ["4", "5", "6"], TierName.HS: ["7", "4", "8", "9", None]}
+    solve = a_climb(answers, exit=ExitPath.FALLBACK_PLURALITY, paper_calls=8, real_calls=8)
+    assert climb_of(solve).above == ()
+    text = read(ask(shelf_of(tmp_path, solve))).text
+    assert "8 attempts, and no gate opened" in text and "2 of 8 agree" in text
+
+
+def test_attempts_without_a_ladder_are_a_vote(tmp_path: Path):
+    solve = a_climb({TierName.FLAT: ["4", "5", "4"]}, exit=None)
+    text = read(ask(shelf_of(tmp_path, solve))).text
+    assert "3 attempts without a ladder; the answer given most often is taken." in text
+    assert "Vote" in text
+    assert "FLAT" not in text
+    assert "Gate" not in text
+
+
+def test_the_attempt_from_common_facts_stands_apart(tmp_path: Path):
+    finishing = an_attempt(tier=TierName.HS, index=5, answer="4", call=key(40))
+    page = ask(shelf_of(tmp_path, hard(synthesis=finishing, answer="4", correct=True)))
+    text = read(page).text
+    assert "Common facts" in text
+    assert "its answer is taken" in text
+    assert "From common facts" in text
+    assert "#attempt-from-facts" in read(page).links
+
+
+def test_each_text_is_rendered_and_folded_under_its_attempt(tmp_path: Path):
+    shelf = shelf_of(tmp_path, hard())
+    keep(tmp_path / "run" / "calls", "First **bold** and $x^2$.\n\n- one\n- two", "<script>alert(1)</script>")
+    page = ask(shelf)
+    assert "<strong>bold</strong>" in page.body
+    assert '<span class="math">x^2</span>' in page.body
+    assert "&lt;script&gt;alert(1)" in page.body
+    assert page.body.count('<details class="attempt"') == 10
+    assert " open" not in "".join(re.findall(r'<details class="attempt"[^>]*>', page.body))
+    assert "The run’s calls do not hold its text." in read(page).text
+    opened = ask(shelf, open="all")
+    assert opened.body.count('<details class="attempt" open="">') == 10
+    for link in re.findall(r'href="#(attempt-\d+)"', page.body):
+        assert f'id="{link}"' in page.body
+
+
+def test_a_run_without_calls_says_that_texts_are_not_here(tmp_path: Path):
+    text = read(ask(shelf_of(tmp_path, hard()))).text
+    assert "This run’s folder has no calls in it" in text
+
+
+def test_why_an_attempt_failed_and_what_it_did_not_see_is_told(tmp_path: Path):
+    bad = an_attempt(outcome=Outcome.PROVIDER_ERROR, answer=None, call="", detail="429 slow down", correct=False)
+    blind = an_attempt(index=1, hidden=("MICRO_ONE", "MICRO_TWO"), lens="problem_setup", cached=7, from_cache=True)
+    solve = a_solve(attempts=(bad, blind), classes=(ClassRecord(answer="4", positions=(1,)),), recalls=(), failed=True)
+    text = read(ask(shelf_of(tmp_path, solve))).text
+    assert "429 slow down" in text
+    assert "No reply came." in text
+    assert "2 cards of the block hidden from this attempt" in text
+    assert "problem setup" in text
+    assert "100 in (7 cached), 20 out" in text
+    assert "failed an attempt for good" in text
+
+
+def test_cards_lead_to_the_tree_of_that_content_and_to_no_card_it_lacks(tmp_path: Path):
+    tree = a_tree(tmp_path / "oak")
+    digest = Workspace([tree]).tree("oak").load().content_hash()
+    recall = a_recall(cards=("EXACT_SUM_OF_SQUARES", "GONE"), domains=("algebra",))
+    a_run(tmp_path / "run", [a_solve(recalls=(recall,))], tree={"hash": digest, "cards": 2})
+    card = next(iter(Workspace([tree]).tree("oak").load().cards))
+    recall = a_recall(cards=(card, "GONE"))
+    (tmp_path / "run" / "traces.jsonl").write_text(a_solve(recalls=(recall,)).model_dump_json() + "\n")
+    page = read(ask(Workspace([tmp_path])))
+    assert f"/tree/oak/card/{card}" in page.links
+    assert "GONE" in page.text
+    assert not any("GONE" in link for link in page.links)
+    assert "Routed to algebra ; read 2 cards, about 60 tokens; 1 call to choose" in page.text
+
+
+def test_a_tier_that_showed_none_of_its_cards_abstained(tmp_path: Path):
+    recall = a_recall(cards=(), eligible=7, tokens=0, classifier_calls=0)
+    text = read(ask(shelf_of(tmp_path / "one", a_solve(recalls=(recall,))))).text
+    assert "Routed to algebra ; abstained: none of 7 cards is shown." in text
+    assert "3 attempts, abstained" in text
+    bare = read(ask(shelf_of(tmp_path / "two", a_solve(recalls=(a_recall(cards=(), eligible=0, tokens=0),))))).text
+    assert "no card to read" in bare and "abstained" not in bare
+
+
+def test_a_learners_run_finds_its_tree_and_its_shared_calls(tmp_path: Path):
+    folder = a_learner(tmp_path / "oak")
+    run = folder / "learn" / "epoch-1-add-MS-run"
+    shelf = Workspace([folder])
+    card = next(iter(shelf.tree("oak").load().cards))
+    attempts = tuple(
+        attempt.model_copy(update={"call": key(place)}) for place, attempt in enumerate(a_solve().attempts)
+    )
+    solve = a_solve(recalls=(a_recall(cards=(card,)),), attempts=attempts)
+    (run / "traces.jsonl").write_text(solve.model_dump_json() + "\n")
+    manifest = (run / "run.json").read_text().replace('"v": 1', '"v": 1, "tree": {"hash": "00", "cards": 1}')
+    (run / "run.json").write_text(manifest)
+    keep(folder / "learn" / "calls", "the shared text")
+    page = read(ask(Workspace([folder]), run="oak.epoch-1-add-MS-run"))
+    assert f"/tree/oak/card/{card}" in page.links
+    assert "the shared text" in page.text
+
+
+def test_the_problem_is_shown_where_it_is_bundled_and_missed_where_not(tmp_path: Path):
+    known = load_split("test")[0]
+    shelf = shelf_of(tmp_path, a_solve(known.id), a_solve())
+    assert " ".join(known.text.split())[:40] in read(ask(shelf, known.id)).text
+    assert "a trace keeps a problem’s hash" in read(ask(shelf)).text
+
+
+def test_the_problem_is_shown_where_the_run_keeps_it(tmp_path: Path):
+    mine, other = Problem("What is $2+2$?", "4"), Problem("What is $3+3$?", "6")
+    shelf = shelf_of(tmp_path, a_solve(mine.id))
+    kept = tmp_path / "run" / "problems.jsonl"
+    lines = [line + "\n" for line in problem_rows([other, mine])]
+    kept.write_text("garbage\n" + "".join(lines), encoding="utf-8")
+    assert "What is 2+2 ?" in read(ask(shelf, mine.id)).text
+    for damaged in ("garbage " + mine.id, json.dumps([mine.id]), json.dumps({"problem": 7}), "\udc80", lines[1][:20]):
+        kept.write_text(damaged + "\n", encoding="utf-8", errors="surrogateescape")
+        assert "a trace keeps a problem’s hash" in read(ask(shelf, mine.id)).text
+    kept.unlink()
+    (tmp_path / "secret").write_text(lines[1], encoding="utf-8")
+    kept.symlink_to(tmp_path / "secret")
+    with pytest.raises(NotHere):
+        ask(shelf, mine.id)
+
+
+def test_the_same_problem_elsewhere_is_listed_and_led_to(tmp_path: Path):
+    data = {"data": {"hash": "d" * 16}}
+    a_run(tmp_path / "run", [a_solve(), a_solve(seed=1, correct=False, answer="5")], **data)
+    a_run(tmp_path / "other", [a_solve(seed=3)], **data)
+    a_run(tmp_path / "stranger", [a_solve(seed=4)], data={"hash": "e" * 16})
+    shelf = Workspace([tmp_path])
+    shelf.run("other").wait()
+    page = read(ask(shelf))
+    assert "Right in 2 of 3 solves in what is open." in page.text
+    assert f"/run/run/problem/{PROBLEM}/1" in page.links
+    assert f"/run/other/problem/{PROBLEM}/3" in page.links
+    assert not any("stranger" in link for link in page.links)
+
+
+def test_previous_and_next_follow_the_filters_of_the_table(tmp_path: Path):
+    solves = [a_solve(f"{number:016x}", correct=number % 2 == 0) for number in range(6)]
+    shelf = shelf_of(tmp_path, *solves)
+    page = ask(shelf, f"{2:016x}", right="yes")
+    assert "2 of 3 of those you chose" in read(page).text
+    assert f'href="/run/run/problem/{0:016x}/0?right=yes" rel="prev"' in page.body
+    assert f'href="/run/run/problem/{4:016x}/0?right=yes" rel="next"' in page.body
+    plain = ask(shelf, f"{2:016x}")
+    assert f'href="/run/run/problem/{4:016x}/0" rel="next"' in plain.body
+
+
+def test_a_solve_that_is_not_there_is_not_here(tmp_path: Path):
+    shelf = shelf_of(tmp_path, a_solve())
+    for problem, seed in (("c" * 16, "0"), (PROBLEM, "7"), (PROBLEM, "x"), (PROBLEM, "٣"), (PROBLEM, "")):
+        with pytest.raises(NotHere):
+            ask(shelf, problem, seed)
+
+
+def test_a_solve_that_may_still_come_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    gate = threading.Event()
+    step = RunIndex.step
+
+    def held(self: RunIndex, db: sqlite3.Connection) -> bool:
+        gate.wait(600)
+        return step(self, db)
+
+    monkeypatch.setattr(RunIndex, "step", held)
+    shelf = shelf_of(tmp_path, a_solve())
+    page = drawn(shelf, PROBLEM, "0", "run", {})
+    assert "Not read yet" in page.title
+    assert page.refresh is not None
+    gate.set()
+    assert "The climb" in ask(shelf).body
+
+
+def test_a_trace_with_no_attempts_is_still_a_page(tmp_path: Path):
+    page = ask(shelf_of(tmp_path, a_solve(attempts=(), classes=(), recalls=())))
+    assert "holds no attempt" in read(page).text
+
+
+def test_static_pages_ask_nothing(tmp_path: Path):
+    page = ask(shelf_of(tmp_path, a_solve("a/b?c" * 3), a_solve(), hard()), static="yes")
+    assert all(not link.startswith("/") and "?" not in link for link in read(page).links)
+
+
+def test_a_weighted_vote_says_so_and_each_attempt_how_sure_it_was(tmp_path: Path):
+    solve = hard(policies=("vote=confidence",), answer="7")
+    sure = solve.attempts[5].model_copy(update={"confidence": Confidence(-0.25, 12.0, 13.0, 9.0)})
+    solve = solve.model_copy(update={"attempts": (*solve.attempts[:5], sure, *solve.attempts[6:])})
+    page = ask(shelf_of(tmp_path, solve))
+    read(page)
+    assert "vote=confidence" in page.body and "of the greatest weight" in page.body
+    assert "-0.250, token confidence 12.0 (last 128: 13.0, worst 128: 9.0)" in page.body
+    plain = ask(shelf_of(tmp_path / "plain", hard()))
+    assert "token confidence" not in plain.body and "given most often" in plain.body
+
+
+# Programs
+
+
+def test_a_program_is_shown_with_what_it_printed_and_its_repair_beside_it(tmp_path: Path):
+    runs = (
+        ProgramRun(source="print(six < '<b>')", outcome=ProgramOutcome.ERROR, error="NameError: name 'six'"),
+        ProgramRun(source="print(2 + 2)", outcome=ProgramOutcome.RAN, output="so <i>\x1b[31m\n4\n"),
+    )
+    made = [an_attempt(tier=TierName.MS, lens="program", programs=runs, repair="c" * 64, call=key(0))]
+    late = ProgramRun(source="while True: pass", outcome=ProgramOutcome.TIMEOUT, error="it ran for more than 5 seconds")
+    made.append(an_attempt(tier=TierName.MS, index=1, answer=None, outcome=Outcome.NO_ANSWER, programs=(late,)))
+    groups = (ClassRecord(answer="4", positions=(0,)),)
+    page = ask(shelf_of(tmp_path, a_solve(attempts=made, classes=groups, recalls=(), paper_calls=2, real_calls=3)))
+    assert "print(six &lt; &#39;&lt;b&gt;&#39;)" in page.body
+    assert "It failed: NameError: name &#39;six&#39;" in page.body
+    assert page.body.index("The program, repaired") < page.body.index("print(2 + 2)") < page.body.index("so &lt;i&gt;")
+    assert "\x1b" not in page.body
+    assert "It did not end: it ran for more than 5 seconds" in page.body
+    assert "2 by the paper’s count, 3 made" in page.body

@@ -1,0 +1,341 @@
+"""The page of a run: figures, filters in the address, and every state a run can be in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kace.datasets.starter import generate_set
+from kace.ladder.record import Solution
+from kace.ladder.tiers import ExitPath
+from kace.models.budget import Price
+from kace.report.app import document
+from kace.report.page import Links, NotHere, PageRequest, file_name
+from kace.report.pages import run as run_pages
+from kace.report.pages.run import run_page
+from kace.report.workspace import Workspace
+from kace.runs.selection import Choice
+from kace.runs.solves import RunIndex
+from tests.report.page_audit import Audit, body_of
+from tests.report.samples import a_recall, a_run, a_solve, a_tree, an_attempt
+
+DATA = {"data": {"name": "made-up", "split": "test", "problems": 4, "hash": "d" * 16}}
+
+
+def some_solves(*, better: bool = False) -> list[Solution]:
+    """Three right and one wrong; or the first wrong and the last right."""
+    right = [not better, True, True, better]
+    return [
+        a_solve(
+            f"{number:016x}",
+            label=f"P-{number}",
+            family="sums" if number < 2 else "circles",
+            domain="algebra" if number < 2 else "geometry",
+            correct=good,
+            answer="4" if good else "5",
+            exit=ExitPath.ES_UNANIMOUS if number == 1 else ExitPath.MS_MAJORITY,
+            paper_calls=2 if number == 1 else 5,
+            seconds=float(number),
+        )
+        for number, good in enumerate(right)
+    ]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Workspace:
+    a_run(tmp_path / "kace", some_solves(), **DATA, system={"name": "kace"})
+    a_run(tmp_path / "tiered", some_solves(better=True), **DATA)
+    return Workspace([tmp_path])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A page and its HTML."""
+
+    title: str
+    body: str
+    crumbs: tuple[tuple[str, ...], ...]
+    refresh: float | None
+
+
+def drawn(shelf: Workspace, run: str, query: dict[str, str], *, static: bool = False) -> Drawn:
+    link = Links(static)
+    page = run_page(PageRequest(shelf, link, {"run": run}, query))
+    return Drawn(page.title, body_of(document(page, link)), tuple(crumb.parts for crumb in page.crumbs), page.refresh)
+
+
+def ask(shelf: Workspace, run: str = "kace", *, static: bool = False, **query: str) -> Drawn:
+    for name in {run, query.get("against", run), *(item.name for item in shelf.items("run") if item.name == "tiered")}:
+        shelf.run(name).wait()
+        run_pages.metrics_so_far(shelf.run(name), patience=None)
+    while not static and (page := drawn(shelf, run, query)).refresh == run_pages.NEWS:
+        time.sleep(0.01)
+    return page if not static else drawn(shelf, run, query, static=True)
+
+
+def read(page: Drawn) -> Audit:
+    found = Audit(page.body)
+    assert found.strange == []
+    return found
+
+
+def names(page: Drawn) -> list[str]:
+    """The problems in the table, in their order."""
+    return re.findall(r">(P-\d+)</a>", page.body)
+
+
+def test_the_page_says_what_the_run_came_to(shelf: Workspace):
+    page = ask(shelf)
+    text = read(page).text
+    assert (
+        "kace answered 75.0 % of 4 problems correctly (9.5 to 100.0 % over 2 families), with 4.25 calls a problem."
+        in text
+    )
+    assert "n = 4" in text
+    assert "1 wrong of 4 solves" in text
+    assert "made-up test" in text
+    assert "Where solves leave the ladder" in text
+    assert page.title == "kace"
+    assert page.crumbs == ((),)
+    assert names(page) == ["P-3", "P-0", "P-1", "P-2"], "what was lost, what was gained, then the rest"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"right": "no"}, ["P-3"]),
+        ({"right": "yes"}, ["P-0", "P-1", "P-2"]),
+        ({"right": "failed"}, []),
+        ({"exit": "es_unanimous"}, ["P-1"]),
+        ({"exit": "none"}, []),
+        ({"q": "geometry"}, ["P-3", "P-2"]),
+        ({"q": "domain=geometry seconds>2.5"}, ["P-3"]),
+        ({"q": "tokens<1 family=sums"}, []),
+        ({"q": "card=exact_sum_of_squares", "sort": "problem"}, ["P-0", "P-1", "P-2", "P-3"]),
+        ({"q": "answer=5"}, ["P-3"]),
+        ({"q": "CIRCLES p-3"}, ["P-3"]),
+        ({"q": "0000000000000002"}, ["P-2"]),
+        ({"sort": "-seconds"}, ["P-3", "P-2", "P-1", "P-0"]),
+        ({"sort": "result"}, ["P-3", "P-0", "P-1", "P-2"]),
+        ({"sort": "calls", "right": "yes"}, ["P-1", "P-0", "P-2"]),
+        ({"against": "tiered", "change": "gained"}, ["P-0"]),
+        ({"against": "tiered", "change": "lost"}, ["P-3"]),
+        ({"exit": "bogus", "right": "maybe", "sort": "__class__", "page": "-3", "change": "lost"}, 4),
+    ],
+)
+def test_every_filter_and_order_is_in_the_address(shelf: Workspace, query: dict[str, str], expected: list[str] | int):
+    found = names(ask(shelf, **query))
+    assert found == expected or len(found) == expected
+
+
+def test_solves_are_told_and_filtered_by_whether_cards_were_shown_or_abstained(tmp_path: Path):
+    first, second, *rest = some_solves()
+    abstained = (a_recall(cards=(), tokens=0, eligible=7),)
+    solves = [first.model_copy(update={"recalls": abstained}), second.model_copy(update={"recalls": ()}), *rest]
+    a_run(tmp_path / "kace", solves, **DATA)
+    a_run(tmp_path / "tiered", [each.model_copy(update={"recalls": ()}) for each in solves], **DATA)
+    shelf = Workspace([tmp_path])
+    page = read(ask(shelf))
+    assert "cards shown on 2 solves, abstained on 1" in page.text
+    assert page.html.count('class="num">abstained</td>') == 1
+    assert any("cards=abstained" in link for link in page.links)
+    assert names(ask(shelf, cards="abstained")) == ["P-0"]
+    assert names(ask(shelf, cards="shown")) == ["P-3", "P-2"]
+    assert len(names(ask(shelf, cards="bogus"))) == 4
+    assert '<option value="abstained" selected="">' in ask(shelf, cards="abstained", right="yes").body
+    assert "abstained" not in ask(shelf, "tiered").body, "the ladder alone has none to show"
+
+
+def test_filters_stay_when_another_is_followed(shelf: Workspace):
+    page = read(ask(shelf, right="yes", q="sums"))
+    assert page.fields["q"] == "sums"
+    assert any("sort=-tokens" in link and "right=yes" in link and "q=sums" in link for link in page.links)
+    problem = next(link for link in page.links if "/problem/" in link)
+    assert "right=yes" in problem
+    assert '<option value="yes" selected="">right</option>' in page.html
+
+
+def test_against_another_run_counts_what_changed_and_leads_to_the_comparison(shelf: Workspace):
+    for query in ({"against": "tiered"}, {}):  # the plain ladder is the base unless another run is asked for
+        page = read(ask(shelf, **query))
+        assert all(words in page.text for words in ("1 gained", "1 broken by a card", "1 wrong"))
+        assert "/run/kace/against/tiered" in page.links
+        assert any("change=lost" in link and "cards=shown" in link for link in page.links)
+        assert "Cards that broke problems" in page.text and any("q=card%3DEXACT" in link for link in page.links)
+    with pytest.raises(NotHere):
+        drawn(shelf, "kace", {"against": "nobody"})
+
+
+def test_only_runs_of_the_same_problems_are_offered_for_comparison(tmp_path: Path):
+    for name, digest in (("kace", "d"), ("same", "d"), ("strange", "e")):
+        a_run(tmp_path / name, **{"data": {"name": "made-up", "problems": 1, "hash": digest * 16}})
+    links = read(ask(Workspace([tmp_path]))).links
+    assert "/run/kace/against/same" in links and "/run/kace/against/strange" not in links
+
+
+def test_problems_are_shown_in_words_the_starter_sets_by_their_seed(tmp_path: Path):
+    problem = next(generate_set(1, 7, "test"))
+    a_run(tmp_path / "kace", [a_solve(problem.id, label="starter-test-7-00001")])
+    assert problem.text[:60] in read(ask(Workspace([tmp_path]))).text
+
+
+def test_right_answers_are_told_by_how_hard_the_base_found_the_problem(tmp_path: Path):
+    for name in ("kace", "tiered"):
+        hard = a_solve("c" * 16, attempts=(an_attempt(correct=name == "kace"),), classes=())
+        a_run(tmp_path / name, [a_solve(), hard], **{**DATA, "system": {"name": name}})
+    workspace = Workspace([tmp_path])
+    for name in ("kace", "tiered"):
+        workspace.run(name).wait()
+    text = read(ask(workspace)).text
+    assert "Right by difficulty for tiered" in text and "sorted by the share of attempts of tiered that" in text
+    found = run_pages.metrics_so_far(workspace.run("kace"), workspace.run("tiered"), patience=None).value
+    assert found and [(row.bucket.value, row.solves) for row in found.buckets if row.solves] == [
+        *[("EASY", 1), ("VERY-HARD", 1)]
+    ], "kace itself got every attempt at it right"
+
+
+def test_runs_of_the_same_problems_are_drawn_beside_it(shelf: Workspace, tmp_path: Path):
+    ask(shelf)
+    shelf.run("tiered").wait()
+    text = read(ask(shelf)).text
+    assert "Accuracy against calls" in text
+    assert "kace (this run)" in text
+    a_run(tmp_path / "alone" / "else", some_solves())
+    assert "Accuracy against calls" not in read(ask(Workspace([tmp_path / "alone"]), "else")).text
+
+
+def test_a_hundred_solves_a_page_and_every_page_is_a_link(tmp_path: Path):
+    solves = [a_solve(f"{number:016x}", label=f"P-{number}") for number in range(250)]
+    shelf = Workspace([a_run(tmp_path / "many", solves)])
+    first, last = ask(shelf, "many"), ask(shelf, "many", page="3")
+    assert len(names(first)) == 100
+    assert names(last) == [f"P-{number}" for number in range(200, 250)]
+    assert names(ask(shelf, "many", page="99")) == names(last)
+    links = read(first).links
+    assert "/run/many?page=2#solves" in links
+    assert "1 to 100 of 250" in read(first).text
+    assert 'rel="next"' in first.body
+    assert 'rel="prev"' in last.body
+    assert 'rel="next"' not in last.body
+
+
+def test_a_run_that_is_being_read_says_how_far_and_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    solves = [a_solve(f"{number:016x}", label=f"P-{number}") for number in range(250)]
+    folder = a_run(tmp_path / "many", solves)
+    monkeypatch.setattr("kace.runs.solves.BATCH", 100)
+    gate, done = threading.Event(), threading.Event()
+    step = RunIndex.step
+
+    def held(self: RunIndex, db: sqlite3.Connection) -> bool:
+        if self.count():
+            done.set()
+            gate.wait(600)
+        return step(self, db)
+
+    monkeypatch.setattr(RunIndex, "step", held)
+    shelf = Workspace([folder])
+    index = shelf.run("many")
+    index.look(0)
+    assert done.wait(600)
+    page = drawn(shelf, "many", {})
+    assert "100 of about 250 solves read" in read(page).text
+    assert page.refresh is not None
+    assert len(names(page)) == 100
+    gate.set()
+    index.wait()
+    assert "solves read" not in read(ask(shelf, "many")).text
+
+
+def test_a_run_without_a_solve_yet_says_so(tmp_path: Path):
+    folder = a_run(tmp_path / "new")
+    (folder / "traces.jsonl").write_text("")
+    page = ask(Workspace([folder]), "new")
+    assert "Nothing is solved yet" in read(page).text
+    assert page.refresh is not None
+
+
+def test_without_expected_answers_there_is_no_accuracy(tmp_path: Path):
+    solve = a_solve(correct=None, expected=None, verdict=None)
+    folder = a_run(tmp_path / "open", [solve])
+    text = read(ask(Workspace([folder]), "open")).text
+    assert "no accuracy" in text
+    assert "none with an expected answer" in text
+    assert "not checked" in text
+
+
+def test_lost_calls_damage_and_missing_problems_are_told(tmp_path: Path):
+    folder = a_run(tmp_path / "hurt", [a_solve(failed=True, correct=False)], **DATA)
+    with (folder / "traces.jsonl").open("a") as file:
+        file.write("garbage\n")
+    text = read(ask(Workspace([folder]), "hurt")).text
+    assert "1 solve lost a call to the provider" in text
+    assert "1 line of the trace cannot be read: 2" in text
+    assert "going on" in text
+    os.utime(folder / "traces.jsonl", (0, 0))
+    assert "Unfinished: 3 solves of 4 are missing" in read(ask(Workspace([folder]), "hurt")).text
+    assert "call lost" in text
+    newer = a_run(tmp_path / "newer")
+    (newer / "traces.jsonl").write_text('{"v": 99}\n')
+    assert "written by a newer kace" in read(ask(Workspace([newer]), "newer")).text
+
+
+def test_a_system_without_a_ladder_has_no_exits(tmp_path: Path):
+    folder = a_run(tmp_path / "flat", [a_solve(exit=None, recalls=())])
+    page = ask(Workspace([folder]), "flat")
+    assert "Where solves leave" not in page.body
+    assert "no ladder" in page.body
+
+
+def test_cost_is_told_where_a_price_is_known(shelf: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert "nobody sends a bill" in read(ask(shelf)).text
+    config = {"config": {"model": "openai/solver"}}
+    other = Workspace([a_run(tmp_path / "paid" / "paid", some_solves(), **config)])
+    monkeypatch.setattr(run_pages, "known_prices", dict)
+    assert "no price is known for openai/solver" in read(ask(other, "paid")).text
+    monkeypatch.setattr(run_pages, "known_prices", lambda: {"openai/solver": Price(1_000.0, 10_000.0)})
+    # 4 solves of 5 attempts of 100 in and 20 out, and a call of 50 in and 3 out to place each.
+    assert "$6.32" in read(ask(other, "paid")).text
+
+
+def test_the_tree_it_read_is_led_to(tmp_path: Path):
+    tree = a_tree(tmp_path / "oak")
+    digest = Workspace([tree]).tree("oak").load().content_hash()
+    a_run(tmp_path / "exact", some_solves(), tree={"hash": digest, "cards": 2})
+    a_run(tmp_path / "older", some_solves(), tree={"hash": "0" * 64, "cards": 9})
+    shelf = Workspace([tmp_path])
+    exact, older = read(ask(shelf, "exact")), read(ask(shelf, "older"))
+    assert "/tree/oak" in exact.links
+    assert "changed since" not in exact.text
+    assert "changed since" in older.text
+
+
+def test_a_static_page_has_every_solve_wrong_ones_first_and_nothing_to_ask(shelf: Workspace):
+    page = ask(shelf, static=True)
+    assert names(page) == ["P-3", "P-0", "P-1", "P-2"]
+    audit = read(page)
+    assert "<form" not in page.body
+    assert not any(link.startswith("/") or "?" in link for link in audit.links)
+    assert page.refresh is None or page.refresh > 0
+    assert file_name("/run/kace/against/tiered") in audit.links
+
+
+def test_a_choice_survives_its_own_query():
+    choice = Choice("ms_majority", "no", "shown", "other", "lost", "two words", "-tokens", 3)
+    query = {name: str(value) for name, value in choice.query(page=3).items() if value is not None}
+    assert Choice.of(query) == choice
+    assert Choice.of({}) == Choice()
+    assert Choice.of({"page": "99999999999999999999"}).page == 1
+
+
+def test_a_manifest_may_say_next_to_nothing(tmp_path: Path):
+    folder = a_run(tmp_path / "bare")
+    (folder / "run.json").write_text(json.dumps({"config": None, "data": [], "tree": 3, "system": "x"}))
+    assert "bare answered 100.0" in read(ask(Workspace([folder]), "bare")).text

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kace.report.text import MAX_CHARS, inline, maths, prose
+
+TAGS = {
+    *("div", "p", "br", "hr", "ul", "ol", "li", "pre", "code", "strong", "em", "span", "blockquote"),
+    *("h3", "h4", "h5", "h6"),
+}
+
+
+def body(text: str) -> str:
+    shown = str(prose(text)).removeprefix('<div class="prose">').removesuffix("</div>")
+    return shown.replace("\n<", "<").rstrip("\n")
+
+
+def test_paragraphs_keep_their_line_breaks():
+    assert body("one\ntwo\n\nthree") == "<p>one<br>\ntwo</p><p>three</p>"
+
+
+def test_emphasis_and_code_are_marked():
+    assert body("**a** *b* _c_ `d*e*`") == "<p><strong>a</strong> <em>b</em> <em>c</em> <code>d*e*</code></p>"
+
+
+def test_stars_and_lines_in_names_and_products_are_no_emphasis():
+    assert body("a*b*c 2 * 3 * 4 snake_case_name") == "<p>a*b*c 2 * 3 * 4 snake_case_name</p>"
+
+
+def test_lists_nest_and_keep_their_numbers():
+    assert body("- a\n- b\n  - c") == "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"
+    assert body("3. x\n4. y") == '<ol start="3"><li>x</li><li>y</li></ol>'
+
+
+def test_a_list_goes_on_over_an_empty_line():
+    assert body("1. a\n\n2. b") == "<ol><li>a</li><li>b</li></ol>"
+
+
+def test_headings_begin_below_those_of_the_page():
+    assert body("# a\n### b") == "<h3>a</h3><h5>b</h5>"
+
+
+def test_a_fence_keeps_its_text_as_it_is():
+    assert body("```python\n**x** $y$\n```") == "<pre><code>**x** $y$</code></pre>"
+
+
+def test_the_language_of_a_fence_adds_nothing_to_its_markup():
+    assert body("> ~~~$x$ onclick=1\n> a") == "<blockquote><pre><code>a</code></pre></blockquote>"
+
+
+def test_a_fence_that_is_never_closed_takes_the_rest():
+    assert body("a\n```\nb\nc") == "<p>a</p><pre><code>b\nc</code></pre>"
+
+
+@pytest.mark.parametrize(
+    ("text", "tex", "display"),
+    [
+        ("so $x_1*y*z$ holds", "x_1*y*z", ""),
+        (r"so \(x\) holds", "x", ""),
+        ("$$\n- a\n+ b\n$$", "- a\n+ b", " display"),
+        (r"\[ x \]", "x", " display"),
+        ("\\begin{align*}\na&=b\n\\end{align*}", "\\begin{align*}\na&amp;=b\n\\end{align*}", " display"),
+        (r"the answer is \boxed{\frac{1}{2}}", r"\boxed{\frac{1}{2}}", ""),
+    ],
+)
+def test_maths_is_left_for_the_browser(text, tex, display):
+    assert f'<span class="math{display}">{tex}</span>' in prose(text)
+
+
+def test_money_is_no_maths():
+    assert body("It costs $5 and then $6, a $ sign.") == "<p>It costs $5 and then $6, a $ sign.</p>"
+    assert body(r"\$x\$") == "<p>$x$</p>"
+
+
+def test_code_hides_maths_and_maths_hides_code():
+    assert body("`$x$`") == "<p><code>$x$</code></p>"
+    assert "`" in body("$a`b`$")
+
+
+def test_links_and_images_are_words_and_an_address():
+    assert body("[see](https://x.test/a) ![pic](https://x.test/b.png)") == (
+        '<p>see<span class="address"> (https://x.test/a)</span> pic<span class="address"> (https://x.test/b.png)</span></p>'
+    )
+
+
+def test_markup_in_a_text_is_text():
+    shown = prose("<script>alert(1)</script> <img src=x onerror=alert(1)> **<b>**")
+    assert "<script" not in shown and "<img" not in shown and "<b>" not in shown
+
+
+def test_marks_of_our_own_cannot_be_written_by_a_text():
+    assert body("a \ue0000\ue001 b $x$") == '<p>a 0 b <span class="math">x</span></p>'
+
+
+def test_a_very_long_text_is_shown_as_it_is():
+    assert prose("**a**" * MAX_CHARS).startswith('<pre class="code long">**a**')
+
+
+def test_one_line_has_no_paragraphs():
+    assert inline("a **b**\n\n$c$") == 'a <strong>b</strong> <span class="math">c</span>'
+    assert maths("<x>", display=True) == '<span class="math display">&lt;x&gt;</span>'
+
+
+PIECES = st.sampled_from(
+    (
+        *"`$*_[]()<>!#-+\\{}\n \t1a",
+        *("```", "~~~", "$$", r"\[", r"\]", r"\(", "\\begin{align}", "\\end{align}", "**", "- ", "\\boxed{", "> "),
+        *("![", "](", "http://x", "<script>", "\ue000", "0", "\ue001", "&amp;", '"', "1. ", "    "),
+    )
+)
+
+
+@given(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=200))
+def test_whatever_is_written_becomes_balanced_harmless_markup(text):
+    shown = prose(text)
+    opened: list[str] = []
+    for close, name in re.findall(r"<(/?)([a-z0-9]+)[^<>]*>", shown):
+        assert name in TAGS
+        if close:
+            assert opened.pop() == name
+        elif name not in {"br", "hr"}:
+            opened.append(name)
+    assert not opened
+    assert set(re.findall(r" ([a-z-]+)=\"", re.sub(r">[^<]*<", "><", shown))) <= {
+        *("class", "start"),
+    }
+
+
+@pytest.mark.parametrize(
+    "piece", ["$", "$a", "**a ", "*a ", "_a ", "`", "``", "[a](", "[", "![", "\\(", "\\[", "\\begin{align}", "- ", "> "]
+)
+@pytest.mark.timeout(20)  # far above what it takes; anything that grows with the square takes minutes
+def test_no_text_takes_long(piece):
+    assert prose(piece * (100_000 // len(piece)))
+
+
+def test_what_is_nested_too_deep_is_still_shown():
+    assert "deepest" in prose("> " * 50 + "deepest")
+
+
+def test_deep_nesting_is_cut_off():
+    assert prose("> " * 500 + "x").count("<blockquote>") < 10
+    assert prose("\n".join(" " * n + "- x" for n in range(60))).count("<ul>") < 10

@@ -1,0 +1,371 @@
+"""The pages of a tree: its map and the cards of a place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
+from kace.cards.card_text import Example
+from kace.cards.lift import lift_of
+from kace.cards.store import TreeStore
+from kace.cards.tree import Add, Domain
+from kace.ladder.selector import estimate
+from kace.report.app import create_app
+from kace.report.export import export
+from kace.report.page import path_of, short
+from kace.report.pages.tree import FIRST, IN_A_FILE, PER_PAGE
+from kace.report.scale import band
+from kace.report.trees import TreeIndex
+from kace.report.workspace import Workspace
+from tests.card_examples import DOMAINS, a_card
+from tests.report.hostile import hostile_tree
+from tests.report.samples import a_learner, a_run, a_solve, a_tree
+from tests.report.tree_views import grown, ids, many, measured, page_of, said, workspace_of
+
+
+def cards() -> list[Card]:
+    """Two measured cards, one not measured, a deprecated one and a universal one."""
+    return [
+        measured("EXACT_HELPS_MUCH", 12, 3, 21, promotion_status=Status.VALIDATED, n_uses=20),
+        measured("EXACT_MAY_HARM", -4, -11, 3),
+        a_card("EXACT_NEVER_MEASURED"),
+        measured("EXACT_WAS_HARMFUL", -30, -40, -20, promotion_status=Status.DEPRECATED),
+        a_card("READING_UNITS_FIRST", difficulty_tag=Difficulty.UNIVERSAL, domain_tags=(UNIVERSAL,)),
+        a_card("RUBRIC_IN_TWO_DOMAINS", difficulty_tag=Difficulty.HARD, domain_tags=("algebra", "geometry")),
+    ]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    a_tree(tmp_path / "oak", cards())
+    return workspace_of(tmp_path / "oak")
+
+
+def test_the_map_has_every_domain_at_every_difficulty(workspace: Workspace) -> None:
+    page = page_of(workspace, "/tree/oak")
+    links = re.findall(r'href="(/tree/oak/cell/[^"]+)"', page.body)
+    assert links == [
+        "/tree/oak/cell/algebra/medium",
+        "/tree/oak/cell/algebra/hard",
+        "/tree/oak/cell/geometry/hard",
+        "/tree/oak/cell/universal/universal",
+    ]
+    assert page.body.count("empty-cell") == 4 * 3 - len(links)
+    assert all(domain.description in said(page) for domain in DOMAINS)
+
+
+def test_a_place_says_its_cards_tokens_mean_lift_and_deprecated_ones(workspace: Workspace) -> None:
+    words = said(page_of(workspace, "/tree/oak"))
+    shown = sum(map(estimate, cards()[:3]))
+    assert f"3 cards +4.0 points 2 measured ~{shown:,} tokens 1 deprecated" in words
+
+
+def test_a_deprecated_card_neither_colours_nor_sizes_its_place(workspace: Workspace) -> None:
+    cell = workspace.tree("oak").whole(wait=True).cells()["algebra", Difficulty.MEDIUM]
+    assert (cell.shown, cell.measured, cell.cards) == (3, 2, 4)
+    assert cell.lift == pytest.approx(0.04)
+    assert dict(cell.statuses) == {"experimental": 2, "validated": 1, "deprecated": 1}
+
+
+def test_squares_are_as_large_as_their_cards_are_many(workspace: Workspace) -> None:
+    page = page_of(workspace, "/tree/oak")
+    sides = [float(side) for side in re.findall(r'map-mark [^>]*><rect [^>]*width="([\d.]+)"', page.body)]
+    assert sides[0] == 100
+    assert sides[1] ** 2 / sides[0] ** 2 == pytest.approx(1 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("lift", "colour"),
+    [(0.2, "lift-1"), (0.03, "lift-2"), (0.0, "lift-3"), (-0.03, "lift-4"), (-0.2, "lift-5"), (None, "lift-0")],
+)
+def test_colours_go_from_helping_to_harming(lift: float | None, colour: str) -> None:
+    assert band(lift) == colour
+
+
+def test_a_lift_in_other_words_is_not_a_figure() -> None:
+    assert lift_of(measured("EXACT_FREE_TEXT", 0, 0, 0, validated_lift="+2/6 -> +4/6 on P026 (k=6)")) is None
+    assert lift_of(measured("EXACT_HALF_A_LIFT", 0, 0, 0, validated_lift="+2.0 points [much")) is None
+    assert lift_of(measured("EXACT_AS_WRITTEN", -2.5, -7, 2)).mark == (-0.025, -0.07, 0.02)
+
+
+def test_the_tree_page_lists_its_cards_with_their_rules_and_deprecated_ones_last(workspace: Workspace) -> None:
+    page = page_of(workspace, "/tree/oak")
+    assert ids(page.body)[:2] == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM"] and ids(page.body)[-1] == "EXACT_WAS_HARMFUL"
+    assert "1 helping, 1 harming" in said(page)
+    assert "+12.0 [+3.0, +21.0] 5 problems" in said(page)
+    assert a_card().body.split("\n")[0] in said(page)
+    assert ids(page_of(workspace, "/tree/oak", sort="-id").body)[0] == "RUBRIC_IN_TWO_DOMAINS"
+
+
+def test_a_lift_of_too_few_problems_is_no_figure_and_colours_nothing(tmp_path: Path) -> None:
+    a_tree(tmp_path / "oak", [measured("EXACT_TRIED_TWICE", 66.7, -100, 100), measured("EXACT_HELPS_SOME", 4, 1, 7)])
+    page = page_of(workspace_of(tmp_path / "oak"), "/tree/oak")
+    assert ids(page.body) == ["EXACT_HELPS_SOME", "EXACT_TRIED_TWICE"]
+    assert "too few problems: 5" in said(page) and "66.7" not in said(page)
+    assert "mean lift of the 1 measured" in said(page)
+
+
+def test_the_tree_page_leads_with_what_runs_that_read_it_came_to(tmp_path: Path) -> None:
+    tree = {"hash": TreeStore(a_tree(tmp_path / "oak")).load().content_hash(), "cards": 2}
+    for name, right in (("kace", True), ("tiered", False)):
+        solves = [a_solve(f"{n:016x}", correct=right or n > 5) for n in range(9)]
+        about = {"system": {"name": name}, "data": {"hash": "d" * 16, "problems": 9}}
+        a_run(tmp_path / name, solves, tree=tree if right else None, **about)
+    page = page_of(Workspace([tmp_path]), "/tree/oak", static=True)
+    assert "kace and tiered are not distinguishable" in said(page) and "+66.7 points" in said(page)
+
+
+def test_an_empty_tree_says_how_cards_come_into_it(tmp_path: Path) -> None:
+    TreeStore.create(tmp_path / "bare", DOMAINS)
+    page = page_of(workspace_of(tmp_path / "bare"), "/tree/bare")
+    assert page.status == 200
+    assert "No cards yet" in said(page)
+    assert "kace learn" in said(page)
+    assert page.body.count("empty-cell") == 4 * 3
+    TreeStore.create(tmp_path / "nothing", ())
+    assert "No cards yet" in said(page_of(workspace_of(tmp_path / "nothing"), "/tree/nothing"))
+
+
+def test_a_tree_in_a_json_file_has_pages_and_no_history(tmp_path: Path) -> None:
+    file = tmp_path / "pack.json"
+    file.write_text(json.dumps([card.model_dump(mode="json") for card in cards()]), encoding="utf-8")
+    page = page_of(workspace_of(file), "/tree/pack")
+    assert "a file, without history" in said(page)
+    assert "Latest changes" not in said(page)
+    assert "EXACT_HELPS_MUCH" in said(page_of(workspace_of(file), "/tree/pack/cell/algebra/medium"))
+
+
+def test_the_tree_page_names_its_latest_changes_and_its_learner(tmp_path: Path) -> None:
+    a_learner(tmp_path / "oak")
+    TreeStore.open(tmp_path / "oak").freeze(author="somebody", note="done with it")
+    page = page_of(workspace_of(tmp_path / "oak"), "/tree/oak")
+    words = said(page)
+    assert "2 changes in all" in words
+    assert words.index("freeze done with it") < words.index("create")
+    assert "frozen at" in words
+    assert 'href="/learner/oak"' in page.body
+
+
+def test_the_page_of_a_tree_that_grows_is_renewed(tmp_path: Path) -> None:
+    workspace = workspace_of(a_tree(tmp_path / "oak"))
+    assert page_of(workspace, "/tree/oak").refresh
+    os.utime(tmp_path / "oak" / "journal.jsonl", (1, 1))
+    assert page_of(workspace, "/tree/oak").refresh is None
+
+
+def test_other_trees_are_offered_for_comparison(tmp_path: Path) -> None:
+    for name in ("oak", "elm"):
+        a_tree(tmp_path / name)
+    assert 'href="/tree/oak/diff/elm"' in page_of(workspace_of(tmp_path / "oak", tmp_path / "elm"), "/tree/oak").body
+
+
+def test_a_place_lists_highest_lift_first_and_unmeasured_last(workspace: Workspace) -> None:
+    page = page_of(workspace, "/tree/oak/cell/algebra/medium")
+    assert ids(page.body) == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM", "EXACT_WAS_HARMFUL", "EXACT_NEVER_MEASURED"]
+    assert "+12.0 [+3.0, +21.0]" in said(page)
+    assert "not measured" in said(page)
+    assert "6 right, 2 wrong" in said(page)
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [
+        ("-lift", "EXACT_WAS_HARMFUL"),
+        ("id", "EXACT_HELPS_MUCH"),
+        ("-id", "EXACT_WAS_HARMFUL"),
+        ("uses", "EXACT_HELPS_MUCH"),
+        ("-uses", "EXACT_NEVER_MEASURED"),
+        ("by-magic", "EXACT_HELPS_MUCH"),
+    ],
+)
+def test_a_place_can_be_put_in_another_order(workspace: Workspace, sort: str, first: str) -> None:
+    assert ids(page_of(workspace, "/tree/oak/cell/algebra/medium", sort=sort).body)[0] == first
+
+
+def test_the_order_in_use_is_told_and_leads_to_its_opposite(workspace: Workspace) -> None:
+    body = page_of(workspace, "/tree/oak/cell/algebra/medium", sort="uses", status="experimental").body
+    assert 'aria-sort="descending"><a href="/tree/oak/cell/algebra/medium?sort=-uses&amp;status=experimental"' in body
+    assert 'href="/tree/oak/cell/algebra/medium?sort=lift&amp;status=experimental"' in body
+
+
+def test_a_place_can_be_cut_to_one_status(workspace: Workspace) -> None:
+    path = "/tree/oak/cell/algebra/medium"
+    assert ids(page_of(workspace, path, status="deprecated").body) == ["EXACT_WAS_HARMFUL"]
+    assert ids(page_of(workspace, path, status="validated").body) == ["EXACT_HELPS_MUCH"]
+    assert len(ids(page_of(workspace, path, status="nonsense").body)) == 4
+
+
+def test_a_card_of_two_domains_lies_in_both(workspace: Workspace) -> None:
+    for domain in ("algebra", "geometry"):
+        assert ids(page_of(workspace, f"/tree/oak/cell/{domain}/hard").body) == ["RUBRIC_IN_TWO_DOMAINS"]
+
+
+def test_an_empty_place_is_a_page_and_a_strange_one_is_not(workspace: Workspace) -> None:
+    assert "No cards here yet" in said(page_of(workspace, "/tree/oak/cell/geometry/medium"))
+    for place in ("geometry/enormous", "alchemy/hard", "%3Cscript%3E/hard"):
+        assert page_of(workspace, f"/tree/oak/cell/{place}").status == 404
+    assert page_of(workspace, "/tree/elm").status == 404
+
+
+def test_pages_of_a_place_follow_one_another(tmp_path: Path) -> None:
+    tree = many(2 * PER_PAGE + 1)
+    workspace = grown(tree, tmp_path)
+    path = "/tree/large/cell/algebra/medium"
+    seen = [card for page in ("1", "2", "3") for card in ids(page_of(workspace, path, sort="id", page=page).body)]
+    assert seen == sorted(tree.cards)
+    second = page_of(workspace, path, page="2").body
+    assert 'rel="prev"' in second
+    assert 'rel="next"' in second
+    assert f"51 to 100 of {2 * PER_PAGE + 1}" in second
+    for strange in ("0", "-1", "999999999999", "two", "²"):
+        assert page_of(workspace, path, page=strange).status == 200
+    assert ids(page_of(workspace, path, sort="id", page="77").body) == ["EXACT_CARD_N000100"]
+
+
+def test_a_page_of_a_large_tree_draws_only_the_cards_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = grown(many(20_000), tmp_path)
+    drawn: Counter[str] = Counter()
+    fetch = TreeIndex._cards
+
+    def counted(tree: TreeIndex, *asked: object) -> list[Card]:
+        found = fetch(tree, *asked)
+        drawn.update(card.card_id for card in found)
+        return found
+
+    monkeypatch.setattr(TreeIndex, "_cards", counted)
+    page = page_of(workspace, "/tree/large/cell/algebra/medium", page="234", sort="uses")
+    assert len(drawn) == PER_PAGE == len(ids(page.body))
+    assert max(drawn.values()) == 1
+    assert len(page.body) < 100_000
+    drawn.clear()
+    page = page_of(workspace, "/tree/large")
+    assert len(drawn) == FIRST == len(ids(page.body))
+    assert len(page.body) < 100_000
+    assert "20,000 cards" in said(page)
+
+
+def test_a_large_tree_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = grown(many(500), tmp_path)
+    page_of(workspace, "/tree/large")
+    monkeypatch.setattr("kace.report.trees._put", lambda *_: pytest.fail("read again"))
+    page_of(workspace, "/tree/large")
+    page_of(workspace, "/tree/large/cell/algebra/medium", page="2")
+    again = workspace_of(tmp_path / "large")  # another process finds it read already
+    assert again.tree("large").whole(wait=True).total().cards == 500
+
+
+def test_a_tree_that_is_being_read_says_so_and_comes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, go = workspace_of(a_tree(tmp_path / "oak", cards())), threading.Event()
+    step = TreeIndex.step
+    monkeypatch.setattr(TreeIndex, "step", lambda self, db: (go.wait(600), step(self, db))[1])
+    client = TestClient(create_app(workspace), base_url="http://127.0.0.1")
+    for path in ("/tree/oak", "/tree/oak/cell/algebra/medium", "/tree/oak/search?q=sum"):
+        answer = client.get(path)
+        assert "Reading oak" in answer.text and "data-refresh" in answer.text
+    go.set()
+    assert "6 cards" in said(page_of(workspace, "/tree/oak"))
+
+
+def test_a_tree_that_changes_is_shown_as_it_is_now(workspace: Workspace, tmp_path: Path) -> None:
+    assert "6 cards" in said(page_of(workspace, "/tree/oak"))
+    TreeStore.open(tmp_path / "oak").apply(Add(a_card("EXACT_ONE_MORE_CARD")), author="test")
+    assert "7 cards" in said(page_of(workspace, "/tree/oak"))
+    assert "EXACT_ONE_MORE_CARD" in ids(page_of(workspace, "/tree/oak/cell/algebra/medium").body)
+
+
+def test_a_damaged_sidecar_is_made_anew(workspace: Workspace) -> None:
+    page_of(workspace, "/tree/oak")
+    path = workspace.tree("oak").path
+    path.write_bytes(b"no database at all" * 1_000)
+    again = workspace_of(workspace.item("tree", "oak").path)
+    assert "6 cards" in said(page_of(again, "/tree/oak"))
+
+
+def test_nothing_is_written_beside_the_source(workspace: Workspace, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for path in ("/tree/oak", "/tree/oak/cell/algebra/medium", "/tree/oak/card/EXACT_HELPS_MUCH", "/tree/oak/search"):
+        page_of(workspace, path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_a_file_holds_a_whole_place_up_to_a_limit(tmp_path: Path) -> None:
+    workspace = grown(many(IN_A_FILE), tmp_path)
+    path = "/tree/large/cell/algebra/medium"
+    page = page_of(workspace, path, static=True)
+    assert len(ids(page.body)) == IN_A_FILE
+    assert "?" not in "".join(re.findall(r'href="([^"]*)"', page.body))
+    page = page_of(grown(many(IN_A_FILE + 1), tmp_path / "more"), path, static=True)
+    assert len(ids(page.body)) == IN_A_FILE
+    assert f"The first {IN_A_FILE:,} of {IN_A_FILE + 1:,} cards" in said(page)
+
+
+def test_a_file_offers_no_search(workspace: Workspace) -> None:
+    assert "<form" not in page_of(workspace, "/tree/oak", static=True).body
+    assert "<form" in page_of(workspace, "/tree/oak").body
+
+
+def test_an_export_writes_the_map_the_places_with_cards_and_every_card(workspace: Workspace, tmp_path: Path) -> None:
+    found = export(workspace, tmp_path / "out").paths
+    assert len(found) == len(set(found)) == 1 + 1 + 4 + len(cards())
+    assert all(page_of(workspace, path, static=True).status == 200 for path in found)
+
+
+def test_what_others_wrote_never_becomes_markup(tmp_path: Path) -> None:
+    hostile_tree(tmp_path / "bad")
+    workspace = workspace_of(tmp_path / "bad")
+    for path in export(workspace, tmp_path / "out").paths:
+        page = page_of(workspace, path)
+        assert page.status == 200
+        names = set(re.findall(r"<([a-zA-Z!?][^\s>/]*)", page.body))
+        assert not names & {
+            "script",
+            "img",
+            "iframe",
+            "style",
+            "link",
+            "base",
+            "meta",
+            "animate",
+            "!--",
+            "math",
+            "object",
+        }
+        assert not re.search(r"<[^<>]*\son[a-z]+=", page.body)
+        assert not re.search(r"<[^<>]*\sstyle=", page.body)
+        addresses = re.findall(r'(?:href|src|action)="([^"]*)"', page.body)
+        assert all(address.startswith("/") and not address.startswith("//") for address in addresses)
+
+
+def test_a_domain_is_told_as_it_is_written(tmp_path: Path) -> None:
+    TreeStore.create(tmp_path / "oak", [Domain(name="sums", description='<b>bold</b> & "quoted"')], ())
+    body = page_of(workspace_of(tmp_path / "oak"), "/tree/oak").body
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; &#34;quoted&#34;" in body
+
+
+def test_names_that_need_quoting_stay_one_part_of_a_path() -> None:
+    assert path_of("tree", "a/b", "cell", "x", "hard") == "/tree/a%2Fb/cell/x/hard"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0"), (99_999, "99,999"), (100_000, "100 k"), (999_499, "999 k"), (999_500, "1.0 M"), (24_439_421, "24.4 M")],
+)
+def test_large_numbers_are_told_in_few_digits(number: int, words: str) -> None:
+    assert short(number) == words.replace(" ", "\u00a0")
+
+
+def test_a_card_page_shows_its_examples_and_nothing_in_them_is_markup(tmp_path: Path) -> None:
+    told = Example("Is <script>alert(1)</script> 2 < 3?", "Rule: compare.\nThe answer is \\boxed{yes}.")
+    a_tree(tmp_path / "oak", [a_card().illustrated((told,))])
+    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{a_card().card_id}")
+    assert "Example Is" in said(page)
+    assert "Worked Rule: compare." in said(page)
+    assert "<script>alert" not in page.body

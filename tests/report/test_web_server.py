@@ -1,0 +1,152 @@
+"""The port: who may open it, what is said where it cannot be opened, and how it closes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kace.errors import UsageError
+from kace.report.server import Bind, Closing, listening
+from tests.report.sample_site import Site
+
+SCRIPT = Path(__file__).with_name("sample_site_script.py")
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1"])
+def test_a_door_to_other_machines_does_not_open_without_a_key(host: str, monkeypatch: pytest.MonkeyPatch):
+    def never(*_: object) -> None:
+        raise AssertionError("the port was opened")
+
+    monkeypatch.setattr(socket, "socket", never)
+    with pytest.raises(UsageError, match="lets other machines in") as refused, listening(Bind(host, 0)):
+        pass
+    assert "--token" in refused.value.fix
+
+
+def test_with_a_key_it_opens():
+    with listening(Bind("0.0.0.0", 0, "token-0123456789")) as port:
+        assert port.url.startswith("http://0.0.0.0:")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
+def test_this_machine_needs_none(host: str):
+    with listening(Bind(host, 0)) as port:
+        assert port.url.startswith(f"http://{host}:")
+
+
+@pytest.mark.parametrize("token", ["", "two words", "ü-0123456789", "line\nbreak"])
+def test_a_key_that_no_client_could_send_is_refused(token: str):
+    with pytest.raises(UsageError, match="characters that no key has"):
+        Bind(token=token)
+
+
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_is_a_port(port: int):
+    with pytest.raises(UsageError, match="is no port"):
+        Bind(port=port)
+
+
+def test_a_port_in_use_is_said_with_the_fix():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"port {number} on 127.0.0.1 is in use") as refused:
+            with listening(Bind(port=number)):
+                pass
+    assert "--port 0" in refused.value.fix
+
+
+@pytest.mark.parametrize("host", ["no-such-name.invalid", "203.0.113.7"])
+def test_an_address_of_another_machine_is_said_with_the_fix(host: str):
+    with pytest.raises(UsageError, match=re.escape(host)), listening(Bind(host, 0, "token-0123456789")):
+        pass
+
+
+def test_answers_are_not_held_back_to_be_sent_together():
+    with listening(Bind()) as port:
+        assert port.socket.proto == socket.IPPROTO_TCP, "asyncio turns Nagle's algorithm off for these only"
+
+
+def test_nobody_is_answered_before_the_server_is_ready():
+    with listening(Bind()) as port, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(port.url.rpartition(":")[2])), timeout=5)
+
+
+def test_a_request_under_way_is_finished_and_new_ones_are_not_taken():
+    said: list[bytes] = []
+    with Site(closing=Closing(grace=5.0)) as site:
+        asking = threading.Thread(target=lambda: said.append(site.ask("/slow?seconds=0.8").body))
+        asking.start()
+        time.sleep(0.3)
+        site.stop()
+        time.sleep(0.3)
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", site.port), timeout=5).recv(1)
+    asking.join(600)
+    assert said == [b"slept"]
+
+
+def test_when_the_grace_is_over_the_application_is_told_and_the_rest_is_ended():
+    told: list[float] = []
+    with Site(closing=Closing(grace=0.3, expire=lambda: told.append(time.monotonic()))) as site:
+        asking = threading.Thread(target=lambda: site.ask("/slow?seconds=3000"))
+        asking.start()
+        time.sleep(0.3)
+    assert told
+    asking.join(600)
+    assert not asking.is_alive()
+
+
+def test_idle_connections_do_not_keep_a_server_open():
+    with Site(closing=Closing(grace=3000.0)) as site:
+        idle = socket.create_connection(("127.0.0.1", site.port))
+        kept = socket.create_connection(("127.0.0.1", site.port))
+        kept.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n\r\n".encode())
+        assert kept.recv(65536).startswith(b"HTTP/1.1 200")
+    idle.close()
+    kept.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_process_in_order(number: signal.Signals):
+    with subprocess.Popen([sys.executable, str(SCRIPT)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        os.kill(process.pid, number)
+        assert process.stdout.readline() == "ended\n"
+    assert process.returncode == 0
+
+
+def test_a_second_signal_does_not_wait():
+    with subprocess.Popen([sys.executable, str(SCRIPT)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as slow:
+            slow.sendall(f"GET /slow?seconds=60 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            time.sleep(0.3)
+            os.kill(process.pid, signal.SIGINT)
+            time.sleep(0.5)
+            assert process.poll() is None, "the grace is ten seconds"
+            os.kill(process.pid, signal.SIGINT)
+            assert process.stdout.readline() == "ended\n"
+    assert process.returncode == 0
+
+
+def test_nothing_is_left_when_a_server_has_ended():
+    before = descriptors()
+    for _ in range(3):
+        with Site() as site:
+            assert site.ask("/").status == 200
+    assert descriptors() <= before

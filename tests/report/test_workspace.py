@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from kace.cards.store import TreeStore
+from kace.cards.tree import Add
+from kace.errors import UsageError
+from kace.report import workspace as module
+from kace.report.page import NotHere
+from kace.report.workspace import Workspace
+from tests.card_examples import a_card
+from tests.report.samples import a_learner, a_run, a_shelf_of_all, a_solve, a_tree, an_inbox
+
+
+@pytest.fixture(autouse=True)
+def looking_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workspace looks again whenever it is asked."""
+    monkeypatch.setattr(module, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(module, "SLOWER", 0.0)
+
+
+def names(workspace, kind):
+    return [item.name for item in workspace.items(kind)]
+
+
+def test_each_kind_is_known_by_what_lies_in_it(tmp_path):
+    workspace = Workspace([a_tree(tmp_path / "oak"), a_run(tmp_path / "first"), an_inbox(tmp_path / "letters")])
+    assert [names(workspace, kind) for kind in ("tree", "run", "learner", "inbox")] == [
+        ["oak"],
+        ["first"],
+        [],
+        ["letters"],
+    ]
+
+
+def test_a_folder_of_things_is_looked_through(tmp_path):
+    a_shelf_of_all(tmp_path)
+    a_run(tmp_path / "sweep" / "one")
+    a_run(tmp_path / "far" / "too" / "deep")
+    a_tree(tmp_path / "sweep" / "tree-two-down")
+    workspace = Workspace([tmp_path])
+    assert names(workspace, "tree") == ["oak"]
+    assert names(workspace, "run") == ["first", "oak.epoch-1-add-MS-run", "one"]
+    assert names(workspace, "inbox") == ["letters"]
+
+
+def test_a_tree_that_learned_is_a_learner_too_and_brings_its_runs(tmp_path):
+    workspace = Workspace([a_learner(tmp_path / "oak")])
+    assert names(workspace, "learner") == names(workspace, "tree") == ["oak"]
+    assert names(workspace, "run") == ["oak.epoch-1-add-MS-run"]
+
+
+def test_a_tree_in_one_file_has_no_journal(tmp_path):
+    path = tmp_path / "cards.json"
+    path.write_text(json.dumps([a_card().model_dump(mode="json")]), encoding="utf-8")
+    workspace = Workspace([path])
+    assert workspace.tree("cards").whole(wait=True).total().cards == 1
+    path.write_text(json.dumps([a_card(f"EXACT_CARD_NO_{n}").model_dump(mode="json") for n in range(3)]))
+    assert workspace.tree("cards").whole(wait=True).total().cards == 3
+
+
+@pytest.mark.parametrize("text", ['{"v":1,"domains":[]}', "[]", '[{"id":1}]', '{"config":{"cards":1}}', ""])
+def test_other_json_is_no_tree(tmp_path, text):
+    a_run(tmp_path / "first")
+    (tmp_path / "other.json").write_text(text)
+    assert names(Workspace([tmp_path]), "tree") == []
+
+
+def test_a_snapshot_can_be_opened(tmp_path):
+    snapshot = TreeStore(a_tree(tmp_path / "oak")).snapshot("before")
+    assert Workspace([snapshot]).tree("before").whole(wait=True).total().cards == 2
+
+
+def test_a_tree_is_read_again_when_it_has_changed(tmp_path):
+    workspace = Workspace([a_tree(tmp_path / "oak")])
+    assert workspace.tree("oak").whole(wait=True).total().cards == 2
+    assert workspace.tree("oak") is workspace.tree("oak")
+    TreeStore(tmp_path / "oak").apply(Add(a_card("EXACT_ONE_MORE_CARD")), author="test")
+    assert workspace.tree("oak").whole(wait=True).total().cards == 3
+
+
+def test_names_are_safe_in_an_address_and_differ(tmp_path):
+    for folder in ("a", "b", "c"):
+        a_run(tmp_path / folder / '<b> "run"')
+    workspace = Workspace([tmp_path])
+    assert names(workspace, "run") == ["b-run", "b-b-run", "c-b-run"]
+    assert len({item.path for item in workspace.items("run")}) == 3
+
+
+def test_what_lies_in_a_folder_of_every_study_is_named_by_the_study(tmp_path):
+    for study in ("one", "two"):
+        a_tree(tmp_path / study / "tree")
+        a_run(tmp_path / study / "runs" / "kace")
+    workspace = Workspace([tmp_path / "one", tmp_path / "two"])
+    assert names(workspace, "tree") == ["one", "two"]
+    assert names(workspace, "run") == ["kace", "two-kace"]
+
+
+def test_a_name_stays_when_something_new_takes_its_place_in_the_order(tmp_path):
+    a_run(tmp_path / "z" / "run")
+    workspace = Workspace([tmp_path])
+    before = workspace.item("run", "run").path
+    a_run(tmp_path / "a" / "run")
+    assert names(workspace, "run") == ["a-run", "run"]
+    assert workspace.item("run", "run").path == before
+
+
+def test_what_is_new_in_an_opened_folder_appears(tmp_path):
+    a_run(tmp_path / "first")
+    workspace = Workspace([tmp_path])
+    a_run(tmp_path / "second")
+    assert names(workspace, "run") == ["first", "second"]
+    assert workspace.item("run", "second").path == tmp_path / "second"
+
+
+def test_a_run_is_indexed_once(tmp_path):
+    workspace = Workspace([a_run(tmp_path / "first", [a_solve("b" * 16), a_solve("c" * 16)])])
+    assert workspace.runs() == {}
+    index = workspace.run("first")
+    index.wait()
+    assert index.count() == 2
+    assert workspace.run("first") is index
+    assert workspace.runs() == {"first": index}
+    workspace.close()
+
+
+def test_threads_that_ask_at_once_get_the_same_index(tmp_path):
+    workspace = Workspace([a_run(tmp_path / "first")])
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(workspace.run("first"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, found))) == 1
+    workspace.close()
+
+
+def test_the_one_thing_that_was_opened_is_known_as_such(tmp_path):
+    learner = Workspace([a_learner(tmp_path / "oak")]).only()
+    assert learner is not None and (learner.kind, learner.name) == ("tree", "oak")
+    run = Workspace([a_run(tmp_path / "first")]).only()
+    assert run is not None and run.kind == "run"
+    assert Workspace([tmp_path]).only() is None
+
+
+def test_warming_reads_the_one_thing_and_survives_a_damaged_one(tmp_path):
+    workspace = Workspace([a_run(tmp_path / "first")])
+    workspace.warm()
+    assert list(workspace.runs()) == ["first"]
+    workspace.close()
+    a_tree(tmp_path / "oak")
+    (tmp_path / "oak" / "cards.jsonl").write_text("{}")
+    Workspace([tmp_path / "oak"]).warm()
+
+
+def test_what_is_not_there_is_not_here(tmp_path):
+    workspace = Workspace([a_tree(tmp_path / "oak")])
+    for kind in ("tree", "run", "learner", "inbox"):
+        with pytest.raises(NotHere):
+            workspace.item(kind, "../oak")
+
+
+@pytest.mark.parametrize("made", ["empty", "text", "missing", "file", "loop", "nul"])
+def test_a_path_with_nothing_to_look_at_is_refused_in_one_line(tmp_path, made):
+    path = tmp_path / ("a\0b" if made == "nul" else made)
+    if made == "empty":
+        path.mkdir()
+    elif made == "text":
+        path.mkdir()
+        (path / "notes.txt").write_text("hello")
+    elif made == "file":
+        path.write_text("hello")
+    elif made == "loop":
+        path.symlink_to(path)
+    with pytest.raises(UsageError) as refused:
+        Workspace([path])
+    assert refused.value.fix and "\n" not in str(refused.value)
+
+
+def test_nothing_at_all_is_refused():
+    with pytest.raises(UsageError):
+        Workspace([])
+
+
+def test_an_unreadable_folder_among_others_is_passed_over(tmp_path):
+    a_run(tmp_path / "first")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / ".hidden").mkdir()
+    assert names(Workspace([tmp_path]), "run") == ["first"]
+
+
+# Nothing outside the opened folders is read.
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    a_run(outside / "run")
+    a_tree(outside / "tree")
+    (outside / "secret.txt").write_text("secret")
+    return outside
+
+
+def test_a_link_to_an_item_outside_is_passed_over(tmp_path, secret):
+    opened = tmp_path / "opened"
+    a_run(opened / "first")
+    (opened / "run").symlink_to(secret / "run")
+    (opened / "tree").symlink_to(secret / "tree")
+    (opened / "deep").mkdir()
+    (opened / "deep" / "run").symlink_to(secret / "run")
+    workspace = Workspace([opened])
+    assert names(workspace, "run") == ["first"] and names(workspace, "tree") == []
+
+
+def test_a_link_within_the_opened_folder_is_followed_once(tmp_path):
+    a_run(tmp_path / "first")
+    (tmp_path / "again").symlink_to(tmp_path / "first")
+    assert names(Workspace([tmp_path]), "run") == ["first"]
+
+
+@pytest.mark.parametrize("name", ["traces.jsonl", "calls", "run.json"])
+def test_a_run_whose_files_lie_outside_is_not_read(tmp_path, secret, name):
+    opened = tmp_path / "opened"
+    a_run(opened / "first")
+    (opened / "first" / name).unlink(missing_ok=True)
+    (opened / "first" / name).symlink_to(secret if name == "calls" else secret / "run" / name)
+    with pytest.raises(NotHere, match="leads out"):
+        Workspace([opened]).run("first")
+    with pytest.raises(UsageError, match="link out"):
+        Workspace([opened / "first"])
+
+
+def test_a_tree_whose_files_lie_outside_is_not_read(tmp_path, secret):
+    opened = tmp_path / "opened"
+    a_tree(opened / "oak")
+    workspace = Workspace([opened])
+    assert workspace.tree("oak").whole(wait=True).total().cards == 2
+    (opened / "oak" / "journal.jsonl").unlink()
+    (opened / "oak" / "journal.jsonl").symlink_to(secret / "tree" / "journal.jsonl")
+    with pytest.raises(NotHere, match="leads out"):
+        workspace.tree("oak")
+
+
+def test_an_item_that_is_exchanged_for_a_link_later_is_not_read(tmp_path, secret):
+    opened = tmp_path / "opened"
+    a_run(opened / "other")
+    a_run(opened / "first")
+    workspace = Workspace([opened])
+    workspace.item("run", "first")
+    (opened / "first").rename(tmp_path / "away")
+    (opened / "first").symlink_to(secret / "run")
+    with pytest.raises(NotHere):
+        workspace.run("first")
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside/secret.txt", "first/../../outside/secret.txt", "/etc/passwd", "link", "first/a\0b", "loop"]
+)
+def test_a_path_out_of_the_opened_folder_is_not_inside(tmp_path, secret, path):
+    opened = tmp_path / "opened"
+    a_run(opened / "first")
+    (opened / "link").symlink_to(secret / "secret.txt")
+    (opened / "loop").symlink_to(opened / "loop")
+    workspace = Workspace([opened])
+    assert workspace.inside(opened / "first" / "run.json") == opened / "first" / "run.json"
+    with pytest.raises(NotHere):
+        workspace.inside(opened / path)

@@ -1,0 +1,78 @@
+"""Rows and arms in as few words as a test needs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from kace.ladder.tiers import PAPER_CALLS, ExitPath
+from kace.runs.arm import Arm, SolveRow
+
+MANIFEST = {"v": 1, "config": {"model": "scripted/made-up"}, "tree": None}
+
+
+def a_row(
+    problem: str,
+    correct: bool | None = True,
+    *,
+    seed: int = 0,
+    exit: ExitPath | None = ExitPath.ES_UNANIMOUS,
+    attempts: int = 2,
+    right: int | None = None,
+    failed: bool = False,
+    usage: tuple[int, int, int] = (0, 0, 0),
+    cards: tuple[str, ...] = (),
+    abstained: bool = False,
+    family: str | None = None,
+) -> SolveRow:
+    """One solve; its attempts are as right as its answer unless said."""
+    calls = PAPER_CALLS[exit] if exit else attempts
+    return SolveRow(
+        problem=problem,
+        label=problem.upper(),
+        family=family,
+        domain=None,
+        seed=seed,
+        correct=correct,
+        failed=failed,
+        exit=exit,
+        paper_calls=calls,
+        real_calls=calls,
+        attempts=attempts,
+        right_attempts=attempts * bool(correct) if right is None else right,
+        input=usage[0],
+        cached=usage[1],
+        output=usage[2],
+        classifier_calls=0,
+        classifier_input=0,
+        classifier_cached=0,
+        classifier_output=0,
+        card_tokens=0,
+        read_tokens=0,
+        estimated=False,
+        cards=cards,
+        abstained=abstained,
+        seconds=1.0,
+    )
+
+
+def an_arm(name: str, rows: Iterable[SolveRow], manifest: Mapping[str, object] = MANIFEST) -> Arm:
+    """An arm with its rows in order."""
+    return Arm(name, tuple(sorted(rows, key=lambda row: (row.problem, row.seed))), manifest)
+
+
+def answered(name: str, right: Sequence[Sequence[int]]) -> Arm:
+    """An arm from a table of ones and zeros, a row a problem and a column a seed."""
+    return an_arm(
+        name,
+        (
+            a_row(f"p{number:03}", bool(one), seed=seed)
+            for number, line in enumerate(right)
+            for seed, one in enumerate(line)
+        ),
+    )
+
+
+def drawn(chance: random.Random, rates: Sequence[float], seeds: int) -> list[list[int]]:
+    """Such a table, at random."""
+    return [[int(chance.random() < rate) for _ in range(seeds)] for rate in rates]

@@ -1,0 +1,142 @@
+"""Copies are no evidence: what is alike is resampled together, and every figure says what that was."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats as reference
+
+from kace.errors import UsageError
+from kace.problems import Problem, problem_rows
+from kace.report.evaluation import evaluation_of, markdown
+from kace.report.evaluation_page import page
+from kace.runs.arm import Arm, clusters_of, read_arm
+from kace.runs.compare import MCNEMAR, compare, flipped
+from kace.runs.metrics import metrics_of
+from kace.runs.stats import Interval, cluster_interval, wilson
+from tests.learning.solve_records import a_solve
+from tests.runs.few_rows import a_row, an_arm
+from tests.runs.test_arm import a_run
+
+SPAN = Interval(-1.0, 1.0)
+
+
+def families(name: str, *right: tuple[str, int, int]) -> Arm:
+    """An arm from the name of each family, how many of its problems are right, and how many there are."""
+    rows = ((family, number, number < k) for family, k, n in right for number in range(n))
+    return an_arm(name, [a_row(f"{family}-{number:02}", one, family=family) for family, number, one in rows])
+
+
+def test_one_of_two_families_has_all_the_gain():
+    """Resampling the two gives 0, 1/2 or 1; with one degree of freedom no end can be left out."""
+    base, other = families("tiered", ("a", 0, 20), ("b", 0, 20)), families("kace", ("a", 20, 20), ("b", 0, 20))
+    found = compare(base, other)
+    assert (found.difference, found.n, found.cluster, found.clusters) == (0.5, 40, "family", 2)
+    assert found.interval == pytest.approx((0.0, 1.0))
+    assert (found.test, found.p) == ("exact sign-flip over families", 1.0), "two signs, each as likely"
+    assert not found.distinguishable
+    assert "on 40 problems of 2 families, 20 problems gained" in found.sentence
+    assert found.sentence.endswith("so few families could not tell any difference.")
+    copies = compare(base, other, clusters_of((base, other), "problem"))
+    assert (copies.difference, copies.cluster, copies.clusters, copies.test) == (0.5, "problem", 40, MCNEMAR)
+    assert 0.3 < copies.interval.low < 0.4 < 0.6 < copies.interval.high < 0.7
+    assert copies.p == pytest.approx(2 / 2**20)
+    assert copies.distinguishable
+
+
+def test_every_problem_weighs_the_same_however_large_its_family():
+    base = families("tiered", ("a", 0, 30), *((f"b{n}", 0, 2) for n in range(10)))
+    other = families("kace", ("a", 30, 30), *((f"b{n}", 0, 2) for n in range(10)))
+    found = compare(base, other)
+    assert found.difference == 0.6
+    assert found.interval.low <= 0 < 0.8 < found.interval.high, "all of it is one family of eleven"
+    assert found.p == 1.0
+
+
+def test_families_of_many_sizes_are_resampled_as_scipy_would():
+    chance = random.Random(1)
+    clusters = [(chance.randint(-size, size), size) for size in (chance.randint(2, 30) for _ in range(60))]
+    gains, sizes = np.array(clusters).T
+    weights = np.random.default_rng(0).multinomial(60, [1 / 60] * 60, size=50_000)
+    tail = reference.norm.cdf(np.sqrt(60 / 59) * reference.t.ppf(0.025, 59))
+    drawn = np.quantile(weights @ gains / (weights @ sizes), [tail, 1 - tail])
+    assert cluster_interval(Counter(clusters), SPAN) == pytest.approx(tuple(drawn), abs=0.01)
+
+
+def test_intervals_by_family_hold_the_truth_and_those_by_problem_do_not():
+    """Families have a lift of their own, 0.1 on average; problems of one family are alike."""
+    chance, times, held, copied = random.Random(2), 150, 0, 0
+    for _ in range(times):
+        clusters = []
+        for _ in range(40):
+            lift, size = chance.choice((-0.6, 0.0, 0.0, 0.3, 0.8)), chance.randint(2, 12)
+            clusters.append([(chance.random() < abs(lift)) * (1 if lift > 0 else -1) for _ in range(size)])
+        low, high = cluster_interval(Counter((sum(gains), len(gains)) for gains in clusters), SPAN)
+        held += low <= 0.1 <= high
+        low, high = cluster_interval(Counter((gain, 1) for gains in clusters for gain in gains), SPAN)
+        copied += low <= 0.1 <= high
+    assert 0.91 <= held / times <= 0.99
+    assert copied / times < 0.75
+
+
+def test_families_that_gain_as_often_as_they_lose_are_seldom_called():
+    chance, times, called, copied = random.Random(3), 2_000, 0, 0
+    for _ in range(times):
+        gains = [[chance.choice((-1, 0, 0, 1))] * chance.randint(2, 12) for _ in range(20)]
+        called += flipped([sum(family) for family in gains]) <= 0.05
+        copied += flipped([gain for family in gains for gain in family]) <= 0.05
+    assert 0.02 < called / times < 0.05 + 3 * (0.05 * 0.95 / times) ** 0.5
+    assert copied / times > 0.3
+
+
+def test_accuracy_and_harm_count_copies_together():
+    arm = families("tiered", *((f"f{n}", 10 * (n < 4), 10) for n in range(8)))
+    found = metrics_of(arm)
+    assert (found.accuracy, found.cluster, found.clusters) == (0.5, "family", 8)
+    assert found.wilson == pytest.approx(wilson(4, 8))
+    assert found.interval is not None and found.interval.high - found.interval.low > 0.6
+    alone = metrics_of(arm, clusters=clusters_of([arm], "problem"))
+    assert alone.wilson == pytest.approx(wilson(40, 80))
+    shown = [a_row(row.problem, row.family != "f0", cards=("CARD",), family=row.family) for row in arm.rows]
+    right = an_arm("tiered", [a_row(row.problem, True, family=row.family) for row in arm.rows])
+    by = {field: compare(right, an_arm("kace", shown), clusters_of([arm], field)).harm for field in ("problem", None)}
+    harm, copied = by[None], by["problem"]
+    assert harm is not None and harm.interval and copied is not None and copied.interval
+    assert harm.rate == copied.rate == 1 / 8
+    assert copied.interval == pytest.approx(wilson(10, 80))
+    assert harm.interval.low == 0.0
+    assert harm.interval.high > 0.35 > copied.interval.high
+    assert "each problem counted once and families resampled" in harm.words
+
+
+def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
+    problems = [Problem(f"What is {n} + {n}?", str(2 * n), domain="sums" if n < 3 else "more") for n in range(6)]
+    solves = [a_solve(each.id).model_copy(update={"problem": each.id, "domain": each.domain}) for each in problems]
+    folder = a_run(tmp_path / "run", solves)
+    arm = read_arm(folder)
+    assert clusters_of([arm]).field == "problem", "no solve has a family"
+    domains = clusters_of([arm], "domain")
+    assert Counter(map(domains.of, arm.rows)) == {"sums": 3, "more": 3}
+    assert (domains.count([arm]), clusters_of([arm], "problem").count([arm, arm])) == (2, 6)
+    with pytest.raises(UsageError, match="6 of 6 problems have no field 'family'"):
+        clusters_of([arm], "family")
+    with pytest.raises(UsageError, match="6 of 6 problems have no field 'source'"):
+        clusters_of([arm], "source")
+    lines = [json.loads(line) | {"source": f"book {n % 2}"} for n, line in enumerate(problem_rows(problems))]
+    (folder / "problems.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "{broken\n")
+    found = evaluation_of([arm], cluster="source")
+    assert (found.cluster, found.clusters) == ("source", 2)
+    for text in (markdown(found), page(found)):
+        assert "Intervals resample 2 sources: all problems and seeds of one source stay together." in text
+
+
+def test_one_solve_without_a_family_leaves_every_problem_by_itself():
+    arm = families("tiered", ("a", 2, 4), ("b", 1, 4))
+    more = an_arm("kace", [*arm.rows, a_row("z")])
+    assert clusters_of([arm]).field == "family"
+    assert clusters_of([arm, more]).field == "problem"

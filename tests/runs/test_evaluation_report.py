@@ -1,0 +1,508 @@
+"""The report of an evaluation: its figures, its page, its Markdown and its plots."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from kace.cards.card import Card, Status
+from kace.cards.tree import Domain, EpistemicTree
+from kace.cli import app
+from kace.errors import UsageError
+from kace.ladder.tiers import ExitPath
+from kace.learning.commit import lift_text
+from kace.learning.effects import Lift
+from kace.models.budget import Price
+from kace.report.charts import exit_bars, scatter
+from kace.report.evaluation import Evaluation, card_lifts, evaluation_json, evaluation_of, lead, markdown
+from kace.report.evaluation_page import page
+from kace.report.page import REPORT_POLICY as POLICY
+from kace.report.plots import NARROW, PRINT, WIDE, Plot, plots_of
+from kace.report.scale import scale_over
+from kace.report.svg import Mark, Paint, Picture, box, breadth, fitted, framed, inline, label, pdf, svg
+from kace.report.tradeoff import Spot, front, tradeoff
+from kace.runs.arm import Arm
+from tests.card_examples import a_card
+from tests.html_pages import parsed
+from tests.learning.solve_records import a_solve, a_try
+from tests.runs.sample_arms import an_arm, manifest
+
+XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\"' onload=x </style>]]>|*_`[a](javascript:x)"
+PRICES = {"openai/solver": Price(0.4, 1.6, 0.1)}
+NAMES = ("single", "best-of-5", "tiered", "kace", "kace-no-domain", "kace-monolithic", "kace-router")
+NAMES += ("kace-retriever", "kace-reranked", "kace-placebo", "tiered-gepa", "ace")
+
+
+def ladders() -> list[Arm]:
+    return [an_arm("tiered", skill=0.05), an_arm("kace", skill=0.2, tree=True)]
+
+
+def flats() -> list[Arm]:
+    return [an_arm("single", fixed=1), an_arm("best-of-5", fixed=5, skill=0.05)]
+
+
+def measured(card_id: str, effect: float, half: float, status: Status) -> Card:
+    lift = Lift(
+        card_id=card_id,
+        method="dropout",
+        effect=effect,
+        low=effect - half,
+        high=effect + half,
+        p=0.2,
+        shown=40,
+        hidden=38,
+        problems=12,
+    )
+    card = a_card(card_id).with_status(status)
+    told = card.provenance.model_copy(update={"validated_lift": lift_text(lift, 2)})
+    return card.model_copy(update={"provenance": told})
+
+
+def a_tree(cards: Sequence[Card]) -> EpistemicTree:
+    names = sorted({name for card in cards for name in card.domain_tags})
+    return EpistemicTree.of([Domain(name=name, description="a domain") for name in names], cards)
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    cards = (
+        measured("EXACT_IT_HELPS", 0.25, 0.1, Status.VALIDATED),
+        measured("EXACT_IT_HARMS", -0.2, 0.1, Status.DEPRECATED),
+        measured("EXACT_IT_SLEEPS", 0.01, 0.9, Status.EXPERIMENTAL),
+    )
+    return evaluation_of([*flats(), *ladders()], base="tiered", tree=a_tree(cards), prices=PRICES)
+
+
+def named(found: Evaluation) -> dict[str, Plot]:
+    return {plot.name: plot for plot in plots_of(found)}
+
+
+# The figures
+
+
+def test_every_arm_is_compared_with_the_base(found: Evaluation):
+    assert found.base == "tiered"
+    assert [each.other for each in found.comparisons] == ["single", "best-of-5", "kace"]
+    assert {each.compared for each in found.comparisons} == {3}
+    assert found.title == "starter, test"
+    assert found.warnings == ()
+
+
+def test_the_base_is_the_first_arm_unless_one_is_named():
+    assert evaluation_of(ladders()).base == "tiered"
+    with pytest.raises(UsageError, match=r"no arm is called 'kaze'.*tiered, kace"):
+        evaluation_of(ladders(), base="kaze")
+    with pytest.raises(UsageError, match="no run to report on"):
+        evaluation_of([])
+
+
+def test_the_lead_names_the_best_arm_and_admits_doubt(found: Evaluation):
+    best = max(found.arms, key=lambda arm: arm.accuracy or 0)
+    assert found.best is best
+    assert lead(found).startswith(f"Highest is {best.name}: {best.accuracy:.1%} of 40 problems over 3 seeds")
+    told = found.against_base(best.name)
+    assert told is not None
+    assert ("cannot be told" in lead(found)) == (not told.distinguishable)
+    better = replace(told, adjusted=0.001)
+    others = tuple(better if each is told else each for each in found.comparisons)
+    assert "It does better than tiered" in lead(replace(found, comparisons=others))
+
+
+def test_one_arm_needs_no_base():
+    alone = evaluation_of(ladders()[1:])
+    assert (alone.base, alone.comparisons) == ("", ())
+    assert lead(alone).startswith("kace answered")
+    assert not {"difference", "accuracy-against-calls"} & set(named(alone))
+    assert "Compared with" not in page(alone)
+
+
+def test_arms_that_share_no_problem_are_said_and_not_compared():
+    one, two = ladders()
+    elsewhere = replace(two, rows=tuple(replace(row, problem=f"f{row.problem}") for row in two.rows))
+    found = evaluation_of([one, elsewhere])
+    assert found.comparisons == ()
+    assert "kace has no problem and seed in common with tiered: the two are not compared." in found.warnings
+    assert "Compared with" not in page(found)
+
+
+def test_what_is_not_alike_or_not_whole_is_said():
+    one, two = ladders()
+    other = replace(two, manifest=manifest("kace", model="openai/another"), rows=two.rows[1:])
+    failed = replace(one, rows=(replace(one.rows[0], failed=True, correct=None), *one.rows[1:]))
+    found = evaluation_of([failed, other])
+    told = " ".join(found.warnings)
+    for words in ("different solvers", "kace is not complete", "tiered: 1 of 120 solves have no known answer"):
+        assert words in told, words
+    assert "tiered: 1 solve lost a call to the provider" in told
+    assert all(warning in page(found) for warning in found.warnings)
+
+
+def test_a_price_makes_dollars_and_none_makes_tokens(found: Evaluation):
+    assert all(arm.cost.usd for arm in found.arms)
+    assert "USD per 1,000 solves" in svg(named(found)["cost-by-role"].draw(WIDE))
+    unpriced = evaluation_of(ladders())
+    assert {arm.cost.usd for arm in unpriced.arms} == {None}
+    assert "tokens per solve" in svg(named(unpriced)["cost-by-role"].draw(WIDE))
+
+
+def test_the_figures_are_json(found: Evaluation):
+    told = json.loads(evaluation_json(found))
+    assert [arm["name"] for arm in told["arms"]] == ["single", "best-of-5", "tiered", "kace"]
+    assert told["lifts"][0]["card_id"] == "EXACT_IT_HELPS"
+
+
+def test_a_lift_is_read_as_the_learner_wrote_it():
+    cards = (
+        measured("EXACT_IT_HARMS", -0.2, 0.1, Status.DEPRECATED),
+        measured("EXACT_IT_HELPS", 0.251, 0.1, Status.VALIDATED),
+        a_card("EXACT_NOT_MEASURED"),
+    )
+    helps, harms = card_lifts(cards)
+    assert helps.card_id == "EXACT_IT_HELPS"
+    assert (helps.effect, helps.low, helps.high) == pytest.approx((0.251, 0.151, 0.351))
+    assert (helps.shown, helps.hidden, helps.problems, helps.method) == (40, 38, 12, "dropout")
+    assert harms.effect == -0.2 and harms.tells and harms.status is Status.DEPRECATED
+
+
+# The page
+
+
+def test_the_page_has_a_section_for_everything_there_is(found: Evaluation):
+    html = page(found)
+    titles = re.findall(r"<h2>(.*?)</h2>", html)
+    assert titles == [
+        "Accuracy",
+        "Compared with tiered",
+        "Harm of the cards shown",
+        "Accuracy against calls",
+        "Where solves leave the ladder",
+        "How well the exit tells how hard a problem is",
+        "What each card is worth",
+        "What it cost",
+        "How the arms were made",
+    ]
+    assert len(re.findall(r'class="plot wide"', html)) == len(plots_of(found)) == 7
+    parsed(html)
+
+
+def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
+    (told,) = [each for each in found.comparisons if each.other == "kace"]
+    harm = told.harm
+    assert harm is not None and harm.rate is not None and harm.broken > 0
+    rows = (
+        rf"\| kace \| {harm.shown} \| 0 \| {harm.gained} \| {harm.broken} \| {harm.rate:.1%} \| .* to .* \| \d of 1 \|"
+    )
+    assert re.search(rows, markdown(found))
+    html = page(found)
+    section = html[html.index("Harm of the cards shown") : html.index("Accuracy against calls")]
+    assert f"{harm.rate:.1%}" in section
+    assert "EXACT_IT_HELPS" in section
+    assert ("breaks more than it gains" in section) == (harm.broken > harm.gained)
+    swapped = evaluation_of([*reversed(ladders())])
+    assert swapped.harms == () and "Harm" not in markdown(swapped) + page(swapped)
+    (row,) = [each for each in json.loads(evaluation_json(found))["comparisons"] if each["other"] == "kace"]
+    counts = {"shown": harm.shown, "gained": harm.gained, "broken": harm.broken}
+    assert row["harm"]["cards"] == [{"card_id": "EXACT_IT_HELPS", **counts}]
+
+
+def test_a_card_that_breaks_more_than_it_gains_is_flagged_in_the_page():
+    one, two = ladders()
+    worse = replace(two, rows=tuple(replace(row, correct=not row.cards) for row in two.rows))
+    assert "breaks more than it gains</span>" in page(evaluation_of([one, worse]))
+    assert "| 1 of 1 |" in markdown(evaluation_of([one, worse]))
+
+
+def test_systems_without_a_ladder_have_no_exits():
+    found = evaluation_of(flats())
+    assert set(named(found)) == {"accuracy", "difference", "accuracy-against-calls", "cost-by-role"}
+    assert "ladder</h2>" not in page(found)
+    assert "## Exits" not in markdown(found)
+
+
+def test_problems_without_answers_still_have_exits_and_costs():
+    found = evaluation_of([an_arm("tiered", labelled=False), an_arm("kace", labelled=False)], prices=PRICES)
+    assert found.best is None and found.comparisons == ()
+    assert set(named(found)) == {"exits-by-difficulty", "cost-by-role"}
+    assert "no known answer" in lead(found)
+    parsed(page(found))
+    markdown(found)
+
+
+def test_an_arm_in_which_nothing_was_solved_yet_breaks_nothing():
+    empty = Arm("empty", (), manifest("empty"))
+    for arms in ([empty], [empty, *ladders()], [*ladders(), empty]):
+        found = evaluation_of(arms)
+        parsed(page(found))
+        markdown(found)
+
+
+def test_text_from_outside_never_becomes_markup():
+    one, two = ladders()
+    told = {**manifest(f"kace{XSS}", model=f"m{XSS}"), "data": {"name": f"d{XSS}", "split": f"s{XSS}", "hash": XSS}}
+    rows = tuple(replace(row, label=f"{row.label}{XSS}") for row in two.rows)
+    evil = replace(two, name=f"kace{XSS}", manifest=told, rows=rows, folder=Path(f"runs/{XSS}"))
+    found = evaluation_of([one, evil])
+    html, clean = page(found), parsed(page(evaluation_of([one, two])))
+    attacked = parsed(html)
+    assert set(attacked.tags) <= {*clean.tags, "ul", "li"}
+    assert not [key for key, _ in attacked.attributes if key.startswith("on")]
+    assert html.count("&lt;script&gt;") > 10
+    for plot in plots_of(found):
+        tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg(plot.draw(PRINT))).iter()}
+        assert tags <= {"svg", "title", "line", "rect", "circle", "text"}
+    text = markdown(found)
+    assert "<script" not in text and "](javascript" not in text.replace("\\]", "")
+    assert {line.count(" | ") for line in text.splitlines() if line.startswith("| kace")} <= {5, 6, 7, 9}
+
+
+def test_the_page_may_load_and_run_nothing(found: Evaluation):
+    html = page(found)
+    seen = parsed(html)
+    assert ("content", POLICY) in seen.attributes
+    drawn = re.sub(r'url\("data:image/svg[^"]*"\)', "", html)  # marks, whose picture is in the style sheet itself
+    assert not re.search(r"https?://|url\(|@import|javascript:", drawn)
+    assert {value for key, value in seen.attributes if key in ("src", "href")} == {"data:,"}
+    assert not {"script", "img", "iframe", "object", "form", "a"} & set(seen.tags)
+
+
+def test_many_problems_are_drawn_as_few_marks():
+    arms = [an_arm("tiered", n=3_000), an_arm("kace", n=3_000, skill=0.2, tree=True)]
+    found = evaluation_of(arms)
+    assert all(len(plot.draw(WIDE).marks) < 1_500 for plot in plots_of(found))
+    assert len(page(found)) < 500_000
+
+
+def test_many_cards_are_drawn_only_where_they_say_something():
+    cards = [measured(f"EXACT_CARD_N{n}", 0.01, 0.2, Status.EXPERIMENTAL) for n in range(60)]
+    cards.append(measured("EXACT_IT_HELPS", 0.3, 0.1, Status.VALIDATED))
+    found = evaluation_of(ladders(), tree=a_tree(cards))
+    plot = named(found)["card-lift"]
+    assert sum(mark.name == "circle" for mark in plot.draw(WIDE).marks) == 1
+    assert "60 cards that show less are not drawn" in plot.caption
+    assert "EXACT_CARD_N59" in page(found)
+
+
+# Markdown
+
+
+def test_markdown_holds_the_tables(found: Evaluation):
+    text = markdown(found, {"Accuracy": "plots/accuracy.svg"})
+    for title in ("## Arms", "## Compared with tiered", "## Exits by difficulty", "## Cost by role", "## Plots"):
+        assert title in text
+    assert "![Accuracy](<plots/accuracy.svg>)" in text
+    assert "`EXACT_IT_HELPS`" in text
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({line.replace("\\|", "").count("|") for line in block.splitlines()}) == 1
+
+
+# The plots
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW, PRINT])
+def test_every_mark_lies_in_its_picture(found: Evaluation, width: float):
+    for plot in plots_of(found):
+        picture = framed(plot.draw(width))
+        assert picture.title and plot.caption
+        for mark in picture.marks:
+            left, right, top, bottom = reach(mark)
+            assert left >= -1 and right <= picture.width + 1, (plot.name, mark)
+            assert top >= -1 and bottom <= picture.height + 1, (plot.name, mark)
+
+
+def reach(mark: Mark) -> tuple[float, float, float, float]:
+    found = SimpleNamespace(**mark.attributes)
+    match mark.name:
+        case "line":
+            return min(found.x1, found.x2), max(found.x1, found.x2), min(found.y1, found.y2), max(found.y1, found.y2)
+        case "rect":
+            return found.x, found.x + found.width, found.y, found.y + found.height
+        case "circle":
+            return found.cx - found.r, found.cx + found.r, found.cy - found.r, found.cy + found.r
+    wide = 0.85 * breadth(mark.words, found.font_size, bold=bool(found.font_weight))  # which rather says too much
+    left = found.x - {None: 0.0, "middle": wide / 2, "end": wide}[found.text_anchor]
+    return left, left + wide, found.y - found.font_size, found.y
+
+
+def test_a_file_has_literal_colours_and_is_well_formed(found: Evaluation):
+    for plot in plots_of(found):
+        text = svg(plot.draw(PRINT))
+        root = ET.fromstring(text)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(" not in text and "class=" not in text
+        assert "var(--good)" in inline(plot.draw(PRINT), "plot") or "var(--one)" in inline(plot.draw(PRINT), "plot")
+
+
+def spots(names: Sequence[str] = NAMES) -> list[Spot]:
+    made = []
+    for number, name in enumerate(names):
+        accuracy = 0.5 + 0.03 * math.sin(7 * number) + 0.01 * number
+        calls = (1.0, 5.0, 5.4)[number % 3] - 0.07 * (number // 3)
+        made.append(Spot(name, calls, accuracy, accuracy - 0.14, accuracy + 0.14))
+    return made
+
+
+@pytest.mark.parametrize("width", [WIDE, PRINT, NARROW])
+def test_the_names_of_many_arms_do_not_cover_each_other(width: float):
+    names = [f"{name} {half}" for half in (1, 2) for name in NAMES]
+    labels = [mark for mark in tradeoff("t", spots(names), width).marks if mark.words[:3] in {n[:3] for n in names}]
+    assert len(labels) == len(names) == 24
+    for one, other in combinations(labels, 2):
+        _, right, top, bottom = reach(one)
+        _, _, top_, bottom_ = reach(other)
+        assert right <= width and (bottom <= top_ + 2 or bottom_ <= top + 2), (one.words, other.words)
+
+
+def test_arms_are_drawn_in_groups_and_the_best_of_each_first():
+    names = ("single", "tiered", "kace-random", "kace-placebo", "kace", "kace-router", "best-of-5", "kace-skip-es")
+    arms = [an_arm(name, skill=0.02 * place) for place, name in enumerate(names)]
+    found = evaluation_of(arms, base="tiered")
+    drawn = [mark for mark in named(found)["accuracy"].draw(WIDE).marks if mark.name == "text"]
+    groups = ("With a tree", "Without a tree", "Ablations", "Controls")
+    assert [mark.words for mark in drawn if mark.words in groups] == list(groups)
+    order = [mark.words for mark in drawn if mark.words in names]
+    assert order[0] == "tiered", "the base"
+    assert {*order[1:3]} == {"kace", "kace-skip-es"} and {*order[3:5]} == {"single", "best-of-5"}
+    shares = {arm.name: arm.accuracy or 0 for arm in found.arms}
+    assert [shares[name] for name in order[1:3]] == sorted((shares[name] for name in order[1:3]), reverse=True)
+    assert "the ladder, reading its block of the tree" in {mark.words for mark in drawn}
+    few = named(evaluation_of(arms[:3]))["accuracy"].draw(WIDE)
+    assert not {mark.words for mark in few.marks} & {*groups}
+
+
+def test_an_arm_of_a_system_that_is_there_already_is_told_by_what_it_changes(tmp_path: Path):
+    config = {"model": "openai/solver", "retrieval": {"max_cards": 2}, "base_url": "http://127.0.0.1"}
+    first = an_arm("kace", n=5, tree=True)
+    other = replace(
+        an_arm("kace", n=5, tree=True, notes={"config": config}), name="two-cards", folder=tmp_path / "a" / "b"
+    )
+    told = evaluation_of([first, other]).setup("two-cards")
+    assert (told.about, told.group) == ("kace with max_cards = 2", "With a tree")
+    assert told.folder == "…/a/b", "no path of this machine"
+    picked = an_arm("kace-retriever", n=5, tree=True, notes={"system": {"name": "kace-retriever", "k": 3}})
+    assert evaluation_of([picked]).setup("kace-retriever").about == "the 3 cards nearest in meaning"
+
+
+def test_the_front_is_what_no_other_arm_beats():
+    cheap, best = Spot("cheap", 1, 0.4, 0, 1), Spot("best", 5, 0.6, 0, 1)
+    beaten, twin = Spot("beaten", 5, 0.5, 0, 1), Spot("twin", 6, 0.6, 0, 1)
+    assert front([twin, beaten, best, cheap]) == (cheap, best)
+
+
+def test_discs_count_every_problem():
+    places = tuple((n % 7 / 6, n % 5, 1) for n in range(1_000))
+    dots = [mark for mark in scatter("t", [("a", "", places)], WIDE).marks if mark.said]
+    assert sum(int(dot.said.split()[0].replace(",", "")) for dot in dots) == 1_000
+    many = tuple((n / 2_000, n % 13 / 3, 1) for n in range(2_000))
+    picture = scatter("t", [("a", "", many)], WIDE)
+    dots = [mark for mark in picture.marks if mark.said]
+    assert len(dots) <= 21 * 25
+    assert sum(int(dot.said.split()[0].replace(",", "")) for dot in dots) == 2_000
+
+
+def test_a_bar_is_as_long_as_its_share():
+    row = ("EASY", 4, {ExitPath.ES_UNANIMOUS: 6, ExitPath.FALLBACK_LAST_HS: 2})
+    picture = exit_bars("t", [("a", [row, ("HARD", 0, {})])], WIDE)
+    one, five = (mark for mark in picture.marks if mark.said)
+    assert (one.attributes["width"] + 1) / (five.attributes["width"] + 1) == pytest.approx(3)
+    assert "2 solves of 8 (25%)" in five.said
+
+
+@given(st.floats(-1e3, 1e3), st.floats(0, 1e3), st.integers(2, 8))
+def test_a_scale_holds_its_ends_and_has_few_ticks(low: float, span: float, about: int):
+    scale = scale_over(low, low + span, about=about)
+    assert scale.low <= low + 1e-6 * scale.step and scale.high >= low + span - 1e-6 * scale.step
+    assert 2 <= len(scale.ticks) <= about + 3
+
+
+def test_words_are_cut_to_their_room():
+    assert fitted("a\u202eb\nc", 100) == "ab c"
+    cut = fitted("x" * 200, 60)
+    assert cut.endswith("…") and breadth(cut) <= 60
+
+
+def test_pdf_says_what_to_install_where_matplotlib_is_missing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"pip install 'kace\[plots\]'.*--no-pdf"):
+        pdf(Picture("t", 10, 10, ()))
+
+
+def test_the_same_plot_is_the_same_pdf(found: Evaluation):
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    picture = named(found)["accuracy-against-calls"].draw(PRINT)
+    more = (box(0, 0, 9, 9, Paint.ONE), label(5, 5, "$x_1$ 漢 \u202e", halo=True))
+    picture = picture._replace(marks=(*picture.marks, *more))
+    made = pdf(picture)
+    assert made.startswith(b"%PDF-") and made == pdf(picture)
+    assert b"/FontFile2" in made, "publishers want letters embedded, as TrueType"
+
+
+# The verb
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    folders = []
+    for name, right in (("tiered", 5), ("kace", 9)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "run.json").write_text(json.dumps(manifest(name)))
+        records = [a_solve(f"p{n}", [a_try(n < right)] * 5, correct=n < right) for n in range(12)]
+        (folder / "traces.jsonl").write_text("".join(f"{record.model_dump_json()}\n" for record in records))
+        folders.append(folder)
+    return folders
+
+
+def kace(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(app, ["report", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_verb_writes_a_page_where_one_is_asked_for(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert "(base)" in kace(*runs) and not (tmp_path / "report").exists()
+    assert kace(*runs, "--format", "html") == ""
+    html = (tmp_path / "report" / "index.html").read_text()
+    assert "Compared with tiered" in html and "33.3" in html
+
+
+def test_the_verb_writes_markdown_with_its_plots(runs: list[Path], tmp_path: Path):
+    out, plots = tmp_path / "out", tmp_path / "out" / "plots"
+    kace(*runs, "--format", "md", "--out", out, "--plots", plots, "--no-pdf", "--base", "kace")
+    text = (out / "report.md").read_text()
+    assert "## Compared with kace" in text and "(<plots/accuracy-against-calls.svg>)" in text
+    assert not list(plots.glob("*.pdf"))
+    for link in re.findall(r"\(<(.*?)>\)", text):
+        ET.parse(out / link)
+
+
+def test_json_alone_writes_no_page(runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(kace(*runs, "--json"))["base"] == "tiered"
+    assert not (tmp_path / "report").exists()
+
+
+def test_the_verb_refuses_what_it_does_not_know(runs: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    with pytest.raises(UsageError, match="--format cannot be 'pdf'"):
+        kace(*runs, "--format", "pdf")
+    with pytest.raises(UsageError, match="no such file"):
+        kace(tmp_path / "nowhere")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match="matplotlib"):
+        kace(*runs, "--plots", tmp_path / "plots")
+    assert not (tmp_path / "plots").exists()

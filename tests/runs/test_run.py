@@ -1,0 +1,179 @@
+"""A run directory resumes, refuses other settings, and survives damage."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from kace.config import Config, load_config
+from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.ladder.record import Solution, read_trace
+from kace.ladder.session import open_session
+from kace.ladder.tiers import ExitPath
+from kace.models.base import Failure, ModelError, Reply, Request
+from kace.models.scripted import Scripted, dice
+from kace.problems import Problem
+from kace.runs.manifest import default_folder, manifest_of
+from kace.runs.run import Run, solve_all
+from kace.runs.summary import Summary
+
+PROBLEMS = tuple(Problem(f"Throw {n}", "3", label=f"t{n}") for n in range(40))
+
+
+def config(**flags: object) -> Config:
+    return load_config({"model": "scripted/dice?sides=3", **flags}, env={})
+
+
+def solve_in(folder: Path, settings: Config, model: Scripted | None = None) -> Run:
+    with Run(folder, manifest_of(settings)) as run:
+        todo = [p for p in PROBLEMS if run.finished(p, settings.seed) is None]
+
+        async def work() -> None:
+            async with open_session(settings, calls=run.calls, model=model) as session:
+                await solve_all(todo, session.kit, session.window, run.keep)
+
+        asyncio.run(work())
+    return run
+
+
+def records(folder: Path) -> list[Solution]:
+    return [line.content for line in read_trace(folder / "traces.jsonl") if isinstance(line.content, Solution)]
+
+
+def test_a_finished_run_is_not_solved_again(tmp_path: Path):
+    solve_in(tmp_path, config())
+    inner = Scripted(dice(3), name="dice?sides=3")
+    solve_in(tmp_path, config(), inner)
+    assert inner.calls == 0
+    assert len(records(tmp_path)) == len(PROBLEMS)
+
+
+def test_every_exit_of_a_die_is_summed_up(tmp_path: Path):
+    solve_in(tmp_path, config(model="scripted/dice?sides=9"))
+    summary = Summary.of(records(tmp_path))
+    assert summary.problems == summary.labelled == 40
+    assert set(summary.exits) > {ExitPath.ES_UNANIMOUS, ExitPath.MS_MAJORITY, ExitPath.HS_PLURALITY}
+    assert summary.paper_calls == summary.real_calls
+    assert summary.interval.low < (summary.accuracy or 0) < summary.interval.high
+
+
+def test_where_the_provider_failed_the_next_run_tries_again(tmp_path: Path):
+    class Down(Scripted):
+        async def complete(self, request: Request) -> Reply:
+            if request.attempt.tier == "ES":
+                raise ModelError(Failure.PROVIDER_ERROR, "503")
+            return await super().complete(request)
+
+    script = dice(3)
+    solve_in(tmp_path, config(), Down(script, name="dice?sides=3"))
+    assert all(record.failed for record in records(tmp_path))
+    up = Scripted(script, name="dice?sides=3")
+    solve_in(tmp_path, config(), up)
+    assert up.calls == 2 * len(PROBLEMS), "only the failed calls are made again"
+    with Run(tmp_path, manifest_of(config())) as run:
+        assert len(run) == len(PROBLEMS)
+        assert not any(record.failed for record in run.records())
+
+
+def test_other_settings_are_refused_with_the_difference(tmp_path: Path):
+    solve_in(tmp_path, config())
+    with pytest.raises(UsageError, match="config 'seed' \\(0, now 1\\)"):
+        solve_in(tmp_path, config(seed=1))
+
+
+def test_a_cap_may_be_raised_to_go_on(tmp_path: Path):
+    with pytest.raises(BudgetExceeded, match="cap of 30 calls"):
+        solve_in(tmp_path, config(max_calls=30))
+    assert 0 < len(records(tmp_path)) < len(PROBLEMS)
+    inner = Scripted(dice(3), name="dice?sides=3")
+    solve_in(tmp_path, config(max_calls=1000), inner)
+    total = sum(record.real_calls for record in records(tmp_path))
+    assert inner.calls == total - 30, "all thirty paid calls were kept"
+
+
+def damage(path: Path, how: str) -> int:
+    """Harm the trace; returns how many problems must be solved again."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    if how == "torn tail":
+        path.write_bytes(b"".join(lines)[:-20])
+        return 1
+    if how == "flipped line":
+        path.write_bytes(b"".join([lines[0], b'{"v":1,"problem":5}\n', *lines[2:]]))
+        return 1
+    path.write_bytes(b"")
+    return len(lines)
+
+
+@pytest.mark.parametrize("how", ["torn tail", "flipped line", "emptied"])
+def test_a_damaged_trace_is_mended_from_the_calls(tmp_path: Path, how: str):
+    solve_in(tmp_path, config())
+    before = {record.label: (record.exit, record.answer) for record in records(tmp_path)}
+    again = damage(tmp_path / "traces.jsonl", how)
+    inner = Scripted(dice(3), name="dice?sides=3")
+    run = solve_in(tmp_path, config(), inner)
+    assert inner.calls == 0, "the calls are still on disk"
+    assert len(run.damage) == (1 if how == "flipped line" else 0)
+    assert {record.label: (record.exit, record.answer) for record in records(tmp_path)} == before
+    assert len(records(tmp_path)) == len(PROBLEMS)
+    assert again >= 1
+
+
+def test_a_trace_of_a_newer_kace_is_refused_and_left_alone(tmp_path: Path):
+    solve_in(tmp_path, config())
+    path = tmp_path / "traces.jsonl"
+    newer = path.read_text().replace('"v":1', '"v":2', 1)
+    path.write_text(newer)
+    with pytest.raises(DataError, match="newer kace"):
+        solve_in(tmp_path, config())
+    assert path.read_text() == newer
+
+
+def test_the_manifest_says_what_ran_and_holds_no_key(tmp_path: Path):
+    settings = load_config({"model": "scripted/steady"}, env={"OPENAI_API_KEY": "sk-canary-123"})
+    solve_in(tmp_path, settings)
+    text = (tmp_path / "run.json").read_text()
+    manifest = json.loads(text)
+    assert manifest["config"]["model"] == "scripted/steady"
+    assert manifest["config"]["sampling"]["HS"] == {"temperature": 0.8, "max_tokens": 12000}
+    assert set(manifest["prompts"]) >= {"solve", "lens_problem_setup"}
+    assert "canary" not in text
+
+
+def test_the_same_command_finds_the_same_folder():
+    one = default_folder("p", manifest_of(config()), b"problems")
+    assert one == default_folder("p", manifest_of(config(max_calls=5)), b"problems")
+    assert one != default_folder("p", manifest_of(config(seed=1)), b"problems")
+    assert one != default_folder("p", manifest_of(config()), b"other problems")
+
+
+def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Path):
+    solve_in(tmp_path / "run", config())
+    path = tmp_path / "run" / "run.json"
+    manifest = json.loads(path.read_text())
+    del manifest["config"]["retrieval"]["ranking"]
+    path.write_text(json.dumps(manifest))
+    solve_in(tmp_path / "run", config())
+    with pytest.raises(UsageError, match="ranking"):
+        solve_in(tmp_path / "run", config(ranking="meaning"))
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_path: Path, recorded: bool):
+    solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
+    path = tmp_path / "run" / "run.json"
+    if not recorded:
+        manifest = json.loads(path.read_text())
+        del manifest["config"]["retrieval"]
+        path.write_text(json.dumps(manifest))
+    every = r"'placement' \('instructions', now 'demonstrations'\), .*'relevance_threshold' \(0.0, now 0.46\)"
+    with pytest.raises(UsageError, match=every):
+        solve_in(tmp_path / "run", config())
+    solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
+
+
+def test_how_fast_a_run_goes_may_change(tmp_path: Path):
+    solve_in(tmp_path / "run", config(timeout=60.0, max_connections=4))
+    solve_in(tmp_path / "run", config(timeout=90.0, max_connections=8))
