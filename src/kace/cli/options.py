@@ -188,9 +188,8 @@ def takes(*names: str) -> Callable[[Verb], Verb]:
             inspect.Parameter(name, KEYWORD, default=default)
             for name, (_, default) in added.items()
         ]
-        run.__signature__ = own.replace(
-            parameters=[each.replace(kind=KEYWORD) for each in mine]
-        )  # type: ignore[attr-defined]
+        keywords = [each.replace(kind=KEYWORD) for each in mine]
+        run.__signature__ = own.replace(parameters=keywords)  # type: ignore[attr-defined]
         run.__annotations__ = {
             **verb.__annotations__,
             **{name: kind for name, (kind, _) in added.items()},
