@@ -45,7 +45,6 @@ def test_the_default_profile_is_what_the_published_gains_were_measured_with(solv
     learned = json.loads((HEADLINE / f"gate-{solver}" / "trees" / "learned" / "learn" / "learn.json").read_text())
     # How evidence decides came later, with numbers of its own: docs/results.md, what a card is worth.
     since = {"evidence": "posterior", "keep": "validated", "calibration_runs": 3, "max_overlap": 0.55}
-    since |= {"equations": "whole"}  # what was refused before was right
     since |= {"wordings": 16}  # docs/results.md, wordings
     settings = Settings.model_validate(learned["settings"]).model_copy(update=since)
     assert settings == Settings.model_validate(profile_of("default")["learning"])

@@ -258,7 +258,7 @@ def with_texts(solution: Solution, calls: CallStore) -> Solution:
     """A solution with what its attempts wrote, where the calls have it."""
 
     def told(attempt: Attempt) -> Attempt:
-        call = attempt.repair or attempt.call
+        call = attempt.call
         reply = calls.get(call) if call and not attempt.text else None
         return attempt.model_copy(update={"text": reply.text}) if reply else attempt
 

@@ -153,8 +153,6 @@ class Config(BaseModel):
     problem_texts: bool = Field(
         default=True, exclude=True
     )  # keep problem texts in the run directory
-    # Beyond the paper: attempts that are programs. All of MS; or all of MS and every second one of HS.
-    programs: Literal["none", "ms", "ms+hs"] = Field(default="none", exclude=True)
     synthesis: bool = False  # where HS fails, the teacher gathers what its attempts agree on, to finish from
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = (
         None  # left out, it adapts to the provider

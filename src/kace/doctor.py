@@ -17,7 +17,6 @@ from pathlib import Path
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
-from kace.answers.program import Sandbox
 from kace.config import Config, base_urls
 from kace.errors import KaceError
 from kace.models.apis import AnthropicModel, OpenAIModel
@@ -57,8 +56,6 @@ def _looks(config: Config) -> Iterator[tuple[str, Look]]:
     yield "settings", lambda: _settings(config)
     yield from model_looks(config)
     yield "equivalence", lambda: asyncio.run(_equivalence())
-    if config.programs != "none":
-        yield "programs", lambda: asyncio.run(_programs())
     fix = "to a directory you can write"
     yield (
         "cache directory",
@@ -99,11 +96,6 @@ def _model(config: Config) -> Iterator[tuple[str, Look]]:
         },
     }
     yield from looks.get(provider, {"model": lambda: open_model(config).name}).items()
-
-
-async def _programs() -> str:
-    async with Sandbox(workers=1):
-        return "the sandbox ran a program and was ended again"
 
 
 def _settings(config: Config) -> str:

@@ -194,15 +194,3 @@ def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
     learn, *evals = (line for line in shown.splitlines() if line.startswith(("kace learn --train", "kace eval")))
     assert "--teacher exchange/desk" in learn and "--set teacher_max_tokens=4000" in learn
     assert all("--profile paper" in line for line in (learn, *evals)), "learned and read as the paper does"
-
-
-def test_a_run_with_programs_names_them_and_is_no_run_without(kace: Kace, tmp_path: Path):
-    arguments = ("eval", "--data", "p.jsonl", *DICE, "--out", "run", "--seeds", "1", "--limit", "3")
-    done = kace(*arguments, "--set", "programs=ms+hs")
-    assert done.returncode == 0, done.stderr
-    attempts = [attempt for row in rows(tmp_path / "run") for attempt in row["attempts"]]  # type: ignore[attr-defined]
-    lenses = {attempt["lens"] for attempt in attempts if attempt["tier"] == "MS"}
-    assert lenses == {"program"}
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["config"]["programs"] == "ms+hs"
-    without = kace(*arguments)
-    assert without.returncode == 2 and "'programs' ('ms+hs', now None)" in without.stderr

@@ -30,7 +30,7 @@ def test_the_ladder_is_two_then_three_then_five():
         (TierName.HS, 5, 2),
     ]
     assert LOCKED[0].lenses == (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN)
-    assert set(LOCKED[1].lenses) == set(Lens) - {Lens.PROGRAM}
+    assert set(LOCKED[1].lenses) == set(Lens)
     assert set(LOCKED[2].lenses) == {None}
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kace.answers.program import ProgramOutcome, ProgramRun
 from kace.datasets.starter import load_split
 from kace.ladder.record import ClassRecord, Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
@@ -387,24 +386,3 @@ def test_a_weighted_vote_says_so_and_each_attempt_how_sure_it_was(tmp_path: Path
     assert "-0.250, token confidence 12.0 (last 128: 13.0, worst 128: 9.0)" in page.body
     plain = ask(shelf_of(tmp_path / "plain", hard()))
     assert "token confidence" not in plain.body and "given most often" in plain.body
-
-
-# Programs
-
-
-def test_a_program_is_shown_with_what_it_printed_and_its_repair_beside_it(tmp_path: Path):
-    runs = (
-        ProgramRun(source="print(six < '<b>')", outcome=ProgramOutcome.ERROR, error="NameError: name 'six'"),
-        ProgramRun(source="print(2 + 2)", outcome=ProgramOutcome.RAN, output="so <i>\x1b[31m\n4\n"),
-    )
-    made = [an_attempt(tier=TierName.MS, lens="program", programs=runs, repair="c" * 64, call=key(0))]
-    late = ProgramRun(source="while True: pass", outcome=ProgramOutcome.TIMEOUT, error="it ran for more than 5 seconds")
-    made.append(an_attempt(tier=TierName.MS, index=1, answer=None, outcome=Outcome.NO_ANSWER, programs=(late,)))
-    groups = (ClassRecord(answer="4", positions=(0,)),)
-    page = ask(shelf_of(tmp_path, a_solve(attempts=made, classes=groups, recalls=(), paper_calls=2, real_calls=3)))
-    assert "print(six &lt; &#39;&lt;b&gt;&#39;)" in page.body
-    assert "It failed: NameError: name &#39;six&#39;" in page.body
-    assert page.body.index("The program, repaired") < page.body.index("print(2 + 2)") < page.body.index("so &lt;i&gt;")
-    assert "\x1b" not in page.body
-    assert "It did not end: it ran for more than 5 seconds" in page.body
-    assert "2 by the paper’s count, 3 made" in page.body

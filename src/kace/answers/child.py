@@ -96,14 +96,12 @@ class Children:
     def __init__(
         self,
         count: int,
-        task: str,
         *limits: int,
         seconds: float,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._workers = [
-            Child(task, *map(str, limits), seconds=seconds, env=env)
-            for _ in range(count)
+            Child(*map(str, limits), seconds=seconds, env=env) for _ in range(count)
         ]
         self._idle: asyncio.LifoQueue[Child] = (
             asyncio.LifoQueue()

@@ -96,9 +96,7 @@ class Judge(Children):
     def __init__(
         self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024
     ) -> None:
-        super().__init__(
-            workers, "compare", memory_mb, math.ceil(seconds) + 2, seconds=seconds
-        )
+        super().__init__(workers, memory_mb, math.ceil(seconds) + 2, seconds=seconds)
         self._verdicts: dict[tuple[str, str], Verdict] = {}
 
     async def __call__(self, left: Answer, right: Answer) -> Verdict:

@@ -1,8 +1,7 @@
-"""The child process of `kace.answers`: answers requests, as JSON lines. It compares LaTeX, or runs programs.
+"""The child process of `kace.answers`: compares LaTeX, asked and answered in JSON lines.
 
 Run as a file, so that nothing of the parent's program is imported. It bounds itself and ends with its parent. Only the
 LaTeX grammar is used: math-verify's reader of plain expressions evaluates text as Python, and its unit remover errs.
-Programs are run by Monty, an interpreter without files, network or processes, in a process of its own for each.
 """
 
 from __future__ import annotations
@@ -18,33 +17,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 DIGITS = 100
 """Numbers that agree to so many places after the point are one to math-verify; `_far` looks at the leading ones."""
 
-PRELUDE = """import collections, decimal, functools, itertools, math, re
-from collections import Counter, defaultdict, deque
-from functools import lru_cache, reduce
-from itertools import combinations, permutations, product
-from math import ceil, comb, cos, exp, factorial, floor, gcd, isqrt, lcm, log, perm, pi, prod, sin, sqrt, tan
-"""
-"""What every program finds there, with `Fraction`: small models forget imports."""
-_NEEDLESS = re.compile(
-    r"^([ \t]*)(?:import fractions|from fractions import \w+|from (?:math|itertools|fractions) import \*)[ \t]*$",
-    re.MULTILINE,
-)
-"""Imports that Monty refuses, of what is there without them."""
-
-PROGRAM_LIMITS = {"max_memory": 256 << 20, "max_recursion_depth": 500}
-
 Answering = Callable[[dict[str, Any]], dict[str, object]]
 
 
-def serve(task: str, memory_mb: int, cpu_seconds: int) -> None:
+def serve(memory_mb: int, cpu_seconds: int) -> None:
     """Answer requests until standard input ends."""
     channel = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(
@@ -56,7 +38,7 @@ def serve(task: str, memory_mb: int, cpu_seconds: int) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    answer = {"compare": _comparing, "run": _running}[task](cpu_seconds)
+    answer = _comparing()
     reply: dict[str, object] = {"ready": True}
     while True:
         print(json.dumps(reply), file=channel, flush=True)
@@ -88,73 +70,7 @@ def _limit(kind: int, soft: int, hard: int | None = None) -> None:
         resource.setrlimit(kind, (soft, soft if hard is None else hard))
 
 
-def _running(seconds: int) -> Answering:
-    """Open the interpreter and return what runs one program, and says what it printed and why it failed."""
-    from pydantic_monty import Monty, MontyCrashedError, MontyError
-
-    # What the interpreter starts can open no file for writing, and few for reading.
-    _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_NOFILE, 64)
-    prelude = PRELUDE + Path(__file__).with_name("fraction.py").read_text(
-        encoding="utf-8"
-    )
-    pool = Monty(
-        max_processes=1, max_checkouts_per_worker=1, request_timeout=float(seconds)
-    ).__enter__()
-    chance: Any = {
-        "sleep": "zero",
-        "random_start": {"seed": 0},
-        "datetime": datetime(2000, 1, 1, tzinfo=UTC),
-    }
-
-    def answer(request: dict[str, Any]) -> dict[str, object]:
-        printed = list[str]()
-        room = int(request["output"])
-
-        def heard(stream: str, text: str) -> None:
-            nonlocal room
-            printed.append(text[: max(room, 0)])
-            room -= len(text)
-            if room < 0:
-                raise OverflowError
-
-        limits: Any = {**PROGRAM_LIMITS, "max_feed_duration_secs": request["seconds"]}
-        error = ""
-        try:
-            with pool.checkout(
-                limits=limits, os_policy=chance, script_name="program"
-            ) as session:
-                session.feed_run(prelude)
-                session.feed_run(
-                    _NEEDLESS.sub(r"\1pass", request["source"]), print_callback=heard
-                )
-        except MontyError as failure:
-            late = isinstance(failure, MontyCrashedError) and failure.timed_out
-            error = "TimeoutError" if late else _told(failure, request["source"])
-        except Exception as failure:
-            error = type(failure).__name__
-        return {
-            "printed": "".join(printed),
-            "error": "OutputError: too much output" if room < 0 else error,
-        }
-
-    return answer
-
-
-def _told(failure: Any, source: str) -> str:
-    """What went wrong, and in which line of the program."""
-    told = failure.display("type-msg") if hasattr(failure, "display") else str(failure)
-    frames = failure.traceback() if hasattr(failure, "traceback") else ()
-    lines = source.split("\n")
-    own = [
-        frame.source_line.strip()
-        for frame in frames
-        if (frame.source_line or "") in lines
-    ]
-    return f"{told} in the line `{own[-1]}`" if own and own[-1] else str(told)
-
-
-def _comparing(cpu_seconds: int) -> Answering:
+def _comparing() -> Answering:
     """Return what says whether two spellings are the same, both ways."""
     equal = _comparison()
     from math_verify.errors import TimeoutException
@@ -281,4 +197,4 @@ def _unknowns(expression: Any) -> list[Any]:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], memory_mb=int(sys.argv[2]), cpu_seconds=int(sys.argv[3]))
+    serve(memory_mb=int(sys.argv[1]), cpu_seconds=int(sys.argv[2]))

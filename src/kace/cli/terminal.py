@@ -104,10 +104,6 @@ def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
             f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"
         ]
         lines += [f"   {line}" for line in body]
-        for run in attempt.programs:
-            lines += [
-                f"   program: {run.outcome.value}, {plain(run.error or run.output).strip()}"
-            ]
         lines += [""]
     for recall in record.recalls:
         what = (

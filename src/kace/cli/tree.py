@@ -1,4 +1,4 @@
-"""`kace tree`: look at a tree of cards, change it, compare it, go back; bring it to a hub or get it from there."""
+"""`kace tree`: look at a tree of cards, change it, compare it, go back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kace.cards import diff as diffs
 from kace.cards import formats
 from kace.cards.card import Difficulty, card_line
 from kace.cards.journal import ChangeKind, author
-from kace.cards.remote import Repository
 from kace.cards.store import TreeStore, open_tree, tree_path
 from kace.cards.tree import (
     Add,
@@ -23,7 +22,7 @@ from kace.cards.tree import (
     Relocate,
     SetDomains,
 )
-from kace.cli.options import Typed, command, new_app
+from kace.cli.options import command, new_app
 from kace.cli.streams import (
     choice,
     decoded,
@@ -56,7 +55,6 @@ from kace.cli.tree_show import (
 )
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
-from kace.redact import keep_secret
 from kace.words import counted
 
 app = new_app(
@@ -65,11 +63,6 @@ app = new_app(
 )
 ID = typer.Argument(metavar="ID", help="The card's id.", show_default=False)
 NOTE = typer.Option("", "--note", help="Why, for the log.")
-URI = typer.Argument(
-    metavar="URI",
-    help="A repository of a hub: hf://[datasets/]owner/name[@revision].",
-    show_default=False,
-)
 
 
 @command(app)
@@ -415,54 +408,6 @@ def export(
     )
     if out is not None:
         note(f"{len(found)} cards written to {out}")
-
-
-@command(app)
-def push(
-    typed: Typed,
-    tree: Path = TREE,
-    uri: str = URI,
-    public: bool = typer.Option(
-        False, "--public", help="A repository that is not there yet is made public."
-    ),
-) -> None:
-    """Commit a tree's cards, and how they are read, to a repository of a hub: kace tree push my-tree hf://me/my-tree.
-
-    Nothing else is sent: no history, no runs. HF_TOKEN is the token. A new repository is private.
-    """
-    config = typed.config()
-    for key in config.secrets.values():
-        keep_secret(key.get_secret_value())
-    found = open_tree(tree)
-    print(Repository.at(uri, config).push(found, tree, public=public))
-    note(f"{counted(len(found), 'card')} pushed to {uri}")
-
-
-@command(app)
-def pull(
-    typed: Typed,
-    uri: str = URI,
-    folder: Path = typer.Argument(
-        metavar="DIR", help="A new directory.", show_default=False
-    ),
-) -> None:
-    """Make a tree of the cards in a repository of a hub: kace tree pull hf://someone/their-tree their-tree.
-
-    Cards are screened as those of `kace tree add` are, and none counts as validated here. Exit 1 if any was refused.
-    """
-    done = Repository.at(uri, typed.config()).pull(folder)
-    for name, changes in done.changed.items():
-        note(f"changed {name}: {'; '.join(changes)}")
-    for each in done.refused:
-        note(f"refused {each}")
-    print(folder)
-    note(
-        f"{counted(len(done.tree), 'card')} of {uri} at {done.commit[:12]}. Read them first: kace view {folder}"
-    )
-    if done.refused:
-        raise KaceError(
-            f"{len(done.refused)} of {len(done.tree) + len(done.refused)} cards were refused"
-        )
 
 
 def _flat(text: str) -> str:

@@ -35,7 +35,6 @@ from kace.problems import Problem
 if TYPE_CHECKING:
     from kace.ladder.ahead import Ahead
     from kace.ladder.confidence import ConfidencePolicy
-    from kace.ladder.programs import Programs
     from kace.ladder.retriever import ContextSource, Retrieval
     from kace.ladder.synthesis import Synthesis
 
@@ -106,9 +105,6 @@ class Kit:
     )
     synthesis: Synthesis | None = None
     """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
-    programs: Programs | None = (
-        None  # which attempts write a program, and where it is run
-    )
     prompts: Prompts = "default"  # whose instructions attempts get
     tiers: Tiers = locked  # what a problem climbs. Anything but the locked ladder is beyond the paper, and says so
     observer: Observer | None = None
@@ -298,8 +294,7 @@ class Asked(NamedTuple):
 def asked_of(
     problem: Problem, tier: Tier, context: PromptContext, kit: Kit
 ) -> list[Asked]:
-    """The tier's attempts with what the tier reads, but for the repair of a program."""
-    tier = kit.programs.of(tier) if kit.programs else tier
+    """The tier's attempts with what the tier reads."""
     role = tier.name if kit.prompts == "paper" else None
     asked = []
     for index, lens in enumerate(tier.lenses):
@@ -339,8 +334,6 @@ async def attempt(problem: Problem, asked: Asked, kit: Kit) -> Attempt | KaceErr
     key, lens, prompt, hidden = asked
     try:
         result = await drawn(key, lens, prompt, kit)
-        if kit.programs and lens is Lens.PROGRAM:
-            result = await kit.programs.computed(result, key, prompt, kit)
     except KaceError as error:
         return error
     result = result.model_copy(update={"hidden": hidden}) if hidden else result

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.ladder.fence import fenced, neutral, quoted_line
+from kace.ladder.fence import fenced, neutral
 from kace.ladder.tiers import Lens, TierName
 from kace.models.base import Message, Role
 
@@ -109,8 +109,6 @@ def solver_prompt(
 ) -> Prompt:
     """The prompt of one attempt, with what its tier reads. With a tier, it has the tier's role and the paper's lens."""
     context = context.beside(problem)
-    if lens is Lens.PROGRAM:
-        return _program_prompt(problem, context, subject)
     instructions = context.instructions or template("solve", subject)
     finish = template("finish", subject)
     turns = context.demonstrations
@@ -149,45 +147,6 @@ def solver_prompt(
         hash=templates_hash(
             instructions, knowledge, *filter(None, marks), steer, finish
         ),
-    )
-
-
-def _program_prompt(problem: str, context: PromptContext, subject: Subject) -> Prompt:
-    """The prompt of an attempt that is a program. Cards are text in it: a worked demonstration is no program."""
-    instructions = template("program/solve", subject)
-    finish = template("program/finish", subject)
-    knowledge = template("knowledge") if context.cards or context.empty_block else ""
-    learned = template("notes") if context.notes else ""
-    block = _paragraphs(knowledge, card_block(context.cards)) if knowledge else ""
-    notes = _paragraphs(learned, fenced("notes", context.notes)) if learned else ""
-    system = _paragraphs(instructions, context.instructions, block, notes)
-    shown = template("program/examples")
-    turns = []
-    for example in shown.split("\n---\n"):
-        asked, _, program = example.partition("\n```python")
-        turns += [
-            Message(Role.USER, f"{asked.strip()}\n\n{finish}"),
-            Message(Role.ASSISTANT, f"```python{program}"),
-        ]
-    user = Message(Role.USER, f"{neutral(problem.strip())}\n\n{finish}")
-    marks = (knowledge, learned, context.instructions and "instructions")
-    return Prompt(
-        messages=(Message(Role.SYSTEM, system), *turns, user),
-        hash=templates_hash(instructions, shown, finish, *filter(None, marks)),
-    )
-
-
-def repair_prompt(
-    prompt: Prompt, reply: str, error: str, subject: Subject = MATHEMATICS
-) -> Prompt:
-    """The question once more, after the program of a reply failed."""
-    asked = template("program/repair", subject)
-    said = (
-        Message(Role.ASSISTANT, neutral(reply)),
-        Message(Role.USER, asked.replace("{error}", quoted_line(error))),
-    )
-    return Prompt(
-        messages=(*prompt.messages, *said), hash=templates_hash(prompt.hash, asked)
     )
 
 

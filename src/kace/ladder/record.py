@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kace.answers.extract import Answer, last_boxed, read_answer
 from kace.answers.judge import Verdict
-from kace.answers.program import ProgramRun
 from kace.errors import DataError
 from kace.files import Unreadable, whole_lines
 from kace.ladder.tiers import LOCKED, ExitPath, Tier, TierName
@@ -52,7 +51,10 @@ class _Record(BaseModel):
 
 
 class Attempt(_Record):
-    """One call to the solver, or two. A failed one is data: counted, kept, and voting for nothing."""
+    """One call to the solver. A failed one is data: counted, kept, and voting for nothing."""
+
+    # Traces of older versions have fields of features that are gone.
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     tier: TierName
     index: int
@@ -78,12 +80,6 @@ class Attempt(_Record):
     batch: bool = Field(
         default=False, exclude_if=lambda batch: not batch
     )  # answered by a batch, at its price
-    # Written only where there are any, since older traces have none: the program of the reply, that of its repair, and
-    # the key of the repair's call; empty where calls are not kept, `None` where nothing had to be repaired.
-    programs: tuple[ProgramRun, ...] = Field(
-        default=(), exclude_if=lambda runs: not runs
-    )
-    repair: str | None = Field(default=None, exclude_if=lambda call: call is None)
     text: str = Field(default="", exclude=True)  # what the model wrote, in memory only
 
     @classmethod
@@ -148,8 +144,8 @@ class Attempt(_Record):
 
     @property
     def calls(self) -> int:
-        """Calls that it made: none where it was cancelled, two where its program was repaired."""
-        return 0 if self.outcome is Outcome.CANCELLED else 1 + (self.repair is not None)
+        """The number of calls it made: none where it was cancelled."""
+        return 0 if self.outcome is Outcome.CANCELLED else 1
 
     @property
     def usage(self) -> Usage:
@@ -225,7 +221,9 @@ class Solution(_Record):
         bool | None
     )  # no answer, and a comparison without a verdict, count as wrong
     paper_calls: int  # every attempt of a tier that was reached, also one cancelled: 2, 5 or 10 on the locked ladder
-    real_calls: int  # calls of attempts that really ran to an end, repairs too, read from the cache or not
+    real_calls: (
+        int  # calls of attempts that really ran to an end, read from the cache or not
+    )
     seconds: float  # wall time from the first attempt to the exit, waiting included
     failed: bool  # whether the provider failed some attempt for good: worth another try on the next run
     recalls: tuple[

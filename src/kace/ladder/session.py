@@ -15,7 +15,6 @@ from kace.ladder.confidence import open_policy
 from kace.ladder.ladder import Kit, Observer
 from kace.ladder.retriever import EsPolicy, Retriever
 from kace.ladder.spans import Spanned, Spans, open_spans
-from kace.ladder.tiers import PROGRAM_LENSES
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
@@ -78,15 +77,6 @@ async def open_session(
                 in_role("synthesis", teacher, ledger, calls, spans),
                 config.teacher_max_tokens,
             )
-        programs = None
-        if config.programs != "none":
-            from kace.answers.program import Sandbox
-            from kace.ladder.programs import Programs
-
-            programs = Programs(
-                PROGRAM_LENSES[config.programs],
-                await opened_here.enter_async_context(Sandbox()),
-            )
         ahead = None
         if config.batch and config.batch_ahead:
             from kace.ladder.ahead import Ahead
@@ -100,7 +90,6 @@ async def open_session(
             seed=config.seed,
             early_stop=config.early_stop,
             synthesis=synthesis,
-            programs=programs,
             prompts=config.retrieval.prompts,
             observer=observer,
             logprobs=config.asks_logprobs,

@@ -27,7 +27,6 @@ class Lens(StrEnum):
     DOMAIN_PATTERNS = "domain_patterns"
     COMPUTATION_CHAIN = "computation_chain"
     PROBLEM_SETUP = "problem_setup"
-    PROGRAM = "program"  # beyond the paper: the attempt writes a program, and its output is the answer
 
 
 class ExitPath(StrEnum):
@@ -92,19 +91,6 @@ LOCKED = (
 FROM_MS = LOCKED[1:]  # beyond the paper: the ladder without ES
 NO_EXIT_AT_ES = (replace(LOCKED[0], gate=Gate(LOCKED[0].attempts + 1)), *LOCKED[1:])
 """Beyond the paper: a first gate that never opens, since it asks for more votes than there are attempts."""
-
-PROGRAM_LENSES: Mapping[str, Mapping[TierName, tuple[Lens | None, ...]]] = (
-    MappingProxyType(
-        {
-            "ms": {TierName.MS: (Lens.PROGRAM,) * 3},
-            "ms+hs": {
-                TierName.MS: (Lens.PROGRAM,) * 3,
-                TierName.HS: (None, Lens.PROGRAM, None, Lens.PROGRAM, None),
-            },
-        }
-    )
-)
-"""Beyond the paper: the lenses of tiers whose attempts are programs, by the name of the policy."""
 
 FALLBACK_GATE = Gate(2)
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""

@@ -32,9 +32,6 @@ from kace.redact import one_line
 
 _RULES = "wrong answer_leak instance_overfit benchmark_talk vague wrong_domain wrong_tier duplicate"
 _RULES += " wrong_example other_rule"  # of the demonstrations
-_PART = re.compile(
-    r"(?<![^\s:,;=])[\d(][\d ()+*/^.-]*(?:= *[\d(-][\d ()+*/^.-]*)+(?![\w%{\\])"
-)
 _EQUATION = re.compile(
     r"(?<![^\s:,;=])-?[\d(][\d ()+*/^.-]*(?:= *[\d(-][\d ()+*/^.-]*)+(?![\w%{\\]| ?[-+*/^(])"
 )
@@ -259,44 +256,38 @@ def read_examples(
             raise ValueError(
                 f"it holds {len(parts)} examples, and {count} are asked for"
             )
-        card = known[name].illustrated(
-            [_example(part, context.whole_equations) for part in parts]
-        )
+        card = known[name].illustrated([_example(part) for part in parts])
         return context.screen(card) or card
 
     reading = read_each(reply, EXAMPLES, make)
     return reading.expecting(known, "there is no example for this card")
 
 
-def _example(text: str, whole_equations: bool) -> Example:
+def _example(text: str) -> Example:
     example = read_example(text)
     if example is None:
         raise ValueError("an example is a problem, a line `Worked:` and a solution")
     if not last_boxed(example.worked):
         raise ValueError(r"the solution does not end with its answer in \boxed{}")
-    if wrong := false_equation(example.worked, whole=whole_equations):
+    if wrong := false_equation(example.worked):
         raise ValueError(f"it writes {one_line(wrong, 60)!r}, which is false")
     return example
 
 
-def false_equation(worked: str, *, whole: bool = True) -> str | None:
-    """The first equation between numbers that does not hold. Code recomputes what it can; the judge sees the rest.
-
-    Not `whole`, the end of a longer expression counts as one too, and no value may be rounded.
-    """
-    for found in (_EQUATION if whole else _PART).finditer(worked):
+def false_equation(worked: str) -> str | None:
+    """Return the first equation between numbers that does not hold, of those that code can recompute."""
+    for found in _EQUATION.finditer(worked):
         sides = [side.strip(" .") for side in found[0].split("=")]
         after = worked[found.end() :].lstrip(" ").lower()
-        units = _UNITS if whole else _UNITS[:1]
         if (
             not re.search(r"[-+*/^]", sides[0])
             or not all(map(_ENDS.search, sides))
-            or after.startswith(units)
+            or after.startswith(_UNITS)
         ):
             continue  # a number that a unit or a variable belongs to, or a division with remainder
-        if whole and _inside(worked, found.start()):
+        if _inside(worked, found.start()):
             continue
-        if any(_differ(left, right, rounded=whole) for left, right in pairwise(sides)):
+        if any(_differ(left, right) for left, right in pairwise(sides)):
             return " = ".join(sides)
     return None
 
@@ -310,8 +301,8 @@ def _inside(worked: str, start: int) -> bool:
     )
 
 
-def _differ(left: str, right: str, *, rounded: bool) -> bool:
-    """Whether the values of two sides are known and differ; `rounded`, by more than the last decimal written."""
+def _differ(left: str, right: str) -> bool:
+    """Whether the values of two sides are known and differ by more than the last decimal written."""
     one, other = (exact_value(normal_form(side)) for side in (left, right))
     if one is None or other is None or one == other:
         return False
@@ -324,6 +315,4 @@ def _differ(left: str, right: str, *, rounded: bool) -> bool:
         (len(found[1]) for side in (left, right) if (found := _DECIMAL.search(side))),
         default=0,
     )
-    return not (
-        rounded and places and apart is not None and abs(apart) * 10**places <= 1
-    )
+    return not (places and apart is not None and abs(apart) * 10**places <= 1)

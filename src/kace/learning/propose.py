@@ -135,7 +135,6 @@ class AdmissionContext(NamedTuple):
     epoch: int
     screen: Screen  # what code holds against a card; the teacher hears of it once, and may mend the card
     cards_per_problem: int = 2
-    whole_equations: bool = True  # how the equations of demonstrations are recomputed
 
 
 class CardSpec(NamedTuple):

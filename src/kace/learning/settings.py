@@ -60,9 +60,6 @@ class Settings(Kept):
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The largest share of content words, numbers aside, that a demonstration may have in common with a problem held
     out. 1 lets any wording be retold, as runs did before there was this setting."""
-    equations: Literal["part", "whole"] = "part"
-    """How code recomputes a demonstration's equations: whole ones; or also the end of a longer expression, as runs did
-    before there was this setting, which refuses sums that begin with a minus, rounded values and terms with letters."""
     failures: Literal["tier", "final"] = "tier"
     """What new cards are written from: problems that the tier did not deliver, or of those the ones never solved."""
     calibration_runs: Annotated[int, Field(ge=0, le=20)] = 0

@@ -273,14 +273,12 @@ class Study(Resources):
     ) -> K:
         """The result of a step that asks the teacher, done once."""
         settings = self.settings
-        whole = settings.equations == "whole"
         context = AdmissionContext(
             self.teacher,
             str(step),
             step.epoch,
             screen,
             settings.cards_per_problem,
-            whole,
         )
         return await self.log.once(step, kind, lambda: work(context))
 

@@ -104,7 +104,6 @@ NAMED = (
     "tolerance",
     "vote",
     "es_exit",
-    "programs",
 )  # only where they are not the default
 
 
@@ -201,7 +200,6 @@ def solver_prompts(config: Config) -> dict[str, str]:
     used = {
         "": True,
         "paper": config.retrieval.prompts == "paper",
-        "program": config.programs != "none",
     }
     return {
         name: digest

@@ -380,7 +380,7 @@ def _votes(groups: Sequence[AnswerGroup]) -> list[Result]:
 
 
 def _attempt(run: RunIndex, attempt: Attempt) -> Result:
-    text = run.texts.text(attempt.repair or attempt.call) if run.texts else None
+    text = run.texts.text(attempt.call) if run.texts else None
     kept = {"tier", "answer", "outcome", "correct", "output"}
     told = {
         "attempt": attempt.index + 1,
