@@ -17,7 +17,7 @@ from threading import Lock
 
 Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
-OURS = ("KACE_", "OPENAI_", "ANTHROPIC_", "HF_", "OTEL_")
+OURS = ("KACE_", "OPENAI_", "ANTHROPIC_", "HF_")
 SECONDS = 1_800  # against a hang, never against a slow machine
 _ONE = Lock()  # the server answers one request after the other
 

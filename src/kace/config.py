@@ -200,9 +200,6 @@ class Config(BaseModel):
     ray_workers: Positive | None = Field(
         default=None, exclude=True
     )  # left out, as many as the cluster has room for
-    otel: bool = Field(
-        default=False, exclude=True
-    )  # send OpenTelemetry spans of solves and calls
     cache: bool = Field(
         default=True, exclude=True
     )  # keep finished calls on disk and never pay for one twice
@@ -424,24 +421,6 @@ def user_cache(env: Mapping[str, str] | None = None) -> Path:
         return Path(own).expanduser()
     base = env.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "kace"
-
-
-def span_exporters(env: Mapping[str, str] | None = None) -> list[str]:
-    """Where spans go by the variables of OpenTelemetry: exporters, as the packages that have them call them."""
-    env = os.environ if env is None else env  # noqa: TID251 - the one place
-    wire = (
-        env.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
-        or env.get("OTEL_EXPORTER_OTLP_PROTOCOL")
-        or "http/protobuf"
-    )
-    named = [
-        name.strip() for name in (env.get("OTEL_TRACES_EXPORTER") or "otlp").split(",")
-    ]
-    return [
-        f"otlp_proto_{wire.partition('/')[0]}" if name == "otlp" else name
-        for name in named
-        if name != "none"
-    ]
 
 
 def _from_file(

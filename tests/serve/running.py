@@ -54,14 +54,13 @@ class Running:
         tree: EpistemicTree | None = None,
         limits: RequestLimits | None = None,
         key: str | None = None,
-        passthrough: bool = False,
         record: Path | None = None,
         grace: float = 1.0,
         **settings: object,
     ) -> None:
         named = model if isinstance(model, str) else "scripted/watched"
         config = load_config({"model": named, "max_connections": 500, **settings}, env={"HOME": "/nonexistent"})
-        doors = {"key": key, "passthrough": passthrough, "record": record}
+        doors = {"key": key, "record": record}
         self._options = ServerOptions(config, tree, limits or RequestLimits(), closing=Closing(grace), **doors)
         self._model = None if isinstance(model, str) else model
         self._ready = threading.Event()

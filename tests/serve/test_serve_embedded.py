@@ -14,8 +14,8 @@ from tests.serve.test_serve_keys import kace_serve
 
 @pytest.mark.model
 @pytest.mark.slow
-def test_a_client_gets_an_answer_a_stream_and_a_chat_from_the_embedded_model(weights: Path, tmp_path: Path):  # noqa: F811
-    with kace_serve(tmp_path, "--model", f"local/{weights}", "--passthrough") as (_, url):
+def test_a_client_gets_an_answer_and_a_stream_from_the_embedded_model(weights: Path, tmp_path: Path):  # noqa: F811
+    with kace_serve(tmp_path, "--model", f"local/{weights}") as (_, url):
         with OpenAI(base_url=url, api_key="none", timeout=200, max_retries=0) as client:
             problem = [{"role": "user", "content": "What is 2+2?"}]
             reply = client.chat.completions.create(model="kace", messages=problem, max_tokens=24)
@@ -25,8 +25,5 @@ def test_a_client_gets_an_answer_a_stream_and_a_chat_from_the_embedded_model(wei
             stream = client.chat.completions.create(model="kace", messages=problem, max_tokens=16, stream=True)
             told = [getattr(chunk.choices[0].delta, "reasoning_content", None) for chunk in stream]
             assert any(text and text.startswith("ES 2/2: ") for text in told)
-            chat = client.chat.completions.create(model=f"passthrough/{weights}", messages=problem, max_tokens=8)
-            assert chat.usage is not None
-            assert 0 < chat.usage.completion_tokens <= 8
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert not any("engine_child" in line and str(weights) in line for line in running.splitlines())

@@ -36,12 +36,6 @@ def serve(
     allow_host: list[str] = option(
         SERVER, [], help="A further name clients call this server by; may be repeated."
     ),
-    passthrough: bool = option(
-        SERVER,
-        False,
-        "--passthrough",
-        help="Let passthrough/NAME ask the model directly.",
-    ),
     record: Path = option(
         OUTPUT, None, help="Keep problems, solves and calls in this run directory."
     ),
@@ -79,7 +73,6 @@ def serve(
             ),
             hosts=Hosts.of(host, allow_host),
             key=key,
-            passthrough=passthrough,
             record=record,
             closing=Closing(grace),
         )
@@ -90,8 +83,6 @@ def serve(
             )
             if record:
                 note(f"kace: problems, solves and calls are kept in {record}")
-            if passthrough:
-                note("kace: passthrough/NAME asks the model directly")
 
         spare_collector()
         asyncio.run(run(options, opened, ready=ready))

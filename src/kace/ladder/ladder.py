@@ -17,7 +17,6 @@ from kace.answers.kinds import MATHEMATICS, Subject
 from kace.errors import KaceError
 from kace.ladder.prompt import NOTHING, Prompt, PromptContext, Prompts, solver_prompt
 from kace.ladder.record import Attempt, ClassRecord, Outcome, Solution
-from kace.ladder.spans import Spans, spanned
 from kace.ladder.tiers import (
     FALLBACK_GATE,
     LOCKED,
@@ -111,12 +110,8 @@ class Kit:
     logprobs: bool = False  # ask how sure the model was of each attempt
     confidence: ConfidencePolicy | None = None  # what that decides
     ahead: Ahead | None = None  # makes the calls of MS together with those of ES
-    spans: Spans | None = (
-        None  # sends one of each solve; those of calls are the model's
-    )
 
 
-@spanned
 async def climb(problem: Problem, kit: Kit) -> Solution:
     """Sample, vote, and climb until some answer has enough agreement."""
     began = time.monotonic()

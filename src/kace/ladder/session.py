@@ -14,7 +14,6 @@ from kace.errors import UsageError
 from kace.ladder.confidence import open_policy
 from kace.ladder.ladder import Kit, Observer
 from kace.ladder.retriever import EsPolicy, Retriever
-from kace.ladder.spans import Spanned, Spans, open_spans
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
@@ -65,8 +64,7 @@ async def open_session(
     async with AsyncExitStack() as opened_here:
         opened = model or _open(config, opened_here, calls, ledger)
         ledger.require_price(opened.name)
-        spans = open_spans() if config.otel else None
-        role = partial(in_role, model=opened, ledger=ledger, calls=calls, spans=spans)
+        role = partial(in_role, model=opened, ledger=ledger, calls=calls)
         synthesis = None
         if config.synthesis:
             teacher = _open(config.for_teacher(), opened_here)
@@ -74,7 +72,7 @@ async def open_session(
             from kace.ladder.synthesis import Synthesis
 
             synthesis = Synthesis(
-                in_role("synthesis", teacher, ledger, calls, spans),
+                in_role("synthesis", teacher, ledger, calls),
                 config.teacher_max_tokens,
             )
         ahead = None
@@ -95,7 +93,6 @@ async def open_session(
             logprobs=config.asks_logprobs,
             confidence=open_policy(config),
             ahead=ahead,
-            spans=spans,
         )
         session = Session(kit, role, ledger, window(config))
         yield (
@@ -110,11 +107,9 @@ def in_role(
     model: ChatModel,
     ledger: Ledger,
     calls: CallStore | None,
-    spans: Spans | None = None,
 ) -> ChatModel:
     """The model as one role of a run uses it: entered in the ledger, and never paid twice where calls are kept."""
     model = Metered(model, ledger, role)
-    model = Spanned(model, role, spans) if spans else model
     return model if calls is None else Cached(model, calls)
 
 

@@ -332,11 +332,7 @@ async def open_resources(
             config, calls=calls, model=given.solver, observer=observer
         )
         session = await opened.enter_async_context(opening)
-        model = (
-            in_role("teacher", teacher, session.ledger, calls, session.kit.spans)
-            if teacher
-            else None
-        )
+        model = in_role("teacher", teacher, session.ledger, calls) if teacher else None
         room = config.teacher_max_tokens
         asked = (
             Teacher(model, seed=config.seed, max_tokens=room, subject=config.about)

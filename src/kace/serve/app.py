@@ -41,14 +41,11 @@ from kace.serve.chat import (
     SseWriter,
     denied,
 )
-from kace.serve.passthrough import PREFIX, ROLE, Forward, open_passthrough
 from kace.serve.record import Record
 from kace.serve.solving import SolveService
 
 SOLVER = "kace"
-# a chat that is passed through may carry images
 MAX_BODY = 2_000_000
-MAX_PASSTHROUGH_BODY = 32_000_000
 NO_BUFFER = (
     ("x-accel-buffering", "no"),
 )  # asks proxies to pass events on as they come
@@ -64,7 +61,6 @@ class ServerOptions:
     limits: RequestLimits = field(default_factory=RequestLimits)
     hosts: Hosts = field(default_factory=Hosts)
     key: str | None = None
-    passthrough: bool = False
     record: Path | None = None  # the run that keeps what is solved
     closing: Closing = field(default_factory=Closing)
 
@@ -75,17 +71,8 @@ async def run(
     """Serve until a signal. A model that is given stays the caller's to close."""
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(open_service(options, model))
-        forward = None
-        if options.passthrough:
-            session = service.session
-            passthrough = open_passthrough(
-                options.config, session.role(ROLE), session.ledger
-            )
-            forward = await stack.enter_async_context(passthrough)
         closing = replace(options.closing, expire=service.expire)
-        await serve(
-            create_app(service, options, forward), port, ready=ready, closing=closing
-        )
+        await serve(create_app(service, options), port, ready=ready, closing=closing)
 
 
 @asynccontextmanager
@@ -112,16 +99,13 @@ async def open_service(
         )
 
 
-def create_app(
-    service: SolveService, options: ServerOptions, forward: Forward | None
-) -> ASGIApp:
+def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     """The whole endpoint behind its guard."""
     served = options.config.model
     names = (SOLVER, served, served.partition("/")[2])
-    listed = dict.fromkeys((*names, *([PREFIX + names[-1]] if forward else [])))
     models = {
         name: {"id": name, "object": "model", "created": 0, "owned_by": "kace"}
-        for name in listed
+        for name in dict.fromkeys(names)
     }
 
     async def health(request: Request) -> Response:
@@ -143,7 +127,7 @@ def create_app(
     routes = [
         Route(
             "/v1/chat/completions",
-            _ChatEndpoint(service, names, forward),
+            _ChatEndpoint(service, names),
             methods=["POST"],
         ),
         Route("/v1/models", list_models),
@@ -154,13 +138,12 @@ def create_app(
     app = Starlette(
         routes=routes, exception_handlers={HTTPException: _error, Exception: _error}
     )
-    most = MAX_BODY if forward is None else MAX_PASSTHROUGH_BODY
     free = {"/healthz"}
     return Guard(
         app,
         options.hosts,
         options.key,
-        max_body=most,
+        max_body=MAX_BODY,
         open_paths=free,
         cookie=False,
         render=denied,
@@ -188,7 +171,6 @@ class _ChatEndpoint:
 
     service: SolveService
     names: tuple[str, ...]
-    forward: Forward | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, for as long as its client is there."""
@@ -200,9 +182,7 @@ class _ChatEndpoint:
             try:
                 request = Request(scope, receive)
                 raw = chat.read_json(await request.body())
-                kind = (
-                    "passthrough" if str(raw["model"]).startswith(PREFIX) else "solve"
-                )
+                kind = "solve"
                 if await _while_connected(
                     receive, self._answer(raw, request.headers, reply)
                 ):
@@ -210,7 +190,7 @@ class _ChatEndpoint:
                 else:
                     metrics.disconnects.inc()
             except ApiError as error:
-                if not reply.status:  # else a reply that was passed through is cut off by the server's end
+                if not reply.status:
                     metrics.errors.labels(error.code).inc()
                     # Clients retry by status. Only a server too busy to begin wants that: all else was tried or paid.
                     retry = (
@@ -227,28 +207,19 @@ class _ChatEndpoint:
         self, raw: Mapping[str, object], headers: Mapping[str, str], reply: HttpReply
     ) -> None:
         model = str(raw["model"])
-        missing = partial(ApiError, param="model", status=404, code="model_not_found")
-        if model.startswith(PREFIX):
-            if self.forward is None:
-                raise missing(
-                    "this server passes nothing through: it was started without --passthrough"
-                )
-            if raw.get("kace") is not None:
-                raise ApiError(
-                    "'kace' caps a solve, not a chat that is passed through", "kace"
-                )
-            async with self.service.within(None):
-                return await self.forward(raw, model.removeprefix(PREFIX), reply)
         if model not in self.names:
-            raise missing(f"there is no model '{model[:80]}' here: ask for 'kace'")
+            raise ApiError(
+                f"there is no model '{model[:80]}' here: ask for 'kace'",
+                "model",
+                status=404,
+                code="model_not_found",
+            )
         problem, body = chat.read_solve(raw, headers)
         self.service.check(body)
-        with self.service.under(headers):
-            if body.stream:
-                return await self._stream(problem, body, reply)
-            await reply.whole(
-                200, SseWriter(body).whole(await self.service.solve(problem, body))
-            )
+        if body.stream:
+            return await self._stream(problem, body, reply)
+        completion = await self.service.solve(problem, body)
+        await reply.whole(200, SseWriter(body).whole(completion))
 
     async def _stream(self, problem: Problem, body: ChatBody, reply: HttpReply) -> None:
         steps: asyncio.Queue[Mapping[str, object] | None] = asyncio.Queue()

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from kace.errors import DataError
-from kace.models.base import Message, Role, Usage
+from kace.models.base import Usage
 from kace.models.budget import Caps
 from kace.problems import Problem, check_problem_text
 from kace.redact import one_line
@@ -68,20 +68,7 @@ SOLVE_NEUTRAL: Mapping[str, tuple[object, ...]] = {
     **{"audio": (), "prediction": (), "web_search_options": ()},
 }
 """What a ladder cannot do, with the values that ask for nothing."""
-CHAT_NEUTRAL = {
-    **SOLVE_NEUTRAL,
-    "top_p": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "stop": ([],),
-}
-"""The same for a model that is asked for one reply."""
-ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-}
+ROLES = ("system", "developer", "user", "assistant")
 
 
 class ApiError(Exception):
@@ -233,15 +220,6 @@ def read_solve(
     except ValidationError as error:
         raise _refused(error, "a header X-Kace-Max-...") from None
     return _problem(body), body.model_copy(update={"kace": body.kace.least(limits)})
-
-
-def read_chat(raw: Mapping[str, object]) -> tuple[ChatBody, tuple[Message, ...]]:
-    """A request for one reply. Raises `ApiError` for what the model cannot do, by name."""
-    body = _read_body(raw, READ | {"temperature"} | ABOUT_CLIENT, CHAT_NEUTRAL)
-    return body, tuple(
-        Message(ROLES.get(message.role, Role.USER), message.text())
-        for message in body.messages
-    )
 
 
 def _read_body(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -201,11 +201,6 @@ class SolveService:
         kace = {**climbing.details(solution), **_cost(bill), "ignored": ignored}
         text = solution.working if self._working else ""
         return Completion(_content(body, solution, text), bill.usage, kace=kace)
-
-    def under(self, headers: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Solve as a part of what the client traces, where spans are sent and its headers name it."""
-        spans = self.session.kit.spans
-        return spans.under(headers) if spans else nullcontext()
 
     def expire(self) -> None:
         """End every request under way; each says so to its client."""
