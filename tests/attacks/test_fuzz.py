@@ -22,7 +22,7 @@ from kace.ladder.record import Solution, read_trace
 from kace.learning.blocks import MAX_BLOCKS, Grammar, read_blocks
 from kace.models.cache import read_calls
 from kace.problems import MAX_PROBLEM_CHARS, load_problems
-from kace.serve.chat import ApiError, read_chat, read_json, read_solve
+from kace.serve.chat import ApiError, read_json, read_solve
 from tests.attacks.given import a_call, trees
 from tests.card_examples import DOMAINS, a_card
 from tests.card_samples import small_tree
@@ -151,14 +151,9 @@ def test_the_files_of_a_tree(cards: bytes, journal: bytes):
 @example(b'{"model": "kace", "messages": [{"role": "user", "content": "\\ud800"}]}')
 def test_request_bodies(data: bytes):
     try:
-        raw = read_json(data)
-    except ApiError:
-        return
-    for read in (lambda: read_solve(raw, {}), lambda: read_chat(raw)):
-        try:
-            read()
-        except ApiError as error:
-            assert 400 <= error.status < 500
+        read_solve(read_json(data), {})
+    except ApiError as error:
+        assert 400 <= error.status < 500
 
 
 TEXT = near(b"<card>\nid: EXACT_A_B\ntier: medium\npayload:\nUseful when:\n- x\n\nUse $x$.\n</card>\n")
