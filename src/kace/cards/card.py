@@ -153,7 +153,7 @@ class Card(StrictRecord):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        from kace.report.markup import join, tag
+        from kace.markup import join, tag
 
         return join([tag("p", tag("b", self.card_id)), tag("pre", self.payload)])
 

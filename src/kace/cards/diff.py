@@ -51,7 +51,7 @@ class TreeDiff:
         return f"<TreeDiff: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        from kace.report.markup import tag
+        from kace.markup import tag
 
         return tag("pre", "\n".join(self.lines()) or "no change")
 

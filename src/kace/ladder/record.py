@@ -248,7 +248,7 @@ class Solution(_Record):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        from kace.report.markup import Html, join, tag
+        from kace.markup import Html, join, tag
 
         return join(
             [

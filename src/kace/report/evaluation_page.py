@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kace.markup import Html
 from kace.report.charts import NAMES
 from kace.report.evaluation import Evaluation, lead
-from kace.report.markup import Html
 from kace.report.page import render_document
 from kace.report.plots import NARROW, WIDE, Plot, plots_of
 from kace.report.svg import inline

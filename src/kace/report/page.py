@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kace.errors import KaceError
-from kace.report.markup import seen
+from kace.markup import seen
 from kace.words import counted, plural, points, signed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 from kace.errors import UsageError
-from kace.report.markup import Html, join, seen, tag
+from kace.markup import Html, join, seen, tag
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

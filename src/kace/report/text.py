@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from kace.report.markup import seen
+from kace.markup import seen
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

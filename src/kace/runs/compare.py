@@ -72,7 +72,7 @@ class Comparison:
         return f"<Comparison: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        from kace.report.markup import tag
+        from kace.markup import tag
 
         return tag("p", self.sentence)
 

@@ -17,9 +17,9 @@ from kace.errors import DataError, UsageError
 from kace.files import inside
 from kace.ladder.record import Solution, last_solutions
 from kace.ladder.tiers import TierName
+from kace.markup import Html, join, tag
 from kace.models.cache import CallStore
 from kace.problems import MAX_LINE_BYTES
-from kace.report.markup import Html, join, tag
 from kace.runs.arm import read_arm, row_of
 from kace.runs.metrics import Metrics, metrics_of
 from kace.runs.run import read_problems
