@@ -14,8 +14,8 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
-from kace.cards.store import open_tree, tree_path
-from kace.config import load_config
+from kace.cards.store import open_tree
+from kace.config import load_config, tree_path
 from kace.datasets.starter import load_split
 from kace.ladder.gate import RelevanceGate
 from kace.ladder.prompt import PromptContext, solver_prompt

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.store import open_tree, tree_path
-from kace.config import load_config, profile_of, profile_text, user_cache
+from kace.cards.store import open_tree
+from kace.config import Price, load_config, profile_of, profile_text, tree_path, user_cache
 from kace.errors import UsageError
 from kace.ladder.tiers import TierName
 from kace.learning.settings import Settings
-from kace.models.budget import Price
 from kace.runs.manifest import modern_config
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.redact import MARK, keep_secret, one_line, public_url, redact
+from kace.errors import MARK, keep_secret, one_line, public_url, redact
 
 CANARY = "canary/Zx81+yQ77"
 

@@ -155,7 +155,7 @@ def evaluate(
     """
     from kace.baselines.registry import require
     from kace.baselines.trial import Trial, run_trial
-    from kace.ladder.tiers import benchmark_preset
+    from kace.config import benchmark_preset
     from kace.runs.handles import load_run
 
     named = model if isinstance(model, str | None) else model.name

@@ -1,6 +1,8 @@
-"""One frozen configuration: defaults < preset < profile < file < environment < flags. Each value knows its source.
+"""One frozen configuration: defaults < preset < profile < file < environment < flags.
 
-A profile is how a tree is learned and read; a tree remembers its own. Nothing else reads the environment.
+Each value records its source. A profile holds settings of learning and reading a tree;
+a tree directory keeps the profile it was learned with. No other module reads the
+environment, and this one imports nothing but errors and files.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Literal, Protocol
 
+import pydantic
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -25,17 +29,12 @@ from pydantic import (
     ValidationError,
 )
 
-from kace.answers.kinds import MATHEMATICS, AnswerKind, Subject
-from kace.cards.store import tree_path
-from kace.errors import UsageError
+from kace.errors import UsageError, public_url
 from kace.files import read_plain
-from kace.ladder.tiers import PRESETS, TierName, TierSampling, default_preset
-from kace.models.budget import Caps, Price
-from kace.redact import public_url
 
 CONFIG_FILE = "kace.toml"
 ENV_PREFIX = "KACE_"
-FLEX_TIMEOUT = 1800.0  # such a call may wait long for its turn
+FLEX_TIMEOUT = 1800.0  # seconds; flex calls may wait long for their turn
 SHARED_ENV = {
     "OPENAI_API_KEY": "api_key",
     "OPENAI_BASE_URL": "base_url",
@@ -43,66 +42,182 @@ SHARED_ENV = {
     "ANTHROPIC_BASE_URL": "anthropic_base_url",
     "HF_ENDPOINT": "hub",
 }
-"""Variables other tools use too; the same setting under our own prefix wins over them."""
+"""Variables of other tools. The same setting under our own prefix wins over them."""
 
-PROFILE_FILE = (
-    "profile.toml"  # what a tree remembers of how it was learned, in its directory
-)
+PROFILE_FILE = "profile.toml"  # in a tree's directory: the profile it was learned with
 PROFILES = {
     path.stem: path
     for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))
 }
-"""The named profiles: how the published gains were measured, and the paper's way."""
+BUNDLED_TREES = Path(__file__).parent / "cards" / "bundled"  # frozen, NAME.jsonl
+
+AnswerKind = Literal["math", "text", "choice", "number"]
+"""How answers are read: as mathematics, as text, as an option's letter, as a number."""
 
 Source = Literal["default", "preset", "profile", "file", "env", "flag"]
-
-
 Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Score = Annotated[float, Field(ge=0, le=100)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
-Urls = Annotated[
-    str,
-    BeforeValidator(
-        lambda given: ",".join(map(str, given)) if isinstance(given, list) else given
-    ),
+Dollars = Annotated[float, Field(ge=0)]
+LadderTier = Literal["ES", "MS", "HS", "FLAT"]
+SubjectName = Annotated[
+    str, Field(max_length=80, pattern=r"^[^\s<>{}`]([^<>{}`\n]*[^\s<>{}`])?$")
 ]
-"""An address, or those of several servers of one model: a list, or separated by commas."""
+ProblemField = Annotated[str, Field(pattern="^(problem|answer|id|domain)$")]
+
+
+def _joined_urls(given: object) -> object:
+    return ",".join(map(str, given)) if isinstance(given, list) else given
+
+
+Urls = Annotated[str, BeforeValidator(_joined_urls)]
+"""An address, or several servers of one model: a list, or separated by commas."""
+
+
+class TokenCounts(Protocol):
+    """The token counts of a call, as a price needs them."""
+
+    @property
+    def input(self) -> int:
+        """Prompt tokens, cached ones included."""
+
+    @property
+    def cached(self) -> int:
+        """Prompt tokens read from a prompt cache."""
+
+    @property
+    def output(self) -> int:
+        """Tokens written by the model."""
+
+    @property
+    def written(self) -> int:
+        """Prompt tokens written to a prompt cache."""
+
+
+@pydantic.dataclasses.dataclass(
+    frozen=True, slots=True, config=ConfigDict(extra="forbid")
+)
+class Price:
+    """USD per million tokens."""
+
+    input: Dollars
+    output: Dollars
+    cached: Dollars | None = None  # cached input, if priced apart
+    written: Dollars | None = None  # input written to a prompt cache, if priced apart
+    batch: Share = 0.5  # the share of all this that a call in a batch costs
+
+    def cost(self, usage: TokenCounts, batch: bool = False) -> float:
+        """Return the cost of calls, live or in a batch."""
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.written is None else self.written
+        fresh = usage.input - usage.cached - usage.written
+        prompt = fresh * self.input + usage.cached * cached + usage.written * written
+        usd = (prompt + usage.output * self.output) / 1e6
+        return usd * self.batch if batch else usd
+
+    def mixed(self, usage: TokenCounts, batched: TokenCounts) -> float:
+        """Return the cost of calls of which some, given again, were in batches."""
+        return self.cost(usage) - self.cost(batched) + self.cost(batched, batch=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Limits on a whole run; `None` is no limit."""
+
+    calls: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TierSampling:
+    """How one tier's attempts are drawn."""
+
+    temperature: float
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A model and the sampling of each tier, as a benchmark is run."""
+
+    model: str
+    sampling: Mapping[str, TierSampling]
+
+
+def _preset(
+    model: str, es: tuple[float, int], ms: tuple[float, int], hs: tuple[float, int]
+) -> Preset:
+    tiers = {"ES": TierSampling(*es), "MS": TierSampling(*ms), "HS": TierSampling(*hs)}
+    return Preset(model, MappingProxyType(tiers))
+
+
+_AIME = _preset("openai/gpt-4.1-mini", (0.6, 6_000), (0.6, 12_000), (0.8, 12_000))
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "aime25": _AIME,
+        "math-hard": _preset(
+            "openai/gpt-4o-mini", (0.6, 2_000), (0.6, 2_000), (0.8, 2_000)
+        ),
+        "olymmath": _AIME,
+        # A 0.5B model loses accuracy at the paper's temperatures (docs/results.md).
+        "starter": _preset(
+            "local/qwen2.5-coder-0.5b", (0.2, 500), (0.2, 500), (0.4, 500)
+        ),
+    }
+)
+BENCHMARK_PRESETS = {
+    "aime25": "aime25",
+    "math-hard": "math-hard",
+    "olymmath": "olymmath",
+    "gsm8k": "math-hard",
+}
+
+
+def default_preset(model: str | None) -> str:
+    """Return the preset of a model: `starter` if it is embedded, else the paper's caps."""
+    return "starter" if model is None or model.startswith("local/") else "aime25"
+
+
+def benchmark_preset(data: str, model: str | None) -> str | None:
+    """Return the preset of a data set; an embedded model keeps its own, being far smaller."""
+    embedded = model is None or model.startswith("local/")
+    return None if embedded else BENCHMARK_PRESETS.get(data.replace("_", "-"))
 
 
 class RetrievalConfig(BaseModel):
-    """How a tree is read. The defaults are what the published gains were measured with."""
+    """How a tree is read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # Who names a problem's domain: the model in a call, the registry's words, or the most relevant card.
+    # Names a problem's domain: a model call, the registry's words, or the most relevant card.
     router: Literal["model", "words", "cards"] = "cards"
-    # What makes a card relevant: words rare in its tree; or words rare in everyday problems, and nearness in meaning.
+    # Relevance of a card: words rare in its tree; or words rare in everyday problems, and meaning.
     relevance: Literal["tree", "background"] = "tree"
-    # A card with demonstrations is shown only where its relevance score reaches this. 0 shows the whole block.
-    relevance_threshold: Annotated[float, Field(ge=0, le=100)] = 2.0
-    skip_threshold: Annotated[float, Field(ge=0, le=100)] | None = (
-        None  # for a card to skip ES; left out, the same
-    )
-    ranking: Literal["words", "meaning"] = (
-        "words"  # how a block is ranked: BM25, or embeddings
-    )
-    max_cards: Positive | None = (
-        None  # cards an attempt reads at most: the best-ranked of its block
-    )
-    max_card_tokens: Positive = 5_000  # a larger block is ranked and cut to this
-    # After the instructions, as is a card without demonstrations; before the problem; or as few-shot demonstrations.
+    # A card with demonstrations is shown from this relevance on; 0 shows the whole block.
+    relevance_threshold: Score = 2.0
+    # From this relevance on a card skips ES; left out, the same threshold.
+    skip_threshold: Score | None = None
+    # How a block is ranked: BM25, or embeddings.
+    ranking: Literal["words", "meaning"] = "words"
+    # The most cards an attempt reads: the best-ranked of its block.
+    max_cards: Positive | None = None
+    # A larger block is ranked and cut to this.
+    max_card_tokens: Positive = 5_000
+    # After the instructions (always so for cards without demonstrations), before the
+    # problem, or as few-shot demonstrations.
     placement: Literal["instructions", "problem", "demonstrations"] = "demonstrations"
-    # Beyond the paper: where a card covers a problem, skip ES, or make its attempts and never exit there.
+    # Beyond the paper: if a card covers a problem, skip ES, or make its attempts and never exit there.
     es_policy: Literal["locked", "skip", "no-exit"] = "locked"
-    refine_domain: bool = (
-        False  # route again after a failed MS, with its attempts in view
-    )
-    # Whose instructions attempts and classifier get: ours, or the paper's tier roles, lenses and JSON reply.
+    # Route again after a failed MS, with its attempts in view.
+    refine_domain: bool = False
+    # Our instructions, or the paper's tier roles, lenses and JSON reply.
     prompts: Literal["default", "paper"] = "default"
 
 
 class Draw(BaseModel):
-    """The sampling of one tier, as a file may set it; what is left out comes from the preset."""
+    """The sampling of one tier, as a file may set it; what is left out is the preset's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -111,137 +226,110 @@ class Draw(BaseModel):
 
 
 class Config(BaseModel):
-    """Everything a run depends on but the problems."""
+    """Everything a run depends on but the problems.
+
+    Excluded fields are not in a run's manifest by default.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str
     preset: str
-    base_url: Urls | None = None  # for openai/ models
+    base_url: Urls | None = None  # of openai/ models
     api_key: SecretStr | None = Field(default=None, exclude=True)
     anthropic_base_url: (
         Annotated[Urls, PlainSerializer(lambda urls: first_url(urls))] | None
     ) = None
     anthropic_api_key: SecretStr | None = Field(default=None, exclude=True)
-    # Writes and judges cards, and gathers facts for synthesis. Manifests name it only where a solve depends on it.
+    # Writes and judges cards, and gathers facts for synthesis.
     teacher: str | None = Field(default=None, exclude=True)
     teacher_base_url: Urls | None = Field(default=None, exclude=True)
     teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
-    teacher_max_tokens: Tokens = Field(
-        default=16_000, exclude=True
-    )  # must leave room in the context of its server
-    serve_key: SecretStr | None = Field(
-        default=None, exclude=True
-    )  # what clients of `kace serve` must show
-    working: bool = Field(
-        default=True, exclude=True
-    )  # `kace serve` gives the winning attempt's solution, not its box
-    exchange_wait: bool = Field(
-        default=True, exclude=True
-    )  # for replies not there yet, or stop and name the missing
+    # Must leave room in the context of its server.
+    teacher_max_tokens: Tokens = Field(default=16_000, exclude=True)
+    # The key that clients of `kace serve` must send.
+    serve_key: SecretStr | None = Field(default=None, exclude=True)
+    # `kace serve` returns the winning attempt's solution, not its box alone.
+    working: bool = Field(default=True, exclude=True)
+    # Wait for exchange replies, or stop and name the missing ones.
+    exchange_wait: bool = Field(default=True, exclude=True)
     seed: Annotated[int, Field(ge=0)] = 0
-    temperature: Temperature | None = None  # overrides the temperature of every tier
-    max_tokens: Tokens | None = None  # overrides the token cap of every tier
-    sampling: dict[TierName, Draw] = Field(default_factory=dict)
+    temperature: Temperature | None = None  # of every tier, over the preset's
+    max_tokens: Tokens | None = None  # of every tier, over the preset's
+    sampling: dict[LadderTier, Draw] = Field(default_factory=dict)
     early_stop: bool = False
-    # What MS and HS read from, a path or `starter`; without one, the ladder climbs on the problem alone.
+    # What MS and HS read: a path or a bundled tree's name. Without one, the problem alone.
     tree: Path | None = None
-    retrieval: RetrievalConfig = RetrievalConfig()  # how the tree is read
-    profile: str | None = Field(
-        default=None, exclude=True
-    )  # a name or a TOML file; left out, the tree's own
-    problem_texts: bool = Field(
-        default=True, exclude=True
-    )  # keep problem texts in the run directory
-    synthesis: bool = False  # where HS fails, the teacher gathers what its attempts agree on, to finish from
-    max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = (
-        None  # left out, it adapts to the provider
-    )
-    timeout: Annotated[float, Field(gt=0)] = (
-        600.0  # seconds for one call, all its retries included
-    )
+    retrieval: RetrievalConfig = RetrievalConfig()
+    # A profile's name or a TOML file; left out, the tree's own.
+    profile: str | None = Field(default=None, exclude=True)
+    # Keep problem texts in the run directory.
+    problem_texts: bool = Field(default=True, exclude=True)
+    # If HS fails, the teacher gathers what its attempts agree on, to finish from.
+    synthesis: bool = False
+    # Left out, it adapts to the provider.
+    max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    # Seconds for one call, all its retries included.
+    timeout: Annotated[float, Field(gt=0)] = 600.0
+    # Of openai/ models: flex is cheaper and slower, priority dearer and faster.
     service_tier: Literal["auto", "default", "flex", "priority"] | None = Field(
         default=None, exclude=True
     )
-    """What openai/ models are asked for: flex is cheaper and slower, priority dearer and faster."""
     max_calls: Positive | None = None
     max_usd: Annotated[float, Field(gt=0)] | None = None
     prices: dict[str, Price] = Field(default_factory=dict)
-    # Attempts as jobs of the provider's batch API: cheaper, within a day. None of it changes what is found.
+    # Attempts as jobs of the provider's batch API: cheaper, within a day.
     batch: bool = Field(default=False, exclude=True)
-    batch_wait: bool = Field(
-        default=True, exclude=True
-    )  # for the jobs to end, or submit, collect what has and stop
-    batch_retry: Literal["live", "batch"] = Field(
-        default="live", exclude=True
-    )  # how, what a job did not answer
+    # Wait for the jobs to end; or submit, collect what is finished and stop.
+    batch_wait: bool = Field(default=True, exclude=True)
+    # How to call again what a job did not answer.
+    batch_retry: Literal["live", "batch"] = Field(default="live", exclude=True)
+    # Problems open at once.
     batch_window: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=10_000, exclude=True
-    )  # problems open at once
-    batch_size: Positive | None = Field(
-        default=None, exclude=True
-    )  # requests a job has at most; else the provider's
-    batch_ahead: bool = Field(
-        default=False, exclude=True
-    )  # MS in the job of ES, before anybody knows who needs it
-    threads: Annotated[int, Field(ge=1, le=512)] | None = (
-        None  # of the engine; left out, chosen for the machine
     )
-    slots: Annotated[int, Field(ge=1, le=64)] | None = (
-        None  # attempts the embedded engine decodes side by side
-    )
-    ray: str | None = Field(
-        default=None, exclude=True
-    )  # a Ray cluster to solve on: auto, or its address
-    ray_cpus: Annotated[float, Field(ge=0)] = Field(
-        default=1.0, exclude=True
-    )  # of each worker
+    # The most requests of a job; left out, the provider's limit.
+    batch_size: Positive | None = Field(default=None, exclude=True)
+    # MS in the job of ES, before it is known which problems need it.
+    batch_ahead: bool = Field(default=False, exclude=True)
+    # Of the embedded engine; left out, chosen for the machine.
+    threads: Annotated[int, Field(ge=1, le=512)] | None = None
+    # Attempts that the embedded engine decodes side by side.
+    slots: Annotated[int, Field(ge=1, le=64)] | None = None
+    # A Ray cluster to solve on: auto, or its address.
+    ray: str | None = Field(default=None, exclude=True)
+    # Of each Ray worker.
+    ray_cpus: Annotated[float, Field(ge=0)] = Field(default=1.0, exclude=True)
     ray_gpus: Annotated[float, Field(ge=0)] = Field(default=0.0, exclude=True)
-    ray_workers: Positive | None = Field(
-        default=None, exclude=True
-    )  # left out, as many as the cluster has room for
-    cache: bool = Field(
-        default=True, exclude=True
-    )  # keep finished calls on disk and never pay for one twice
+    # Left out, as many as the cluster has room for.
+    ray_workers: Positive | None = Field(default=None, exclude=True)
+    # Keep finished calls on disk and never pay for one twice.
+    cache: bool = Field(default=True, exclude=True)
     cache_dir: Path = Field(default=Path(), exclude=True)
     hub: str = Field(default="https://huggingface.co", exclude=True)
+    # A folder with the published data sets' files; left out, they are downloaded.
     data_dir: Path | None = Field(default=None, exclude=True)
-    """A folder with the published data sets' files; left out, they are fetched and kept."""
-    fields: dict[Annotated[str, Field(pattern="^(problem|answer|id|domain)$")], str] = (
-        Field(default_factory=dict, exclude=True)
-    )
-    """Where a JSONL file keeps a field, as in `problem = "question"`."""
-    # What problems are about, and how their answers are read. Manifests name what is not at its default.
-    subject: Annotated[
-        str, Field(max_length=80, pattern=r"^[^\s<>{}`]([^<>{}`\n]*[^\s<>{}`])?$")
-    ] = Field(default=MATHEMATICS.name, exclude=True)
-    answers: AnswerKind = Field(default=MATHEMATICS.answers, exclude=True)
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=MATHEMATICS.tolerance, exclude=True
-    )
-    # Beyond the paper, and off: see docs/concepts.md. Manifests name what is not at its default, and the calibration.
-    logprobs: bool = Field(
-        default=False, exclude=True
-    )  # record how sure the model was of each attempt
+    # The name of a field in a JSONL file, as in `problem = "question"`.
+    fields: dict[ProblemField, str] = Field(default_factory=dict, exclude=True)
+    # What problems are about, and how answers are read. Manifests name them if changed.
+    subject: SubjectName = Field(default="mathematics", exclude=True)
+    answers: AnswerKind = Field(default="math", exclude=True)
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(default=1e-6, exclude=True)
+    # Beyond the paper and off (docs/concepts.md). Manifests name them if changed.
+    logprobs: bool = Field(default=False, exclude=True)  # record confidences
     vote: Literal["majority", "confidence"] = Field(default="majority", exclude=True)
     es_exit: Literal["agreed", "confident"] = Field(default="agreed", exclude=True)
-    confidence_from: Path | None = Field(
-        default=None, exclude=True
-    )  # the training run that calibrates both
+    # The training run that calibrates both.
+    confidence_from: Path | None = Field(default=None, exclude=True)
     sources: dict[str, Source] = Field(default_factory=dict, exclude=True)
 
     def source(self, name: str) -> Source:
-        """Where a value came from."""
+        """Return where a value came from."""
         return self.sources.get(name, "default")
 
     @property
-    def about(self) -> Subject:
-        """The subject, with how its answers are read."""
-        return Subject(self.subject, self.answers, self.tolerance)
-
-    @property
     def asks_logprobs(self) -> bool:
-        """Whether calls ask for log-probabilities: to record them, or because a policy needs them."""
+        """Whether calls request log-probabilities: to record them, or for a policy."""
         return self.logprobs or self.vote == "confidence" or self.es_exit == "confident"
 
     @property
@@ -249,60 +337,61 @@ class Config(BaseModel):
         """The keys that were given, by the names of their settings."""
         return {name: value for name, value in self if isinstance(value, SecretStr)}
 
-    def tier_sampling(self) -> dict[TierName, TierSampling]:
-        """The sampling of each tier: the preset's, then the file's per tier, then the overrides for all."""
-        every = Draw(temperature=self.temperature, max_tokens=self.max_tokens)
+    def tier_sampling(self) -> dict[str, TierSampling]:
+        """Return the sampling of each tier: preset < file per tier < overrides for all."""
+        overrides = Draw(temperature=self.temperature, max_tokens=self.max_tokens)
         resolved = {}
-        for tier, base in PRESETS[self.preset].sampling.items():
-            draws = (self.sampling.get(tier, Draw()), every)
-            given = {
-                name: value
-                for draw in draws
-                for name, value in draw
-                if value is not None
-            }
-            resolved[tier] = replace(base, **given)
+        for tier, sampling in PRESETS[self.preset].sampling.items():
+            for draw in (self.sampling.get(tier), overrides):  # type: ignore[call-overload]
+                if draw is not None:
+                    sampling = replace(sampling, **draw.model_dump(exclude_none=True))
+            resolved[tier] = sampling
         return resolved
 
     def caps(self) -> Caps:
-        """The caps on calls and money."""
+        """Return the caps on calls and money."""
         return Caps(self.max_calls, self.max_usd)
 
     def for_teacher(self) -> Config:
-        """The configuration that opens the teacher. A key goes nowhere but to the server it was given for."""
+        """Return the configuration that opens the teacher.
+
+        A key is sent only to the server it was given for.
+        """
         if self.teacher is None:
             raise UsageError(
                 "no teacher is named",
                 fix="give --teacher, or set KACE_TEACHER or `teacher` in kace.toml",
             )
         update: dict[str, object] = {"model": self.teacher}
-        if self.teacher_base_url is not None:
-            update |= {
-                "base_url": self.teacher_base_url,
-                "anthropic_base_url": self.teacher_base_url,
-            }
-        if self.teacher_base_url is not None or self.teacher_api_key is not None:
-            update |= {
-                "api_key": self.teacher_api_key,
-                "anthropic_api_key": self.teacher_api_key,
-            }
-            update["sources"] = {
-                **self.sources,
-                "api_key": self.source("teacher_api_key"),
-            }
+        url = self.teacher_base_url
+        key = self.teacher_api_key
+        if url is not None:
+            update |= {"base_url": url, "anthropic_base_url": url}
+        if url is not None or key is not None:
+            source = self.source("teacher_api_key")
+            update |= {"api_key": key, "anthropic_api_key": key}
+            update["sources"] = {**self.sources, "api_key": source}
         return self.model_copy(update=update)
 
 
 def base_urls(urls: str | None) -> tuple[str, ...]:
-    """The addresses that a setting lists. A password may hold a comma."""
-    return tuple(
-        url.strip() for url in re.split(r",(?=\s*https?://)", urls or "") if url.strip()
-    )
+    """Return the addresses that a setting lists. A password may hold a comma."""
+    parts = re.split(r",(?=\s*https?://)", urls or "")
+    return tuple(url.strip() for url in parts if url.strip())
 
 
 def first_url(urls: str) -> str:
-    """The address that names the server in manifests, without credentials: the first."""
+    """Return the first address without credentials, as manifests name the server."""
     return public_url(next(iter(base_urls(urls)), urls))
+
+
+def tree_path(name: str | Path) -> Path:
+    """Return a tree's path: as given, or that of a bundled tree if no file here has its name."""
+    path = Path(name)
+    bundled = BUNDLED_TREES / f"{name}.jsonl"
+    if bundled.parent == BUNDLED_TREES and bundled.is_file() and not path.exists():
+        return bundled
+    return path
 
 
 def load_config(
@@ -311,15 +400,17 @@ def load_config(
     file: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Config:
-    """Resolve the configuration. Flags that are `None` were not given; unknown names get the nearest known one."""
+    """Resolve the configuration.
+
+    Flags that are `None` count as not given. An unknown name raises `UsageError` with
+    the nearest known one.
+    """
     env = os.environ if env is None else env  # noqa: TID251 - the one place
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
     layers: list[tuple[Source, Mapping[str, object]]] = [
-        ("file", _from_file(file)),
+        ("file", _read_toml(_config_file(file))),
         ("env", _from_env(env)),
-        (
-            "flag",
-            {name: value for name, value in (flags or {}).items() if value is not None},
-        ),
+        ("flag", given),
     ]
     values: dict[str, object] = {"cache_dir": user_cache(env)}
     retrieval: dict[str, object] = {}
@@ -330,92 +421,101 @@ def load_config(
                 retrieval |= value
                 sources |= {f"retrieval.{key}": source for key in value}
             elif name in RetrievalConfig.model_fields:
-                retrieval[name], sources[f"retrieval.{name}"] = value, source
+                retrieval[name] = value
+                sources[f"retrieval.{name}"] = source
             elif name in Config.model_fields and name != "sources":
-                values[name], sources[name] = value, source
+                values[name] = value
+                sources[name] = source
             else:
-                unknown = f"unknown setting '{name}' from {source}"
-                near = _nearest(
-                    name, (*Config.model_fields, *RetrievalConfig.model_fields)
-                )
-                raise UsageError(
-                    unknown + near, fix="see docs/quickstart.md for the settings"
-                )
+                raise _unknown_setting(name, source)
     if values.get("tree"):
         values["tree"] = tree_path(str(values["tree"]))
-    chosen = profile_of(values.get("profile"), values.get("tree")).get("retrieval", {})
-    sources = {**{f"retrieval.{key}": "profile" for key in chosen}, **sources}
-    values["retrieval"] = {**chosen, **retrieval}
-    preset = str(
-        values.setdefault("preset", default_preset(str(values.get("model", "local/"))))
-    )
-    if preset not in PRESETS:
-        raise UsageError(
-            f"unknown preset '{preset}'{_nearest(preset, PRESETS)}",
-            fix="choose a known preset",
-        )
+    profile = profile_of(values.get("profile"), values.get("tree")).get("retrieval", {})
+    sources = {**{f"retrieval.{key}": "profile" for key in profile}, **sources}
+    values["retrieval"] = {**profile, **retrieval}
+    _apply_preset(values, sources)
     if values.get("service_tier") == "flex":
         values.setdefault("timeout", FLEX_TIMEOUT)
-    if "model" not in values:
-        values["model"], sources["model"] = PRESETS[preset].model, "preset"
     try:
         return Config.model_validate({**values, "sources": sources})
     except ValidationError as error:
+        message = _first_error(error, sources)
+        raise UsageError(message, fix="correct the value and run again") from None
+
+
+def _unknown_setting(name: str, source: Source) -> UsageError:
+    known = (*Config.model_fields, *RetrievalConfig.model_fields)
+    return UsageError(
+        f"unknown setting '{name}' from {source}{nearest(name, known)}",
+        fix="see docs/quickstart.md for the settings",
+    )
+
+
+def _apply_preset(values: dict[str, object], sources: dict[str, Source]) -> None:
+    """Fill in the preset, and the model it names if none was given."""
+    model = str(values.get("model", "local/"))
+    preset = str(values.setdefault("preset", default_preset(model)))
+    if preset not in PRESETS:
         raise UsageError(
-            _explain(error, sources), fix="correct the value and run again"
-        ) from None
+            f"unknown preset '{preset}'{nearest(preset, PRESETS)}",
+            fix="choose a known preset",
+        )
+    if "model" not in values:
+        values["model"] = PRESETS[preset].model
+        sources["model"] = "preset"
 
 
 def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, object]]:
-    """The sections of a profile: the one named, else the one a tree or its snapshot remembers, else the default.
+    """Return the sections of a profile.
 
-    A tree that is a file, NAME.jsonl, remembers its own in NAME.toml beside it.
+    It is the one named, else the one that a tree or its snapshot keeps, else the
+    default. A tree that is a file, NAME.jsonl, keeps its own in NAME.toml beside it.
     """
     place = Path(str(tree))
-    kept = (
-        place.parents[1] if place.parent.name == "snapshots" else place
-    ) / PROFILE_FILE
+    folder = place.parents[1] if place.parent.name == "snapshots" else place
+    kept = folder / PROFILE_FILE
     if place.is_file() and not kept.is_file():
         kept = place.with_suffix(".toml")
     chosen = str(name or (kept if tree and kept.is_file() else "default"))
     path = PROFILES.get(chosen, Path(chosen))
     if not path.is_file():
         raise UsageError(
-            f"unknown profile '{name}'{_nearest(chosen, PROFILES)}",
+            f"unknown profile '{name}'{nearest(chosen, PROFILES)}",
             fix="or name a TOML file",
         )
-    theirs = not name and chosen not in PROFILES  # a tree may be somebody else's
-    found = _from_file(path, read_plain if theirs else Path.read_bytes)
+    # A tree may come from somebody else, so that links in it are not followed.
+    foreign = not name and chosen not in PROFILES
+    found = _read_toml(path, read_plain if foreign else Path.read_bytes)
+    sections = {}
     for section, values in found.items():
         if section not in ("retrieval", "learning") or not isinstance(values, dict):
             raise UsageError(
                 f"{chosen}: '{section}' is no part of a profile",
                 fix="use [retrieval] and [learning]",
             )
-    return {
-        section: values for section, values in found.items() if isinstance(values, dict)
-    }
+        sections[section] = values
+    return sections
 
 
 def profile_text(
     retrieval: Mapping[str, object], learning: Mapping[str, object]
 ) -> str:
-    """A profile as TOML, every setting named. What is not set is left out."""
-
-    def lines(values: Mapping[str, object]) -> list[str]:
-        return [
-            f"{key} = {json.dumps(value)}"
-            for key, value in values.items()
-            if value is not None
-        ]
-
-    return "\n".join(
-        ("[retrieval]", *lines(retrieval), "", "[learning]", *lines(learning), "")
-    )
+    """Return a profile as TOML. Settings that are `None` are left out."""
+    lines = []
+    for section, values in (("retrieval", retrieval), ("learning", learning)):
+        lines.append(f"[{section}]")
+        for key, value in values.items():
+            if value is not None:
+                lines.append(f"{key} = {json.dumps(value)}")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def user_cache(env: Mapping[str, str] | None = None) -> Path:
-    """The directory for weights and calls: `KACE_CACHE_DIR`, else `kace` under the user's cache directory."""
+    """Return the directory for weights and calls.
+
+    It is `KACE_CACHE_DIR`, else `kace` under the user's cache directory.
+    """
     env = os.environ if env is None else env  # noqa: TID251 - the one place
     if own := env.get(f"{ENV_PREFIX}CACHE_DIR"):
         return Path(own).expanduser()
@@ -423,19 +523,24 @@ def user_cache(env: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "kace"
 
 
-def _from_file(
+def _config_file(named: Path | None) -> Path | None:
+    """Return the file that was named, else `kace.toml` if there is one."""
+    if named is not None:
+        return named
+    path = Path(CONFIG_FILE)
+    return path if path.is_file() else None
+
+
+def _read_toml(
     path: Path | None, read: Callable[[Path], bytes] = Path.read_bytes
 ) -> Mapping[str, object]:
     if path is None:
-        path = Path(CONFIG_FILE)
-        if not path.is_file():
-            return {}
+        return {}
     try:
         return tomllib.loads(read(path).decode())
     except OSError as error:
-        raise UsageError(
-            f"{path}: {(error.strerror or str(error)).lower()}", fix="name a TOML file"
-        ) from None
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"{path}: {reason}", fix="name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path}: not TOML ({error})", fix="see docs/quickstart.md for an example"
@@ -443,24 +548,26 @@ def _from_file(
 
 
 def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
-    shared = {name: env[var] for var, name in SHARED_ENV.items() if env.get(var)}
-    prefix = len(ENV_PREFIX)
-    return shared | {
-        var[prefix:].lower(): value
-        for var, value in env.items()
-        if value and var.startswith(ENV_PREFIX)
-    }
+    values: dict[str, object] = {}
+    for variable, name in SHARED_ENV.items():
+        if env.get(variable):
+            values[name] = env[variable]
+    for variable, value in env.items():
+        if value and variable.startswith(ENV_PREFIX):
+            values[variable.removeprefix(ENV_PREFIX).lower()] = value
+    return values
 
 
-def _explain(error: ValidationError, sources: Mapping[str, Source]) -> str:
+def _first_error(error: ValidationError, sources: Mapping[str, Source]) -> str:
     first = error.errors()[0]
+    name = ".".join(map(str, first["loc"]))
     source = sources.get(str(first["loc"][0]))
-    where = f"'{'.'.join(map(str, first['loc']))}'" + (
-        f" (from {source})" if source else ""
-    )
-    return f"setting {where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    origin = f" (from {source})" if source else ""
+    return f"setting '{name}'{origin}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known := sorted(known), n=1)
-    return f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(known)}"
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error about an unknown name: the nearest one, or all."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(names)}"

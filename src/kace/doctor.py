@@ -18,12 +18,11 @@ from pathlib import Path
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
 from kace.config import Config, base_urls
-from kace.errors import KaceError
+from kace.errors import KaceError, one_line, public_url
 from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.cache import Replay
 from kace.models.catalog import weights_of
 from kace.models.provider import open_model, weights_folder
-from kace.redact import one_line, public_url
 
 LOW_DISK_GB = 2.0
 PROBE_SECONDS = 5.0

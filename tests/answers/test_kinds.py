@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kace.answers.extract import Answer
 from kace.answers.judge import Verdict, settled
-from kace.answers.kinds import AnswerKind, Subject, options_of, plain_text
+from kace.answers.kinds import Subject, options_of, plain_text
+from kace.config import AnswerKind
 
 KINDS: tuple[AnswerKind, ...] = ("text", "choice", "number")
 FRUIT = "Which is a fruit, by vitamin A. or B. alone?\nA) A carrot\nB) An apple\nC) Vitamin C\nD) Beef"

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from kace.config import Caps, Price
 from kace.errors import BudgetExceeded
 from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
-from kace.models.budget import Caps, Ledger, Metered, Price
+from kace.models.budget import Ledger, Metered, worst_cost
 from kace.models.cache import Cached, CallStore
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from tests.command import run_kace
@@ -61,7 +62,7 @@ def request(index: int) -> Request:
     return Request(chat("s", "u"), Sampling(0.6, 100, index), AttemptKey("p", 0, "ES", index))
 
 
-WORST = PRICE.most(request(0))
+WORST = worst_cost(PRICE, request(0))
 
 
 def spent(script: list[Answer] | Callable[[Seen], Answer], caps: Caps, calls: int = 30) -> tuple[Ledger, int, int]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.store import open_tree, tree_path
-from kace.config import load_config
+from kace.cards.store import open_tree
+from kace.config import load_config, tree_path
 from tests.command import run_kace
 
 ROOT = Path(__file__).parents[2]

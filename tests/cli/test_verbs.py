@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from kace.cards.store import tree_path
 from kace.cli import VERBS
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
-from kace.config import profile_of
+from kace.config import profile_of, tree_path
 from kace.models.cache import read_calls
 from kace.problems import load_problems
 from tests.command import run_kace

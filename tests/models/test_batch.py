@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kace.config import Caps, Price
 from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
 from kace.ladder.prompt import NOTHING
 from kace.ladder.retriever import Retrieval, retrieval
@@ -20,7 +21,6 @@ from kace.ladder.selector import TextSize
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Failure, ModelError, Reply, Usage
 from kace.models.batch_apis import AnthropicJobs, OpenAIJobs, jobs_of
-from kace.models.budget import Caps, Price
 from kace.models.jobs import head_of_result
 from kace.models.scripted import open_scripted
 from kace.problems import Problem

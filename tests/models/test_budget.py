@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from kace.config import Caps, Price
 from kace.errors import BudgetExceeded, UsageError
 from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Sampling, Usage, chat
-from kace.models.budget import Caps, Ledger, Metered, Price
+from kace.models.budget import Ledger, Metered, worst_cost
 
 USAGE = Usage(input=10, cached=4, output=5)
 PRICE = Price(input=1000.0, output=2000.0, cached=100.0)
@@ -59,8 +60,8 @@ def test_an_epoch_of_the_papers_teacher_costs_what_the_paper_says():
 def test_the_worst_case_counts_a_cache_that_is_dear_to_write():
     prompt, output = 64 + 1, 10
     dear, cheap = Price(1.0, 2.0, written=4.0), Price(1.0, 2.0, written=0.5)
-    assert dear.most(request()) == pytest.approx((prompt * 4.0 + output * 2.0) / 1e6)
-    assert cheap.most(request()) == pytest.approx((prompt * 1.0 + output * 2.0) / 1e6)
+    assert worst_cost(dear, request()) == pytest.approx((prompt * 4.0 + output * 2.0) / 1e6)
+    assert worst_cost(cheap, request()) == pytest.approx((prompt * 1.0 + output * 2.0) / 1e6)
 
 
 def spend(ledger: Ledger, n: int, usage: Usage = USAGE) -> tuple[Meter, list[Exception]]:
@@ -117,7 +118,7 @@ ODD = {
 def test_a_cap_on_money_holds_where_token_counts_are_missing_or_impossible(
     usage: Usage, caplog: pytest.LogCaptureFixture
 ):
-    worst = PRICE.most(request())
+    worst = worst_cost(PRICE, request())
     ledger = Ledger(Caps(usd=worst * 3.5), {"openai/metered": PRICE})
     model, errors = spend(ledger, 20, usage)
     assert model.calls == 3 and len(errors) == 17
@@ -141,7 +142,7 @@ def test_spending_is_kept_by_role_and_failures_are_counted():
     ledger = asyncio.run(work())
     assert (ledger.roles["solver"].calls, ledger.roles["solver"].failed) == (2, 1)
     assert ledger.roles["teacher"].usage == Usage(10, 4, 5)
-    late = PRICE.most(request())
+    late = worst_cost(PRICE, request())
     assert ledger.usd == pytest.approx(2 * PRICE.cost(Usage(10, 4, 5)) + late), "who was too slow may send a bill"
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from kace.config import base_urls, load_config
+from kace.config import Caps, base_urls, load_config
 from kace.doctor import examine
 from kace.errors import KaceError, UsageError
 from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Transient, chat
-from kace.models.budget import Caps, Ledger, Metered
+from kace.models.budget import Ledger, Metered
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.pool import Pool
 from kace.models.provider import open_model

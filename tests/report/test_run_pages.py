@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from kace.config import Price
 from kace.datasets.starter import generate_set
 from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
-from kace.models.budget import Price
 from kace.report.app import document
 from kace.report.page import Links, NotHere, PageRequest, file_name
 from kace.report.pages import run as run_pages

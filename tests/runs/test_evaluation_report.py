@@ -21,11 +21,11 @@ from typer.testing import CliRunner
 from kace.cards.card import Card, Status
 from kace.cards.tree import Domain, EpistemicTree
 from kace.cli import app
+from kace.config import Price
 from kace.errors import UsageError
 from kace.ladder.tiers import ExitPath
 from kace.learning.commit import lift_text
 from kace.learning.effects import Lift
-from kace.models.budget import Price
 from kace.report.charts import exit_bars, scatter
 from kace.report.evaluation import Evaluation, card_lifts, evaluation_json, evaluation_of, lead, markdown
 from kace.report.evaluation_page import page

@@ -7,10 +7,11 @@ from dataclasses import asdict, replace
 import pytest
 from scipy import stats as reference
 
+from kace.config import Price
 from kace.ladder.record import Damage
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
-from kace.models.budget import Price, free_price
+from kace.models.budget import free_price
 from kace.runs.arm import SolveRow
 from kace.runs.metrics import RunCost, metrics_of
 from tests.runs.few_rows import MANIFEST, a_row, an_arm, answered

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 import kace
-from kace.cards.store import open_tree, tree_path
+from kace.cards.store import open_tree
+from kace.config import tree_path
+from kace.errors import keep_secret
 from kace.ladder.record import Solution, last_solutions, read_trace
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.cache import read_calls
 from kace.models.scripted import dice
-from kace.redact import keep_secret
 from kace.runs.run import read_problems
 from tests.command import run_kace
 from tests.disk import no_file_grows_past

@@ -10,16 +10,12 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
 
 from kace.answers.calculator import estimate
 from kace.answers.exact import NoExactValue, Number, Value, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import NOT_UNITS, normal_form
 from kace.answers.parse import exact_value
-
-AnswerKind = Literal["math", "text", "choice", "number"]
-"""How answers are read: as mathematics, word for word, as the letter of an option, or as a number with a tolerance."""
 
 MAX_MARKS = 200  # of options, from the end of a problem
 MAX_EXPONENT = 1_000  # of a number: what is larger is compared as a text
@@ -57,7 +53,7 @@ class Subject:
     """What problems are about. The default is mathematics, whose prompts and answers never change."""
 
     name: str = "mathematics"
-    answers: AnswerKind = "math"
+    answers: str = "math"  # an `AnswerKind` of the configuration
     tolerance: float = 1e-6  # between numbers, relative to the larger
 
     def read(self, text: str, problem: str = "") -> Answer:

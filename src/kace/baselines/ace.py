@@ -28,6 +28,7 @@ from kace.baselines.playbook import (
 )
 from kace.baselines.training import MethodSettings, Training
 from kace.cards.tree import Domain
+from kace.errors import one_line
 from kace.ladder.fence import fenced, neutral, quoted_line, shortened
 from kace.ladder.prompt import PromptContext, template
 from kace.ladder.record import Solution
@@ -38,7 +39,6 @@ from kace.learning.steps import Kept, StepName
 from kace.learning.study import Routes
 from kace.learning.teacher import Reading, side_by_side
 from kace.problems import Problem
-from kace.redact import one_line
 
 NONE = "NONE"
 MAX_PROBLEM_CHARS = 6_000

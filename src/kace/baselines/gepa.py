@@ -22,7 +22,7 @@ from kace.baselines.training import RECORD, MethodSettings, Training, read_artef
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.ladder.fence import neutral, shortened
-from kace.ladder.prompt import PromptContext, template
+from kace.ladder.prompt import PromptContext, subject_of, template
 from kace.ladder.record import Solution
 from kace.ladder.selector import TokenCounter
 from kace.learning.steps import Kept, StepName
@@ -192,7 +192,7 @@ class GepaRun:
         settings = self.settings
         iterations = settings.epochs * math.ceil(len(plan.train) / settings.minibatch)
         found: GEPAResult[Rollout, int] = optimize(
-            seed_candidate={COMPONENT: template("solve", plan.config.about)},
+            seed_candidate={COMPONENT: template("solve", subject_of(plan.config))},
             trainset=list(plan.train),
             valset=list(plan.validation) or None,
             adapter=self,

@@ -13,10 +13,10 @@ from kace.baselines.fewshot import read_pool
 from kace.baselines.pool import BY_MEANING, pool_selector
 from kace.baselines.registry import Bench, Need, Spec
 from kace.cards.tree import EpistemicTree, cards_by_source
-from kace.errors import DataError, UsageError
+from kace.errors import DataError, UsageError, one_line
 from kace.ladder.fence import neutral
 from kace.ladder.ladder import Kit, Tiers, climb, locked
-from kace.ladder.prompt import PromptContext
+from kace.ladder.prompt import PromptContext, subject_of
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.retriever import (
     ContextSource,
@@ -30,7 +30,6 @@ from kace.ladder.selector import BlockSelector, Ranking, SelectedCards, TokenCou
 from kace.ladder.tiers import FROM_MS, Gate, Tier, TierName
 from kace.learning.study import refuse_overlap
 from kace.problems import Problem, load_problems
-from kace.redact import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,7 @@ def open_retriever(
         config,
         seed=bench.seed,
         router=router,
-        subject=bench.config.about,
+        subject=subject_of(bench.config),
     )
     if spec.selector == "placebo":
         found.selector = Placebo(found.blocks)
@@ -337,7 +336,11 @@ def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
     if spec.source == "domain_ace":
         books = read_playbooks(made, "domain-ace")
         router = registry_router(
-            config, books.domains, bench.classifier, bench.seed, bench.config.about
+            config,
+            books.domains,
+            bench.classifier,
+            bench.seed,
+            subject_of(bench.config),
         )
         return RoutedNotes(
             router,

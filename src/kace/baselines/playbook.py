@@ -12,9 +12,9 @@ from kace.baselines.training import read_artefact
 from kace.cards.card import Count
 from kace.cards.card_text import LINE
 from kace.cards.tree import Domain
+from kace.errors import one_line
 from kace.files import write_atomic
 from kace.learning.steps import Kept
-from kace.redact import one_line
 
 Section = Literal["strategies", "formulas", "pitfalls", "checks", "other"]
 SECTIONS: tuple[Section, ...] = get_args(Section)

@@ -13,7 +13,7 @@ from kace.cards.card import Card
 from kace.errors import UsageError
 from kace.ladder.fence import fenced, shortened
 from kace.ladder.gate import RelevanceGate
-from kace.ladder.prompt import template
+from kace.ladder.prompt import subject_of, template
 from kace.ladder.retriever import Retriever
 from kace.ladder.selector import Budget, Ranking, SelectedCards, rank
 from kace.ladder.tiers import TierName
@@ -124,7 +124,7 @@ async def pick_cards(
         ids = read_ids(reply, known, bench.k)
         return None if ids is None else tuple(known[card_id] for card_id in ids)
 
-    system, user = picking_prompt(problem.text, pool, bench.k, bench.config.about)
+    system, user = picking_prompt(problem.text, pool, bench.k, subject_of(bench.config))
     # The reply itself is not shown again, since a problem may have dictated it.
     again = (
         system,

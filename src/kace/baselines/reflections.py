@@ -15,13 +15,13 @@ from kace.baselines.training import Training
 from kace.cards.card import BODY_CAPS, Card, CardError, Difficulty
 from kace.cards.card_text import BULLET, TRIGGER_WORDS, USEFUL
 from kace.cards.tree import Add, EpistemicTree
+from kace.errors import one_line
 from kace.ladder.fence import fenced, quoted_line, shortened
 from kace.ladder.prompt import template
 from kace.ladder.tiers import TierName
 from kace.learning.propose import FailedProblem, TreeCell, failures
 from kace.learning.steps import Kept, StepName, TreeWriter
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
-from kace.redact import one_line
 
 AUTHOR = "kace learn --method reflections"
 TIER = "REFLECT"  # where the solver's reflections stand among its attempts in a cache

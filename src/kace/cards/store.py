@@ -44,9 +44,6 @@ from kace.files import LineLog, cannot_write, inside, lock_folder, write_atomic
 
 SMALL = 2_000  # cards up to which every change rewrites cards.jsonl
 LOCK_SECONDS = 60.0
-BUNDLED = (
-    Path(__file__).parent / "bundled"
-)  # frozen trees that ship in the package, NAME.jsonl
 CALIBRATION = (
     "calibration.json"  # beside the cards: why the gate's thresholds are what they are
 )
@@ -297,17 +294,6 @@ class TreeStore:
 
 _ALWAYS = frozenset({ChangeKind.CREATE, ChangeKind.FREEZE, ChangeKind.THAW})
 """Kinds that are recorded though no card changes."""
-
-
-def tree_path(name: str | Path) -> Path:
-    """A tree's path: as it is, or that of a tree that ships in the package, where nothing here has its name."""
-    path = Path(name)
-    shipped = BUNDLED / f"{name}.jsonl"
-    return (
-        shipped
-        if shipped.parent == BUNDLED and shipped.is_file() and not path.exists()
-        else path
-    )
 
 
 def open_tree(path: Path) -> EpistemicTree:

@@ -14,8 +14,7 @@ import typer
 
 from kace.cli.options import GroupedVerbs, option
 from kace.cli.streams import ends_process, note
-from kace.errors import KaceError
-from kace.redact import redact
+from kace.errors import KaceError, redact
 
 VERBS = {
     "Solve": {

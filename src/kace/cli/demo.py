@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kace.baselines.trial import Trial, run_trial
-from kace.cards.store import open_tree, tree_path
+from kace.cards.store import open_tree
 from kace.cli.models import ensure_weights
 from kace.cli.options import MODEL, OUTPUT, Typed, command, new_app, option
 from kace.cli.side_by_side import SideBySide, colour_of
 from kace.cli.streams import columns, note, print_lines, run_async
 from kace.cli.terminal import RunProgress
+from kace.config import tree_path
 from kace.datasets.loader import Dataset, set_hash
 from kace.datasets.starter import SPLITS, load_split
 from kace.errors import KaceError

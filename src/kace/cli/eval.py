@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kace.baselines.registry import SYSTEMS, require, spec_of
 from kace.baselines.trial import Trial, run_trial
-from kace.cards.store import open_tree, tree_path
+from kace.cards.store import open_tree
 from kace.cli.data import load_data
 from kace.cli.models import prepare
 from kace.cli.options import (
@@ -35,8 +35,8 @@ from kace.cli.streams import (
     write_output,
 )
 from kace.cli.terminal import RunProgress
+from kace.config import benchmark_preset, tree_path
 from kace.errors import KaceError, UsageError
-from kace.ladder.tiers import benchmark_preset
 from kace.models.budget import AHEAD
 from kace.runs.arm import Arm, read_arm
 from kace.runs.compare import Comparison, compare

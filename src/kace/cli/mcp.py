@@ -7,9 +7,10 @@ from pathlib import Path
 
 import typer
 
-from kace.cards.store import open_tree, tree_path
+from kace.cards.store import open_tree
 from kace.cli.options import CAPS, OUTPUT, SOLVER, Typed, command, new_app, option
 from kace.cli.streams import note, run_async
+from kace.config import tree_path
 from kace.errors import UsageError
 from kace.files import write_atomic
 

@@ -16,9 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kace.errors import DataError, UsageError
+from kace.errors import DataError, UsageError, redact
 from kace.files import write_atomic
-from kace.redact import redact
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)

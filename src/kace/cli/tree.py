@@ -11,7 +11,7 @@ from kace.cards import diff as diffs
 from kace.cards import formats
 from kace.cards.card import Difficulty, card_line
 from kace.cards.journal import ChangeKind, author
-from kace.cards.store import TreeStore, open_tree, tree_path
+from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import (
     Add,
     Batch,
@@ -53,6 +53,7 @@ from kace.cli.tree_show import (
     figures_of,
     print_diff,
 )
+from kace.config import tree_path
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
 from kace.words import counted

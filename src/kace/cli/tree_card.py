@@ -13,13 +13,14 @@ from kace.api import asolve_config
 from kace.cards.card import Card, read_card
 from kace.cards.draft import TEMPLATE, read_draft
 from kace.cards.journal import author
-from kace.cards.store import TreeStore, open_tree, tree_path
+from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add
 from kace.cli.models import ensure_weights
 from kace.cli.options import DATA, Typed, option
 from kace.cli.side_by_side import SideBySide, colour_of
 from kace.cli.streams import decoded, note, print_lines, read_input, run_async
 from kace.cli.terminal import RunProgress
+from kace.config import tree_path
 from kace.errors import KaceError, UsageError
 from kace.problems import Problem, check_problem_text
 from kace.words import counted

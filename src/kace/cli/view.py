@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import typer
 
-from kace.cards.store import tree_path
 from kace.cli.options import OUTPUT, SERVER, command, new_app, option
 from kace.cli.streams import note
+from kace.config import tree_path
 from kace.errors import UsageError
 from kace.report.workspace import Workspace
 

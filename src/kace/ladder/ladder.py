@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
 from kace.answers.kinds import MATHEMATICS, Subject
+from kace.config import TierSampling
 from kace.errors import KaceError
 from kace.ladder.prompt import NOTHING, Prompt, PromptContext, Prompts, solver_prompt
 from kace.ladder.record import Attempt, ClassRecord, Outcome, Solution
@@ -24,7 +25,6 @@ from kace.ladder.tiers import (
     Lens,
     Tier,
     TierName,
-    TierSampling,
     decided,
 )
 from kace.ladder.vote import AnswerClass, Standing, count, group
@@ -92,7 +92,7 @@ class Kit:
 
     model: ChatModel
     judge: Judge
-    sampling: Mapping[TierName, TierSampling]
+    sampling: Mapping[str, TierSampling]
     subject: Subject = MATHEMATICS  # what prompts say, and how answers are read
     seed: int = 0
     early_stop: bool = False

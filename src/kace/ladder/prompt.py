@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 from kace.answers.kinds import MATHEMATICS, Subject
+from kace.config import Config
 from kace.ladder.fence import fenced, neutral
 from kace.ladder.tiers import Lens, TierName
 from kace.models.base import Message, Role
@@ -98,6 +99,11 @@ class PromptContext:
 
 
 NOTHING = PromptContext()
+
+
+def subject_of(config: Config) -> Subject:
+    """Return the subject that a configuration names, with how its answers are read."""
+    return Subject(config.subject, config.answers, config.tolerance)
 
 
 def solver_prompt(

@@ -13,6 +13,7 @@ from kace.config import Config
 from kace.errors import UsageError
 from kace.ladder.confidence import open_policy
 from kace.ladder.ladder import Kit, Observer
+from kace.ladder.prompt import subject_of
 from kace.ladder.retriever import EsPolicy, Retriever
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger, Metered
@@ -44,7 +45,7 @@ class Session:
             self.classifier,
             config.retrieval,
             seed=config.seed,
-            subject=config.about,
+            subject=subject_of(config),
         )
         return replace(self.kit, source=source, tiers=EsPolicy(source))
 
@@ -84,7 +85,7 @@ async def open_session(
             model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
-            subject=config.about,
+            subject=subject_of(config),
             seed=config.seed,
             early_stop=config.early_stop,
             synthesis=synthesis,

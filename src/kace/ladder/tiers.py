@@ -1,8 +1,8 @@
-"""The locked ladder, which never varies: tiers, gates, exits; and the presets of benchmarks. Data and pure code."""
+"""The locked ladder, which never varies: tiers, gates, exits. Data and pure code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -96,66 +96,6 @@ FALLBACK_GATE = Gate(2)
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""
 
 PAPER_CALLS = MappingProxyType(dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class TierSampling:
-    """How one tier's attempts are drawn."""
-
-    temperature: float
-    max_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """Settings that belong to a benchmark."""
-
-    model: str
-    sampling: Mapping[TierName, TierSampling]
-
-
-def _sampling(
-    es: tuple[float, int], ms: tuple[float, int], hs: tuple[float, int]
-) -> Mapping[TierName, TierSampling]:
-    draws = zip((TierName.ES, TierName.MS, TierName.HS), (es, ms, hs), strict=True)
-    return MappingProxyType({name: TierSampling(*draw) for name, draw in draws})
-
-
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        "aime25": Preset(
-            "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))
-        ),
-        "math-hard": Preset(
-            "openai/gpt-4o-mini", _sampling((0.6, 2_000), (0.6, 2_000), (0.8, 2_000))
-        ),
-        "olymmath": Preset(
-            "openai/gpt-4.1-mini", _sampling((0.6, 6_000), (0.6, 12_000), (0.8, 12_000))
-        ),
-        # A 0.5B model loses accuracy at the paper's temperatures: cooler tiers, measured in docs/results.md.
-        "starter": Preset(
-            "local/qwen2.5-coder-0.5b", _sampling((0.2, 500), (0.2, 500), (0.4, 500))
-        ),
-    }
-)
-
-BENCHMARK_PRESETS = {
-    "aime25": "aime25",
-    "math-hard": "math-hard",
-    "olymmath": "olymmath",
-    "gsm8k": "math-hard",
-}
-
-
-def default_preset(model: str | None) -> str:
-    """The preset where none is named: `starter` for an embedded model, the paper's caps for any other."""
-    return "starter" if model is None or model.startswith("local/") else "aime25"
-
-
-def benchmark_preset(data: str, model: str | None) -> str | None:
-    """The preset a data set comes with; an embedded model keeps its own, being far smaller than the paper's."""
-    embedded = model is None or model.startswith("local/")
-    return None if embedded else BENCHMARK_PRESETS.get(data.replace("_", "-"))
 
 
 def decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:

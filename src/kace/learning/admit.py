@@ -13,6 +13,7 @@ from kace.answers.normalize import normal_form
 from kace.answers.parse import exact_value
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty
 from kace.cards.card_text import EXAMPLE, Example, line_count, read_example
+from kace.errors import one_line
 from kace.ladder.fence import fenced, neutral, shortened
 from kace.ladder.prompt import card_text
 from kace.learning.blocks import MAX_REASON, Block, CardRefusal, Grammar
@@ -28,7 +29,6 @@ from kace.learning.steps import Kept
 from kace.learning.teacher import Reading, instructions, read_each
 from kace.learning.text import banned_phrases, is_vague, visible
 from kace.problems import Problem
-from kace.redact import one_line
 
 _RULES = "wrong answer_leak instance_overfit benchmark_talk vague wrong_domain wrong_tier duplicate"
 _RULES += " wrong_example other_rule"  # of the demonstrations

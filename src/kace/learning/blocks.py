@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from kace.cards.card_text import stray_character
+from kace.errors import one_line
 from kace.learning.steps import Kept
-from kace.redact import one_line
 
 MAX_BLOCKS = 200
 MAX_REPLY_CHARS = 1_000_000

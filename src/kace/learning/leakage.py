@@ -40,6 +40,7 @@ from kace.answers.exact import Number, Word
 from kace.answers.extract import Answer, last_boxed
 from kace.cards.card import Card
 from kace.cards.card_text import Example
+from kace.errors import one_line
 from kace.learning.blocks import CardRefusal
 from kace.learning.numbers import (
     MentionRole,
@@ -58,7 +59,6 @@ from kace.learning.text import (
     visible,
 )
 from kace.problems import Problem
-from kace.redact import one_line
 
 MAX_NEAR = 8  # more problems than this are a field, not what a card is about: then more words must be shared
 MIN_SHARED = 2

@@ -7,6 +7,7 @@ from functools import partial
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty
 from kace.cards.tree import Batch, Change, Edit, EpistemicTree, applied
+from kace.errors import one_line
 from kace.ladder.gate import RelevanceGate, RelevanceScore
 from kace.ladder.ladder import Dropout
 from kace.ladder.record import Solution
@@ -52,7 +53,6 @@ from kace.learning.study import ADD, BASE, UNSEEN, Resources, Routes, Study
 from kace.learning.teacher import side_by_side
 from kace.learning.wordings import find_wordings
 from kace.problems import Problem
-from kace.redact import one_line
 
 Records = tuple[Solution, ...]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from kace.cards.card import Card, Difficulty, card_of
+from kace.errors import one_line
 from kace.ladder.fence import fenced, neutral, quoted_line, shortened
 from kace.ladder.prompt import card_block
 from kace.ladder.record import Attempt, Solution
@@ -17,7 +18,6 @@ from kace.learning.blocks import Block, CardRefusal, Grammar, read_numbers
 from kace.learning.steps import Kept
 from kace.learning.teacher import Reading, Teacher, instructions, read_each
 from kace.problems import Problem
-from kace.redact import one_line
 
 EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"  # the card that the prompt shows the form with
 MAX_PROBLEM_CHARS = 6_000

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
-from kace.errors import DataError
+from kace.errors import DataError, one_line
 from kace.files import inside
 from kace.ladder.record import Solution, read_trace
 from kace.ladder.selector import estimate
@@ -26,7 +26,6 @@ from kace.learning.propose import Proposals, wrong_at_es
 from kace.learning.revise import Revisions
 from kace.learning.steps import DoneSteps, LearnManifest, StepName, read_steps
 from kace.learning.study import RunTotals
-from kace.redact import one_line
 from kace.runs.stats import Interval, wilson
 
 EMPTY = EpistemicTree.of((), ())

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from kace.cards.card import UNIVERSAL, Card, CardError, Difficulty, Status, card_of
 from kace.cards.card_text import with_examples
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree, Relocate, applied
-from kace.errors import DataError
+from kace.errors import DataError, one_line
 from kace.ladder.fence import fenced, neutral, quoted_line
 from kace.ladder.prompt import template
 from kace.ladder.tiers import TierName
@@ -19,7 +19,6 @@ from kace.learning.effects import Fire, Impact, Lift
 from kace.learning.propose import AdmissionContext, FailedProblem, Screen, numbered
 from kace.learning.steps import Kept
 from kace.learning.teacher import Reading, instructions, read_each
-from kace.redact import one_line
 
 MOST_GAPS = 20
 REASON_CHARS = 300

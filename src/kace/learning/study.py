@@ -16,7 +16,7 @@ from kace.errors import DataError, UsageError
 from kace.files import inside
 from kace.ladder.gate import RelevanceScore
 from kace.ladder.ladder import Dropout, Observer, climb
-from kace.ladder.prompt import template_hashes
+from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.retriever import Retriever
 from kace.ladder.router import registry_router
@@ -224,7 +224,7 @@ class Resources:
         config = self.config
         classifier = self.session.classifier
         router = registry_router(
-            config.retrieval, domains, classifier, config.seed, config.about
+            config.retrieval, domains, classifier, config.seed, subject_of(config)
         )
         routed = await self.each(problems, router)
         return Routes(
@@ -335,7 +335,9 @@ async def open_resources(
         model = in_role("teacher", teacher, session.ledger, calls) if teacher else None
         room = config.teacher_max_tokens
         asked = (
-            Teacher(model, seed=config.seed, max_tokens=room, subject=config.about)
+            Teacher(
+                model, seed=config.seed, max_tokens=room, subject=subject_of(config)
+            )
             if model
             else None
         )

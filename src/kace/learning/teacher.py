@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import CardError, refusal
-from kace.errors import KaceError, Outstanding
+from kace.errors import KaceError, Outstanding, one_line
 from kace.ladder.fence import BARRED, neutral
 from kace.ladder.prompt import template
 from kace.learning.blocks import (
@@ -35,7 +35,6 @@ from kace.models.base import (
     chat,
     lacks_room,
 )
-from kace.redact import one_line
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 
+from kace.errors import one_line
 from kace.models.base import (
     Finish,
     ModelError,
@@ -18,7 +19,6 @@ from kace.models.base import (
 )
 from kace.models.confidence import LOGPROBS, confidence_of
 from kace.models.remote import Remote
-from kace.redact import one_line
 
 CUT_OFF = dict.fromkeys(
     ("length", "max_tokens", "model_context_window_exceeded"), Finish.LENGTH

@@ -8,12 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kace.errors import UsageError
+from kace.errors import UsageError, one_line
 from kace.files import open_plain
 from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.base import ChatModel, Wrapper
 from kace.models.jobs import PIECE, Jobs, JobStatus, Unfinished, id_of
-from kace.redact import one_line
 
 STATUS = {
     **{

@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Annotated
 
-import pydantic
-
+from kace.config import Caps, Price
 from kace.errors import BudgetExceeded, UsageError
 from kace.models.base import (
     ChatModel,
@@ -37,72 +35,30 @@ AHEAD = "sent ahead and not needed"  # calls that a batch took along, of a tier 
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 
-Dollars = Annotated[float, pydantic.Field(ge=0)]
+def worst_cost(price: Price, request: Request) -> float:
+    """Return the most a call can cost: nothing cached, and all written to a cache if that is dearer."""
+    prompt = sum(len(m.content) for m in request.messages) // CHARS_PER_TOKEN + 64
+    dearer = price.written is not None and price.written > price.input
+    written = prompt if dearer else 0
+    return price.cost(Usage(prompt, 0, request.sampling.max_tokens, written))
 
 
-@pydantic.dataclasses.dataclass(
-    frozen=True, slots=True, config=pydantic.ConfigDict(extra="forbid")
-)
-class Price:
-    """USD per million tokens."""
-
-    input: Dollars
-    output: Dollars
-    cached: Dollars | None = None  # cached input, where the provider prices it apart
-    written: Dollars | None = (
-        None  # input written to a prompt cache, where the provider prices it apart
+def charge(price: Price, request: Request, reply: Reply) -> float:
+    """Return what a reply is charged: its cost, or the worst case if token counts are missing or impossible."""
+    usage = reply.usage
+    counted = (
+        usage.input > 0
+        and usage.output >= (1 if reply.text else 0)
+        and min(usage.cached, usage.written) >= 0
     )
-    batch: Annotated[float, pydantic.Field(ge=0, le=1)] = (
-        0.5  # the part of all this that a call in a batch costs
-    )
-
-    def cost(self, usage: Usage, batch: bool = False) -> float:
-        """What calls cost, live or in a batch."""
-        cached, written = (
-            self.input if price is None else price
-            for price in (self.cached, self.written)
-        )
-        fresh = usage.input - usage.cached - usage.written
-        prompt = fresh * self.input + usage.cached * cached + usage.written * written
-        return (
-            (prompt + usage.output * self.output) / 1e6 * (self.batch if batch else 1.0)
-        )
-
-    def mixed(self, usage: Usage, batched: Usage) -> float:
-        """What calls cost of which some, named again, were in batches."""
-        return self.cost(usage) - self.cost(batched) + self.cost(batched, batch=True)
-
-    def charge(self, request: Request, reply: Reply) -> float:
-        """What a reply is charged: its cost, or the most it can be where token counts are missing or impossible."""
-        usage = reply.usage
-        counted = (
-            usage.input > 0
-            and usage.output >= (1 if reply.text else 0)
-            and min(usage.cached, usage.written) >= 0
-        )
-        sound = counted and usage.cached + usage.written <= usage.input
-        return self.cost(usage, reply.batch) if sound else self.most(request)
-
-    def most(self, request: Request) -> float:
-        """What a call can cost at most: nothing of it cached, and all written to a cache if that is dearer."""
-        prompt = sum(len(m.content) for m in request.messages) // CHARS_PER_TOKEN + 64
-        dearer = self.written is not None and self.written > self.input
-        return self.cost(
-            Usage(prompt, 0, request.sampling.max_tokens, prompt if dearer else 0)
-        )
+    if counted and usage.cached + usage.written <= usage.input:
+        return price.cost(usage, reply.batch)
+    return worst_cost(price, request)
 
 
 def free_price(model: str) -> Price | None:
     """Nothing, for a model that nobody sends a bill for; `None` for any other."""
     return Price(0.0, 0.0) if model.split("/")[0] in FREE else None
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """Limits on a whole run; `None` is no limit."""
-
-    calls: int | None = None
-    usd: float | None = None
 
 
 @dataclass(slots=True)
@@ -247,13 +203,13 @@ class Metered(Wrapper):
     async def complete(self, request: Request) -> Reply:
         """Answer within the caps."""
         price = self.ledger.price(self.name) or Price(0.0, 0.0)
-        async with self.ledger.reserve(self.role, price.most(request)) as spent:
+        async with self.ledger.reserve(self.role, worst_cost(price, request)) as spent:
             reply = await self.model.complete(request)
             spent.usage += reply.usage
-            charge = price.charge(request, reply)
-            spent.usd += charge
+            charged = charge(price, request, reply)
+            spent.usd += charged
             if (
-                charge != price.cost(reply.usage, reply.batch)
+                charged != price.cost(reply.usage, reply.batch)
                 and self.name not in self.ledger.uncounted
             ):
                 self.ledger.uncounted.add(self.name)

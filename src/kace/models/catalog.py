@@ -18,10 +18,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO
 
-from kace.errors import DataError, KaceError, UsageError
+from kace.errors import DataError, KaceError, UsageError, one_line, public_url
 from kace.files import cannot_write, write_atomic
 from kace.models.hub import Unavailable, download
-from kace.redact import one_line, public_url
 
 SUFFIX = ".gguf"
 PIECE = re.compile(r"[^/]+/(data/part\d+\.bin|[^/]+\.gguf)")

@@ -8,10 +8,9 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from kace.errors import DataError, Outstanding
+from kace.errors import DataError, Outstanding, one_line
 from kace.files import read_plain, write_atomic
 from kace.models.base import Finish, Reply, Request, Usage
-from kace.redact import one_line
 
 log = logging.getLogger(__name__)
 

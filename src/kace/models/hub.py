@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kace.errors import KaceError
+from kace.errors import KaceError, one_line, public_url
 from kace.files import cannot_write, write_atomic
-from kace.redact import one_line, public_url
 
 MAX_FILE_BYTES = 64_000_000  # many times the largest file of a data set: what is longer is not the one asked for
 BLOCK = 1 << 16

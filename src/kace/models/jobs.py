@@ -17,12 +17,11 @@ from typing import Any, BinaryIO, TypeVar
 
 import httpx2
 
-from kace.errors import KaceError
+from kace.errors import KaceError, one_line, without_secrets
 from kace.models.base import ModelError, RateLimited, Reply, Request, Transient
 from kace.models.cache import head_of
 from kace.models.remote import ErrorReport, Remote
 from kace.models.wire import MAX_BODY, Broken, NoConnection, Response
-from kace.redact import one_line, without_secrets
 
 log = logging.getLogger(__name__)
 

@@ -25,13 +25,12 @@ from typing import IO
 
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
-from kace.errors import KaceError, UsageError
+from kace.errors import KaceError, UsageError, one_line
 from kace.models.apis import read_usage
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Transient
 from kace.models.catalog import weights_of
 from kace.models.confidence import LOGPROBS, confidence_of
 from kace.models.wire import Broken, Connection
-from kace.redact import one_line
 
 CHILD = Path(__file__).with_name("engine_child.py")
 SLOTS = 8  # on two cores, these decode 1.1 to 1.3 times the tokens of four; each costs 50 MB of memory (0.5B model)

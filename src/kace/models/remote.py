@@ -30,7 +30,15 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from kace.errors import KaceError, UsageError
+from kace.errors import (
+    KaceError,
+    UsageError,
+    credentials,
+    keep_secret,
+    one_line,
+    public_url,
+    without_secrets,
+)
 from kace.models.base import (
     Failure,
     ModelError,
@@ -42,7 +50,6 @@ from kace.models.base import (
 )
 from kace.models.budget import sent_again
 from kace.models.wire import Broken, NoConnection, Response, Wire, basic_auth
-from kace.redact import credentials, keep_secret, one_line, public_url, without_secrets
 
 log = logging.getLogger(__name__)
 

@@ -18,9 +18,8 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from kace.errors import KaceError
+from kace.errors import KaceError, credentials, public_url
 from kace.models.base import Failure, ModelError, Transient
-from kace.redact import credentials, public_url
 
 MAX_BODY = (
     32_000_000  # bytes, unpacked; a token has about 4, with its log-probabilities 600

@@ -17,8 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from kace.errors import KaceError
-from kace.redact import redact
+from kace.errors import KaceError, redact
 from kace.report import pages
 from kace.report.guard import Denial, Guard, Hosts, raw_path
 from kace.report.page import (

@@ -11,11 +11,10 @@ from pydantic import TypeAdapter
 from kace.cards.card import Card, Status
 from kace.cards.lift import lift_of
 from kace.cards.tree import EpistemicTree
-from kace.errors import UsageError
+from kace.config import Price
+from kace.errors import UsageError, redact
 from kace.ladder.confidence import ConfidenceCalibration
 from kace.markup import seen
-from kace.models.budget import Price
-from kace.redact import redact
 from kace.report.charts import NAMES
 from kace.runs.arm import Arm, clusters_of
 from kace.runs.compare import Comparison, compare_all, p_text, pairs_of, warnings_of

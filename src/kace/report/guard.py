@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kace.redact import redact
+from kace.errors import redact
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kace.errors import KaceError, UsageError
-from kace.redact import keep_secret
+from kace.errors import KaceError, UsageError, keep_secret
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kace.config import user_cache
-from kace.errors import KaceError
+from kace.errors import KaceError, redact
 from kace.files import open_plain, whole_lines
 from kace.ladder.record import MAX_DAMAGED, beyond_repair
-from kace.redact import redact
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from kace.answers.kinds import MATHEMATICS
 from kace.config import Config, RetrievalConfig, base_urls, first_url
-from kace.errors import DataError, UsageError
+from kace.errors import DataError, UsageError, public_url
 from kace.files import MAX_BYTES, Unreadable, read_plain, write_atomic
 from kace.ladder.confidence import open_policy
-from kace.ladder.prompt import template_hashes
-from kace.redact import public_url
+from kace.ladder.prompt import subject_of, template_hashes
 
 if TYPE_CHECKING:
     from kace.cards.tree import EpistemicTree
@@ -181,8 +180,7 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
             **(_teacher(config) if config.synthesis else {}),
             **named,
             "sampling": {
-                tier.value: asdict(draw)
-                for tier, draw in config.tier_sampling().items()
+                tier: asdict(draw) for tier, draw in config.tier_sampling().items()
             },
         },
         "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
@@ -191,7 +189,7 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
             {"endpoints": endpoints} if len(endpoints) > 1 else {}
         ),  # how fast a run goes, not what it finds
         "prompts": solver_prompts(config)
-        | (template_hashes("subject") if config.about != MATHEMATICS else {}),
+        | (template_hashes("subject") if subject_of(config) != MATHEMATICS else {}),
     }
 
 

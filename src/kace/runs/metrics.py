@@ -11,9 +11,10 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from kace.config import Price
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
-from kace.models.budget import AHEAD, Price, free_price
+from kace.models.budget import AHEAD, free_price
 from kace.runs.arm import TOKENS, Arm, Clusters, ClusterSums, SolveRow, clusters_of
 from kace.runs.concordance import Concordance, Points, concordance_of
 from kace.runs.manifest import manifest_part

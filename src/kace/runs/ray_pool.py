@@ -18,7 +18,7 @@ from importlib.metadata import version
 from typing import Any
 
 from kace.config import Config
-from kace.errors import BudgetExceeded, KaceError, UsageError
+from kace.errors import BudgetExceeded, KaceError, UsageError, one_line
 from kace.ladder.ladder import Observer
 from kace.ladder.record import Solution
 from kace.ladder.router import FIRST, REFINED
@@ -26,7 +26,6 @@ from kace.ladder.session import window
 from kace.models.budget import CAP_FIX, Ledger, Spent
 from kace.models.cache import CallRecord, CallStore
 from kace.problems import Problem
-from kace.redact import one_line
 from kace.runs.ray_worker import Grant, Lot, News, Opener, RayWorker
 from kace.runs.run import Hear, Run
 

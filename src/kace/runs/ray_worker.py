@@ -10,12 +10,12 @@ from importlib.metadata import version
 from typing import Any, Literal, NamedTuple
 
 from kace.cards.tree import EpistemicTree
-from kace.config import Config
+from kace.config import Caps, Config
 from kace.errors import BudgetExceeded, KaceError
 from kace.ladder.ladder import climb
 from kace.ladder.session import Session, open_session
 from kace.models.base import Reply
-from kace.models.budget import Caps, Ledger, Spent
+from kace.models.budget import Ledger, Spent
 from kace.models.cache import CallRecord, CallStore
 from kace.problems import Problem
 from kace.runs.run import Solve

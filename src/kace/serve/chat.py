@@ -14,11 +14,10 @@ from pydantic_core import from_json
 from starlette.responses import Response
 from starlette.types import Send
 
-from kace.errors import DataError
+from kace.config import Caps
+from kace.errors import DataError, one_line
 from kace.models.base import Usage
-from kace.models.budget import Caps
 from kace.problems import Problem, check_problem_text
-from kace.redact import one_line
 from kace.report.guard import Denial
 
 JSON = "application/json"

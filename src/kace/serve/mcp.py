@@ -25,10 +25,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kace.cards.card import Card, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, load_config
-from kace.errors import KaceError, UsageError
+from kace.errors import KaceError, UsageError, one_line, redact
 from kace.ladder.gate import RelevanceGate
 from kace.ladder.record import Attempt
-from kace.redact import one_line, redact
 from kace.report.pages.problem import AnswerGroup, Rung, climb_of
 from kace.report.related import base_of
 from kace.report.workspace import Workspace

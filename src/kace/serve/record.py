@@ -9,12 +9,11 @@ from pathlib import Path
 
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
-from kace.errors import KaceError
+from kace.errors import KaceError, redact, without_secrets
 from kace.files import inside
 from kace.ladder.record import Solution
 from kace.models.cache import CallRecord, CallStore
 from kace.problems import Problem
-from kace.redact import redact, without_secrets
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run
 

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from kace.answers.extract import Answer
-from kace.errors import BudgetExceeded, KaceError
+from kace.errors import BudgetExceeded, KaceError, one_line, redact
 from kace.ladder.ladder import Kit, climb
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution, boxed
 from kace.ladder.retriever import EsPolicy, Retrieval, Retriever
@@ -23,7 +23,6 @@ from kace.ladder.session import Session, in_role
 from kace.ladder.tiers import LOCKED, ExitPath, TierName
 from kace.models.budget import Ledger
 from kace.problems import Problem
-from kace.redact import one_line, redact
 from kace.serve.chat import (
     SOLVE_IGNORES,
     ApiError,

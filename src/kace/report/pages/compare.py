@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kace.redact import redact
+from kace.errors import redact
 from kace.report.evaluation import evaluation_of
 from kace.report.evaluation_page import figure_of
 from kace.report.later import KeptValue, Later

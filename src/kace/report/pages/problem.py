@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from kace.errors import redact
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
-from kace.redact import redact
 from kace.report.page import (
     HOME,
     Crumb,

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from kace.config import Price
 from kace.errors import KaceError
 from kace.ladder.tiers import ExitPath
-from kace.models.budget import Price
 from kace.report.evaluation import Evaluation
 from kace.report.evaluation_page import DrawnPlot, figure_of
 from kace.report.later import KeptValue, Later
