@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,99 @@ if TYPE_CHECKING:
     from kace.cards.tree import EpistemicTree
 
 RUN_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What produced a run, as its run.json records it. Missing parts read as empty."""
+
+    content: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path, most: int = MAX_BYTES) -> Manifest:
+        """Read a manifest; `DataError` if it is missing, malformed, or too new."""
+        return cls(read_manifest(path, most))
+
+    def part(self, name: str) -> Mapping[str, object]:
+        """Return a part such as `config`; empty if the manifest has none."""
+        return manifest_part(self.content, name)
+
+    def text(self, part: str, name: str) -> str:
+        """Return a text of a part; empty if there is none."""
+        return manifest_text(self.part(part).get(name))
+
+    def _number(self, part: str, name: str) -> int | None:
+        value = self.part(part).get(name)
+        return value if type(value) is int else None
+
+    @property
+    def system(self) -> str:
+        """The name of the system."""
+        return self.text("system", "name")
+
+    @property
+    def model(self) -> str:
+        """The solver."""
+        return self.text("config", "model")
+
+    @property
+    def preset(self) -> str:
+        """The sampling preset."""
+        return self.text("config", "preset")
+
+    @property
+    def data(self) -> str:
+        """The name of the data set."""
+        return self.text("data", "name")
+
+    @property
+    def split(self) -> str:
+        """The split of the data set."""
+        return self.text("data", "split")
+
+    @property
+    def data_hash(self) -> str:
+        """The content hash of the problems."""
+        return self.text("data", "hash")
+
+    @property
+    def problems(self) -> int | None:
+        """The number of problems of the data set."""
+        return self._number("data", "problems")
+
+    @property
+    def tree_hash(self) -> str:
+        """The content hash of the tree."""
+        return self.text("tree", "hash")
+
+    @property
+    def tree_cards(self) -> int | None:
+        """The number of cards of the tree."""
+        return self._number("tree", "cards")
+
+    @property
+    def kace(self) -> str:
+        """The version of kace that made the run."""
+        return manifest_text(self.content.get("kace"))
+
+    def facts(self) -> dict[str, object]:
+        """Return what is known of the run by name, without the empty parts."""
+        names = (
+            "system",
+            "model",
+            "preset",
+            "data",
+            "split",
+            "data_hash",
+            "problems",
+            "tree_hash",
+            "tree_cards",
+            "kace",
+        )
+        found = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in found.items() if value}
+
+
 HELD = ("v", "config", "prompts", "tree", "system", "data", "shard")
 """What must be the same whenever a run is opened. More seeds may be added to it."""
 _ANEW = "restore it, or remove it and repeat the command that made the run: it goes on"

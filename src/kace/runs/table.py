@@ -1,0 +1,1132 @@
+"""The read model of a run: one SQLite file that follows the run's append-only files.
+
+A run directory is plain JSONL. `Table.open` indexes it once, in the user's cache
+directory, and later opens read only what was appended. Reports, comparisons, pages,
+`kace.load_run` and MCP read runs through it. The cache file is disposable: a missing,
+damaged or outdated one is built again.
+
+Run directories may come from strangers: only plain files are read, links are never
+followed, lines and damage are bounded, and every value reaches SQL as a parameter.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from itertools import groupby, islice
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import ValidationError
+
+from kace.config import user_cache
+from kace.errors import DataError, KaceError
+from kace.files import MAX_BYTES, Unreadable, open_plain, whole_lines
+from kace.ladder.record import TRACE_VERSION, Damage, Outcome, Solution
+from kace.ladder.tiers import ExitPath
+from kace.models.base import Usage, total
+from kace.models.cache import CallRecord
+from kace.problems import Problem, problem_of
+from kace.runs.manifest import Manifest
+
+if TYPE_CHECKING:
+    from kace.models.budget import Price
+    from kace.runs.arm import Clusters
+    from kace.runs.metrics import Metrics
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes read so far and the bytes of the file."""
+
+TRACE = "traces.jsonl"
+VERSION = 1  # of the schema; another version uses another cache file
+BATCH = 1_000  # lines read in one transaction
+CHUNK = 2_000  # rows fetched at a time when all are read
+MARK = 4_096  # bytes before the reading position that identify a file
+TIMEOUT = 20.0  # seconds to wait for another process that writes the same cache file
+OLD = 30 * 86_400  # seconds after which an unused cache file is removed
+RECENT = 30.0  # seconds since the last write within which a run counts as running
+MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
+LIMIT = 1 << 53  # numbers from here on are damage: sums must stay exact
+ANSWER_LENGTH = 200  # characters of an answer kept for lists
+MAX_WORDS = 200  # characters of a search text
+NO_LADDER = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class SolveRow:
+    """One problem solved once, in figures."""
+
+    problem: str
+    label: str
+    family: str | None
+    domain: str | None
+    seed: int
+    correct: bool | None
+    failed: bool  # whether a call was lost to the provider
+    exit: ExitPath | None
+    paper_calls: int
+    real_calls: int
+    attempts: int  # attempts that ended; cancelled ones are not counted
+    right_attempts: int
+    input: int  # prompt tokens of the solver, cached ones included
+    cached: int
+    output: int
+    classifier_calls: int
+    classifier_input: int
+    classifier_cached: int
+    classifier_output: int
+    card_tokens: int  # tokens of learned text in the fullest prompt of the solve
+    read_tokens: int  # tokens of learned text over all tiers
+    estimated: bool  # whether those tokens are estimated from the text's length
+    cards: tuple[str, ...]  # ids of the cards shown, each once, in order
+    abstained: bool  # whether no card was shown though some were eligible
+    seconds: float
+    batch_input: int = 0  # tokens of calls made in batches, part of those above
+    batch_cached: int = 0
+    batch_output: int = 0
+    ahead_calls: int = 0  # calls sent ahead and not needed, part of no other figure
+    ahead_input: int = 0
+    ahead_cached: int = 0
+    ahead_output: int = 0
+    answer: str | None = None  # shortened to ANSWER_LENGTH
+    expected: str | None = None
+    was: bool | None = None  # `correct` of the same solve in the base run, if given
+
+    @property
+    def name(self) -> str:
+        """The problem's name in tables."""
+        return self.label or self.problem[:8]
+
+
+def row_of(solution: Solution) -> SolveRow:
+    """Return the figures of a solution."""
+    recalls = solution.recalls
+    read = [recall.tokens for recall in recalls]
+    ended = [a for a in solution.attempts if a.outcome is not Outcome.CANCELLED]
+    usage = solution.usage
+    batch = total([attempt.usage for attempt in solution.made if attempt.batch])
+    ahead = solution.ahead_usage
+    routing = Usage(
+        sum(recall.classifier_input for recall in recalls),
+        sum(recall.classifier_cached for recall in recalls),
+        sum(recall.classifier_output for recall in recalls),
+    )
+    shown = dict.fromkeys(card for recall in recalls for card in recall.cards)
+    return SolveRow(
+        problem=solution.problem,
+        label=solution.label,
+        family=solution.family,
+        domain=solution.domain,
+        seed=solution.seed,
+        correct=solution.correct,
+        failed=solution.failed,
+        exit=solution.exit,
+        paper_calls=solution.paper_calls,
+        real_calls=solution.real_calls,
+        attempts=len(ended),
+        right_attempts=sum(attempt.correct is True for attempt in ended),
+        input=usage.input,
+        cached=usage.cached,
+        output=usage.output,
+        classifier_calls=sum(recall.classifier_calls for recall in recalls),
+        classifier_input=routing.input,
+        classifier_cached=routing.cached,
+        classifier_output=routing.output,
+        card_tokens=max(read, default=0),
+        read_tokens=sum(read),
+        estimated=any(recall.estimated for recall in recalls),
+        cards=tuple(shown),
+        abstained=solution.abstained,
+        seconds=solution.seconds,
+        batch_input=batch.input,
+        batch_cached=batch.cached,
+        batch_output=batch.output,
+        ahead_calls=solution.ahead_calls,
+        ahead_input=ahead.input,
+        ahead_cached=ahead.cached,
+        ahead_output=ahead.output,
+        answer=solution.answer and solution.answer[:ANSWER_LENGTH],
+        expected=solution.expected and solution.expected[:ANSWER_LENGTH],
+    )
+
+
+RESULTS = {"yes": "correct = 1", "no": "correct = 0", "failed": "failed"}
+CARDS = {"shown": "cards <> '[]'", "abstained": "abstained"}
+CHANGES = {"gained": "correct = 1 AND was = 0", "lost": "correct = 0 AND was = 1"}
+EXITS = (*(path.value for path in ExitPath), NO_LADDER)
+TEXTS = ("problem", "label", "family", "domain", "answer", "expected")
+FIGURES = {
+    "seed": "seed",
+    "input": "input",
+    "cached": "cached",
+    "output": "output",
+    "attempts": "attempts",
+    "card_tokens": "card_tokens",
+    "seconds": "seconds",
+    "calls": "paper_calls",
+    "tokens": "(input + output)",
+    "cards": "json_array_length(cards)",
+    "right": "right_attempts",
+}
+"""What a search term such as `tokens>800` may compare."""
+SHOWS_CARD = "? IN (SELECT value FROM json_each(cards))"
+_TERM = re.compile(r"([a-z_]+)([=<>])(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SolveFilter:
+    """Which solves to list. An empty field selects all."""
+
+    right: str = ""  # a key of RESULTS
+    exit: str = ""  # one of EXITS
+    cards: str = ""  # a key of CARDS
+    change: str = ""  # a key of CHANGES; needs a base run
+    text: str = ""  # words of label, family, domain or hash; terms: card=ID, tokens>800
+    problem: str = ""  # the hash of one problem
+    domain: str = ""
+    family: str = ""
+    card: str = ""  # a card that was shown
+
+    def sql(self) -> tuple[str, list[object]]:
+        """Return the condition in SQL and its parameters."""
+        parts = ["1"]
+        values: list[object] = []
+        if self.right:
+            parts.append(RESULTS[self.right])
+        if self.cards:
+            parts.append(CARDS[self.cards])
+        if self.change:
+            parts.append(CHANGES[self.change])
+        if self.exit:
+            parts.append("COALESCE(exit, 'none') = ?")
+            values.append(self.exit)
+        for column in ("problem", "domain", "family"):
+            value = getattr(self, column)
+            if value:
+                parts.append(f"{column} = ?")
+                values.append(value)
+        if self.card:
+            parts.append(SHOWS_CARD)
+            values.append(self.card)
+        for word in self.text[:MAX_WORDS].casefold().split():
+            sql, value = _term_sql(word)
+            parts.append(sql)
+            values += [value] * sql.count("?")
+        return " AND ".join(f"({part})" for part in parts), values
+
+
+def _term_sql(word: str) -> tuple[str, str]:
+    """Return the condition of one search word and its parameter."""
+    match = _TERM.fullmatch(word)
+    if match:
+        name, sign, value = match.groups()
+        if name in FIGURES and value.replace(".", "", 1).isdecimal():
+            return f"{FIGURES[name]} {sign} CAST(? AS REAL)", value
+        if name in TEXTS and sign == "=":
+            return f"lower(COALESCE({name}, 'none')) = ?", value
+        if name == "card" and sign == "=":
+            ids = "SELECT lower(value) FROM json_each(cards)"
+            return f"? IN ({ids})", value
+    return "instr(words, ?) OR substr(problem, 1, length(?)) = ?", word
+
+
+ALL = SolveFilter()
+VIEWS = {
+    "broken by a card": SolveFilter(change="lost", cards="shown"),
+    "lost": SolveFilter(change="lost"),
+    "gained": SolveFilter(change="gained"),
+    "wrong": SolveFilter(right="no"),
+    "wrong, the right answer outvoted": SolveFilter(right="no", text="right>0"),
+    "wrong, all agreed at ES": SolveFilter(
+        right="no", exit=ExitPath.ES_UNANIMOUS.value
+    ),
+    "without an answer": SolveFilter(right="no", text="answer=none"),
+}
+"""Groups of solves that people look for, by name."""
+
+ORDERS: Mapping[str, tuple[str, ...]] = {
+    "": (
+        "CASE WHEN correct = 0 AND was = 1 THEN cards = '[]'"
+        " WHEN correct = 1 AND was = 0 THEN 2"
+        " WHEN correct = 0 THEN 3 + (cards = '[]') ELSE 5 END",
+    ),
+    "problem": ("label", "problem", "seed"),
+    "seed": ("seed",),
+    "result": ("CASE correct WHEN 1 THEN 2 WHEN 0 THEN 0 ELSE 1 END",),
+    "exit": ("exit_rank",),
+    "calls": ("paper_calls", "real_calls"),
+    "tokens": ("input + output",),
+    "cards": ("json_array_length(cards)",),
+    "seconds": ("seconds",),
+}
+"""Sort keys by name; a minus sign before the name reverses. Ties keep the run's order.
+The default puts solves broken by cards first, then other losses, gains, and wrong ones."""
+GROUPS = {
+    "exit": "exit_rank DESC",
+    "domain": "domain",
+    "family": "SUM(correct) - COUNT(correct), family",
+    "seed": "seed",
+}
+"""Columns that solves may be grouped by, with the order of the groups."""
+
+
+class CardUse(NamedTuple):
+    """How often a card was shown, over the solves of a run."""
+
+    card: str
+    shown: int
+    right: int
+    wrong: int
+    gained: int = 0  # wrong in the base run and right here, of those shown
+    broken: int = 0  # right in the base run and wrong here
+
+
+class Share(NamedTuple):
+    """The right solves of one group, such as a domain."""
+
+    group: Any
+    right: int
+    labelled: int
+
+
+class Place(NamedTuple):
+    """The position of a record in the trace."""
+
+    offset: int
+    length: int
+    failed: bool
+
+
+class Counts(NamedTuple):
+    """How many problems, seeds and solves of each kind a run has."""
+
+    solves: int
+    problems: int
+    seeds: tuple[int, ...]
+    unlabelled: int  # solves without a known answer
+    failed: int  # solves that lost a call to the provider
+    without_family: int
+    shown: int  # solves that were shown a card
+    abstained: int
+    retried: int  # solves that replace an earlier one of the same problem and seed
+
+    @property
+    def complete(self) -> bool:
+        """Whether every problem was solved on every seed."""
+        return self.solves == self.problems * len(self.seeds)
+
+
+_FIELDS = tuple(field.name for field in fields(SolveRow) if field.name != "was")
+_BOOLS = ("correct", "failed", "estimated", "abstained", "was")
+_COLUMNS = (*_FIELDS, "exit_rank", "words", "place", "length")
+_USED = ("input", "cached", "written", "output")
+_SCHEMA = f"""
+    CREATE TABLE files (name PRIMARY KEY, place, number, mark, size, changed);
+    CREATE TABLE solves (position INTEGER PRIMARY KEY, {", ".join(_COLUMNS)},
+        retried DEFAULT 0, UNIQUE (problem, seed));
+    CREATE TABLE damage (line INTEGER PRIMARY KEY, reason);
+    CREATE TABLE problems (problem PRIMARY KEY, place, length);
+    CREATE TABLE calls (segment, place, key, tier, {", ".join(_USED)},
+        PRIMARY KEY (segment, place)) WITHOUT ROWID;
+    CREATE INDEX calls_by_key ON calls (key);
+    PRAGMA user_version = {VERSION};
+"""
+_UPSERT = (
+    f"INSERT INTO solves ({', '.join(_COLUMNS)})"
+    f" VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"
+    " ON CONFLICT (problem, seed) DO UPDATE SET "
+    + ", ".join(f"{name} = :{name}" for name in _COLUMNS)
+    + ", retried = 1"
+)
+
+
+class Table:
+    """A run as rows, texts and figures.
+
+    Opening reads what was appended to the trace since the last time; `refresh` reads on.
+    A torn last line is left for the next read. Safe to use from several threads and
+    processes.
+    """
+
+    def __init__(self, name: str, manifest: Manifest, folder: Path | None) -> None:
+        """Use `Table.open` or `Table.of`."""
+        self.name = name
+        self.manifest = manifest
+        self.folder = folder
+        self.within = folder
+        self._path: Path | None = None
+        self._memory: sqlite3.Connection | None = None
+        self._lock = threading.RLock()
+        self._kept: dict[object, tuple[object, Any]] = {}
+        self.version = FileState()  # of the trace when it was last read
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path,
+        *,
+        within: Path | None = None,
+        allow_empty: bool = False,
+        progress: Progress | None = None,
+    ) -> Table:
+        """Open the run in `folder` and read what is new in it.
+
+        `within` is a folder above it that may hold its calls. A run without solves yet
+        is an error unless `allow_empty`. Raises `DataError` if there is no readable run.
+        """
+        given = Path(folder)
+        manifest = Manifest.read(given / "run.json")
+        if not allow_empty and not (given / TRACE).is_file():
+            raise DataError(
+                f"{given}: no {TRACE} in it",
+                fix="give the --out of kace eval, solve or select",
+            )
+        table = cls(manifest.system or given.resolve().name, manifest, given.resolve())
+        table.within = (within or given).resolve()
+        key = f"{VERSION}\0{table.folder}".encode("utf-8", "surrogateescape")
+        digest = hashlib.sha256(key).hexdigest()[:24]
+        table._path = cache_folder() / f"run-{digest}.sqlite"
+        table.refresh(progress)
+        return table
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[SolveRow],
+        *,
+        name: str,
+        manifest: Mapping[str, object] | None = None,
+        folder: Path | None = None,
+    ) -> Table:
+        """Return a table of rows in a temporary database; later rows replace earlier."""
+        table = cls(name, Manifest(manifest or {}), folder)
+        db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        db.row_factory = sqlite3.Row
+        db.executescript(_SCHEMA)
+        db.execute("BEGIN")
+        db.executemany(_UPSERT, (_columns_of(row, 0, 0) for row in rows))
+        db.execute("COMMIT")
+        table._memory = db
+        return table
+
+    def named(self, name: str) -> Table:
+        """Return the same table under another name."""
+        found = copy.copy(self)
+        found.name = name
+        return found
+
+    # Reading the files
+
+    def refresh(self, progress: Progress | None = None) -> None:
+        """Read what was appended since the last read."""
+        if self.folder is None or self._memory is not None:
+            return
+        state = FileState.of(self.folder / TRACE)
+        self._follow("solves", self.folder / TRACE, progress)
+        self.version = state
+
+    def _follow(
+        self, kind: str, path: Path, progress: Progress | None = None
+    ) -> None:
+        """Index the new lines of a file, BATCH lines per transaction."""
+        with self._lock:
+            try:
+                self._read_on(kind, path, progress)
+            except sqlite3.Error as error:
+                if not _is_damage(error):
+                    raise
+                self._discard()
+                self._read_on(kind, path, progress)
+
+    def _read_on(self, kind: str, path: Path, progress: Progress | None) -> None:
+        state = FileState.of(path)
+        reader = _Reader(self, kind, path, state)
+        with self._database() as db:
+            more = True
+            while more:
+                db.execute("BEGIN IMMEDIATE")
+                try:
+                    more = reader.read_batch(db)
+                finally:  # what was read before an error counts
+                    db.execute("COMMIT")
+                if progress and more:
+                    progress(reader.place, state.size)
+
+    def _discard(self) -> None:
+        """Delete the cache file, which is damaged."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """Open the database, creating its tables if they are missing."""
+        if self._memory is not None:
+            yield self._memory
+            return
+        assert self._path is not None
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        connection = sqlite3.connect(
+            self._path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
+        )
+        with closing(connection) as db:
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA synchronous = OFF")  # it can be built again
+            if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                db.execute("BEGIN IMMEDIATE")
+                if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                    for sql in _SCHEMA.split(";"):
+                        db.execute(sql)
+                db.execute("COMMIT")
+            yield db
+
+    def select(
+        self, sql: str, values: Sequence[object] = (), base: Table | None = None
+    ) -> list[sqlite3.Row]:
+        """Return the rows of a query. The tables of `base` are `other.NAME`.
+
+        Text from outside must be passed in `values`.
+        """
+        try:
+            return self._select(sql, values, base)
+        except sqlite3.Error as error:
+            if self._path is None or not _is_damage(error):
+                raise
+        self._discard()
+        self.refresh()
+        return self._select(sql, values, base)
+
+    def _select(
+        self, sql: str, values: Sequence[object], base: Table | None
+    ) -> list[sqlite3.Row]:
+        self._build_if_missing()
+        with self._lock, self._database() as db:
+            if base is None:
+                return db.execute(sql, values).fetchall()
+            if base._path is None:
+                raise ValueError("a base run must be a run on disk")
+            base._build_if_missing()
+            db.execute("ATTACH DATABASE ? AS other", (str(base._path),))
+            return db.execute(sql, values).fetchall()
+
+    def _build_if_missing(self) -> None:
+        """Read the run again if the cache file was deleted or emptied."""
+        if self._path is not None and not FileState.of(self._path).size:
+            self.refresh()
+
+    # Solves
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def rows(self) -> Iterator[SolveRow]:
+        """Iterate over the last solve of every problem and seed, ordered by both."""
+        columns = ", ".join(_FIELDS)
+        last: tuple[object, object] = ("", -LIMIT)
+        sql = (
+            f"SELECT {columns} FROM solves WHERE (problem, seed) > (?, ?)"
+            f" ORDER BY problem, seed LIMIT {CHUNK}"
+        )
+        while found := self.select(sql, last):
+            yield from map(_row, found)
+            last = (found[-1]["problem"], found[-1]["seed"])
+
+    def by_problem(self) -> Iterator[tuple[str, list[SolveRow]]]:
+        """Iterate over the problems in order, each with its solves."""
+        for problem, solves in groupby(self.rows(), attrgetter("problem")):
+            yield problem, list(solves)
+
+    def solves(
+        self,
+        where: SolveFilter = ALL,
+        *,
+        sort: str | None = None,
+        limit: int = -1,
+        offset: int = 0,
+        base: Table | None = None,
+    ) -> list[SolveRow]:
+        """List the solves that pass a filter, in the run's order or sorted by ORDERS.
+
+        With `base`, each row has `was`: whether the same solve was right there.
+        """
+        condition, values = where.sql()
+        order = ", ".join(_order_keys(sort))
+        sql = (
+            f"SELECT * FROM {_with_base(base)} WHERE {condition}"
+            f" ORDER BY {order} LIMIT ? OFFSET ?"
+        )
+        return [_row(row) for row in self.select(sql, [*values, limit, offset], base)]
+
+    def count(self, where: SolveFilter = ALL, *, base: Table | None = None) -> int:
+        """Count the solves that pass a filter."""
+        condition, values = where.sql()
+        sql = f"SELECT COUNT(*) FROM {_with_base(base)} WHERE {condition}"
+        return int(self.select(sql, values, base)[0][0])
+
+    def neighbours(
+        self,
+        problem: str,
+        seed: int,
+        where: SolveFilter = ALL,
+        *,
+        sort: str | None = None,
+        base: Table | None = None,
+    ) -> tuple[int, SolveRow | None, SolveRow | None]:
+        """Return the position of a solve in a list, from 1, and the rows beside it.
+
+        The position is 0 if the solve does not pass the filter.
+        """
+        condition, values = where.sql()
+        sql = (
+            f"SELECT problem, seed FROM {_with_base(base)} WHERE {condition}"
+            f" ORDER BY {', '.join(_order_keys(sort))}"
+        )
+        keys = [tuple(row) for row in self.select(sql, values, base)]
+        if (problem, seed) not in keys:
+            return 0, None, None
+        at = keys.index((problem, seed))
+        before = self._at(*keys[at - 1]) if at > 0 else None
+        after = self._at(*keys[at + 1]) if at + 1 < len(keys) else None
+        return at + 1, before, after
+
+    def _at(self, problem: str, seed: int) -> SolveRow | None:
+        sql = "SELECT * FROM solves WHERE problem = ? AND seed = ?"
+        found = self.select(sql, (problem, seed))
+        return _row(found[0]) if found else None
+
+    def counts(self) -> Counts:
+        """Count problems, seeds and solves by kind."""
+        return self._once("counts", self._count_all)
+
+    def _count_all(self) -> Counts:
+        row = self.select(
+            "SELECT COUNT(*), COUNT(DISTINCT problem),"
+            " COUNT(*) FILTER (WHERE correct IS NULL),"
+            " COUNT(*) FILTER (WHERE failed),"
+            " COUNT(*) FILTER (WHERE COALESCE(family, '') = ''),"
+            " COUNT(*) FILTER (WHERE cards <> '[]'),"
+            " COUNT(*) FILTER (WHERE abstained),"
+            " COUNT(*) FILTER (WHERE retried) FROM solves"
+        )[0]
+        seeds = self.select("SELECT DISTINCT seed FROM solves ORDER BY seed")
+        return Counts(row[0], row[1], tuple(seed for (seed,) in seeds), *row[2:])
+
+    def views(self, base: Table | None = None) -> dict[str, int]:
+        """Count the solves of each of VIEWS, leaving out empty groups."""
+        found: dict[str, int] = {}
+        for name, where in VIEWS.items():
+            if base is not None or not where.change:
+                found[name] = self.count(where, base=base)
+        if found.get("lost") == found.get("broken by a card"):
+            found.pop("lost", None)  # the same solves
+        return {name: count for name, count in found.items() if count}
+
+    def shares(self, column: str, limit: int = 200) -> list[Share]:
+        """Count the right and the labelled solves by one of GROUPS."""
+        order = GROUPS[column]
+        sql = (
+            f"SELECT {column}, SUM(correct), COUNT(correct) FROM solves"
+            f" WHERE correct IS NOT NULL AND {column} <> ''"
+            f" GROUP BY {column} ORDER BY {order} LIMIT ?"
+        )
+        return [Share(*row) for row in self.select(sql, [limit])]
+
+    def exits(self) -> set[str]:
+        """Return the exits that occur, NO_LADDER for systems without a ladder."""
+        rows = self.select("SELECT DISTINCT COALESCE(exit, 'none') FROM solves")
+        return {row[0] for row in rows}
+
+    def cards(self, card: str = "", *, base: Table | None = None) -> list[CardUse]:
+        """Count the solves that were shown each card, or one card, by id."""
+        sql = (
+            "SELECT value AS card, COUNT(*), COUNT(*) FILTER (WHERE correct = 1),"
+            " COUNT(*) FILTER (WHERE correct = 0),"
+            f" COUNT(*) FILTER (WHERE {CHANGES['gained']}),"
+            f" COUNT(*) FILTER (WHERE {CHANGES['lost']})"
+            f" FROM {_with_base(base)}, json_each(cards)"
+            " WHERE ? IN ('', value) GROUP BY value ORDER BY value"
+        )
+        return [CardUse(*row) for row in self.select(sql, [card], base)]
+
+    # Records and texts
+
+    def solution(
+        self, problem: str, seed: int, *, texts: bool = False
+    ) -> Solution | None:
+        """Read one record from the trace; with `texts`, with what attempts wrote.
+
+        Returns `None` if the run has no such solve.
+        """
+        sql = "SELECT place, length FROM solves WHERE problem = ? AND seed = ?"
+        for place, length in self.select(sql, (problem, seed)):
+            found = self._solution_at(place, length)
+            if found and (found.problem, found.seed) == (problem, seed):
+                return self.with_texts(found) if texts else found
+        return None
+
+    def solutions(self, *, texts: bool = False) -> Iterator[Solution]:
+        """Iterate over the last record of every problem and seed, ordered by both."""
+        sql = "SELECT place, length FROM solves ORDER BY problem, seed"
+        for place, length in self.select(sql):
+            found = self._solution_at(place, length)
+            if found:
+                yield self.with_texts(found) if texts else found
+
+    def _solution_at(self, place: int, length: int) -> Solution | None:
+        if self.folder is None:
+            return None
+        line = _read_at(self.folder / TRACE, place, length)
+        found = parse_solution(line, str(self.folder / TRACE))
+        return found if isinstance(found, Solution) else None
+
+    def places(self) -> dict[tuple[str, int], Place]:
+        """Return where every record lies, by problem and seed, in the run's order."""
+        sql = "SELECT problem, seed, place, length, failed FROM solves ORDER BY position"
+        return {
+            (problem, seed): Place(place, length, bool(failed))
+            for problem, seed, place, length, failed in self.select(sql)
+        }
+
+    def with_texts(self, solution: Solution) -> Solution:
+        """Return a solution whose attempts have what the model wrote."""
+        attempts = [
+            attempt.model_copy(update={"text": self.call_text(attempt.call) or ""})
+            for attempt in solution.attempts
+        ]
+        return solution.model_copy(update={"attempts": tuple(attempts)})
+
+    def problem(self, problem: str) -> Problem | None:
+        """Read a problem whose text the run keeps."""
+        self._follow_problems()
+        sql = "SELECT place, length FROM problems WHERE problem = ?"
+        for place, length in self.select(sql, [problem]):
+            return self._problem_at(place, length)
+        return None
+
+    def problem_text(self, problem: str) -> str | None:
+        """Return the text of a problem, if the run keeps it."""
+        found = self.problem(problem)
+        return found.text if found else None
+
+    def problem_field(self, name: str) -> Iterator[tuple[str, str]]:
+        """Iterate over problems and a field of their lines in problems.jsonl."""
+        if self.folder is None or not (self.folder / "problems.jsonl").exists():
+            return
+        for _, _, line in whole_lines(self.folder / "problems.jsonl"):
+            found = _parse_problem(line)
+            value = json.loads(line).get(name) if found else None
+            if found and value not in (None, ""):
+                yield found.id, str(value)
+
+    def _follow_problems(self) -> None:
+        if self.folder is not None and self._memory is None:
+            self._follow("problems", self.folder / "problems.jsonl")
+
+    def _problem_at(self, place: int, length: int) -> Problem | None:
+        assert self.folder is not None
+        return _parse_problem(_read_at(self.folder / "problems.jsonl", place, length))
+
+    @property
+    def calls_folder(self) -> Path | None:
+        """The folder of recorded calls: the run's, or one above it inside `within`."""
+        if self.folder is None or self.within is None:
+            return None
+        for folder in (self.folder, *self.folder.parents):
+            calls = folder / "calls"
+            if not calls.resolve().is_relative_to(self.within):
+                return None
+            if calls.is_dir() and not calls.is_symlink():
+                return calls
+        return None
+
+    def call_text(self, key: str) -> str | None:
+        """Return what the model replied to a call, if the run keeps it."""
+        folder = self._follow_calls()
+        if folder is None:
+            return None
+        sql = "SELECT segment, place FROM calls WHERE key = ?"
+        for segment, place in self.select(sql, [key]):
+            with suppress(OSError, ValidationError):
+                line = _read_at(folder / segment, place, MAX_BYTES)
+                record = CallRecord.model_validate_json(line.partition(b"\n")[0])
+                if record.key == key:
+                    return record.text
+        return None
+
+    def used_tokens(self) -> dict[str, dict[str, int]]:
+        """Return the calls made and their tokens, by tier."""
+        self._follow_calls()
+        sums = ", ".join(f"SUM({name}) AS {name}" for name in _USED)
+        sql = f"SELECT tier, COUNT(*) AS calls, {sums} FROM calls GROUP BY tier"
+        names = ("calls", *_USED)
+        return {
+            row["tier"]: {name: row[name] for name in names}
+            for row in self.select(sql + " ORDER BY tier")
+        }
+
+    def _follow_calls(self) -> Path | None:
+        """Index the recorded calls, which are read only when one is looked up."""
+        folder = self.calls_folder
+        if folder is None or self._memory is not None:
+            return None
+        for segment in sorted(folder.glob("*.jsonl")):
+            with suppress(OSError, KaceError):  # a damaged segment costs what follows
+                self._follow("calls", segment)
+        return folder
+
+    # What the run is
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """Lines of the trace that could not be read."""
+        rows = self.select("SELECT line, reason FROM damage ORDER BY line")
+        return tuple(Damage(*row) for row in rows)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the trace."""
+        return FileState.of(self.folder / TRACE).size if self.folder else 0
+
+    @property
+    def missing(self) -> int | None:
+        """Solves the run lacks on the seeds it has begun; `None` if not known."""
+        if self.manifest.problems is None:
+            return None
+        counts = self.counts()
+        wanted = self.manifest.problems * max(1, len(counts.seeds))
+        return max(0, wanted - counts.solves)
+
+    @property
+    def running(self) -> bool:
+        """Whether the run is unfinished and was written to just now."""
+        if self.folder is None or self.missing == 0:
+            return False
+        return recently_written(self.folder / TRACE, self.folder / "lock")
+
+    def metrics(
+        self, price: Price | None = None, clusters: Clusters | None = None
+    ) -> Metrics:
+        """Return every figure of the run; computed once for each state of it."""
+        from kace.runs.arm import Arm, SolveTable
+        from kace.runs.metrics import metrics_of
+
+        rows = SolveTable(self.rows())
+        arm = Arm(
+            self.name,
+            rows,
+            self.manifest.content,
+            self.damage,
+            self.counts().retried,
+            self.folder,
+        )
+        key = ("metrics", price, clusters, self.name)
+        return self._once(key, lambda: metrics_of(arm, price, clusters))
+
+    def _once(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return a value computed once for each state of the run."""
+        version = self.version
+        known = self._kept.get(key)
+        if known is None or known[0] != version:
+            known = (version, make())
+            self._kept[key] = known
+        return known[1]
+
+    def as_dicts(self) -> list[dict[str, object]]:
+        """Return one flat row per problem and seed, ready for `pandas.DataFrame`."""
+        found = []
+        for row in self.rows():
+            values = asdict(row)
+            del values["was"]
+            first = {name: values[name] for name in ("problem", "label")}
+            first["text"] = self.problem_text(row.problem)
+            for name in ("seed", "answer", "expected", "correct"):
+                first[name] = values[name]
+            values["exit"] = row.exit.value if row.exit else None
+            values["cards"] = " ".join(row.cards)
+            found.append({**first, **values})
+        return found
+
+
+def open_tables(
+    folders: Sequence[Path], *, progress: Progress | None = None
+) -> tuple[Table, ...]:
+    """Open several runs, each under its own name.
+
+    A run is named after its system, or by the end of its path if two share one.
+    """
+    tables = [Table.open(folder, progress=progress) for folder in folders]
+    parts = [folder.resolve().parts for folder in folders]
+    for depth in range(1, max(map(len, parts), default=0) + 1):
+        times = Counter(table.name for table in tables)
+        for at, table in enumerate(tables):
+            if times[table.name] > 1:
+                tables[at] = table.named(str(Path(*parts[at][-depth:])))
+    for name, times_given in Counter(table.name for table in tables).items():
+        if times_given > 1:
+            raise DataError(f"{name} is given twice", fix="name every run once")
+    return tuple(tables)
+
+
+class FileState(NamedTuple):
+    """What identifies the content of a file cheaply. All 0 if there is none."""
+
+    inode: int = 0
+    size: int = 0
+    changed: float = 0.0
+
+    @classmethod
+    def of(cls, path: Path) -> FileState:
+        """Return the state of the file at a path."""
+        try:
+            found = path.stat(follow_symlinks=False)
+        except OSError:
+            return cls()
+        return cls(found.st_ino, found.st_size, found.st_mtime)
+
+
+def recently_written(*paths: Path) -> bool:
+    """Whether any of the files was written within the last RECENT seconds."""
+    now = time.time()
+    return any(now - FileState.of(path).changed < RECENT for path in paths)
+
+
+class _Reader:
+    """Reads one file of a run into the database, from where it was last read to."""
+
+    def __init__(self, table: Table, kind: str, path: Path, state: FileState) -> None:
+        self.kind = kind
+        self.path = path
+        self.state = state
+        self.name = f"{kind}/{path.name}"
+        self.place = 0
+        self.number = 0
+        self._take = {
+            "solves": self._take_solve,
+            "problems": self._take_problem,
+            "calls": self._take_call,
+        }[kind]
+
+    def read_batch(self, db: sqlite3.Connection) -> bool:
+        """Index the next lines; return whether there may be more."""
+        known = db.execute(
+            "SELECT place, number, mark, size, changed FROM files WHERE name = ?",
+            [self.name],
+        ).fetchone()
+        self.place = 0
+        self.number = 0
+        if known:
+            if (known["size"], known["changed"]) == self.state[1:]:
+                return False
+            if self._is_replaced(known):
+                self._forget(db)
+            else:
+                self.place = known["place"]
+                self.number = known["number"]
+        if self.state == FileState():
+            return False
+        first = self.number
+        try:
+            self._read_lines(db)
+        finally:
+            done = self.number - first < BATCH
+            size, changed = self.state[1:] if done else (-1, 0.0)
+            mark = _mark(self.path, self.place)
+            values = (self.name, self.place, self.number, mark, size, changed)
+            db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", values)
+        return not done
+
+    def _read_lines(self, db: sqlite3.Connection) -> None:
+        damaged = db.execute("SELECT COUNT(*) FROM damage").fetchone()[0]
+        for _, offset, line in islice(whole_lines(self.path, self.place), BATCH):
+            taken = self._take(db, offset, line)
+            self.number += 1
+            self.place = offset + len(line) + 1
+            if not taken and self.kind == "solves":
+                damaged += 1
+                if damaged > MAX_DAMAGED:
+                    what = f"{MAX_DAMAGED:,} of its first {self.number:,} lines"
+                    raise Unreadable.at(
+                        self.path, f"{what} are damaged", "is it the right file?"
+                    )
+
+    def _is_replaced(self, known: sqlite3.Row) -> bool:
+        """Whether the file no longer begins with what was read of it."""
+        rewritten = (
+            known["size"] == self.state.size and known["changed"] != self.state.changed
+        )
+        shrunk = known["place"] > self.state.size
+        return rewritten or shrunk or _mark(self.path, known["place"]) != known["mark"]
+
+    def _forget(self, db: sqlite3.Connection) -> None:
+        """Delete what was read of a file that is gone or another one by now."""
+        if self.kind == "calls":
+            db.execute("DELETE FROM calls WHERE segment = ?", [self.path.name])
+        else:
+            db.execute(f"DELETE FROM {self.kind}")
+        if self.kind == "solves":
+            db.execute("DELETE FROM damage")
+        db.execute("DELETE FROM files WHERE name = ?", [self.name])
+
+    def _take_solve(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
+        where = f"{self.path}:{self.number + 1}"
+        found = parse_solution(line, where)
+        if isinstance(found, Solution):
+            row = row_of(found)
+            found = _excess(row) or found
+        if isinstance(found, str):
+            values = (self.number + 1, found)
+            db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", values)
+            return False
+        db.execute(_UPSERT, _columns_of(row, place, len(line)))
+        return True
+
+    def _take_problem(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
+        found = _parse_problem(line)
+        if found is None:
+            return False
+        values = (found.id, place, len(line))
+        db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?, ?)", values)
+        return True
+
+    def _take_call(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            call = json.loads(line)
+            used = [int(call.get(name, 0)) for name in _USED]
+            if not all(abs(count) < LIMIT for count in used):
+                return False
+            values = (self.path.name, place, str(call["key"]), str(call["tier"]), *used)
+            marks = ", ".join("?" * len(values))
+            db.execute(f"INSERT OR REPLACE INTO calls VALUES ({marks})", values)
+            return True
+        return False
+
+
+def parse_solution(line: bytes, where: str) -> Solution | str:
+    """Return the record in a line of a trace, or why it is damaged.
+
+    A record of a newer trace version raises `DataError`.
+    """
+    try:
+        return Solution.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+    version = None
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        version = json.loads(line).get("v")
+    if isinstance(version, int) and version > TRACE_VERSION:
+        what = f"written by a newer kace (trace version {version},"
+        raise DataError(
+            f"{where}: {what} this one reads {TRACE_VERSION})", fix="upgrade kace"
+        )
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
+
+
+def _parse_problem(line: bytes) -> Problem | None:
+    with suppress(DataError, ValueError, RecursionError, AttributeError, TypeError):
+        return problem_of(json.loads(line), "problems.jsonl")
+    return None
+
+
+def _excess(row: SolveRow) -> str:
+    """Return which number of a row is out of range, or nothing."""
+    for name in _FIELDS:
+        value = getattr(row, name)
+        if isinstance(value, int | float) and not abs(value) < LIMIT:
+            return f"{name}: not a number below 2^53"
+    return ""
+
+
+def _columns_of(row: SolveRow, place: int, length: int) -> dict[str, object]:
+    """Return the values of a row in the database."""
+    words = (row.label, row.family or "", row.domain or "")
+    values: dict[str, object] = {name: getattr(row, name) for name in _FIELDS}
+    values["exit"] = row.exit.value if row.exit else None
+    values["exit_rank"] = row.exit.rank if row.exit else -1
+    values["cards"] = json.dumps(row.cards)
+    values["words"] = "\n".join(words).casefold()
+    values["place"] = place
+    values["length"] = length
+    return values
+
+
+def _row(found: sqlite3.Row) -> SolveRow:
+    """Return the typed row of a row in the database."""
+    names = found.keys()
+    values = {name: found[name] for name in _FIELDS}
+    values["was"] = found["was"] if "was" in names else None
+    for name in _BOOLS:
+        if values[name] is not None:
+            values[name] = bool(values[name])
+    values["exit"] = ExitPath(values["exit"]) if values["exit"] else None
+    values["cards"] = tuple(json.loads(values["cards"]))
+    return SolveRow(**values)
+
+
+def _with_base(base: Table | None) -> str:
+    """Return the table of solves with `was`, as SQL."""
+    if base is None:
+        return "(SELECT *, NULL AS was FROM solves)"
+    other = "SELECT problem, seed, correct AS was FROM other.solves"
+    return f"(SELECT * FROM solves LEFT JOIN ({other}) USING (problem, seed))"
+
+
+def _order_keys(sort: str | None) -> list[str]:
+    """Return the sort keys of a name in ORDERS; `None` is the run's order."""
+    if sort is None:
+        return ["position"]
+    direction = " DESC" if sort.startswith("-") else ""
+    keys = ORDERS.get(sort.removeprefix("-"), ())
+    return [*(key + direction for key in keys), "position"]
+
+
+def _read_at(path: Path, place: int, length: int) -> bytes:
+    """Return bytes of a plain file; none if the file is gone."""
+    try:
+        with open_plain(path) as file:
+            return os.pread(file.fileno(), length, place)
+    except FileNotFoundError:
+        return b""
+
+
+def _mark(path: Path, place: int) -> str:
+    """Return a hash of the bytes before a place, which tells a replaced file."""
+    start = max(0, place - MARK)
+    return hashlib.sha256(_read_at(path, start, place - start)).hexdigest()
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error means that the cache file must be built again."""
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    return "locked" not in str(error)
+
+
+@cache
+def cache_folder() -> Path:
+    """Return where tables are kept: in the user's cache directory.
+
+    Falls back to a temporary folder if that cannot be written. Old files are removed.
+    """
+    folder = user_cache() / "runs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="kace-runs-"))
+    for path in folder.iterdir():
+        if time.time() - FileState.of(path).changed > OLD:
+            path.unlink(missing_ok=True)
+    return folder

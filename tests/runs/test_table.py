@@ -1,0 +1,253 @@
+"""One reader of runs: it follows what grows, survives what breaks, and is rebuilt when it is thrown away."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+
+from kace.errors import DataError
+from kace.ladder.record import Solution
+from kace.ladder.tiers import ExitPath
+from kace.models.cache import CallRecord
+from kace.problems import Problem, problem_rows
+from kace.runs import table as tables
+from kace.runs.table import VIEWS, SolveFilter, Table, open_tables, row_of
+from tests.report.samples import a_run, a_solve
+
+
+def grow(folder: Path, *solves: Solution) -> None:
+    with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(solve.model_dump_json() + "\n" for solve in solves)
+
+
+def a_call(key: str, text: str) -> str:
+    usage = {"input": 1, "cached": 0, "output": 1}
+    names = {"model": "m", "problem": "p", "seed": 0, "tier": "ES", "index": 0, "finish": "stop", "seconds": 1.0}
+    return CallRecord(key=key, text=text, **names, **usage).model_dump_json() + "\n"
+
+
+def some(first: int, last: int) -> list[Solution]:
+    return [a_solve(f"{number:016x}", correct=number % 3 > 0) for number in range(first, last)]
+
+
+def keys(table: Table) -> list[tuple[str, int]]:
+    return [(row.problem[:1], row.seed) for row in table.rows()]
+
+
+def counted_in_another_process(folder: str) -> int:
+    return Table.open(folder).count()
+
+
+def test_rows_are_those_of_the_records(tmp_path: Path):
+    solves = some(0, 30)
+    table = Table.open(a_run(tmp_path / "run", solves))
+    assert [*table.rows()] == [row_of(solve) for solve in solves]
+    assert [*table.solutions()] == solves
+    assert table.solution(solves[7].problem, 0) == solves[7]
+    assert table.solution(solves[7].problem, 1) is None
+    assert table.count(SolveFilter(right="no")) == 10
+
+
+def test_a_run_that_grows_is_followed(tmp_path: Path):
+    folder = a_run(tmp_path / "run", [a_solve("a" * 16)])
+    table = Table.open(folder)
+    before = table.version
+    grow(folder, a_solve("b" * 16, correct=False), a_solve("a" * 16, seed=1))
+    assert table.count() == 1, "a table changes only when it is refreshed"
+    table.refresh()
+    assert keys(table) == [("a", 0), ("a", 1), ("b", 0)]
+    assert [row.problem[0] for row in table.solves()] == ["a", "b", "a"], "in the run's order"
+    assert table.version != before and table.metrics().problems == 2
+    grow(folder, a_solve("b" * 16, correct=True))
+    assert Table.open(folder).counts().retried == 1
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = a_run(tmp_path / "run", some(0, 20))
+    Table.open(folder)
+    read = []
+    parse = tables.parse_solution
+    monkeypatch.setattr(tables, "parse_solution", lambda line, where: read.append(line) or parse(line, where))
+    grow(folder, *some(20, 22))
+    assert Table.open(folder).count() == 22
+    assert len(read) == 2
+
+
+def test_a_torn_last_line_is_left_for_the_next_read(tmp_path: Path):
+    folder = a_run(tmp_path / "run", [a_solve("a" * 16)])
+    last = a_solve("b" * 16).model_dump_json()
+    with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
+        file.write(last[:100])
+    table = Table.open(folder)
+    assert (keys(table), table.damage) == ([("a", 0)], ())
+    with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
+        file.write(last[100:] + "\n")
+    table.refresh()
+    assert keys(table) == [("a", 0), ("b", 0)]
+
+
+def test_damage_is_counted_and_a_newer_trace_is_refused(tmp_path: Path):
+    folder = a_run(tmp_path / "run", [a_solve("a" * 16)])
+    with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
+        file.write('not json\n{"v": 1}\n' + a_solve("b" * 16, seed=1 << 63).model_dump_json() + "\n")
+    table = Table.open(folder)
+    assert [damage.line for damage in table.damage] == [2, 3, 4]
+    assert table.count() == 1
+    with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"v": 99}\n')
+    with pytest.raises(DataError, match="newer kace"):
+        table.refresh()
+    assert table.count() == 1
+
+
+def test_too_much_damage_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tables, "MAX_DAMAGED", 50)
+    folder = a_run(tmp_path / "run", some(0, 1))
+    with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
+        file.write("{}\n" * 60)
+    with pytest.raises(DataError, match="50 of its first 52 lines are damaged"):
+        Table.open(folder)
+
+
+@pytest.mark.parametrize("solves", [["c"], ["c", "d", "e"], ["c", "b"]], ids=["shorter", "longer", "as long"])
+def test_a_replaced_trace_is_read_anew(tmp_path: Path, solves: list[str]):
+    folder = a_run(tmp_path / "run", [a_solve("a" * 16), a_solve("b" * 16)])
+    table = Table.open(folder)
+    text = "".join(a_solve(name * 16).model_dump_json() + "\n" for name in solves)
+    (folder / "traces.jsonl").write_text(text, encoding="utf-8")
+    table.refresh()
+    assert keys(table) == sorted((name, 0) for name in solves)
+    assert table.counts().retried == 0
+
+
+def test_a_trace_that_is_gone_is_empty(tmp_path: Path):
+    folder = a_run(tmp_path / "run", some(0, 3))
+    table = Table.open(folder)
+    (folder / "traces.jsonl").unlink()
+    table.refresh()
+    assert (table.count(), table.solution(f"{0:016x}", 0)) == (0, None)
+    with pytest.raises(DataError, match="no traces"):
+        Table.open(folder)
+    assert Table.open(folder, allow_empty=True).count() == 0
+
+
+@pytest.mark.parametrize("content", [None, b"", b"nonsense" * 1_000])
+def test_a_cache_that_is_deleted_or_damaged_while_open_is_built_again(tmp_path: Path, content: bytes | None):
+    folder = a_run(tmp_path / "run", some(0, 30))
+    table = Table.open(folder)
+    assert table._path is not None
+    if content is None:
+        table._path.unlink()
+    else:
+        table._path.write_bytes(content)
+    assert table.count() == 30
+    assert Table.open(folder).metrics().solves == 30
+
+
+def test_processes_and_threads_may_read_the_same_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = a_run(tmp_path / "run", some(0, 3_000))
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        found = pool.map_async(counted_in_another_process, [str(folder)] * 4)
+        here: list[int] = []
+        threads = [threading.Thread(target=lambda: here.append(Table.open(folder).count())) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found.get(120) == [3_000] * 4
+    assert here == [3_000] * 3
+
+
+def test_progress_of_a_large_run_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tables, "BATCH", 10)
+    folder = a_run(tmp_path / "run", some(0, 35))
+    seen: list[tuple[int, int]] = []
+    Table.open(folder, progress=lambda done, size: seen.append((done, size)))
+    assert len(seen) == 3 and [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert {size for _, size in seen} == {(folder / "traces.jsonl").stat().st_size}
+
+
+def test_filters_orders_and_neighbours(tmp_path: Path):
+    solves = [a_solve(f"{n:016x}", correct=n % 2 == 0, label=f"P-{n}") for n in range(6)]
+    table = Table.open(a_run(tmp_path / "run", solves))
+    wrong = SolveFilter(right="no")
+    assert [row.label for row in table.solves(wrong, sort="-problem", limit=2)] == ["P-5", "P-3"]
+    assert [row.label for row in table.solves(wrong, offset=1)] == ["P-3", "P-5"]
+    assert [row.label for row in table.solves(SolveFilter(text="p-4"))] == ["P-4"]
+    assert table.count(SolveFilter(text="calls>99")) == 0
+    number, before, after = table.neighbours(f"{3:016x}", 0, wrong)
+    assert (number, before and before.label, after and after.label) == (2, "P-1", "P-5")
+    assert table.neighbours(f"{2:016x}", 0, wrong) == (0, None, None)
+    hostile = SolveFilter(text="x' OR 1=1", problem="'", card="'; DROP TABLE solves")
+    assert table.count(hostile) == 0 and table.count() == 6
+
+
+def test_a_base_run_gives_what_changed(tmp_path: Path):
+    ours = Table.open(a_run(tmp_path / "ours", [a_solve(f"{n:016x}", correct=n < 4) for n in range(6)]))
+    base = Table.open(a_run(tmp_path / "base", [a_solve(f"{n:016x}", correct=n > 0) for n in range(5)]))
+    assert [row.was for row in ours.solves(base=base)] == [False, True, True, True, True, None]
+    assert [row.problem for row in ours.solves(VIEWS["gained"], base=base)] == [f"{0:016x}"]
+    assert [row.problem for row in ours.solves(VIEWS["lost"], base=base)] == [f"{4:016x}"]
+    assert {"gained", "wrong"} <= ours.views(base).keys() and "gained" not in ours.views()
+
+
+def test_texts_of_calls_and_problems_are_found_by_key(tmp_path: Path):
+    folder = a_run(tmp_path / "learn" / "run", some(0, 1))
+    problem = Problem("What is 2 + 2?", answer="4")
+    (folder / "problems.jsonl").write_text("damaged\n" + "".join(problem_rows([problem])) + "\n")
+    table = Table.open(folder, within=tmp_path / "learn")
+    assert table.problem_text(problem.id) == "What is 2 + 2?"
+    assert table.problem_text("f" * 64) is None
+    assert (table.call_text("a" * 64), table.used_tokens()) == (None, {})
+    calls = tmp_path / "learn" / "calls"
+    calls.mkdir()
+    (calls / "one.jsonl").write_text("damaged\n" + a_call("a" * 64, "said a") + a_call("b" * 64, "said b"))
+    assert [table.call_text(key * 64) for key in "abc"] == ["said a", "said b", None]
+    with (calls / "one.jsonl").open("a") as file:
+        file.write(a_call("c" * 64, "said c"))
+    assert table.call_text("c" * 64) == "said c"
+    assert table.used_tokens() == {"ES": {"calls": 3, "input": 3, "cached": 0, "written": 0, "output": 3}}
+    assert Table.open(folder).call_text("a" * 64) is None, "nothing above the folder is read unless allowed"
+
+
+def test_links_are_not_followed(tmp_path: Path):
+    outside = a_run(tmp_path / "outside", some(0, 2))
+    (outside / "one.jsonl").write_text(a_call("a" * 64, "secret"))
+    folder = a_run(tmp_path / "run", some(0, 1))
+    (folder / "calls").mkdir()
+    (folder / "calls" / "one.jsonl").symlink_to(outside / "one.jsonl")
+    assert Table.open(folder).call_text("a" * 64) is None
+    (folder / "traces.jsonl").unlink()
+    (folder / "traces.jsonl").symlink_to(outside / "traces.jsonl")
+    with pytest.raises(DataError, match="link"):
+        Table.open(folder)
+
+
+@pytest.mark.parametrize("content", [None, b"nonsense", b"[]", b'{"v": 99}'])
+def test_a_folder_without_a_manifest_is_refused(tmp_path: Path, content: bytes | None):
+    if content is not None:
+        (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(DataError):
+        Table.open(tmp_path)
+
+
+def test_runs_are_named_by_system_and_by_folder_where_two_share_one(tmp_path: Path):
+    folders = [a_run(tmp_path / name, some(0, 1)) for name in ("x/first", "x/second", "third")]
+    for folder, system in zip(folders, ("kace", "kace", "tiered"), strict=True):
+        manifest = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps(manifest | {"system": {"name": system}}))
+    assert [table.name for table in open_tables(folders)] == ["first", "second", "tiered"]
+    with pytest.raises(DataError, match="given twice"):
+        open_tables([folders[0], folders[0]])
+
+
+def test_rows_without_a_folder_make_a_table_too():
+    rows = [row_of(solve) for solve in some(0, 4)]
+    table = Table.of([*rows, rows[1]], name="kace")
+    assert [*table.rows()] == rows
+    assert (table.counts().retried, table.counts().seeds, table.counts().complete) == (1, (0,), True)
+    assert {row.exit for row in rows} <= {*ExitPath, None}
