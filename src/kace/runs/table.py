@@ -438,9 +438,7 @@ class Table:
         self._follow("solves", self.folder / TRACE, progress)
         self.version = state
 
-    def _follow(
-        self, kind: str, path: Path, progress: Progress | None = None
-    ) -> None:
+    def _follow(self, kind: str, path: Path, progress: Progress | None = None) -> None:
         """Index the new lines of a file, BATCH lines per transaction."""
         with self._lock:
             try:
@@ -693,7 +691,9 @@ class Table:
 
     def places(self) -> dict[tuple[str, int], Place]:
         """Return where every record lies, by problem and seed, in the run's order."""
-        sql = "SELECT problem, seed, place, length, failed FROM solves ORDER BY position"
+        sql = (
+            "SELECT problem, seed, place, length, failed FROM solves ORDER BY position"
+        )
         return {
             (problem, seed): Place(place, length, bool(failed))
             for problem, seed, place, length, failed in self.select(sql)
