@@ -12,7 +12,6 @@ from kace.config import Price, load_config, profile_of, profile_text, tree_path,
 from kace.errors import UsageError
 from kace.ladder.tiers import TierName
 from kace.learning.settings import Settings
-from kace.runs.manifest import modern_config
 
 
 @pytest.fixture(autouse=True)
@@ -32,21 +31,15 @@ ROOT = Path(__file__).resolve().parents[1]
 HEADLINE = ROOT / "experiments" / "starter"
 
 
-@pytest.mark.parametrize(("solver", "more"), [("1.5b", {}), ("0.5b", {"max_cards": 1})])
-def test_the_default_profile_is_what_the_published_gains_were_measured_with(solver: str, more: dict[str, object]):
-    manifest = json.loads((HEADLINE / f"test-{solver}" / "runs" / "kace" / "run.json").read_text(encoding="utf-8"))
-    remembered = load_config({"tree": HEADLINE / f"test-{solver}" / "tree"}, env={}).retrieval
-    measured = remembered.model_dump(mode="json", exclude_none=True)
-    assert modern_config(manifest["config"])["retrieval"] == measured
-    ours = load_config(more, env={}).retrieval.model_dump(mode="json", exclude_none=True)
-    # The gate came later, with numbers of its own: docs/results.md, a gate that does no harm.
-    assert ours == measured | {"relevance": "background", "relevance_threshold": 0.46}
-    learned = json.loads((HEADLINE / f"gate-{solver}" / "trees" / "learned" / "learn" / "learn.json").read_text())
-    # How evidence decides came later, with numbers of its own: docs/results.md, what a card is worth.
-    since = {"evidence": "posterior", "keep": "validated", "calibration_runs": 3, "max_overlap": 0.55}
-    since |= {"wordings": 16}  # docs/results.md, wordings
-    settings = Settings.model_validate(learned["settings"]).model_copy(update=since)
-    assert settings == Settings.model_validate(profile_of("default")["learning"])
+def test_the_defaults_of_the_classes_are_the_shipped_ones():
+    retrieval, learning = load_config(env={}).retrieval, Settings()
+    assert (retrieval.router, retrieval.relevance_threshold, retrieval.es_policy) == ("cards", 0.46, "locked")
+    assert (retrieval.placement, retrieval.prompts, retrieval.max_cards) == ("demonstrations", "default", None)
+    assert (learning.epochs, learning.add_runs, learning.refine, learning.confident) == (1, 1, 0, True)
+    assert (learning.evidence, learning.keep_above, learning.keep) == ("posterior", 0.8, "validated")
+    assert (learning.impact, learning.impact_runs, learning.examples) == ("dropout", 4, 2)
+    assert (learning.wordings, learning.calibration_runs, learning.max_overlap) == (16, 3, 0.55)
+    assert profile_of(None) == profile_of("default") == {}, "no profile repeats them"
 
 
 @pytest.mark.parametrize("solver", ["1.5b", "0.5b"])

@@ -49,6 +49,7 @@ PROFILES = {
     path.stem: path
     for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))
 }
+DEFAULT_PROFILE = "default"  # names the class defaults
 BUNDLED_TREES = Path(__file__).parent / "cards" / "bundled"  # frozen, NAME.jsonl
 
 AnswerKind = Literal["math", "text", "choice", "number"]
@@ -194,9 +195,9 @@ class RetrievalConfig(BaseModel):
     # Names a problem's domain: a model call, the registry's words, or the most relevant card.
     router: Literal["model", "words", "cards"] = "cards"
     # Relevance of a card: words rare in its tree; or words rare in everyday problems, and meaning.
-    relevance: Literal["tree", "background"] = "tree"
+    relevance: Literal["tree", "background"] = "background"
     # A card with demonstrations is shown from this relevance on; 0 shows the whole block.
-    relevance_threshold: Score = 2.0
+    relevance_threshold: Score = 0.46
     # From this relevance on a card skips ES; left out, the same threshold.
     skip_threshold: Score | None = None
     # How a block is ranked: BM25, or embeddings.
@@ -468,19 +469,22 @@ def _apply_preset(values: dict[str, object], sources: dict[str, Source]) -> None
 def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, object]]:
     """Return the sections of a profile.
 
-    It is the one named, else the one that a tree or its snapshot keeps, else the
-    default. A tree that is a file, NAME.jsonl, keeps its own in NAME.toml beside it.
+    It is the one named, else the one that a tree or its snapshot keeps. `default` names
+    the class defaults, so its sections are empty. A tree that is a file, NAME.jsonl,
+    keeps its own in NAME.toml beside it.
     """
     place = Path(str(tree))
     folder = place.parents[1] if place.parent.name == "snapshots" else place
     kept = folder / PROFILE_FILE
     if place.is_file() and not kept.is_file():
         kept = place.with_suffix(".toml")
-    chosen = str(name or (kept if tree and kept.is_file() else "default"))
+    chosen = str(name or (kept if tree and kept.is_file() else DEFAULT_PROFILE))
+    if chosen == DEFAULT_PROFILE:
+        return {}
     path = PROFILES.get(chosen, Path(chosen))
     if not path.is_file():
         raise UsageError(
-            f"unknown profile '{name}'{nearest(chosen, PROFILES)}",
+            f"unknown profile '{name}'{nearest(chosen, (*PROFILES, DEFAULT_PROFILE))}",
             fix="or name a TOML file",
         )
     # A tree may come from somebody else, so that links in it are not followed.

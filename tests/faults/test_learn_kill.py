@@ -26,8 +26,8 @@ TRAIN = problems(2)
 WORLD = World()
 
 
-def learned(out: Path, *, alpha: float = 1.0) -> EpistemicTree:
-    plan = LearnPlan(TRAIN, CONFIG, Settings(alpha=alpha), out)
+def learned(out: Path, *, keep_above: float = 0.8) -> EpistemicTree:
+    plan = LearnPlan(TRAIN, CONFIG, Settings(epochs=2, add_runs=2, refine=2, impact_runs=2, keep_above=keep_above), out)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=WORLD.solver(), teacher=WORLD.teacher()) as (study, _):
@@ -91,8 +91,8 @@ def test_killed_after_every_single_step_it_ends_in_the_same_tree(tmp_path: Path)
 
 def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path):
     learned(tmp_path / "tree")
-    with pytest.raises(KaceError, match="another setting 'alpha'"):
-        learned(tmp_path / "tree", alpha=0.5)
+    with pytest.raises(KaceError, match="another setting 'keep_above'"):
+        learned(tmp_path / "tree", keep_above=0.9)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")

@@ -8,7 +8,6 @@ import pytest
 
 from kace.cards.card_text import Example
 from kace.cards.store import open_tree
-from kace.config import profile_of
 from kace.datasets.starter.generate import generate_set
 from kace.datasets.techniques.generate import SPLITS, technique_problems
 from kace.learning.leakage import ContaminationHashes, Leaks
@@ -18,7 +17,7 @@ from tests.learning.sound_cards import PAYLOADS, sound_card
 
 TILES = Problem("A floor of 7 by 12 feet is laid with square tiles of one foot. How many tiles are there?", "84")
 HASHES = ContaminationHashes.of((TILES,))
-CUT_OFF = Settings.model_validate(profile_of("default")["learning"]).max_overlap
+CUT_OFF = Settings().max_overlap
 ROOT = Path(__file__).resolve().parents[2]
 
 

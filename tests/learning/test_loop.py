@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,20 +23,22 @@ from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.run import solve_all
-from tests.learning.world import IDLE, MISLEADING, RULES, World, problems, solve
+from tests.learning.world import IDLE, MISLEADING, PLAIN, RULES, World, problems, solve, told_again
 
-DEFAULTS = load_config(
-    {"model": "scripted/steady", "preset": "starter", "relevance": "tree", "relevance_threshold": 2.0}, env={}
-)
+DEFAULTS = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
 CONFIG = load_config({"model": DEFAULTS.model, "profile": "paper"}, env={})
 """The whole block, as text."""
 TRAIN, TEST = problems(8), problems(4, start=50)
+RULE_CARDS = {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+TEXT = {"examples": 0, "wordings": 0, "calibration_runs": 0, "add_runs": 2, "confident": False, "keep": "all"}
+"""Settings of cards that are text alone."""
+REVISED = {"epochs": 2, "refine": 2}
 
 
 def learned(
     world: World, out: Path, *, config: Config = CONFIG, train: tuple[Problem, ...] = TRAIN, **settings: object
 ) -> EpistemicTree:
-    plan = LearnPlan(train, config, Settings.model_validate({"impact_runs": 4, "examples": 0, **settings}), out)
+    plan = LearnPlan(train, config, Settings.model_validate(settings), out)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=world.solver(), teacher=world.teacher()) as (study, _):
@@ -63,10 +64,56 @@ def shown(tree: EpistemicTree) -> set[str]:
     return {card.card_id for card in tree if card.status is not Status.DEPRECATED}
 
 
+def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_path: Path):
+    """All of it with a teacher: demonstrations, dropout, posterior, wordings and thresholds."""
+    world, train, test = World(), told_again(TRAIN), told_again(TEST)
+    out = tmp_path / "tree"
+    tree = learned(world, out, config=DEFAULTS, train=train)
+    assert {card.card_id for card in tree} >= RULE_CARDS
+    assert any(card.body == MISLEADING for card in tree) and any(card.body == IDLE for card in tree), "all were tried"
+    assert shown(tree) == RULE_CARDS, "what harms and what does nothing is not shown"
+    for name in RULE_CARDS:
+        card = tree.card(name)
+        assert card.status is Status.VALIDATED and "helps with probability 1.00" in card.provenance.validated_lift
+        assert len(card.examples) == 2 and len(card.wordings) == 16
+    assert TreeStore.open(out).frozen_hash == tree.content_hash()
+    assert open_tree(out / "snapshots" / "epoch-1.jsonl").domains == tree.domains
+    read = load_config({"model": DEFAULTS.model, "preset": "starter", "tree": out}, env={})
+    calibrated = json.loads((out / "calibration.json").read_text())
+    assert read.retrieval.relevance_threshold == calibrated["threshold"], "the tree is read by its own threshold"
+    assert accuracy(world, None, test) == pytest.approx(1 / 3), "only the sums need no rule"
+    assert accuracy(world, tree, test, read) == 1.0
+    unrelated = tuple(problem for problem in TEST if problem.name.startswith(PLAIN))
+    assert accuracy(world, tree, unrelated, read) == 1.0, "where no rule applies no card is shown that misleads"
+    remembered = profile_of(None, out)["learning"]
+    assert Settings.model_validate(remembered) == Settings(), "the class defaults are what ran"
+
+
+def test_under_the_default_profile_a_world_with_nothing_to_know_keeps_nothing(tmp_path: Path):
+    world, train, test = World(knowledge=()), told_again(TRAIN), told_again(TEST)
+    tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train)
+    assert len(tree) > 0 and shown(tree) == set()
+    assert accuracy(world, tree, test, DEFAULTS) == pytest.approx(1 / 3)
+
+
+def test_the_paper_profile_learns_the_rules_of_the_world(tmp_path: Path):
+    """Leave-one-out, the threshold and the curator's revisions, with cards as text."""
+    world, settings = World(misleading=False), profile_of("paper")["learning"]
+    tree = learned(world, tmp_path / "tree", train=problems(4), **{**settings, "impact_calls": 20_000})
+    assert shown(tree) >= RULE_CARDS
+    assert accuracy(world, None) == pytest.approx(1 / 3) and accuracy(world, tree) == 1.0
+    assert not any(card.examples or card.wordings for card in tree)
+    assert not (tmp_path / "tree" / "calibration.json").exists()
+    lines = [json.loads(line) for line in (tmp_path / "tree" / "learn" / "steps.jsonl").read_text().splitlines()]
+    impacts = [line["value"] for line in lines if line["what"] == "impact"]
+    assert {lift["method"] for impact in impacts for lift in impact["lifts"]} == {"leave_one_out"}
+    assert len(impacts) == 2 and any(line["what"] == "revise" for line in lines), "two epochs, each revised"
+
+
 def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path: Path):
     world = World()
-    tree = learned(world, tmp_path / "tree")
-    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    tree = learned(world, tmp_path / "tree", **TEXT, **REVISED)
+    assert shown(tree) == RULE_CARDS
     assert any(card.body == MISLEADING for card in tree) and any(card.body == IDLE for card in tree), "both were tried"
     assert {card.status for card in tree if card.card_id in shown(tree)} == {Status.VALIDATED}
     assert accuracy(world, None) == pytest.approx(1 / 3), "only the sums need no rule"
@@ -78,30 +125,24 @@ def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path:
 def test_examples_carry_the_rules_as_well_as_text_does(tmp_path: Path):
     world = World()
     turns = load_config({"model": DEFAULTS.model, "profile": "paper", "placement": "demonstrations"}, env={})
-    tree = learned(world, tmp_path / "tree", config=turns, examples=1)
-    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    tree = learned(world, tmp_path / "tree", config=turns, **{**TEXT, **REVISED, "examples": 1})
+    assert shown(tree) == RULE_CARDS
     assert all(len(card.examples) == 1 for card in tree)
     assert accuracy(world, tree, config=turns) == 1.0
 
 
-def told_again(asked: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Problems that say a second word of their rule, as the world's examples do."""
-    return tuple(replace(p, text=p.text.replace("?", f", {p.name.partition('-')[0]}wise?")) for p in asked)
-
-
-def test_by_default_examples_are_written_and_shown_where_they_fit(tmp_path: Path):
-    world, train, test = World(), told_again(TRAIN), told_again(TEST)
-    tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train, examples=Settings().examples)
-    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
-    assert all(len(card.examples) == 2 for card in tree)
+def test_a_card_is_shown_only_where_its_words_fit(tmp_path: Path):
+    world, train, test = World(misleading=False), told_again(TRAIN), told_again(TEST)
+    tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train, calibration_runs=0)
     assert accuracy(world, tree, test, DEFAULTS) == 1.0
-    assert accuracy(world, tree, TEST, DEFAULTS) == pytest.approx(1 / 3), "one telling word is not enough"
+    assert accuracy(world, tree, TEST, DEFAULTS) == pytest.approx(1 / 3), "one word in common is not enough"
     assert accuracy(world, tree, TEST, CONFIG) == 1.0, "the whole block is"
 
 
 def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path: Path):
     train = told_again(TRAIN)
-    learned(World(), tmp_path / "tree", config=DEFAULTS, train=train, examples=2, epochs=1, refine=0)
+    world = World(misleading=False, idle=False)
+    learned(world, tmp_path / "tree", config=DEFAULTS, train=train, wordings=0, calibration_runs=0)
 
     def solved(run: str) -> set[str]:
         traces = tmp_path / "tree" / "learn" / f"epoch-1-refine-{run}" / "traces.jsonl"
@@ -115,21 +156,22 @@ def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path:
 
 def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):
     world = World(knowledge=())
-    tree = learned(world, tmp_path / "tree")
+    tree = learned(world, tmp_path / "tree", **TEXT, **REVISED)
     assert len(tree) > 0, "the teacher did propose cards"
     assert shown(tree) == set()
     assert accuracy(world, tree) == pytest.approx(1 / 3)
 
 
 def test_leave_one_out_finds_the_same(tmp_path: Path):
-    tree = learned(World(), tmp_path / "tree", impact="leave_one_out", impact_calls=20_000)
-    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    settings = {**TEXT, **REVISED, "impact": "leave_one_out", "impact_calls": 20_000}
+    tree = learned(World(misleading=False), tmp_path / "tree", **settings)
+    assert shown(tree) == RULE_CARDS
 
 
 def test_one_run_can_give_both_tiers_their_cards_and_revision_can_be_left_out(tmp_path: Path):
     world = World()
-    tree = learned(world, tmp_path / "tree", add_runs=1, refine=0)
-    assert shown(tree) >= {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    tree = learned(world, tmp_path / "tree", **{**TEXT, "add_runs": 1}, epochs=2)
+    assert shown(tree) >= RULE_CARDS
     assert accuracy(world, tree) == 1.0
     steps = (tmp_path / "tree" / "learn" / "steps.jsonl").read_text()
     assert '"MS+HS"' in steps and '"revise"' not in steps
@@ -159,7 +201,7 @@ seen: list[str] = []
 @pytest.mark.parametrize("confident", [False, True])
 def test_a_rule_that_es_is_confidently_wrong_about_is_learned_only_on_demand(tmp_path: Path, confident: bool):
     seen.clear()
-    tree = learned(Sure(), tmp_path / "tree", add_runs=1, refine=0, epochs=1, confident=confident)
+    tree = learned(Sure(), tmp_path / "tree", **{**TEXT, "add_runs": 1, "confident": confident})
     assert any("Exit: es_unanimous" in asked for asked in seen) is confident
     assert ("EXACT_FLIM_RULE" in tree) is confident
 
@@ -184,7 +226,7 @@ class Late(World):
 def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_counts(tmp_path: Path, failures: str):
     seen.clear()
     world = Late(misleading=False)
-    tree = learned(world, tmp_path / "tree", train=problems(4), refine=0, epochs=1, failures=failures)
+    tree = learned(world, tmp_path / "tree", train=problems(4), **TEXT, failures=failures)
     proposed = [asked for asked in seen if "Wrong attempt" in asked]
     assert any("the flim of" in asked for asked in proposed) is (failures == "tier")
     assert any("the garn of" in asked for asked in proposed), "what was never solved is shown either way"
@@ -194,21 +236,13 @@ def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_c
 
 @pytest.mark.parametrize("imagining", [False, True])
 def test_imagination_goes_over_cells_that_have_cards_and_no_failures(tmp_path: Path, imagining: bool):
-    tree = learned(World(), tmp_path / "tree", train=problems(4), refine=0, epochs=2, imagine=imagining)
+    tree = learned(World(), tmp_path / "tree", train=problems(4), **TEXT, epochs=2, imagine=imagining)
     lines = map(json.loads, (tmp_path / "tree" / "learn" / "steps.jsonl").read_text().splitlines())
     steps = [(line["what"], line["place"]) for line in lines if line["epoch"] == 2 and line["phase"] == "add"]
     assert "MS weaving" not in [place for what, place in steps if what == "propose"], "nothing fails there any more"
     assert (("imagine", "MS weaving") in steps) is (("admit", "MS weaving") in steps) is imagining
     assert ("RUBRIC_ALSO_2_MS_WEAVING" in tree) is imagining
     assert not imagining or tree.card("RUBRIC_ALSO_2_MS_WEAVING").provenance.supporting_problems == ()
-
-
-def test_the_papers_profile_learns_the_rules_of_the_world(tmp_path: Path):
-    world, settings = World(misleading=False), profile_of("paper")["learning"]
-    tree = learned(world, tmp_path / "tree", train=problems(4), **{**settings, "impact_calls": 20_000})
-    assert {f"EXACT_{rule.upper()}_RULE" for rule in RULES} <= shown(tree)
-    assert accuracy(world, None) == pytest.approx(1 / 3) and accuracy(world, tree) == 1.0
-    assert not any(card.examples for card in tree)
 
 
 def test_many_failures_are_asked_about_in_parts_and_the_same_rules_are_found(
@@ -222,6 +256,6 @@ def test_many_failures_are_asked_about_in_parts_and_the_same_rules_are_found(
             return super().teach(request)
 
     monkeypatch.setattr("kace.learning.loop.FAILURES_AT_ONCE", 6)
-    tree = learned(Heard(), tmp_path / "tree")
-    assert shown(tree) == {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
+    tree = learned(Heard(), tmp_path / "tree", **TEXT, **REVISED)
+    assert shown(tree) == RULE_CARDS
     assert {"epoch 1 add MS weaving propose", "epoch 1 add MS weaving propose 1"} <= set(asked)

@@ -21,7 +21,12 @@ from tests.learning.world import DOMAINS, MISLEADING, PLAIN, RULES, World, _card
 TURNS = load_config({"model": "scripted/steady", "profile": "paper", "placement": "demonstrations"}, env={})
 """The whole block, as demonstrations: the solver never reads a card's text."""
 TRAIN, TEST = problems(8), problems(4, start=50)
-SETTINGS = {"examples": 1, "evidence": "posterior", "epochs": 1, "refine": 2, "keep": "validated"}
+SETTINGS = {"examples": 1, "evidence": "posterior", "epochs": 1, "refine": 2, "keep": "validated"} | {
+    "add_runs": 2,
+    "confident": False,
+    "wordings": 0,
+    "calibration_runs": 0,
+}
 VAGUE = "flim has a formula of its own: write f = F(a, b)."
 
 

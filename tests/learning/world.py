@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kace.models.base import Request
 from kace.models.scripted import Scripted
@@ -43,6 +43,16 @@ def problems(count: int, *, start: int = 0) -> tuple[Problem, ...]:
                 text = f"In {domain}, what is the {rule} of {a} and {b}?"
                 made.append(Problem(text, str(answer), label=f"{rule}-{n}", domain=domain))
     return tuple(made)
+
+
+def told_again(asked: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Return problems that say a second word of their rule and two of their domain, as the teacher's examples do."""
+    again = []
+    for problem in asked:
+        rule = problem.name.partition("-")[0]
+        end = f", {rule}wise and {problem.domain}wise in {problem.domain}land?"
+        again.append(replace(problem, text=problem.text.replace("?", end)))
+    return tuple(again)
 
 
 def statement(rule: str) -> str:
@@ -142,17 +152,23 @@ def _card(card_id: str, trigger: str, body: str, numbers: list[str], hard: bool)
     )
 
 
+def _told(card_id: str, a: int, b: int) -> str:
+    """Return a problem that a card covers: of its rule, or of its domain."""
+    word = card_id.split("_")[1].lower()
+    domain = next((name for name in DOMAINS if name.upper() in card_id), "")
+    if domain:
+        return f"What is the result of {a} and {b}, {domain}wise in {domain}land?"
+    return f"What is the {word} of {a} and {b}, {word}wise?"
+
+
 def _example(card_id: str, rule: str, count: int) -> str:
-    body, word = rule.strip().split("\n")[-1], card_id.split("_")[1].lower()
-    told = f"A loom, a harp and a yard: what is it, {word}wise?"
-    worked = f"Rule: {body}\nThe answer is \\boxed{{7}}."
-    text = "\nExample:\n".join([f"{told}\nWorked:\n{worked}"] * count)
+    worked = f"Rule: {rule.strip().split(chr(10))[-1]}\nThe answer is \\boxed{{7}}."
+    text = "\nExample:\n".join(f"{_told(card_id, 4 + n, 6 + n)}\nWorked:\n{worked}" for n in range(count))
     return f"<example>\nid: {card_id}\ntext:\n{text}\n</example>"
 
 
 def _wordings(card_id: str, count: int) -> str:
-    word = card_id.split("_")[1].lower()
-    lines = [f"Story {'abcdefgh'[n]}: which {word} do {n + 2} and {n + 5} make?" for n in range(count)]
+    lines = [f"Story {chr(97 + n)}: {_told(card_id, n + 2, n + 5)}" for n in range(count)]
     return "\n".join(("<wordings>", f"id: {card_id}", "text:", *lines, "</wordings>"))
 
 

@@ -200,9 +200,7 @@ def _demo(typed: Typed, out: Path, epochs: int | None) -> None:
     config = typed.config(
         *Settings.model_fields, teacher=SOURCE, preset="starter", es_policy="skip"
     )
-    settings = typed.learning(
-        Settings, {**profile_of("default")["learning"], **QUICK}, epochs=epochs
-    )
+    settings = typed.learning(Settings, dict(QUICK), epochs=epochs)
     settings = untaught(config, settings) if config.teacher == SOURCE else settings
     train, held_out = demo.slices(config)
     print_lines(demo.intro(train, held_out, config))

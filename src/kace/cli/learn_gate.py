@@ -58,8 +58,7 @@ def calibrate(
         update={"relevance": "background", "relevance_threshold": LEAST}
     )
     config = config.model_copy(update={"retrieval": reading, "tree": None})
-    runs = profile_of("default")["learning"]["calibration_runs"]
-    settings = typed.learning(Settings, {"calibration_runs": runs})
+    settings = typed.learning(Settings, {})
     problems = load_problems(train, config.fields)[: typed.limit]
     check_training(problems)
     prepare(config)
@@ -98,7 +97,7 @@ def wordings(
     """
     store = TreeStore.open(tree)
     config = typed.config(*Settings.model_fields)
-    settings = typed.learning(Settings, profile_of("default")["learning"])
+    settings = typed.learning(Settings, {})
     if not settings.wordings:
         raise UsageError(
             "wordings=0 asks for none", fix="--set wordings=16, or leave it out"

@@ -23,11 +23,11 @@ from kace.cards.card_text import AVOID, USEFUL
 from kace.cards.lift import LiftCounts, LiftMark, lift_line, plain_points
 from kace.cards.tree import Add, Change, Deprecate, Edit, EpistemicTree
 from kace.ladder.record import Solution
-from kace.learning.effects import MIN_PROBLEMS, Impact, Lift, evidence
+from kace.learning.effects import Impact, Lift, evidence
 from kace.learning.shrinkage import Posterior, shrink
 from kace.learning.steps import Kept
 from kace.learning.text import ngrams
-from kace.runs.stats import holm, sign_flip
+from kace.runs.stats import sign_flip
 
 NEAR_DUPLICATE = 0.7
 NGRAM = 3
@@ -170,43 +170,22 @@ def _united(first: Card, other: Card) -> Card:
         return first
 
 
-def credit(
-    tree: EpistemicTree, impact: Impact, *, epoch: int, alpha: float
-) -> tuple[Change, ...]:
-    """Edits of the cards that were shown or measured, in order of id.
-
-    A card is validated where it helps, and deprecated where it harms, significantly after Holm's correction over all
-    cards measured in this impact: `alpha` bounds the family-wise error rate. At 1 nothing is called. A deprecated card
-    stays so. A validated one that fails to repeat keeps its rank unless the new interval lies below zero: a measurement
-    that shows nothing does not undo one that did, one that contradicts it does.
-    """
+def credit(tree: EpistemicTree, impact: Impact, *, epoch: int) -> tuple[Change, ...]:
+    """Return edits that record the figures of the cards shown or measured, in order of id; no status changes."""
     fires, lifts = impact.by_card
-    # Cards with too few problems claim nothing, so they cost nothing either.
-    family = [lift for lift in impact.lifts if lift.problems >= MIN_PROBLEMS]
-    called = {
-        lift.card_id: Status.VALIDATED if lift.effect > 0 else Status.DEPRECATED
-        for lift, p in zip(family, holm([lift.p for lift in family]), strict=True)
-        if p <= alpha < 1 and lift.effect
-    }
     changes: list[Change] = []
     for card in (
         card for card in tree if card.card_id in fires or card.card_id in lifts
     ):
         fire = fires.get(card.card_id)
         lift = lifts.get(card.card_id)
-        status = card.status
-        if status is not Status.DEPRECATED:
-            contradicted = status is Status.VALIDATED and lift and lift.high < 0
-            status = called.get(card.card_id) or (
-                Status.EXPERIMENTAL if contradicted else status
-            )
         said = lift_text(lift, epoch) if lift else card.provenance.validated_lift
         # Rounded: the last bits of a sum differ between machines, and a replayed run must give the identical tree.
         score = round(lift.effect, 4) + 0.0 if lift else card.helpfulness_score
         counts = (
             (fire.n_shown, fire.shown_correct, fire.shown_wrong) if fire else (0, 0, 0)
         )
-        changes.append(_credited(card, status, said, score, counts))
+        changes.append(_credited(card, card.status, said, score, counts))
     return tuple(changes)
 
 
@@ -305,14 +284,9 @@ def _counts(lift: Lift) -> LiftCounts:
 
 
 class CommitRule(NamedTuple):
-    """What a candidate must show: a least lift, at a family-wise error rate (1: none) that all analyses share.
-
-    Or, where `keep` is given, that it gains more problems than it loses with this probability.
-    """
+    """What a candidate must show: a least lift, or with `keep` this probability to gain more than it loses."""
 
     threshold: float
-    alpha: float
-    analyses: int
     keep: float | None = None
 
 
@@ -341,10 +315,8 @@ def analyse(
 ) -> InterimAnalysis:
     """Compare a rerun with the base run, pair by pair.
 
-    A candidate that adds or rewrites claims to help, and must show it: lift at or above the threshold, and an exact
-    sign-flip test over problems (McNemar's, with one seed) at the share of alpha. One that only removes cards claims
-    nothing, and passes if nothing is lost. The test is exact where which problems are drawn anew does not depend on how
-    the base run went on them: so it is when every solve of a domain reads the whole block.
+    A candidate that adds or rewrites claims to help, and must show it. One that only removes cards claims nothing, and
+    passes if nothing is lost.
     """
     again = {(record.problem, record.seed): record for record in rerun}
     both = (
@@ -368,7 +340,7 @@ def analyse(
     better = gains(
         sum(each > 0 for each in net.values()), sum(each < 0 for each in net.values())
     )
-    accepted, reason = _ruling(len(pairs), lift, p, better, rule, removes_only)
+    accepted, reason = _ruling(len(pairs), lift, better, rule, removes_only)
     compared = {
         "domain": domain,
         "number": number,
@@ -390,7 +362,7 @@ def gains(won: int, lost: int) -> float:
 
 
 def _ruling(
-    n: int, lift: float, p: float, better: float, rule: CommitRule, removes_only: bool
+    n: int, lift: float, better: float, rule: CommitRule, removes_only: bool
 ) -> tuple[bool, str]:
     if not n:
         return False, "no problem could be compared"
@@ -403,12 +375,8 @@ def _ruling(
             better >= rule.keep,
             f"{measured}, better with probability {better:.2f}, {enough} {rule.keep:g}",
         )
-    if lift < rule.threshold:
-        return (
-            False,
-            f"{measured}, below the threshold of {plain_points(rule.threshold)}",
-        )
-    bar = rule.alpha / rule.analyses if rule.alpha < 1 else 1.0
-    if p > bar:
-        return False, f"{measured}, but p = {p:.3g} exceeds {bar:.3g}: it may be chance"
-    return True, f"{measured}, p = {p:.3g}, at most {bar:.3g}"
+    enough = "at least" if lift >= rule.threshold else "below"
+    return (
+        lift >= rule.threshold,
+        f"{measured}, {enough} the threshold of {plain_points(rule.threshold)}",
+    )

@@ -242,15 +242,12 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
         Impact,
         partial(measure, epoch, tree, base, study),
     )
-    alpha = (
-        settings.alpha / settings.epochs if settings.evidence == "family-wise" else 1.0
-    )
     every = (
         study.log.recall(StepName("refine", "impact", number), Impact)
         for number in range(1, epoch + 1)
     )
     impacts = [found for found in every if found]
-    edits = credit(tree, impact, epoch=epoch, alpha=alpha)
+    edits = credit(tree, impact, epoch=epoch)
     if settings.evidence == "posterior":
         edits = credit_posterior(tree, impacts, epoch=epoch, keep=settings.keep_above)
     credited = study.writer.commit(StepName("refine", "credit", epoch), edits)
@@ -338,11 +335,8 @@ async def revise_domain(
     """The changes to a domain's cards that a rerun bore out; none where no candidate did."""
     tree = study.tree
     settings = study.settings
-    # All interim analyses of the whole run share alpha, which bounds the family-wise error rate.
-    analyses = settings.refine * settings.epochs * (len(tree.domains) + 1)
-    alpha = settings.alpha if settings.evidence == "family-wise" else 1.0
     keep = settings.keep_above if settings.evidence == "posterior" else None
-    rule = CommitRule(settings.threshold, alpha, analyses, keep)
+    rule = CommitRule(settings.threshold, keep)
     own = (
         base
         if name == UNIVERSAL

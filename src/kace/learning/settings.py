@@ -27,47 +27,45 @@ QUICK = {
 class Settings(Kept):
     """The learner's dials, with the defaults that `kace learn` uses."""
 
-    epochs: Annotated[int, Field(ge=1, le=20)] = 2
+    epochs: Annotated[int, Field(ge=1, le=20)] = 1
     cards_per_problem: Annotated[int, Field(ge=1, le=3)] = 2
     """Cards the teacher may propose for each failed problem of a cell."""
-    add_runs: Annotated[int, Field(ge=1, le=2)] = 2
+    add_runs: Annotated[int, Field(ge=1, le=2)] = 1
     """Runs that an epoch's new cards are written from: one a tier, the second with the first one's cards; or one."""
-    confident: bool = False
+    confident: bool = True
     """Learn also from problems that ES got wrong with both attempts agreed: others of their kind may be in reach."""
-    refine: Annotated[int, Field(ge=0, le=2)] = 2
-    """Interim analyses of a domain's candidate in an epoch. 0: cards are measured, and not rewritten."""
+    refine: Annotated[int, Field(ge=0, le=2)] = 0
+    """Tries of a domain's revisions in an epoch. 0: cards are measured, and not rewritten."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.01
     """The least accuracy that a rewritten block must gain on its training problems."""
-    evidence: Literal["posterior", "family-wise", "threshold"] = "family-wise"
-    """What decides about cards and revisions: the probability that they help, given all cards of the tree; exact tests
-    with family-wise error control; or, as in the paper, the threshold alone, which retires no card by itself."""
+    evidence: Literal["posterior", "threshold"] = "posterior"
+    """What decides about cards and revisions: the probability that they help, given all cards of the tree; or, as in
+    the paper, the threshold alone, which retires no card by itself."""
     keep_above: Annotated[float, Field(gt=0.5, le=1)] = 0.8
     """By posterior, the least probability to help at which a card is validated or a revision kept."""
     retire_below: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
     """By posterior, the probability to help at and below which a card is retired."""
-    alpha: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """The family-wise error rate that all interim analyses share, and all cards. 1 asks for no evidence."""
     impact: Literal["dropout", "leave_one_out", "fires"] = "dropout"
-    impact_runs: Annotated[int, Field(ge=1, le=50)] = 2
+    impact_runs: Annotated[int, Field(ge=1, le=50)] = 4
     """Dropout runs an epoch, each on other seeds."""
     impact_calls: Annotated[int, Field(ge=1)] = 1_000
     """Solver calls an epoch that leave-one-out may use."""
     dropout_rate: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    keep: Literal["all", "validated"] = "all"
+    keep: Literal["all", "validated"] = "validated"
     """Which cards the frozen tree shows: all that were not deprecated, or only those with a validated lift."""
     examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
     """Worked examples that the teacher writes for each new card, to be shown as turns. 0: none are asked for."""
-    max_overlap: Annotated[float, Field(ge=0, le=1)] = 1.0
+    max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.55
     """The largest share of content words, numbers aside, that a demonstration may have in common with a problem held
-    out. 1 lets any wording be retold, as runs did before there was this setting."""
+    out. 1 lets any wording be retold."""
     failures: Literal["tier", "final"] = "tier"
     """What new cards are written from: problems that the tier did not deliver, or of those the ones never solved."""
-    calibration_runs: Annotated[int, Field(ge=0, le=20)] = 0
+    calibration_runs: Annotated[int, Field(ge=0, le=20)] = 3
     """Runs that the gate's thresholds are set from, of the problems that a card of another technique is relevant to.
     0 leaves the thresholds as they are configured."""
     max_harm: Annotated[float, Field(gt=0, le=100)] = 0.5
     """Points of accuracy that cards may cost, in expectation, on problems of techniques that the tree lacks."""
-    wordings: Annotated[int, Field(ge=0, le=MAX_WORDINGS)] = 0
+    wordings: Annotated[int, Field(ge=0, le=MAX_WORDINGS)] = 16
     """Problems of its kind in other stories that the teacher writes for each card that is kept, to find it by."""
     imagine: bool = False
     """Ask for cards beside those that failures called for. Off: it overfitted where it was published."""
