@@ -43,7 +43,7 @@ from kace.problems import Problem, problem_of
 from kace.runs.manifest import Manifest
 
 if TYPE_CHECKING:
-    from kace.models.budget import Price
+    from kace.config import Price
     from kace.runs.arm import Clusters
     from kace.runs.metrics import Metrics
 
