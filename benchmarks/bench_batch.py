@@ -4,7 +4,7 @@
 
 Every size is a run of its own process: problems that leave at ES, two requests each, through `Run` and a session with
 `--batch`. The server runs in another process and answers a job at the first look. Memory is flat where the peak does
-not grow with the number of requests, only with the problems that are open at once (`batch_window`).
+not grow with the number of requests, only with the problems that are open at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kace.runs.run import Run
 from kace.ladder.session import open_session
 folder, url, count, window, batch = Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:])
 flags = {"model": "openai/m", "base_url": url + "/v1", "api_key": "key-of-the-batches", "batch": bool(batch)}
-config = load_config({**flags, "batch_window": window}, env={})
+config = load_config(flags, env={})
 logging.disable(logging.WARNING)
 text = "Some words that make a problem as long as most of them are. " * 5
 problems = (Problem(f"{text} How much is {n}?", str(n)) for n in range(count // 2))
@@ -46,7 +46,7 @@ began, cpu = time.perf_counter(), time.process_time()
 with Run(folder, manifest_of(config), texts=False) as run:
     async def work():
         async with open_session(config, calls=run.calls) as session:
-            await run.solve(problems, session.kit, session.window)
+            await run.solve(problems, session.kit, window)
     asyncio.run(work())
     right = sum(record.correct for record in run.records())
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -250,10 +250,8 @@ class Config(BaseModel):
     teacher_max_tokens: Tokens = Field(default=16_000, exclude=True)
     # The key that clients of `kace serve` must send.
     serve_key: SecretStr | None = Field(default=None, exclude=True)
-    # `kace serve` returns the winning attempt's solution, not its box alone.
-    working: bool = Field(default=True, exclude=True)
-    # Wait for exchange replies, or stop and name the missing ones.
-    exchange_wait: bool = Field(default=True, exclude=True)
+    # Wait for exchange replies and for batch jobs to end; or stop and name what is missing.
+    wait: bool = Field(default=True, exclude=True)
     seed: Annotated[int, Field(ge=0)] = 0
     temperature: Temperature | None = None  # of every tier, over the preset's
     max_tokens: Tokens | None = None  # of every tier, over the preset's
@@ -281,14 +279,6 @@ class Config(BaseModel):
     prices: dict[str, Price] = Field(default_factory=dict)
     # Attempts as jobs of the provider's batch API: cheaper, within a day.
     batch: bool = Field(default=False, exclude=True)
-    # Wait for the jobs to end; or submit, collect what is finished and stop.
-    batch_wait: bool = Field(default=True, exclude=True)
-    # How to call again what a job did not answer.
-    batch_retry: Literal["live", "batch"] = Field(default="live", exclude=True)
-    # Problems open at once.
-    batch_window: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default=10_000, exclude=True
-    )
     # The most requests of a job; left out, the provider's limit.
     batch_size: Positive | None = Field(default=None, exclude=True)
     # MS in the job of ES, before it is known which problems need it.
@@ -299,10 +289,7 @@ class Config(BaseModel):
     slots: Annotated[int, Field(ge=1, le=64)] | None = None
     # A Ray cluster to solve on: auto, or its address.
     ray: str | None = Field(default=None, exclude=True)
-    # Of each Ray worker.
-    ray_cpus: Annotated[float, Field(ge=0)] = Field(default=1.0, exclude=True)
-    ray_gpus: Annotated[float, Field(ge=0)] = Field(default=0.0, exclude=True)
-    # Left out, as many as the cluster has room for.
+    # Left out, one for each CPU of the cluster.
     ray_workers: Positive | None = Field(default=None, exclude=True)
     # Keep finished calls on disk and never pay for one twice.
     cache: bool = Field(default=True, exclude=True)

@@ -65,9 +65,9 @@ def test_eval_in_batches_finds_what_it_finds_live_at_half_the_price(folder: Path
     assert live.returncode == 0, live.stderr
     paid = len(server.live)
     server.looks = 1000
-    first = kace(folder, server, *arguments, "--out", "run", "--batch", "--set", "batch_wait=false")
+    first = kace(folder, server, *arguments, "--out", "run", "--batch", "--set", "wait=false")
     assert first.returncode == 0 and "under way" in first.stderr, first.stderr
-    again = kace(folder, server, *arguments, "--out", "run", "--batch", "--set", "batch_wait=false")
+    again = kace(folder, server, *arguments, "--out", "run", "--batch", "--set", "wait=false")
     assert again.returncode == 0 and len(server.jobs) == 1, "a job under way is not submitted again"
     assert len(server.jobs[0].keys) == 2 * 2 * len(problems(2)), "ES of all problems on both seeds"
     server.looks = 0
@@ -101,7 +101,7 @@ def test_ms_sent_with_es_saves_a_round_and_what_was_not_needed_is_said(folder: P
 def test_solve_takes_a_file_in_batches_and_one_problem_not(folder: Path, server: BatchServer):
     one = kace(folder, server, "solve", "What is 6 times 7?", "--batch")
     assert one.returncode == 2 and "--file" in one.stderr
-    done = kace(folder, server, "solve", "--file", "p.jsonl", "--out", "run", "--batch", "--set", "batch_retry=batch")
+    done = kace(folder, server, "solve", "--file", "p.jsonl", "--out", "run", "--batch")
     assert done.returncode == 0 and not server.live, done.stderr
     assert len(votes(folder / "run")) == len(problems(2))
 

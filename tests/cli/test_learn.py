@@ -20,7 +20,7 @@ from tests.learning.world import World, problems
 TRAIN = problems(2)
 TUNED = ("learn", "--train", "train.jsonl", "--profile", "paper", "--set", "impact_runs=1")
 LEARN = (*TUNED, "--out", "tree", "--model", "scripted/dice?sides=9")
-BY_FILES = (*LEARN, "--teacher", "exchange/desk", "--set", "exchange_wait=false")
+BY_FILES = (*LEARN, "--teacher", "exchange/desk", "--set", "wait=false")
 
 
 @pytest.fixture

@@ -206,15 +206,10 @@ def test_data_writes_the_bundled_split_and_fresh_problems(kace, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "fix"),
     [
-        (("solve", "2+2?", "--place-by", "words"), "--set router=VALUE"),
+        (("solve", "2+2?", "--router", "words"), "--set router=VALUE"),
         (("solve", "2+2?", "--timeout=5"), "--set timeout=VALUE"),
         (("learn", "--refine", "0"), "--set refine=VALUE"),
         (("solve", "2+2?", "--max-connections", "4"), "--set max_connections=VALUE"),
-        (("solve", "2+2?", "--skip-es"), "--set es_policy=skip"),
-        (("serve", "--api-key", "k"), "KACE_SERVE_KEY=KEY before the command, or --set serve_key=KEY"),
-        (("tree", "cards", "t"), "kace tree show TREE cards"),
-        (("tree", "diff", "t", "--since", "3"), "kace tree diff TREE N"),
-        (("compare", "a", "b"), "kace report RUN RUN"),
     ],
 )
 def test_a_setting_typed_as_an_option_is_refused_with_the_way_to_set_it(kace, arguments: tuple[str, ...], fix: str):

@@ -309,7 +309,7 @@ def test_the_command_needs_a_teacher_and_leaves_nothing_behind(tmp_path: Path):
 
 def test_the_command_finishes_from_what_a_teacher_wrote(tmp_path: Path):
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw", "answer": "3", "id": "t1"}\n')
-    (tmp_path / "kace.toml").write_text("exchange_wait = false\n")
+    (tmp_path / "kace.toml").write_text("wait = false\n")
     command = ["solve", "--file", "p.jsonl", "--model", "scripted/dice?sides=1000000", "--out", "run", "--explain"]
     command += ["--set", "synthesis=true", "--set", "teacher=exchange/desk"]
     waiting = run_kace(tmp_path, *command)

@@ -76,7 +76,7 @@ def test_wordings_for_a_tree_by_files_leave_out_what_is_held_out(tmp_path: Path)
         '{"problem": "A snail climbs up a garden wall by 5 cm each morning and slides down at night", "answer": "9"}\n'
     )
     asked = ("learn", "wordings", "tree", "--teacher", "exchange/desk", "--held-out", "test.jsonl")
-    asked += ("--set", "wordings=4", "--set", "exchange_wait=false")
+    asked += ("--set", "wordings=4", "--set", "wait=false")
     done = run_kace(tmp_path, *asked)
     (letter,) = (tmp_path / "desk").glob("*.request.md")
     assert done.returncode == 0 and letter.name in done.stderr
@@ -99,7 +99,7 @@ def test_a_reply_has_room_for_so_many_wordings_and_no_more_cards_are_asked_for_a
     cards = [SPEED.model_copy(update={"card_id": f"EXACT_SPEED_{letter}"}) for letter in "ABCDEFGHIJK"]
     universal = [card.at(card.difficulty_tag, ("universal",)) for card in cards]
     TreeStore.create(tmp_path / "tree", (), universal, author="test").freeze()
-    asked = ("learn", "wordings", "tree", "--teacher", "exchange/desk", "--set", "exchange_wait=false")
+    asked = ("learn", "wordings", "tree", "--teacher", "exchange/desk", "--set", "wait=false")
     for count, requests in ((16, 1), (32, 3)):
         assert run_kace(tmp_path, *asked, "--set", f"wordings={count}").returncode == 0
         assert len(list((tmp_path / "desk").glob("*.request.md"))) == requests, "one, and then two more of other text"

@@ -168,7 +168,7 @@ def test_a_reply_that_was_read_is_kept_like_any_call_whatever_folder_it_came_fro
 
 
 def test_it_is_opened_by_name(tmp_path: Path):
-    model = open_model(load_config({"model": f"exchange/{tmp_path}", "exchange_wait": False}, env={}))
+    model = open_model(load_config({"model": f"exchange/{tmp_path}", "wait": False}, env={}))
     assert isinstance(model, ChatModel)
     assert (model.name, model.identity) == (f"exchange/{tmp_path}", "exchange")
     with pytest.raises(Outstanding):

@@ -191,18 +191,9 @@ SYSTEMS: Mapping[str, Spec] = {
     spec.name: spec for spec in _TABLE
 }  # in the order of reports
 
-OLD_NAMES = {  # in published runs
-    "kace-direct": "kace-skip-es",
-    "kace-wary": "kace-no-exit-at-es",
-    "kace-wary-bare": "kace-no-exit-at-es-bare",
-    "kace-wary-placebo": "kace-no-exit-at-es-placebo",
-    "kace-scaffold": "kace-empty-prompt",
-}
-
 
 def spec_of(name: str) -> Spec:
     """The row of a name, best-of-N for any N from 2 to 100 included."""
-    name = OLD_NAMES.get(name, name)
     if name in SYSTEMS:
         return SYSTEMS[name]
     if found := re.fullmatch(r"best-of-([1-9]\d{0,5})", name):

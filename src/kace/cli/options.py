@@ -71,19 +71,6 @@ EVERYWHERE = {
 }
 """The options of the root, which may follow any verb that has the parameter named here."""
 
-REPLACED = {  # what was typed once, and what to write now
-    "--direct": "--set es_policy=skip", "--skip-es": "--set es_policy=skip", "--no-texts": "--set problem_texts=false",
-    "--no-cache": "--set cache=false", "--no-wait": "--set batch_wait=false or exchange_wait=false",
-    "--field": "--set fields.problem=NAME",
-    "--api-key": "KACE_SERVE_KEY=KEY before the command, or --set serve_key=KEY", "--since": "kace tree diff TREE N",
-    "--to": "kace tree revert TREE N", "--card": "kace tree log TREE ID", "--payload": "kace tree edit TREE ID FILE",
-    "--starter": "kace tree init DIR starter", "--domain": "kace tree show TREE DOMAIN",
-    "--status": "kace tree show TREE STATUS", "cards": "kace tree show TREE cards", "card": "kace tree show TREE ID",
-    "import": "kace tree add TREE FILE", "relocate": "kace tree edit TREE ID --difficulty KIND --domains NAMES",
-    "deprecate": "kace tree edit TREE ID --deprecate --note WHY", "compare": "kace report RUN RUN",
-    "train": "kace learn --method NAME", "select": "kace learn select TREE", "transfer": "kace eval --tree A --tree B",
-}  # fmt: skip
-
 
 class Typed(NamedTuple):
     """What the user typed of the shared options."""
@@ -242,16 +229,10 @@ def refuse_replaced(command: Any, ctx: Any, args: list[str]) -> None:
     for flag in (arg.partition("=")[0] for arg in args if arg.startswith("--")):
         if flag in known or flag == "--":
             continue
-        if flag in REPLACED:
-            raise UsageError(
-                f"{flag} is no option any more", fix=f"write {REPLACED[flag]}"
-            )
         from kace.config import Config, RetrievalConfig
         from kace.learning.settings import Settings
-        from kace.runs.manifest import OLD_SETTINGS
 
         name = flag.removeprefix("--").replace("-", "_")
-        name = OLD_SETTINGS.get(name, name)
         if any(
             name in kind.model_fields for kind in (Config, RetrievalConfig, Settings)
         ):
@@ -284,13 +265,6 @@ class GroupedVerbs(TyperGroup):
         )
         refuse_replaced(self, ctx, args[:verb])
         return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb that was typed; one that has another form now is named with it."""
-        if args and args[0] in REPLACED and args[0] not in self.commands:
-            said = f"{ctx.command_path} has no verb '{args[0]}' any more"
-            raise UsageError(said, fix=f"write {REPLACED[args[0]]}")
-        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The options by group, then the verbs."""

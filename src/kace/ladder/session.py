@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kace.cards.tree import EpistemicTree
 
 
+BATCH_WINDOW = 10_000  # problems open at once, at about 20 kB each
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """An open model with its judge, its ledger and the number of problems worth climbing at once."""
@@ -117,7 +120,7 @@ def in_role(
 def window(config: Config) -> int:
     """Enough problems to keep every connection busy, and no more: what is open at once is what memory holds."""
     if config.batch:
-        return config.batch_window
+        return BATCH_WINDOW
     if config.model.startswith("local/"):
         from kace.models.local import SLOTS
 
@@ -142,14 +145,12 @@ def _open(
                 "--batch goes on from a run directory, and there is none here",
                 fix="leave it out",
             )
-        live = config.batch_retry == "live"
         size = config.batch_size
         model = Batched(
             model,
             jobs_of(model),
             calls,
-            wait=config.batch_wait,
-            live=live,
+            wait=config.wait,
             ledger=ledger,
             size=size,
         )

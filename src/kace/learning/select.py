@@ -31,7 +31,7 @@ from kace.models.cache import CallStore
 from kace.problems import Problem, problems_hash
 from kace.runs.arm import Arm, row_of
 from kace.runs.compare import Comparison, compare, compare_all, p_text
-from kace.runs.manifest import manifest_of, modern_config
+from kace.runs.manifest import manifest_of
 from kace.runs.metrics import metrics_of
 from kace.runs.run import Run
 
@@ -182,7 +182,7 @@ def solver_settings(
     learned: LearnManifest, given: Mapping[str, object], ambient: Config
 ) -> dict[str, object]:
     """The learner's settings of the solver, and over them those given now."""
-    kept = modern_config(learned.config)
+    kept = dict(learned.config)
     if unknown := next((name for name in kept if name not in Config.model_fields), ""):
         raise DataError(
             f"learn.json has the setting '{unknown}', which this kace does not know",

@@ -48,7 +48,7 @@ def open_model(config: Config) -> ChatModel:
             from kace.models.exchange import Exchange
 
             # Neither limited nor timed: every request should lie there at once, and a reply takes the time it takes.
-            return Exchange(Path(name).expanduser(), wait=config.exchange_wait)
+            return Exchange(Path(name).expanduser(), wait=config.wait)
     raise UsageError(
         f"unknown model '{config.model}'",
         fix="name it as local/NAME, local/PATH.gguf, openai/NAME (with --base-url for your own server),"

@@ -153,7 +153,7 @@ def differences(
         now = manifest.get(name)
         if name == "config" and isinstance(was, dict) and isinstance(now, dict):
             # One that no longer counts is let go.
-            was = _flat(modern_config(was))
+            was = _flat(was)
             now = _flat(now)
             was = {key: was.get(key, _default(key)) for key in {*now, *was} - PACE}
         if name == "prompts" and isinstance(
@@ -197,44 +197,6 @@ NAMED = (
     "vote",
     "es_exit",
 )  # only where they are not the default
-
-
-OLD_SETTINGS = {
-    **{
-        "place_by": "router",
-        "min_relevance": "relevance_threshold",
-        "rank_by": "ranking",
-        "cards_at": "placement",
-    },
-    **{name: name for name in ("max_cards", "max_card_tokens", "refine_domain")},
-}
-"""What the retrieval settings were called in version one."""
-_OLD_READING = {
-    "router": "model",
-    "relevance_threshold": 0.0,
-    "placement": "instructions",
-}
-"""How every tree was read before there were settings for it."""
-
-
-def modern_config(config: Mapping[str, object]) -> dict[str, object]:
-    """The configuration of a manifest under today's names. Older runs had the retrieval settings among the others."""
-    if "retrieval" in config:
-        return dict(config)
-    found = {
-        OLD_SETTINGS[key]: value for key, value in config.items() if key in OLD_SETTINGS
-    }
-    if found.get("placement") == "turns":
-        found["placement"] = "demonstrations"
-    if config.get("direct"):
-        found["es_policy"] = "skip"
-    rest = {
-        key: value
-        for key, value in config.items()
-        if key not in OLD_SETTINGS and key != "direct"
-    }
-    defaults = RetrievalConfig().model_dump(mode="json", exclude_none=True)
-    return {**rest, "retrieval": {**defaults, **_OLD_READING, **found}}
 
 
 def _flat(config: Mapping[str, object]) -> dict[str, object]:

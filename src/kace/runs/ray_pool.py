@@ -242,7 +242,7 @@ class RayPool:
         while True:
             await asyncio.sleep(START_SECONDS)
             if not self._alive:
-                fix = "add nodes with free CPUs or GPUs, or lower ray_cpus and ray_gpus; the same command goes on"
+                fix = "add nodes with free CPUs; the same command goes on"
                 self.stop(
                     KaceError(
                         f"no Ray worker came up in {START_SECONDS:.0f} s", fix=fix
@@ -296,24 +296,10 @@ async def open_pool(
     Without the one run that it is for, a pool serves several, which share calls.
     """
     ray = connect(config)
-    needs = {"CPU": config.ray_cpus, "GPU": config.ray_gpus}
-    there = ray.cluster_resources()
-    fit = min(
-        (int(there.get(name, 0) / need) for name, need in needs.items() if need),
-        default=1,
-    )
-    workers = config.ray_workers or fit
+    workers = config.ray_workers or int(ray.cluster_resources().get("CPU", 0))
     if not workers:
-        wanted = " and ".join(
-            f"{need:g} {name}" for name, need in needs.items() if need
-        )
-        raise KaceError(
-            f"no node of the Ray cluster has {wanted}",
-            fix="lower ray_cpus or ray_gpus, or add nodes",
-        )
-    kind = ray.remote(
-        num_cpus=config.ray_cpus, num_gpus=config.ray_gpus, max_concurrency=1000
-    )(RayWorker)
+        raise KaceError("no node of the Ray cluster has a free CPU", fix="add nodes")
+    kind = ray.remote(num_cpus=1, max_concurrency=1000)(RayWorker)
 
     def actor() -> Any:
         return kind.remote(config, version("kace"))

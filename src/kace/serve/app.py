@@ -94,9 +94,7 @@ async def open_service(
         session = await stack.enter_async_context(
             open_session(unlimited, model=model, tree=options.tree)
         )
-        yield SolveService(
-            session, options.limits, working=config.working, record=record
-        )
+        yield SolveService(session, options.limits, record=record)
 
 
 def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
