@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,3 +40,12 @@ def cluster() -> Iterator[Any]:
     yield found
     ray.shutdown()
     found.shutdown()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The cache directory, in subprocesses as well: the user's own is never touched."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("KACE_CACHE_DIR", str(folder))
+        yield folder

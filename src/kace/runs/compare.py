@@ -1,4 +1,4 @@
-"""Which of two arms is better, or that it cannot be told."""
+"""Compares runs: which of two is better, if that can be told at this n."""
 
 from __future__ import annotations
 
@@ -12,209 +12,252 @@ from itertools import groupby
 from operator import itemgetter
 
 from kace.errors import UsageError
-from kace.runs.arm import Arm, Clusters, ClusterSums, SolveRow, clusters_of
-from kace.runs.harm import Harm, HarmCounts
-from kace.runs.stats import Interval, cluster_interval, holm, sign_flip, t_quantile
+from kace.runs.metrics import Clusters, ClusterSums, clusters_of
+from kace.runs.stats import (
+    SHARES,
+    Interval,
+    cluster_interval,
+    effective,
+    holm,
+    sign_flip,
+    t_quantile,
+    wilson_of_share,
+)
+from kace.runs.table import SolveRow, Table
 from kace.words import counted, plural, points
 
 ALPHA = 0.05
 POWER = 0.8
 SPAN = Interval(-1.0, 1.0)
-FEWEST = 6  # clusters that must change, all the same way, before an exact test calls it at 5 %: 2 / 2^6 = 0.03
+FEWEST = 6  # changed clusters that an exact test needs at 5 %: 2 / 2^6 = 0.03
 MCNEMAR = "exact McNemar"
 SIGN_FLIP = "exact sign-flip over {}"
+
+Pair = tuple[SolveRow, SolveRow]
+"""The same solve in the base and in the other run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A problem on which the two arms differ, by the share of its seeds gained, or with a minus sign lost."""
+    """A problem on which two runs differ."""
 
     problem: str
     name: str
-    by: float
+    by: float  # the share of its seeds gained; below zero, lost
+
+
+@dataclass(frozen=True, slots=True)
+class CardHarm:
+    """The solves that were shown one card, whatever else they were shown."""
+
+    card_id: str
+    shown: int
+    gained: int
+    broken: int
+
+    @property
+    def flagged(self) -> bool:
+        """Whether it breaks more than it gains."""
+        return self.broken > self.gained
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """What showing cards did, over labelled solves that the base has too."""
+
+    shown: int  # solves that were shown a card
+    abstained: int  # solves that were shown none though some were eligible
+    gained: int  # of those shown: wrong in the base, right here
+    broken: int  # of those shown: right in the base, wrong here
+    rate: float | None  # the harm rate, broken / shown
+    interval: Interval | None
+    """95 % Wilson of the rate, each problem counted once. It is widened to the cluster
+    bootstrap if clusters are more than a problem."""
+    cluster: str  # what was resampled
+    cards: tuple[CardHarm, ...]  # the most harmful first
+
+    @property
+    def flagged(self) -> tuple[CardHarm, ...]:
+        """The cards that break more than they gain."""
+        return tuple(card for card in self.cards if card.flagged)
+
+    @property
+    def how(self) -> str:
+        """How the interval was made."""
+        if self.cluster == "problem":
+            return "each problem counted once"
+        return f"each problem counted once and {plural(self.cluster)} resampled"
+
+    @property
+    def words(self) -> str:
+        """The figures, as they follow the word cards."""
+        text = (
+            f"shown on {counted(self.shown, 'solve')}, abstained on {self.abstained:,}"
+        )
+        if self.rate is None or self.interval is None:
+            return text
+        low, high = self.interval
+        return (
+            f"{text}; of those shown {self.gained:,} gained and {self.broken:,} broken,"
+            f" harm rate {self.rate:.1%} of shown solves"
+            f" (95 % interval {low:.1%} to {high:.1%}, {self.how})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One arm against a base, paired by problem and seed. Differences are shares: 0.1 is ten points."""
+    """One run against a base, paired by problem and seed.
+
+    Differences are shares: 0.1 is ten points.
+    """
 
     base: str
     other: str
     n: int  # problems with at least one pair
-    cluster: str  # what the interval and the test take as one observation: "problem", "family" or another field
+    cluster: str  # what the interval and the test take as one observation
     clusters: int  # how many of them
     seeds: tuple[int, ...]
-    pairs: int  # solves of both arms with the same problem and seed, and a known answer
-    base_only: int  # solves of the base without a partner
+    pairs: int  # labelled solves that both runs have
+    base_only: int  # labelled solves of the base without a partner
     other_only: int
     base_accuracy: float  # over the paired solves only
     other_accuracy: float
-    difference: float  # the mean over problems; above zero, the other arm did better than the base
-    interval: (
-        Interval  # 95 %, cluster bootstrap; it holds zero wherever `p` is above 5 %
-    )
-    test: str  # which exact test gave `p`, for people
+    difference: float  # mean over problems; above zero, better than the base
+    interval: Interval  # 95 %, cluster bootstrap; holds zero if `p` is above 5 %
+    test: str  # the name of the exact test
     p: float  # two-sided
-    adjusted: float  # `p` after Holm's correction for the number of arms compared with the base
-    compared: int  # how many arms were compared with the base
-    gained: tuple[
-        Change, ...
-    ]  # problems on which the other arm did better, largest first
+    adjusted: float  # `p` after Holm's correction
+    compared: int  # how many runs were compared with the base
+    gained: tuple[Change, ...]  # problems the other run did better on, largest first
     lost: tuple[Change, ...]
+    identical: bool  # whether every paired solve is equally right
     mdd: float | None
-    """The smallest difference that this many clusters would call at 5 % four times in five; `None` where none."""
-    harm: Harm | None = (
-        None  # what showing cards did; `None` for an arm that had none to show
-    )
+    """The smallest difference that this many clusters would call at 5 % four times in
+    five; `None` if none."""
+    harm: Harm | None = None  # `None` for a run that had no cards to show
     notes: tuple[str, ...] = ()  # what a reader must know beside the figures
 
     def __repr__(self) -> str:
         return f"<Comparison: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        from kace.markup import tag
+        from html import escape
 
-        return tag("p", self.sentence)
+        return f"<p>{escape(self.sentence)}</p>"
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the difference may be called, at 5 % over all arms compared."""
+        """Whether the difference may be called at 5 % over all runs compared."""
         return self.adjusted <= ALPHA
 
     @property
     def size(self) -> str:
-        """On how much it rests, such as `1,000 problems of 58 families`."""
-        of = (
-            ""
-            if self.cluster == "problem"
-            else f" of {counted(self.clusters, self.cluster)}"
-        )
-        return counted(self.n, "problem") + of
+        """What it rests on, such as `1,000 problems of 58 families`."""
+        problems = counted(self.n, "problem")
+        if self.cluster == "problem":
+            return problems
+        return f"{problems} of {counted(self.clusters, self.cluster)}"
 
     @property
     def sentence(self) -> str:
         """What the figures mean, in one plain sentence."""
-        low, high = self.interval
-        size = self.size + (
-            f" and {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
-        )
-        found = (
-            f"{points(self.difference)} points (95 % interval {points(low)} to {points(high)}) on {size},"
-            f" {counted(len(self.gained), 'problem')} gained and {len(self.lost):,} lost, {self.test} {p_text(self.p)}"
-        )
-        if self.compared > 1:
-            found += f", after Holm's correction for {self.compared} comparisons {p_text(self.adjusted)}"
         if self.distinguishable:
-            return f"{self.other} is {'better' if self.difference > 0 else 'worse'} than {self.base}: {found}."
+            word = "better" if self.difference > 0 else "worse"
+            return f"{self.other} is {word} than {self.base}: {self._figures}."
         blind = f"so few {plural(self.cluster)} could not tell any difference"
         if self.mdd is not None:
-            blind = f"a difference below about {100 * self.mdd:.0f} points would often go unnoticed here"
-        return f"{self.other} and {self.base} are not distinguishable at this n: {found}; {blind}."
+            least = f"{100 * self.mdd:.0f} points"
+            blind = f"a difference below about {least} would often go unnoticed here"
+        both = f"{self.other} and {self.base}"
+        if self.identical:
+            return f"{both} are identical: no solve changed on {self._rests_on}; {blind}."
+        return f"{both} are indistinguishable at this n: {self._figures}; {blind}."
+
+    @property
+    def _rests_on(self) -> str:
+        seeds = f" and {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
+        return self.size + seeds
+
+    @property
+    def _figures(self) -> str:
+        low, high = self.interval
+        text = (
+            f"{points(self.difference)} points"
+            f" (95 % interval {points(low)} to {points(high)}) on {self._rests_on},"
+            f" {counted(len(self.gained), 'problem')} gained"
+            f" and {len(self.lost):,} lost, {self.test} {p_text(self.p)}"
+        )
+        if self.compared > 1:
+            text += (
+                f", after Holm's correction for {self.compared} comparisons"
+                f" {p_text(self.adjusted)}"
+            )
+        return text
 
 
-def compare(base: Arm, other: Arm, clusters: Clusters | None = None) -> Comparison:
-    """One arm against a base, over the solves that both have. None in common is a `UsageError`."""
+def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comparison:
+    """Compare a run with a base over the solves that both have.
+
+    Raises `UsageError` if they have none in common.
+    """
     by = clusters or clusters_of((base, other))
-    sums = ClusterSums(by)
-    harm = HarmCounts(by)
-    seeds = set[int]()
-    # of problems
-    changes = list[Change]()
-    shares = Counter[tuple[float, float]]()
-    pairs = most = 0
+    found = _Paired(by)
     for problem, paired in pairs_of(base, other):
-        n = len(paired)
-        first = paired[0][0]
-        before, after = (
-            sum(pair[side].correct is True for pair in paired) for side in (0, 1)
-        )
-        shares[before / n, after / n] += 1
-        if before != after:
-            changes.append(Change(problem, first.name, (after - before) / n))
-        sums.add(first, after - before, Fraction(after - before, n), 1)
-        harm.add(paired)
-        seeds.update(row.seed for row, _ in paired)
-        pairs = pairs + n
-        most = max(most, n)
-    if not pairs:
-        said = (
-            f"{base.name} and {other.name} have no labelled problem and seed in common"
-        )
-        raise UsageError(said, fix="compare runs of the same data with the same seeds")
-    alike = sums.alike()
-    n = shares.total()
-    p = flipped([gain for gain, _, _ in alike.elements() if gain])
-    moved = Counter[tuple[Fraction | int, int]]()
-    for (_, change, size), times in alike.items():
+        found.add(problem, paired)
+    if not found.pairs:
+        what = f"{base.name} and {other.name} have no labelled problem and seed in common"
+        raise UsageError(what, fix="compare runs of the same data with the same seeds")
+    clustered = found.sums.alike()
+    p = flipped([gain for gain, _, _ in clustered.elements() if gain])
+    moved: Counter[tuple[Fraction | int, int]] = Counter()
+    for (_, change, size), times in clustered.items():
         moved[change, size] += times
     low, high = cluster_interval(moved, SPAN)
-    if (
-        p > ALPHA
-    ):  # with few changes the exact test is stricter than resampling; the two must not be at odds
+    if p > ALPHA:  # with few changes the exact test is stricter than resampling
         low = min(low, 0.0)
         high = max(high, 0.0)
-    alone = [
-        (arm.name, len(arm.rows) - arm.counts.unlabelled - pairs)
-        for arm in (base, other)
-    ]
-    notes = [
-        f"{name}: {counted(k, 'labelled solve')} without a partner, left out."
-        for name, k in alone
-        if k
-    ]
-    ordered = sorted(changes, key=lambda change: (-abs(change.by), change.name))
+    n = found.problems
+    # McNemar's test is the sign-flip of single pairs.
+    single = found.pairs == moved.total()
+    ordered = sorted(found.changes, key=lambda change: (-abs(change.by), change.name))
+    base_only = _labelled(base) - found.pairs
+    other_only = _labelled(other) - found.pairs
+    notes = []
+    for table, alone in ((base, base_only), (other, other_only)):
+        if alone:
+            solves = counted(alone, "labelled solve")
+            notes.append(f"{table.name}: {solves} without a partner, left out.")
     return Comparison(
         base=base.name,
         other=other.name,
         n=n,
         cluster=by.field,
         clusters=moved.total(),
-        seeds=tuple(sorted(seeds)),
-        pairs=pairs,
-        base_only=alone[0][1],
-        other_only=alone[1][1],
-        base_accuracy=math.fsum(share for share, _ in shares.elements()) / n,
-        other_accuracy=math.fsum(share for _, share in shares.elements()) / n,
-        difference=math.fsum(change.by for change in changes) / n,
+        seeds=tuple(sorted(found.seeds)),
+        pairs=found.pairs,
+        base_only=base_only,
+        other_only=other_only,
+        base_accuracy=math.fsum(found.base_shares.elements()) / n,
+        other_accuracy=math.fsum(found.other_shares.elements()) / n,
+        difference=math.fsum(change.by for change in found.changes) / n,
         interval=Interval(low, high),
-        # McNemar's is the sign-flip of single pairs.
-        test=SIGN_FLIP.format(plural(by.field)) if pairs > moved.total() else MCNEMAR,
+        test=MCNEMAR if single else SIGN_FLIP.format(plural(by.field)),
         p=p,
         adjusted=p,
         compared=1,
         gained=tuple(change for change in ordered if change.by > 0),
         lost=tuple(change for change in ordered if change.by < 0),
-        mdd=_detectable(moved, n, most),
-        harm=harm.found(),
+        identical=not found.differing,
+        mdd=_detectable(moved, n, found.most),
+        harm=found.harm.result(),
         notes=(*notes, *warnings_of((base, other))),
     )
 
 
-def pairs_of(
-    base: Arm, other: Arm
-) -> Iterator[tuple[str, list[tuple[SolveRow, SolveRow]]]]:
-    """Of each problem that has some, the solves of both arms with the same seed and a known answer."""
-    either = merge(base.by_problem(), other.by_problem(), key=itemgetter(0))
-    for problem, both in groupby(either, key=itemgetter(0)):
-        ours, *theirs = (solves for _, solves in both)
-        partners = (
-            {row.seed: row for row in theirs[0] if row.correct is not None}
-            if theirs
-            else {}
-        )
-        paired = [
-            (row, partners[row.seed])
-            for row in ours
-            if row.seed in partners and row.correct is not None
-        ]
-        if paired:
-            yield problem, paired
-
-
 def compare_all(
-    base: Arm, others: Sequence[Arm], clusters: Clusters | None = None
+    base: Table, others: Sequence[Table], clusters: Clusters | None = None
 ) -> tuple[Comparison, ...]:
-    """Several arms against one base, with Holm's correction for their number."""
+    """Compare several runs with one base, with Holm's correction for their number."""
     by = clusters or clusters_of((base, *others))
     found = [compare(base, other, by) for other in others]
     adjusted = holm([each.p for each in found])
@@ -224,58 +267,182 @@ def compare_all(
     )
 
 
+def pairs_of(base: Table, other: Table) -> Iterator[tuple[str, list[Pair]]]:
+    """Iterate over problems with the labelled solves that both runs have."""
+    either = merge(base.by_problem(), other.by_problem(), key=itemgetter(0))
+    for problem, both in groupby(either, key=itemgetter(0)):
+        ours, *theirs = (solves for _, solves in both)
+        if not theirs:
+            continue
+        partners = {row.seed: row for row in theirs[0] if row.correct is not None}
+        paired = []
+        for row in ours:
+            if row.correct is not None and row.seed in partners:
+                paired.append((row, partners[row.seed]))
+        if paired:
+            yield problem, paired
+
+
+class _Paired:
+    """Adds up the pairs of two runs, problem by problem."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self.sums = ClusterSums(clusters)
+        self.harm = _HarmCounts(clusters)
+        self.changes: list[Change] = []
+        self.seeds: set[int] = set()
+        self.base_shares: Counter[float] = Counter()
+        self.other_shares: Counter[float] = Counter()
+        self.problems = 0
+        self.pairs = 0
+        self.most = 0  # pairs of one problem
+        self.differing = 0  # pairs of which one is right
+
+    def add(self, problem: str, paired: Sequence[Pair]) -> None:
+        """Add the pairs of one problem."""
+        n = len(paired)
+        first = paired[0][0]
+        before = sum(base.correct is True for base, _ in paired)
+        after = sum(other.correct is True for _, other in paired)
+        self.base_shares[before / n] += 1
+        self.other_shares[after / n] += 1
+        if before != after:
+            change = Change(problem, first.name, (after - before) / n)
+            self.changes.append(change)
+        self.sums.add(first, after - before, Fraction(after - before, n), 1)
+        self.harm.add(paired)
+        self.seeds.update(base.seed for base, _ in paired)
+        self.problems += 1
+        self.pairs += n
+        self.most = max(self.most, n)
+        self.differing += sum(base.correct != other.correct for base, other in paired)
+
+
+class _HarmCounts:
+    """Counts what showing cards did, problem by problem."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self.clusters = clusters
+        self.sums = ClusterSums(clusters)
+        self.abstained = 0
+        self.gained = 0
+        self.broken = 0
+        self.sizes: Counter[int] = Counter()  # solves shown cards, by problem
+        self.cards: dict[str, list[int]] = {}  # shown, gained, broken
+
+    def add(self, paired: Sequence[Pair]) -> None:
+        """Add the pairs of one problem."""
+        shown = 0
+        broken = 0
+        for base, row in paired:
+            self.abstained += row.abstained
+            if not row.cards:
+                continue
+            gains = bool(row.correct) and not base.correct
+            breaks = bool(base.correct) and not row.correct
+            shown += 1
+            broken += breaks
+            self.gained += gains
+            for card in row.cards:
+                counts = self.cards.setdefault(card, [0, 0, 0])
+                counts[0] += 1
+                counts[1] += gains
+                counts[2] += breaks
+        if shown:
+            self.broken += broken
+            self.sizes[shown] += 1
+            self.sums.add(paired[0][0], broken, shown)
+
+    def result(self) -> Harm | None:
+        """Return the figures; `None` for a run that had no card to show."""
+        shown = sum(size * times for size, times in self.sizes.items())
+        if not shown and not self.abstained:
+            return None
+        cards = [CardHarm(card, *counts) for card, counts in self.cards.items()]
+        cards.sort(key=lambda card: (card.gained - card.broken, -card.broken, card.card_id))
+        return Harm(
+            shown=shown,
+            abstained=self.abstained,
+            gained=self.gained,
+            broken=self.broken,
+            rate=self.broken / shown if shown else None,
+            interval=self._interval(self.broken / shown) if shown else None,
+            cluster=self.clusters.field,
+            cards=tuple(cards),
+        )
+
+    def _interval(self, rate: float) -> Interval:
+        # Solves of a problem may break together: each problem is one observation.
+        interval = wilson_of_share(rate, effective(self.sizes.elements()))
+        if self.clusters.field == "problem":
+            return interval
+        wider = cluster_interval(self.sums.alike(), SHARES)
+        return Interval(min(interval.low, wider.low), max(interval.high, wider.high))
+
+
 def flipped(differences: Sequence[int]) -> float:
-    """The two-sided exact sign-flip p-value of a sum of differences, at any size."""
-    return min(
-        1.0,
-        2
-        * sign_flip(differences if sum(differences) > 0 else [-d for d in differences]),
-    )
+    """Return the two-sided exact sign-flip p-value of a sum of differences."""
+    if sum(differences) <= 0:
+        differences = [-change for change in differences]
+    return min(1.0, 2 * sign_flip(differences))
 
 
 def p_text(value: float) -> str:
-    """A p-value for people, such as `p = 0.03`."""
-    return (
-        f"p = {value:.2f}"
-        if value >= 0.1
-        else f"p = {value:.3f}"
-        if value >= 0.001
-        else "p < 0.001"
-    )
+    """Format a p-value, such as `p = 0.03`."""
+    if value < 0.001:
+        return "p < 0.001"
+    return f"p = {value:.2f}" if value >= 0.1 else f"p = {value:.3f}"
+
+
+def _labelled(table: Table) -> int:
+    counts = table.counts()
+    return counts.solves - counts.unlabelled
 
 
 def _detectable(
     moved: Counter[tuple[Fraction | int, int]], problems: int, most: int
 ) -> float | None:
-    """The minimum detectable difference, never less than the fewest changed clusters that the exact tests can call."""
-    if (n := moved.total()) < FEWEST:
+    """Return the minimum detectable difference.
+
+    It is never less than the fewest changed clusters that the exact tests can call.
+    """
+    n = moved.total()
+    if n < FEWEST:
         return None
-    # The changes' size about zero, which flipping signs keeps, and one pair more: the exact tests move in steps.
-    size = (
-        math.sqrt(math.fsum(float(change) ** 2 for change, _ in moved.elements()))
-        / problems
-    )
+    # The size of the changes about zero, which flipping signs keeps, and one pair more:
+    # the exact tests move in steps.
+    squares = math.fsum(float(change) ** 2 for change, _ in moved.elements())
+    size = math.sqrt(squares) / problems
     reach = t_quantile(1 - ALPHA / 2, n - 1) + t_quantile(POWER, n - 1)
-    found = max(reach * size + 1 / (problems * most), FEWEST / (problems * most))
+    step = 1 / (problems * most)
+    found = max(reach * size + step, FEWEST * step)
     return found if found <= 1 else None
 
 
-def warnings_of(arms: Sequence[Arm]) -> Iterator[str]:
-    """Where arms are not alike in what should be alike, and which are not whole."""
-    if len({arm.model for arm in arms}) > 1:
-        yield "The arms have different solvers: differences are not those of the systems alone."
-    if len({arm.data for arm in arms}) > 1:
-        yield "The arms were not run on the same problems: comparisons hold for those they share."
-    for arm in arms:
-        name = arm.name
-        solves = len(arm.rows)
-        counts = arm.counts
-        if not arm.complete:
+def warnings_of(tables: Sequence[Table]) -> Iterator[str]:
+    """Yield where runs differ in what should be alike, and which are incomplete."""
+    if len({table.manifest.model for table in tables}) > 1:
+        yield (
+            "The arms have different solvers:"
+            " differences are not those of the systems alone."
+        )
+    if len({table.manifest.data_hash for table in tables}) > 1:
+        yield (
+            "The arms were not run on the same problems:"
+            " comparisons hold for those they share."
+        )
+    for table in tables:
+        name = table.name
+        counts = table.counts()
+        damaged = len(table.damage)
+        if not counts.complete:
             yield f"{name} is not complete: some problems are missing on some seeds."
-        if 0 < counts.unlabelled < solves:
-            some = f"{counts.unlabelled:,} of {counted(solves, 'solve')}"
+        if 0 < counts.unlabelled < counts.solves:
+            some = f"{counts.unlabelled:,} of {counted(counts.solves, 'solve')}"
             yield f"{name}: {some} have no known answer and are in no accuracy."
         if counts.failed:
-            yield f"{name}: {counted(counts.failed, 'solve')} lost a call to the provider and count as they are."
-        if arm.damage:
-            yield f"{name}: {counted(len(arm.damage), 'line')} of the trace could not be read."
+            solves = counted(counts.failed, "solve")
+            yield f"{name}: {solves} lost a call to the provider and count as they are."
+        if damaged:
+            lines = counted(damaged, "line")
+            yield f"{name}: {lines} of the trace could not be read."

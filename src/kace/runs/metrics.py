@@ -1,42 +1,41 @@
-"""What an arm's solves add up to: every figure a table or a plot of one system needs."""
+"""Every figure a table, plot or page needs of one run, and the live totals of a terminal."""
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from heapq import merge
+from itertools import groupby
 from typing import Any
 
 from kace.config import Price
+from kace.errors import UsageError
+from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.models.budget import AHEAD, free_price
-from kace.runs.arm import TOKENS, Arm, Clusters, ClusterSums, SolveRow, clusters_of
-from kace.runs.concordance import Concordance, Points, concordance_of
-from kace.runs.manifest import manifest_part
 from kace.runs.stats import (
     SHARES,
     Interval,
     cluster_interval,
     effective,
+    wilson,
     wilson_of_share,
 )
+from kace.runs.table import SolveRow, Table
+from kace.words import counted
 
-NO_CARDS = "no cards to show"  # the tree of such an arm is empty, and it solved as the ladder alone does
-_MEANS = ("paper_calls", "real_calls", "classifier_calls", "input", "cached", "output")
-_PRICED = tuple(
-    f"{role}_{kind}" for role in ("classifier", "batch", "ahead") for kind in TOKENS
-)
-_SUMMED = (*_MEANS, *_PRICED, "ahead_calls", "read_tokens", "abstained")
+NO_CARDS = "no cards to show"
+"""The note of an arm whose system reads a tree that is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedScore:
-    """One seed's accuracy; a failed call is a wrong answer."""
+    """The accuracy on one seed. A failed call counts as a wrong answer."""
 
     seed: int
     right: int
@@ -52,17 +51,17 @@ class SeedScore:
 class CardTokens:
     """Tokens of learned text that solves read."""
 
-    mean: float  # of the fullest prompt of a solve, over all solves; one that left at ES read nothing
+    mean: float  # in the fullest prompt of a solve, over all solves
     mean_when_read: float
     most: int
     read: float  # over all tiers of a solve, over all solves
     solves: int  # solves that read anything
-    estimated: bool  # whether some of it is an estimate from the length of the text
+    estimated: bool  # whether some of it is estimated from the text's length
 
 
 @dataclass(frozen=True, slots=True)
 class RoleCost:
-    """One role's calls, tokens and, where the price is known, money."""
+    """One role's calls, tokens and, if the price is known, money."""
 
     role: str
     calls: int
@@ -72,15 +71,19 @@ class RoleCost:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What an arm cost, or would have cost had nothing been read from disk."""
+    """What a run cost, or would have cost had nothing been read from disk."""
 
     roles: tuple[RoleCost, ...]
 
     @property
     def usd(self) -> float | None:
-        """Over all roles; `None` where a role's price is not known."""
-        known = [role.usd for role in self.roles if role.usd is not None]
-        return sum(known) if len(known) == len(self.roles) else None
+        """Over all roles; `None` if a role's price is not known."""
+        total = 0.0
+        for role in self.roles:
+            if role.usd is None:
+                return None
+            total += role.usd
+        return total
 
     @property
     def ahead(self) -> int:
@@ -89,7 +92,7 @@ class RunCost:
 
 
 class Bucket(StrEnum):
-    """How hard a problem is for a system, by the share of its attempts that were right; see `of`."""
+    """How hard a problem is, by the share of its attempts that were right."""
 
     EASY = "EASY"
     MED_EASY = "MED-EASY"
@@ -99,28 +102,61 @@ class Bucket(StrEnum):
 
     @classmethod
     def of(cls, raw_rate: float) -> Bucket:
-        """Where a rate falls."""
-        floors = zip((0.8, 0.5, 0.2, math.ulp(0.0), 0.0), cls, strict=True)
-        return next(bucket for floor, bucket in floors if raw_rate >= floor)
+        """Return the bucket of a rate."""
+        if raw_rate >= 0.8:
+            return cls.EASY
+        if raw_rate >= 0.5:
+            return cls.MED_EASY
+        if raw_rate >= 0.2:
+            return cls.MED_HARD
+        return cls.HARD if raw_rate > 0 else cls.VERY_HARD
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BucketRow:
     """The solves of the problems in one bucket."""
 
     bucket: Bucket
-    problems: int
-    solves: int
-    right: int
-    paper_calls: int
-    exits: Mapping[
-        ExitPath, int
-    ]  # solves by where they left; empty for a system without a ladder
+    problems: int = 0
+    solves: int = 0
+    right: int = 0
+    paper_calls: int = 0
+    exits: dict[ExitPath, int] = field(default_factory=dict)
+    """Solves by exit; empty for a system without a ladder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concordance:
+    """How well the exit predicts the raw rate, over problems whose raw rates differ."""
+
+    points: tuple[tuple[float, float, int], ...]
+    """Raw rate, mean exit rank (both pooled over seeds), and the number of problems."""
+    pairs: int
+    concordant: float  # pairs whose easier problem left earlier; ties count half
+    spearman: float | None  # of raw rate and exit rank; `None` if one does not vary
+
+    @property
+    def share(self) -> float | None:
+        """The share of pairs that are concordant; chance gives a half."""
+        return self.concordant / self.pairs if self.pairs else None
+
+    @property
+    def words(self) -> str:
+        """The share and the rank correlation, as far as they are defined."""
+        text = "no pair to compare"
+        if self.share is not None:
+            text = f"{self.share:.1%} of {counted(self.pairs, 'pair')}"
+        if self.spearman is not None:
+            text += f", ρ = {self.spearman:.2f}".replace("-", "−")
+        return text
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """One arm in figures, calls and tokens a solve. Shares are 0 to 1, and `None` where nothing is labelled."""
+    """One run in figures; calls and tokens are per solve.
+
+    Shares are 0 to 1, and `None` if no answer is known.
+    """
 
     name: str
     model: str
@@ -129,240 +165,456 @@ class Metrics:
     labelled: int
     complete: bool  # whether every problem was solved on every seed
     seeds: tuple[SeedScore, ...]
-    accuracy: (
-        float | None
-    )  # the mean over problems of the share of seeds that were right
-    cluster: str  # what both intervals take as one observation: "problem", "family" or another field
+    accuracy: float | None  # mean over problems of the share of seeds that are right
+    cluster: str  # what both intervals take as one observation, such as "family"
     clusters: int  # how many of them have a known answer
-    wilson: (
-        Interval | None
-    )  # 95 %, each cluster counted once: its problems and seeds say little about others
+    wilson: Interval | None  # 95 %, each cluster counted once
     interval: Interval | None  # 95 %, cluster bootstrap
-    failed: int  # solves that lost a call to the provider; in `accuracy` they stand as they are
-    accuracy_without_failed: (
-        float | None
-    )  # over the other solves, which is a selection and never the headline
+    failed: int  # solves that lost a call to the provider; they count in `accuracy`
+    accuracy_without_failed: float | None  # a selection, never the headline
     damaged: int  # lines of the trace that could not be read
     retried: int  # solves made again after a failure
     paper_calls: float
     real_calls: float
-    classifier_calls: float  # counted apart from the solver's
-    input: float  # the solver's prompt tokens, cached ones included
+    classifier_calls: float  # not part of the solver's
+    input: float  # prompt tokens of the solver, cached ones included
     cached: float
     output: float
     seconds: float
     cost: RunCost  # over all solves
-    exits: Mapping[
-        ExitPath, int
-    ]  # solves by exit, every path in order; empty for a system without a ladder
-    buckets: tuple[
-        BucketRow, ...
-    ]  # all five, easiest first; empty where nothing is labelled
+    exits: Mapping[ExitPath, int]  # empty for a system without a ladder
+    buckets: tuple[BucketRow, ...]  # all five, easiest first; empty without labels
     concordance: Concordance | None  # `None` without a ladder or without labels
-    shown: int  # solves that read a card
-    abstained: int  # solves that read none though there were eligible ones
-    card_tokens: CardTokens | None  # `None` for an arm that read nothing
-    tree: (
-        Mapping[str, object] | None
-    )  # the hash, the number of cards and, where the run recorded them, the tokens
-    note: str = ""  # what a reader must know of the arm; mostly nothing
+    shown: int  # solves that were shown a card
+    abstained: int  # solves that were shown none though some were eligible
+    card_tokens: CardTokens | None  # `None` for a run that read nothing
+    tree: Mapping[str, object] | None  # its hash and size, as the run recorded them
+    note: str = ""  # what a reader must know beside the figures
 
 
-class _Totals:
-    """What all solves add up to."""
+# Clusters: what counts as one observation
 
-    def __init__(self) -> None:
-        self.sums = Counter[str]()
-        self.seconds = array("d")
-        self.exits = Counter[ExitPath | None]()
-        self.shown = self.read = self.active = self.most = 0
-        self.estimated = False
 
-    def add(self, row: SolveRow) -> None:
-        for name in _SUMMED:
-            self.sums[name] += getattr(row, name)
-        self.seconds.append(row.seconds)
-        self.exits[row.exit] += 1
-        self.shown += bool(row.cards)
-        if row.read_tokens:
-            self.read += 1
-            self.active += row.card_tokens
-            self.most = max(self.most, row.card_tokens)
-            self.estimated |= row.estimated
+@dataclass(frozen=True)
+class Clusters:
+    """Groups problems that count as one observation, with all their seeds."""
 
-    def card_tokens(self, solves: int) -> CardTokens | None:
-        if not self.read:
-            return None
-        means = (self.active / solves, self.active / self.read)
-        return CardTokens(
-            *means,
-            self.most,
-            self.sums["read_tokens"] / solves,
-            self.read,
-            self.estimated,
+    field: str
+    names: Mapping[str, str]  # the clusters of problems whose rows do not have them
+
+    def of(self, row: SolveRow | Solution) -> str:
+        """Return the cluster of a solve."""
+        return self.names.get(row.problem) or getattr(row, self.field)
+
+    def count(self, tables: Iterable[Table]) -> int:
+        """Count the clusters of several runs."""
+        if self.field != "problem":
+            return len({self.of(row) for table in tables for row in table.rows()})
+        problems = merge(*((row.problem for row in t.rows()) for t in tables))
+        return sum(1 for _ in groupby(problems))
+
+
+class ClusterSums:
+    """Adds up values by cluster, problem by problem."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
+        self._named: dict[str, tuple[Any, ...]] = {}
+        self._alike: Counter[tuple[Any, ...]] = Counter()
+
+    def add(self, row: SolveRow, *values: Any) -> None:
+        """Add the values of the problem that `row` is a solve of."""
+        if self._clusters.field == "problem":  # each comes once: no name to remember
+            self._alike[values] += 1
+            return
+        name = self._clusters.of(row)
+        before = self._named.get(name)
+        if before:
+            values = tuple(map(sum, zip(before, values, strict=True)))
+        self._named[name] = values
+
+    def alike(self) -> Counter[tuple[Any, ...]]:
+        """Return how many clusters have the same sums."""
+        return self._alike or Counter(self._named.values())
+
+
+def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
+    """Return the clusters by a field that every problem has.
+
+    The default is the family if every solve has one, else each problem by itself.
+    """
+    if field is None:
+        counts = [table.counts() for table in tables]
+        solves = sum(each.solves for each in counts)
+        without = sum(each.without_family for each in counts)
+        return Clusters("family" if solves and not without else "problem", {})
+    names: dict[str, str] = {}
+    lacking: set[str] = set()
+    known = field in ("problem", "label", "family", "domain")
+    for table in tables:
+        if known:
+            for row in table.rows():
+                value = getattr(row, field)
+                if value and field != "problem":
+                    names.setdefault(row.problem, value)
+                elif not value:
+                    lacking.add(row.problem)
+        else:
+            lacking.update(row.problem for row in table.rows())
+            names.update(table.problem_field(field))
+    missing = len(lacking - names.keys())
+    if missing:
+        every = Clusters("problem", {}).count(tables)
+        what = f"{missing:,} of {counted(every, 'problem')} have no field '{field[:40]}'"
+        raise UsageError(
+            what,
+            fix="--cluster problem, family, domain, or a field of the runs' problems.jsonl",
         )
-
-    def cost(self, price: Price | None) -> RunCost:
-        """Every role's part. Of what was written to a cache, traces know no share: priced as fresh."""
-        roles = []
-        for role, calls, prefix, in_batches in (
-            ("solver", "real_calls", "", "batch_"),
-            ("classifier", "classifier_calls", "classifier_", None),
-            (AHEAD, "ahead_calls", "ahead_", "ahead_"),
-        ):
-            usage = self._tokens(prefix)
-            batched = Usage() if in_batches is None else self._tokens(in_batches)
-            if self.sums[calls] or role == "solver":
-                usd = None if price is None else price.mixed(usage, batched)
-                roles.append(RoleCost(role, self.sums[calls], usage, usd))
-        return RunCost(tuple(roles))
-
-    def _tokens(self, prefix: str) -> Usage:
-        return Usage(*(self.sums[prefix + kind] for kind in TOKENS))
+    return Clusters(field, {each: names[each] for each in lacking})
 
 
-class _Problems:
-    """What the problems with an expected answer add up to."""
+# Figures
+
+
+def metrics_of(
+    table: Table,
+    price: Price | None = None,
+    clusters: Clusters | None = None,
+    base: Table | None = None,
+) -> Metrics:
+    """Return every figure of a run.
+
+    Without a price, the cost is known only for models that are free. With `base`, the
+    buckets sort problems by how hard the base run found them.
+    """
+    by = clusters or clusters_of([table])
+    counts = table.counts()
+    sums = _sums(table)
+    solves = counts.solves or 1
+    labelled = _Labelled(by, None if base is None else _buckets_of(base))
+    for _, rows in table.by_problem():
+        known = [row for row in rows if row.correct is not None]
+        if known:
+            labelled.add(known)
+    clustered = labelled.clusters.alike()
+    accuracy = _mean(labelled.shares)
+    sizes = (size for _, size in clustered.elements())
+    exits = _exits(table)
+    return Metrics(
+        name=table.name,
+        model=table.manifest.model,
+        problems=counts.problems,
+        solves=counts.solves,
+        labelled=counts.solves - counts.unlabelled,
+        complete=counts.complete,
+        seeds=labelled.seed_scores(),
+        accuracy=accuracy,
+        cluster=by.field,
+        clusters=clustered.total(),
+        wilson=wilson_of_share(accuracy, effective(sizes)) if clustered else None,
+        interval=cluster_interval(clustered, SHARES) if clustered else None,
+        failed=counts.failed,
+        accuracy_without_failed=_mean(labelled.without_failed),
+        damaged=len(table.damage),
+        retried=counts.retried,
+        paper_calls=sums["paper_calls"] / solves,
+        real_calls=sums["real_calls"] / solves,
+        classifier_calls=sums["classifier_calls"] / solves,
+        input=sums["input"] / solves,
+        cached=sums["cached"] / solves,
+        output=sums["output"] / solves,
+        seconds=sums["seconds"] / solves,
+        cost=_cost(sums, price or free_price(table.manifest.model)),
+        exits=exits,
+        buckets=labelled.bucket_rows(),
+        concordance=concordance_of(labelled.points),
+        shown=counts.shown,
+        abstained=counts.abstained,
+        card_tokens=_card_tokens(table, counts.solves),
+        tree=_tree_facts(table),
+    )
+
+
+_SUMMED = (
+    "paper_calls",
+    "real_calls",
+    "seconds",
+    "input",
+    "cached",
+    "output",
+    "classifier_calls",
+    "classifier_input",
+    "classifier_cached",
+    "classifier_output",
+    "batch_input",
+    "batch_cached",
+    "batch_output",
+    "ahead_calls",
+    "ahead_input",
+    "ahead_cached",
+    "ahead_output",
+)
+
+
+def _sums(table: Table) -> dict[str, Any]:
+    columns = ", ".join(f"SUM({name})" for name in _SUMMED)
+    row = table.select(f"SELECT {columns} FROM solves")[0]
+    return {name: value or 0 for name, value in zip(_SUMMED, row, strict=True)}
+
+
+def _cost(sums: Mapping[str, Any], price: Price | None) -> RunCost:
+    """Return the cost by role. Traces do not record cache writes: priced as fresh."""
+
+    def tokens(prefix: str) -> Usage:
+        names = (f"{prefix}input", f"{prefix}cached", f"{prefix}output")
+        return Usage(*(sums[name] for name in names))
+
+    ahead = tokens("ahead_")
+    roles = []
+    for role, calls, usage, batched in (
+        ("solver", sums["real_calls"], tokens(""), tokens("batch_")),
+        ("classifier", sums["classifier_calls"], tokens("classifier_"), Usage()),
+        (AHEAD, sums["ahead_calls"], ahead, ahead),
+    ):
+        if calls or role == "solver":
+            usd = None if price is None else price.mixed(usage, batched)
+            roles.append(RoleCost(role, calls, usage, usd))
+    return RunCost(tuple(roles))
+
+
+def _exits(table: Table) -> dict[ExitPath, int]:
+    """Count the solves by exit, every path in order; none without a ladder."""
+    rows = table.select("SELECT exit, COUNT(*) FROM solves GROUP BY exit")
+    found = {name: count for name, count in rows if name is not None}
+    return {path: found.get(path.value, 0) for path in ExitPath} if found else {}
+
+
+def _card_tokens(table: Table, solves: int) -> CardTokens | None:
+    row = table.select(
+        "SELECT COUNT(*), SUM(card_tokens), MAX(card_tokens), SUM(read_tokens),"
+        " MAX(estimated) FROM solves WHERE read_tokens > 0"
+    )[0]
+    read, active, most, total, estimated = row
+    if not read:
+        return None
+    return CardTokens(
+        mean=active / solves,
+        mean_when_read=active / read,
+        most=most,
+        read=total / solves,
+        solves=read,
+        estimated=bool(estimated),
+    )
+
+
+def _tree_facts(table: Table) -> Mapping[str, object] | None:
+    tree = table.manifest.part("tree")
+    sized = isinstance(tree.get("hash"), str) and isinstance(tree.get("cards"), int)
+    return tree if sized else None
+
+
+def _buckets_of(table: Table) -> dict[str, Bucket]:
+    """Return the bucket of every labelled problem of a run."""
+    rows = table.select(
+        "SELECT problem, SUM(right_attempts), SUM(attempts) FROM solves"
+        " WHERE correct IS NOT NULL GROUP BY problem"
+    )
+    return {problem: Bucket.of(right / (made or 1)) for problem, right, made in rows}
+
+
+def raw_rate(solves: Sequence[SolveRow]) -> float:
+    """Return the share of a problem's attempts that are right, pooled over seeds."""
+    right = sum(row.right_attempts for row in solves)
+    return right / (sum(row.attempts for row in solves) or 1)
+
+
+class _Labelled:
+    """Adds up the problems whose answers are known."""
 
     def __init__(
-        self, clusters: Clusters, buckets: Mapping[str, Bucket] | None = None
+        self, clusters: Clusters, buckets: Mapping[str, Bucket] | None
     ) -> None:
         self.clusters = ClusterSums(clusters)
-        self.bucket_of = buckets
-        self.shares = Counter[float]()
-        self.without_failed = Counter[float]()
-        # of each seed
-        self.right = Counter[int]()
-        self.n = Counter[int]()
-        self.points = Points()
-        self.buckets = {bucket: Counter[str | ExitPath | None]() for bucket in Bucket}
+        self.shares: Counter[float] = Counter()  # of seeds that are right, by problem
+        self.without_failed: Counter[float] = Counter()
+        self.points: Points = Counter()
+        self._bucket_of = buckets
+        self._buckets = {bucket: BucketRow(bucket) for bucket in Bucket}
+        self._right: Counter[int] = Counter()  # by seed
+        self._n: Counter[int] = Counter()
 
     def add(self, solves: Sequence[SolveRow]) -> None:
         """Add the solves of one problem."""
         right = sum(row.correct is True for row in solves)
         self.shares[right / len(solves)] += 1
         self.clusters.add(solves[0], Fraction(right, len(solves)), 1)
-        if whole := [row for row in solves if not row.failed]:
-            self.without_failed[
-                sum(row.correct is True for row in whole) / len(whole)
-            ] += 1
-        rate = raw_rate(solves)
-        if ranks := [row.exit.rank for row in solves if row.exit]:
-            self.points[rate, sum(ranks) / len(ranks)] += 1
-        place = (
-            Bucket.of(rate)
-            if self.bucket_of is None
-            else self.bucket_of.get(solves[0].problem)
-        )
-        bucket = self.buckets[place] if place else Counter()
-        bucket.update({"problems": 1, "solves": len(solves), "right": right})
+        whole = [row.correct is True for row in solves if not row.failed]
+        if whole:
+            self.without_failed[sum(whole) / len(whole)] += 1
         for row in solves:
-            self.right[row.seed] += row.correct is True
-            self.n[row.seed] += 1
-            bucket["paper_calls"] += row.paper_calls
-            bucket[row.exit] += 1
+            self._right[row.seed] += row.correct is True
+            self._n[row.seed] += 1
+        rate = raw_rate(solves)
+        ranks = [row.exit.rank for row in solves if row.exit]
+        if ranks:
+            self.points[rate, sum(ranks) / len(ranks)] += 1
+        bucket: Bucket | None = Bucket.of(rate)
+        if self._bucket_of is not None:
+            bucket = self._bucket_of.get(solves[0].problem)
+        if bucket:
+            self._add_to_bucket(self._buckets[bucket], solves, right)
+
+    def _add_to_bucket(
+        self, bucket: BucketRow, solves: Sequence[SolveRow], right: int
+    ) -> None:
+        bucket.problems += 1
+        bucket.solves += len(solves)
+        bucket.right += right
+        for row in solves:
+            bucket.paper_calls += row.paper_calls
+            if row.exit:
+                bucket.exits[row.exit] = bucket.exits.get(row.exit, 0) + 1
 
     def bucket_rows(self) -> tuple[BucketRow, ...]:
-        """The bucket table, easiest first; empty where no answer is expected."""
-        if not self.n:
+        """Return the bucket table, easiest first; empty if no answer is known."""
+        if not self._n:
             return ()
-        counts = ("problems", "solves", "right", "paper_calls")
-        ladder = bool(self.points)
-        return tuple(
-            BucketRow(
-                bucket,
-                **{each: found[each] for each in counts},
-                exits=_exits(found, ladder=ladder),
-            )
-            for bucket, found in self.buckets.items()
-        )
+        if self.points:
+            for row in self._buckets.values():
+                row.exits = {path: row.exits.get(path, 0) for path in ExitPath}
+        return tuple(self._buckets.values())
 
-
-def metrics_of(
-    arm: Arm, price: Price | None = None, clusters: Clusters | None = None
-) -> Metrics:
-    """Every figure of an arm. Without a price, cost is known only for models that nobody sends a bill for."""
-    by = clusters or clusters_of([arm])
-    n = len(arm.rows)
-    found = _Totals()
-    known = _Problems(by)
-    for _, solves in arm.by_problem():
-        for row in solves:
-            found.add(row)
-        if labelled := [row for row in solves if row.correct is not None]:
-            known.add(labelled)
-    alike = known.clusters.alike()
-    accuracy = _mean(known.shares)
-    tree = manifest_part(arm.manifest, "tree")
-    sized = isinstance(tree.get("hash"), str) and isinstance(tree.get("cards"), int)
-    return Metrics(
-        name=arm.name,
-        model=arm.model,
-        problems=arm.counts.problems,
-        solves=n,
-        labelled=n - arm.counts.unlabelled,
-        complete=arm.complete,
-        seeds=tuple(
-            SeedScore(seed, known.right[seed], known.n[seed])
-            for seed in sorted(known.n)
-        ),
-        accuracy=accuracy,
-        cluster=by.field,
-        clusters=alike.total(),
-        wilson=None
-        if accuracy is None
-        else wilson_of_share(accuracy, effective(size for _, size in alike.elements())),
-        interval=cluster_interval(alike, SHARES) if alike else None,
-        failed=arm.counts.failed,
-        accuracy_without_failed=_mean(known.without_failed),
-        damaged=len(arm.damage),
-        retried=arm.retried,
-        **{name: found.sums[name] / (n or 1) for name in _MEANS},
-        seconds=math.fsum(found.seconds) / (n or 1),
-        cost=found.cost(price or free_price(arm.model)),
-        exits=_exits(found.exits, ladder=n > found.exits[None]),
-        buckets=known.bucket_rows(),
-        concordance=concordance_of(known.points),
-        shown=found.shown,
-        abstained=found.sums["abstained"],
-        card_tokens=found.card_tokens(n),
-        tree=tree if sized else None,
-        note=NO_CARDS if arm.spec and arm.spec.source == "tree" and not tree else "",
-    )
-
-
-def bucket_rows(
-    rows: Iterable[SolveRow], base: Iterable[SolveRow]
-) -> tuple[BucketRow, ...]:
-    """The bucket table of solves whose problems are sorted by how hard another system found them."""
-    buckets = {
-        problem: Bucket.of(raw_rate(solves))
-        for problem, solves in _by_problem(base).items()
-    }
-    found = _Problems(Clusters("problem", {}), buckets)
-    for solves in _by_problem(rows).values():
-        found.add(solves)
-    return found.bucket_rows()
-
-
-def raw_rate(solves: Sequence[SolveRow]) -> float:
-    """The share of a problem's attempts that were right, pooled over the seeds."""
-    return sum(row.right_attempts for row in solves) / (
-        sum(row.attempts for row in solves) or 1
-    )
-
-
-def _by_problem(rows: Iterable[SolveRow]) -> Mapping[str, list[SolveRow]]:
-    found: dict[str, list[SolveRow]] = {}
-    for row in rows:
-        if row.correct is not None:
-            found.setdefault(row.problem, []).append(row)
-    return found
+    def seed_scores(self) -> tuple[SeedScore, ...]:
+        """Return the accuracy of every seed, in order."""
+        seeds = sorted(self._n)
+        return tuple(SeedScore(seed, self._right[seed], self._n[seed]) for seed in seeds)
 
 
 def _mean(values: Counter[float]) -> float | None:
     return math.fsum(values.elements()) / values.total() if values else None
 
 
-def _exits(found: Mapping[Any, int], *, ladder: bool) -> Mapping[ExitPath, int]:
-    return {path: found[path] for path in ExitPath} if ladder else {}
+# Concordance
+
+
+Points = Counter[tuple[float, float]]
+"""How many problems have a raw rate and a mean exit rank, pooled over the seeds."""
+
+
+def concordance_of(points: Points) -> Concordance | None:
+    """Return the concordance over labelled problems; `None` without a ladder."""
+    if not points:
+        return None
+    every = tuple((rate, rank, times) for (rate, rank), times in sorted(points.items()))
+    return Concordance(every, pairs(points), concordant(points), spearman(points))
+
+
+def pairs(points: Points) -> int:
+    """Count the pairs of problems whose raw rates differ."""
+    tied = _along(points, 0).values()
+    return math.comb(points.total(), 2) - sum(math.comb(times, 2) for times in tied)
+
+
+def _along(points: Points, axis: int) -> Counter[float]:
+    """Count the problems of each rate, or of each rank."""
+    found: Counter[float] = Counter()
+    for point, times in points.items():
+        found[point[axis]] += times
+    return found
+
+
+def concordant(points: Points) -> float:
+    """Count the pairs whose rates and exit ranks have the same order.
+
+    Equal ranks count half.
+    """
+    below: Counter[float] = Counter()  # problems of lower rates, by rank
+    found = 0.0
+    for _, tied in groupby(sorted(points.items()), key=lambda point: point[0][0]):
+        here: Counter[float] = Counter()
+        for (_, rank), times in tied:
+            here[rank] = times
+            lower = sum(count for other, count in below.items() if other < rank)
+            found += times * (lower + below[rank] / 2)
+        below += here
+    return found
+
+
+def spearman(points: Points) -> float | None:
+    """Return Spearman's rank correlation with ties at their mean rank.
+
+    Returns `None` if rate or rank does not vary.
+    """
+    rates = _centred_ranks(points, 0)
+    ranks = _centred_ranks(points, 1)
+    across = 0
+    rate_squares = 0
+    rank_squares = 0
+    for (rate, rank), times in points.items():
+        across += times * rates[rate] * ranks[rank]
+        rate_squares += times * rates[rate] ** 2
+        rank_squares += times * ranks[rank] ** 2
+    if not rate_squares or not rank_squares:
+        return None
+    return across / math.sqrt(rate_squares * rank_squares)
+
+
+def _centred_ranks(points: Points, axis: int) -> dict[float, int]:
+    """Return twice the rank of each value less the mean rank, in whole numbers."""
+    found = {}
+    below = 0
+    for value, times in sorted(_along(points, axis).items()):
+        found[value] = 2 * below + times - points.total()
+        below += times
+    return found
+
+
+# Live totals
+
+
+@dataclass(slots=True)
+class Totals:
+    """Running totals of solutions, for a terminal that shows them as they come."""
+
+    problems: int = 0
+    labelled: int = 0
+    correct: int = 0
+    exits: Counter[ExitPath] = field(default_factory=Counter)
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    paper_calls: int = 0
+    real_calls: int = 0
+    cached_calls: int = 0
+    ahead_calls: int = 0  # sent ahead and not needed
+    usage: Usage = field(default_factory=Usage)
+    fresh_output: int = 0  # output tokens of calls made now, for the speed
+    finished: int = 0  # problems answered by synthesis
+    finished_right: int = 0
+
+    def add(self, solution: Solution) -> None:
+        """Count one solution."""
+        self.problems += 1
+        self.labelled += solution.correct is not None
+        self.correct += bool(solution.correct)
+        if solution.exit:
+            self.exits[solution.exit] += 1
+        self.paper_calls += solution.paper_calls
+        self.real_calls += solution.real_calls
+        self.ahead_calls += solution.ahead_calls
+        if solution.synthesis and solution.synthesis.answer is not None:
+            self.finished += 1
+            self.finished_right += bool(solution.synthesis.correct)
+        for attempt in solution.made:
+            self.outcomes[attempt.outcome] += 1
+            self.cached_calls += attempt.from_cache
+            self.usage += attempt.usage
+            self.fresh_output += 0 if attempt.from_cache else attempt.output
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of labelled problems that are right; failures count as wrong."""
+        return self.correct / self.labelled if self.labelled else None
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % Wilson interval of the accuracy."""
+        return wilson(self.correct, self.labelled)

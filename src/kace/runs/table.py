@@ -35,7 +35,7 @@ from pydantic import ValidationError
 from kace.config import user_cache
 from kace.errors import DataError, KaceError
 from kace.files import MAX_BYTES, Unreadable, open_plain, whole_lines
-from kace.ladder.record import TRACE_VERSION, Damage, Outcome, Solution
+from kace.ladder.record import TRACE_VERSION, Attempt, Damage, Outcome, Solution
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage, total
 from kace.models.cache import CallRecord
@@ -44,8 +44,7 @@ from kace.runs.manifest import Manifest
 
 if TYPE_CHECKING:
     from kace.config import Price
-    from kace.runs.arm import Clusters
-    from kace.runs.metrics import Metrics
+    from kace.runs.metrics import Clusters, Metrics
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes of the file."""
@@ -59,7 +58,8 @@ TIMEOUT = 20.0  # seconds to wait for another process that writes the same cache
 OLD = 30 * 86_400  # seconds after which an unused cache file is removed
 RECENT = 30.0  # seconds since the last write within which a run counts as running
 MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
-LIMIT = 1 << 53  # numbers from here on are damage: sums must stay exact
+LIMIT = 1 << 40  # numbers from here on are damage: sums must stay exact
+MOST_SEED = 1 << 63
 ANSWER_LENGTH = 200  # characters of an answer kept for lists
 MAX_WORDS = 200  # characters of a search text
 NO_LADDER = "none"
@@ -532,7 +532,7 @@ class Table:
     def rows(self) -> Iterator[SolveRow]:
         """Iterate over the last solve of every problem and seed, ordered by both."""
         columns = ", ".join(_FIELDS)
-        last: tuple[object, object] = ("", -LIMIT)
+        last: tuple[object, object] = ("", -MOST_SEED)
         sql = (
             f"SELECT {columns} FROM solves WHERE (problem, seed) > (?, ?)"
             f" ORDER BY problem, seed LIMIT {CHUNK}"
@@ -701,11 +701,17 @@ class Table:
 
     def with_texts(self, solution: Solution) -> Solution:
         """Return a solution whose attempts have what the model wrote."""
-        attempts = [
-            attempt.model_copy(update={"text": self.call_text(attempt.call) or ""})
-            for attempt in solution.attempts
-        ]
-        return solution.model_copy(update={"attempts": tuple(attempts)})
+
+        def with_text(attempt: Attempt) -> Attempt:
+            if attempt.text or not attempt.call:
+                return attempt
+            text = self.call_text(attempt.call) or ""
+            return attempt.model_copy(update={"text": text})
+
+        update: dict[str, object] = {"attempts": tuple(map(with_text, solution.attempts))}
+        if solution.synthesis:
+            update["synthesis"] = with_text(solution.synthesis)
+        return solution.model_copy(update=update)
 
     def problem(self, problem: str) -> Problem | None:
         """Read a problem whose text the run keeps."""
@@ -816,23 +822,20 @@ class Table:
         return recently_written(self.folder / TRACE, self.folder / "lock")
 
     def metrics(
-        self, price: Price | None = None, clusters: Clusters | None = None
+        self,
+        price: Price | None = None,
+        clusters: Clusters | None = None,
+        base: Table | None = None,
     ) -> Metrics:
-        """Return every figure of the run; computed once for each state of it."""
-        from kace.runs.arm import Arm, SolveTable
+        """Return every figure of the run; computed once for each state of it.
+
+        With `base`, the buckets sort problems by how hard that run found them.
+        """
         from kace.runs.metrics import metrics_of
 
-        rows = SolveTable(self.rows())
-        arm = Arm(
-            self.name,
-            rows,
-            self.manifest.content,
-            self.damage,
-            self.counts().retried,
-            self.folder,
-        )
-        key = ("metrics", price, clusters, self.name)
-        return self._once(key, lambda: metrics_of(arm, price, clusters))
+        field = clusters and clusters.field
+        key = ("metrics", self.name, price, field, None if base is None else (base.name, base.version))
+        return self._once(key, lambda: metrics_of(self, price, clusters, base))
 
     def _once(self, key: object, make: Callable[[], Any]) -> Any:
         """Return a value computed once for each state of the run."""
@@ -1043,8 +1046,9 @@ def _excess(row: SolveRow) -> str:
     """Return which number of a row is out of range, or nothing."""
     for name in _FIELDS:
         value = getattr(row, name)
-        if isinstance(value, int | float) and not abs(value) < LIMIT:
-            return f"{name}: not a number below 2^53"
+        limit = MOST_SEED if name == "seed" else LIMIT
+        if isinstance(value, int | float) and not abs(value) < limit:
+            return f"{name}: too large a number"
     return ""
 
 
