@@ -35,9 +35,9 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps([time.perf_counter() - began, time.process_time(), peak, note]))
 """
 READ = """
-from kace.runs.arm import read_arms
-arms = read_arms([Path(folder) for folder in sys.argv[1:]])
-note = f"{sum(len(arm.rows) for arm in arms):,} rows"
+from kace.runs.table import open_tables
+arms = open_tables([Path(folder) for folder in sys.argv[1:]])
+note = f"{sum(len(arm) for arm in arms):,} rows"
 """
 METRICS = """
 from kace.runs.metrics import metrics_of

@@ -32,9 +32,12 @@ note = f"{merged.problems:,} problems, {merged.solves:,} solves, {len(merged.gap
 """
 COUNT = """
 from kace.ladder.record import Solution, read_trace
-from kace.runs.summary import Summary
+from kace.runs.metrics import Totals
 lines = (line.content for line in read_trace(Path(sys.argv[1]) / "traces.jsonl"))
-found = Summary.of(line for line in lines if isinstance(line, Solution))
+found = Totals()
+for line in lines:
+    if isinstance(line, Solution):
+        found.add(line)
 note = f"{found.problems:,} solves, accuracy {found.accuracy:.3f}"
 """
 

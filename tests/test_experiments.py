@@ -30,8 +30,8 @@ from kace.learning.settings import Settings
 from kace.learning.steps import read_steps
 from kace.learning.study import LearnPlan, open_study
 from kace.models.cache import Replay
+from kace.runs.metrics import Totals
 from kace.runs.run import solve_all
-from kace.runs.summary import Summary
 from tests.command import run_kace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +46,7 @@ QUOTING = ("math-hard", "kace-reflections")
 
 
 def test_the_ladder_on_the_recorded_replies_gives_the_published_row():
-    summary = Summary()
+    summary = Totals()
 
     def keep(solution: Solution) -> None:
         summary.add(solution)

@@ -184,11 +184,12 @@ def compare(
     `cluster` is what counts as one observation: `problem`, `family`, `domain`, or a field of the runs' problems.jsonl;
     left out, the family where every solve has one.
     """
-    from kace.runs.arm import clusters_of, read_arms
-    from kace.runs.compare import compare as compare_arms
+    from kace.runs.compare import compare as compare_tables
+    from kace.runs.metrics import clusters_of
+    from kace.runs.table import open_tables
 
-    ours, theirs = arms = read_arms([Path(base), Path(other)])
-    return compare_arms(ours, theirs, clusters_of(arms, cluster))
+    tables = open_tables([Path(base), Path(other)])
+    return compare_tables(tables[0], tables[1], clusters_of(tables, cluster))
 
 
 def learn(

@@ -18,8 +18,8 @@ from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.export import export
 from kace.report.replies import Inbox
 from kace.report.workspace import Workspace
-from kace.runs.arm import read_arm
 from kace.runs.run import Run, kept_field, read_problems
+from kace.runs.table import Table
 from tests.card_examples import DOMAINS, a_card
 from tests.report.samples import a_solve, an_inbox
 
@@ -118,7 +118,7 @@ ACTIONS: dict[str, Attack] = {
     "tree view": (trees, viewed, TREE),
     "epochs": (learners, epochs_of, ("snapshots/epoch-1.jsonl", "snapshots/")),
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
-    "report": (runs, read_arm, ("run.json", "traces.jsonl")),
+    "report": (runs, Table.open, ("run.json", "traces.jsonl")),
     "problems": (runs, lambda at: list(read_problems(at)), ("problems.jsonl",)),
     "clusters": (runs, lambda at: list(kept_field(at, "source")), ("problems.jsonl",)),
     "reuse": (runs, lambda at: CallStore(at / "new", [at / "calls"]), ("calls/one.jsonl",)),

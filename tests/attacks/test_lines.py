@@ -18,7 +18,7 @@ LIMIT = 3 << 30  # bytes of memory that a reader may ask for
 SIZE = 6 << 30  # bytes that a reader would have to hold
 
 PACKED = {
-    "report": "from kace.runs.arm import read_arm; read_arm(at)",
+    "report": "from kace.runs.table import Table; Table.open(at)",
     "solve --file": "from kace.problems import load_problems; load_problems(at / 'traces.jsonl.gz')",
     "replay": "from kace.models.cache import Replay; Replay.open(at / 'traces.jsonl.gz')",
     "view of a run": "from kace.runs.solves import RunIndex; it = RunIndex(at); it.wait(); "
@@ -28,7 +28,7 @@ PACKED = {
 """Who reads compressed lines."""
 PLAIN = {
     "resume": "from kace.runs.run import Run; Run(at, eval((at / 'run.json').read_text()))",
-    "report": "from kace.runs.arm import read_arm; read_arm(at)",
+    "report": "from kace.runs.table import Table; Table.open(at)",
     "problems of a run": "from kace.runs.run import read_problems; list(read_problems(at))",
     "calls": "from kace.models.cache import CallStore; CallStore(at)",
     "tree": "from kace.cards.store import TreeStore; TreeStore.open(at).load()",

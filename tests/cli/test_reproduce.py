@@ -17,8 +17,8 @@ from kace.cli.reproduce import failed, looks
 from kace.config import load_config
 from kace.learning.costs import bill_of
 from kace.report.evaluation import Evaluation, evaluation_of
-from kace.runs.arm import read_arms
 from kace.runs.metrics import NO_CARDS
+from kace.runs.table import open_tables
 from tests.baselines.arena import TREE
 from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
 from tests.command import OURS, run_kace
@@ -91,7 +91,7 @@ def reproduced(
         assert not (folder / "r" / "report").exists()
         assert started(folder, arguments).wait() == 0, (folder / "log").read_text()[-2000:]
     page = (folder / "r" / "report" / "index.html").read_text()
-    found = evaluation_of(read_arms([folder / "r" / "runs" / arm for arm in arms]))
+    found = evaluation_of(open_tables([folder / "r" / "runs" / arm for arm in arms]))
     assert tuple(arm.name for arm in found.arms) == arms
     assert all(arm.complete and arm.solves == PROBLEMS and not arm.failed for arm in found.arms)
     assert all(f">{arm}<" in page for arm in arms)
@@ -168,7 +168,7 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     done = run_kace(tmp_path, *arguments, "--yes")
     assert done.returncode == 0, done.stderr
     assert "kace learn" not in done.stdout and "--tree tree" in done.stdout
-    found = evaluation_of(read_arms([tmp_path / "r" / "runs" / name for name in ("tiered", "kace")]))
+    found = evaluation_of(open_tables([tmp_path / "r" / "runs" / name for name in ("tiered", "kace")]))
     assert found.arms[1].tree["cards"] == len(TREE)
 
 

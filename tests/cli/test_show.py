@@ -18,7 +18,7 @@ from kace.ladder.record import Solution
 from kace.ladder.tiers import LOCKED, Tier
 from kace.models.scripted import Scripted, dice
 from kace.problems import Problem
-from kace.runs.summary import Summary
+from kace.runs.metrics import Totals
 
 
 def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequence[Tier] = LOCKED) -> Solution:
@@ -92,7 +92,9 @@ def test_many_classes_are_cut_short():
 
 
 def test_the_summary_has_interval_exits_both_calls_and_tokens():
-    summary = Summary.of([record(lambda _: "\\boxed{1}"), record(lambda _: "no")])
+    summary = Totals()
+    for answer in ("\\boxed{1}", "no"):
+        summary.add(record(lambda _, answer=answer: answer))
     text = "\n".join(summary_lines(summary, 2.0))
     assert "1 of 2 = 50.0%" in text
     assert "95 % interval" in text

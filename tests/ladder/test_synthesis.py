@@ -25,7 +25,7 @@ from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
-from kace.runs.summary import Summary
+from kace.runs.metrics import Totals
 from tests.command import run_kace
 from tests.one_loop import JUDGE, LOOP
 
@@ -113,7 +113,8 @@ def test_the_record_keeps_it_apart_and_the_reports_count_it():
     shown = explanation(record, lambda attempt: f"text {attempt.tier}{attempt.index}")
     assert "-- HS attempt 6, from common facts" in shown
     assert "text HS5" in shown
-    summary = Summary.of([record])
+    summary = Totals()
+    summary.add(record)
     assert (summary.real_calls, summary.paper_calls, summary.outcomes[Outcome.ANSWERED]) == (11, 10, 11)
     assert any("1 problems answered from common facts, 1 right" in line for line in summary_lines(summary, 1.0))
 

@@ -37,9 +37,9 @@ from kace.learning.steps import LearnManifest, ProblemSet
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, problem_rows
-from kace.runs.arm import Arm, read_arm, row_of
 from kace.runs.compare import flipped
 from kace.runs.manifest import manifest_of
+from kace.runs.table import Table, row_of
 from tests.card_examples import a_card
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen, says
@@ -149,7 +149,7 @@ def test_more_seeds_go_on_from_the_first(tmp_path: Path):
     model = Solver()
     selection = held(tree, model, seeds=2)
     assert model.calls == len(VAL) * 11
-    kept = read_arm(tree / "learn" / "select" / "epoch-2").rows
+    kept = [*Table.open(tree / "learn" / "select" / "epoch-2").rows()]
     assert {(row.problem, row.seed) for row in kept} == {(problem.id, seed) for problem in VAL for seed in (0, 1)}
     chosen = best_row(selection)
     assert (chosen.n, chosen.right, selection.seeds) == (24, 20, (0, 1))
@@ -190,7 +190,7 @@ def test_a_lost_call_counts_as_wrong_and_is_tried_again(tmp_path: Path):
     assert best_row(held(tree)).right == 10
 
 
-def arm(right: str, families: str | None = None) -> Arm:
+def arm(right: str, families: str | None = None) -> Table:
     """One solve a mark: 1 is right."""
     blank = Solution(
         problem="",
@@ -213,7 +213,7 @@ def arm(right: str, families: str | None = None) -> Arm:
     )
     marks = enumerate(right)
     rows = (row_of(blank.model_copy(update={"problem": f"{n:05}", "correct": m == "1"})) for n, m in marks)
-    return Arm("", tuple(replace(row, family=families and families[int(row.problem)]) for row in rows), {})
+    return Table.of((replace(row, family=families and families[int(row.problem)]) for row in rows), name="")
 
 
 def chosen(*rights: str, families: str | None = None) -> Selection:

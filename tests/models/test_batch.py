@@ -24,8 +24,8 @@ from kace.models.batch_apis import AnthropicJobs, OpenAIJobs, jobs_of
 from kace.models.jobs import head_of_result
 from kace.models.scripted import open_scripted
 from kace.problems import Problem
-from kace.runs.arm import Arm, row_of
 from kace.runs.metrics import metrics_of
+from kace.runs.table import Table, row_of
 from tests.models.batch_desk import KINDS, QUICK, Desk, asked, boxed, dice, texts
 from tests.models.batch_server import BatchServer, Drop
 from tests.models.chat_server import ChatServer, error
@@ -130,7 +130,7 @@ def test_ms_goes_with_es_and_everything_but_the_price_is_the_same(tmp_path: Path
     assert [each.model_copy(update=timeless) for each in same] == [each.model_copy(update=timeless) for each in found]
     assert hasty.ledger.ahead == 3 * len(easy) and hasty.ledger.calls == plain.ledger.calls + 3 * len(easy)
     rows = sorted(map(row_of, same), key=lambda row: row.problem)
-    priced = metrics_of(Arm("ahead", rows, {}), Price(10.0, 100.0)).cost
+    priced = metrics_of(Table.of(rows, name="ahead"), Price(10.0, 100.0)).cost
     assert priced.ahead == 3 * len(easy) and priced.usd == pytest.approx(hasty.ledger.usd)
     assert len(hasty.climb(20, ahead=True)) == 20 and set(server.submitted.values()) == {1}
 

@@ -18,8 +18,8 @@ from kace.report.export import export
 from kace.report.page import Links, file_name, path_of
 from kace.report.pages import compare as compare_module
 from kace.report.workspace import Workspace
-from kace.runs.arm import read_arms
 from kace.runs.compare import compare
+from kace.runs.table import open_tables
 from tests.card_examples import DOMAINS, a_card
 from tests.report.hostile import hostile_run, hostile_tree
 from tests.report.opened import HOST, opened
@@ -64,7 +64,7 @@ def settled(client: TestClient, path: str) -> Audit:
 
 def test_the_page_says_what_the_comparison_says(tmp_path: Path):
     runs(tmp_path / "both")
-    ours, theirs = read_arms([tmp_path / "both" / "first", tmp_path / "both" / "second"])
+    ours, theirs = open_tables([tmp_path / "both" / "first", tmp_path / "both" / "second"])
     with opened(tmp_path / "both") as client:
         page = settled(client, "/run/first/against/second")
     assert compare(theirs, ours).sentence.replace(" %", "\u00a0%") in page.text.replace("95 %", "95\u00a0%")

@@ -17,10 +17,10 @@ from kace.ladder.record import Solution
 from kace.models.cache import CallRecord
 from kace.report.page import NotHere, StillReading
 from kace.report.pages.run import metrics_so_far
-from kace.runs.arm import read_arm
 from kace.runs.metrics import Metrics, metrics_of
 from kace.runs.selection import Choice, ChosenSolves
 from kace.runs.solves import RunIndex
+from kace.runs.table import Table
 from tests.report.samples import a_run, a_solve
 
 
@@ -74,10 +74,10 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 def test_the_rows_and_figures_are_those_of_a_report(tmp_path: Path):
     folder = a_made_up_run(tmp_path / "run", 600)
-    index, arm = opened(folder), read_arm(folder)
+    index, arm = opened(folder), Table.open(folder)
     assert index.complete
     assert index.progress == (600, 600)
-    assert index.arm().rows == arm.rows
+    assert [*index.arm().rows()] == [*arm.rows()]
     found, expected = figures(index), metrics_of(arm)
     for name in (
         *("name", "model", "problems", "solves", "labelled", "complete", "seeds", "failed", "cost", "exits", "buckets"),
@@ -93,8 +93,8 @@ def test_figures_follow_solves_that_are_made_again(tmp_path: Path):
     chance = random.Random(5)
     for record in chance.sample(records, 40):
         grow(folder, record.model_copy(update={"correct": not record.correct, "failed": False, "paper_calls": 10}))
-    index, arm = opened(folder), read_arm(folder)
-    assert index.arm().retried == arm.retried == 40
+    index, arm = opened(folder), Table.open(folder)
+    assert index.arm().counts().retried == arm.counts().retried == 40
     found, expected = figures(index), metrics_of(arm)
     assert (found.accuracy, found.exits, found.buckets) == (expected.accuracy, expected.exits, expected.buckets)
     assert found.paper_calls == pytest.approx(expected.paper_calls)
@@ -106,7 +106,7 @@ def test_the_score_counts_each_family_once_as_a_report_does(tmp_path: Path):
     records = [Solution.model_validate_json(line) for line in (folder / "traces.jsonl").read_text().splitlines()]
     for record in records:
         grow(folder, record.model_copy(update={"family": f"f{int(record.problem, 16) % 7}"}))
-    found, score = metrics_of(read_arm(folder)), opened(folder).score()
+    found, score = metrics_of(Table.open(folder)), opened(folder).score()
     assert (found.cluster, found.clusters) == ("family", 7)
     assert score == (found.accuracy, found.wilson, found.problems)
 
@@ -209,7 +209,7 @@ def test_a_compressed_trace_that_was_appended_to_is_read_to_its_new_end(tmp_path
     unpacked = gzip.decompress((folder / "traces.jsonl.gz").read_bytes())
     (folder / "traces.jsonl").write_bytes(unpacked)
     index.wait()
-    assert (index.count(), index.arm().retried) == (2, 0)
+    assert (index.count(), index.arm().counts().retried) == (2, 0)
     assert index.record("b" * 16, 0) == a_solve("b" * 16)
 
 

@@ -120,7 +120,7 @@ def test_the_tree_page_leads_with_what_runs_that_read_it_came_to(tmp_path: Path)
         about = {"system": {"name": name}, "data": {"hash": "d" * 16, "problems": 9}}
         a_run(tmp_path / name, solves, tree=tree if right else None, **about)
     page = page_of(Workspace([tmp_path]), "/tree/oak", static=True)
-    assert "kace and tiered are not distinguishable" in said(page) and "+66.7 points" in said(page)
+    assert "kace and tiered are indistinguishable" in said(page) and "+66.7 points" in said(page)
 
 
 def test_an_empty_tree_says_how_cards_come_into_it(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from kace.ladder.record import Damage
 from kace.ladder.tiers import PAPER_CALLS, ExitPath
-from kace.runs.arm import Arm, SolveRow
+from kace.runs.table import SolveRow, Table
 
 MANIFEST = {"v": 1, "config": {"model": "scripted/made-up"}, "tree": None}
 
@@ -56,12 +58,33 @@ def a_row(
     )
 
 
-def an_arm(name: str, rows: Iterable[SolveRow], manifest: Mapping[str, object] = MANIFEST) -> Arm:
+def an_arm(name: str, rows: Iterable[SolveRow], manifest: Mapping[str, object] = MANIFEST) -> Table:
     """An arm with its rows in order."""
-    return Arm(name, tuple(sorted(rows, key=lambda row: (row.problem, row.seed))), manifest)
+    return Table.of(rows, name=name, manifest=manifest)
 
 
-def answered(name: str, right: Sequence[Sequence[int]]) -> Arm:
+def changed(
+    table: Table,
+    rows: Iterable[SolveRow] | None = None,
+    *,
+    name: str | None = None,
+    manifest: Mapping[str, object] | None = None,
+    folder: Path | None = None,
+    damage: Sequence[Damage] = (),
+) -> Table:
+    """Another table, the same but for what is given."""
+    found = Table.of(
+        table.rows() if rows is None else rows,
+        name=table.name if name is None else name,
+        manifest=table.manifest.content if manifest is None else manifest,
+        folder=folder or table.folder,
+    )
+    for each in damage:
+        found.select("INSERT INTO damage VALUES (?, ?)", (each.line, each.reason))
+    return found
+
+
+def answered(name: str, right: Sequence[Sequence[int]]) -> Table:
     """An arm from a table of ones and zeros, a row a problem and a column a seed."""
     return an_arm(
         name,

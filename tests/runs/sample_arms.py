@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kace.ladder.tiers import PAPER_CALLS, ExitPath
-from kace.runs.arm import Arm, SolveRow
+from kace.runs.table import SolveRow, Table
 
 SIZES = (2, 3, 5)
 GATES = (ExitPath.ES_UNANIMOUS, ExitPath.MS_MAJORITY, ExitPath.HS_PLURALITY)
@@ -35,7 +35,7 @@ def an_arm(
     labelled: bool = True,
     model: str = "openai/solver",
     notes: Mapping[str, object] | None = None,
-) -> Arm:
+) -> Table:
     """`fixed` attempts without a ladder, or the ladder where it is 0; `skill` shifts every problem's rate."""
     draw = random.Random(f"{name} {n} {seeds}")
     rows = []
@@ -44,9 +44,8 @@ def an_arm(
         rate = min(0.98, max(0.0, 1 - hardness + (skill if hardness < 0.9 else 0)))
         for seed in range(seeds):
             rows.append(_row(number, seed, rate, draw, fixed=fixed, tree=tree, labelled=labelled))
-    return Arm(
-        name, tuple(rows), {**manifest(name, model=model, tree=tree), **(notes or {})}, folder=Path("runs") / name
-    )
+    made = {**manifest(name, model=model, tree=tree), **(notes or {})}
+    return Table.of(rows, name=name, manifest=made, folder=Path("runs") / name)
 
 
 def _row(

@@ -10,23 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats as reference
+from tests.report.samples import a_run
 
 from kace.errors import UsageError
 from kace.problems import Problem, problem_rows
 from kace.report.evaluation import evaluation_of, markdown
 from kace.report.evaluation_page import page
-from kace.runs.arm import Arm, clusters_of, read_arm
 from kace.runs.compare import MCNEMAR, compare, flipped
-from kace.runs.metrics import metrics_of
+from kace.runs.metrics import clusters_of, metrics_of
 from kace.runs.stats import Interval, cluster_interval, wilson
+from kace.runs.table import Table
 from tests.learning.solve_records import a_solve
 from tests.runs.few_rows import a_row, an_arm
-from tests.runs.test_arm import a_run
 
 SPAN = Interval(-1.0, 1.0)
 
 
-def families(name: str, *right: tuple[str, int, int]) -> Arm:
+def families(name: str, *right: tuple[str, int, int]) -> Table:
     """An arm from the name of each family, how many of its problems are right, and how many there are."""
     rows = ((family, number, number < k) for family, k, n in right for number in range(n))
     return an_arm(name, [a_row(f"{family}-{number:02}", one, family=family) for family, number, one in rows])
@@ -102,8 +102,8 @@ def test_accuracy_and_harm_count_copies_together():
     assert found.interval is not None and found.interval.high - found.interval.low > 0.6
     alone = metrics_of(arm, clusters=clusters_of([arm], "problem"))
     assert alone.wilson == pytest.approx(wilson(40, 80))
-    shown = [a_row(row.problem, row.family != "f0", cards=("CARD",), family=row.family) for row in arm.rows]
-    right = an_arm("tiered", [a_row(row.problem, True, family=row.family) for row in arm.rows])
+    shown = [a_row(row.problem, row.family != "f0", cards=("CARD",), family=row.family) for row in arm.rows()]
+    right = an_arm("tiered", [a_row(row.problem, True, family=row.family) for row in arm.rows()])
     by = {field: compare(right, an_arm("kace", shown), clusters_of([arm], field)).harm for field in ("problem", None)}
     harm, copied = by[None], by["problem"]
     assert harm is not None and harm.interval and copied is not None and copied.interval
@@ -118,10 +118,10 @@ def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
     problems = [Problem(f"What is {n} + {n}?", str(2 * n), domain="sums" if n < 3 else "more") for n in range(6)]
     solves = [a_solve(each.id).model_copy(update={"problem": each.id, "domain": each.domain}) for each in problems]
     folder = a_run(tmp_path / "run", solves)
-    arm = read_arm(folder)
+    arm = Table.open(folder)
     assert clusters_of([arm]).field == "problem", "no solve has a family"
     domains = clusters_of([arm], "domain")
-    assert Counter(map(domains.of, arm.rows)) == {"sums": 3, "more": 3}
+    assert Counter(map(domains.of, arm.rows())) == {"sums": 3, "more": 3}
     assert (domains.count([arm]), clusters_of([arm], "problem").count([arm, arm])) == (2, 6)
     with pytest.raises(UsageError, match="6 of 6 problems have no field 'family'"):
         clusters_of([arm], "family")
@@ -137,6 +137,6 @@ def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
 
 def test_one_solve_without_a_family_leaves_every_problem_by_itself():
     arm = families("tiered", ("a", 2, 4), ("b", 1, 4))
-    more = an_arm("kace", [*arm.rows, a_row("z")])
+    more = an_arm("kace", [*arm.rows(), a_row("z")])
     assert clusters_of([arm]).field == "family"
     assert clusters_of([arm, more]).field == "problem"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from kace.errors import UsageError
 from kace.ladder.record import Damage
 from kace.runs.compare import MCNEMAR, compare, compare_all, flipped
 from kace.runs.stats import sign_flip
-from tests.runs.few_rows import MANIFEST, a_row, an_arm, answered, drawn
+from tests.runs.few_rows import MANIFEST, a_row, an_arm, answered, changed, drawn
 
 
 def columns(*counts: tuple[int, int, int]) -> tuple[list[list[int]], list[list[int]]]:
@@ -95,11 +94,11 @@ def test_what_has_no_partner_is_left_out_and_said():
 def test_other_solvers_other_data_and_damage_are_said():
     base = an_arm("a", [a_row("a")], {**MANIFEST, "data": {"hash": "x"}})
     other = an_arm("b", [a_row("a")], {"config": {"model": "scripted/other"}, "data": {"hash": "y"}})
-    said = " / ".join(compare(base, replace(other, damage=(Damage(2, "bad"),))).notes)
+    said = " / ".join(compare(base, changed(other, damage=(Damage(2, "bad"),))).notes)
     assert "different solvers" in said
     assert "not run on the same problems" in said
     assert "b: 1 line of the trace could not be read" in said
-    assert compare(base, replace(base, name="c")).notes == ()
+    assert compare(base, base.named("c")).notes == ()
 
 
 def test_nothing_in_common_is_an_error_that_says_so():
@@ -127,7 +126,7 @@ def test_the_sentence_says_when_it_cannot_be_told_and_what_would_be_missed():
     base, other = columns((0, 1, 4), (1, 0, 2), (1, 1, 24))
     found = compare(answered("tiered", base), answered("kace", other))
     assert not found.distinguishable
-    assert found.sentence.startswith("kace and tiered are not distinguishable at this n: +6.7 points")
+    assert found.sentence.startswith("kace and tiered are indistinguishable at this n: +6.7 points")
     assert found.sentence.endswith("a difference below about 27 points would often go unnoticed here.")
     few = compare(answered("a", [[1]] * 3), answered("b", [[1]] * 3))
     assert few.mdd is None
@@ -138,6 +137,9 @@ def test_arms_that_never_differ_still_have_an_interval_and_a_least_difference():
     table = [[1], [0]] * 15
     found = compare(answered("a", table), answered("b", table))
     assert (found.difference, found.p, found.gained, found.lost) == (0.0, 1.0, (), ())
+    assert found.identical and found.sentence.startswith("b and a are identical: no solve changed on 30 problems; ")
+    swapped = compare(answered("a", [[1, 0], *table]), answered("b", [[0, 1], *table]))
+    assert not swapped.identical and "indistinguishable at this n" in swapped.sentence
     assert found.interval.low < -0.1 < 0.1 < found.interval.high
     assert found.mdd == pytest.approx(6 / 30), "fewer than six changes are never called"
 
@@ -157,7 +159,7 @@ def test_the_interval_and_the_test_are_never_at_odds():
 
 def test_holm_holds_several_arms_to_one_level():
     base, other = columns((0, 1, 7), (1, 0, 0), (1, 1, 23))
-    arms = [replace(answered("kace", other), name=f"kace-{n}") for n in range(4)]
+    arms = [answered(f"kace-{n}", other) for n in range(4)]
     alone = compare(answered("tiered", base), arms[0])
     assert alone.distinguishable
     found = compare_all(answered("tiered", base), arms)

@@ -55,7 +55,7 @@ def test_a_table_a_sentence_and_the_changed_problems(kace: Kace):
     assert "after Holm's correction for 2 comparisons" in sentence
     assert gained.split()[:2] == ["gained", "P10,"]
     assert lost.split() == ["lost", "P00", "(-0.50)"]
-    assert "same and tiered are not distinguishable at this n" in done.stdout
+    assert "same and tiered are indistinguishable at this n" in done.stdout
     assert "\x1b" not in done.stdout, "names come from files and are shown without their escapes"
 
 

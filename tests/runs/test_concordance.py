@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from kace.ladder.tiers import ExitPath
-from kace.runs.arm import SolveRow
-from kace.runs.concordance import Points, concordant, pairs, spearman
-from kace.runs.metrics import Bucket, Metrics, metrics_of
+from kace.runs.metrics import Bucket, Metrics, Points, concordant, metrics_of, pairs, spearman
+from kace.runs.table import SolveRow
 from tests.runs.few_rows import a_row, an_arm
 
 POINTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 12)), min_size=2, max_size=30)

@@ -34,10 +34,11 @@ from kace.report.plots import NARROW, PRINT, WIDE, Plot, plots_of
 from kace.report.scale import scale_over
 from kace.report.svg import Mark, Paint, Picture, box, breadth, fitted, framed, inline, label, pdf, svg
 from kace.report.tradeoff import Spot, front, tradeoff
-from kace.runs.arm import Arm
+from kace.runs.table import Table
 from tests.card_examples import a_card
 from tests.html_pages import parsed
 from tests.learning.solve_records import a_solve, a_try
+from tests.runs.few_rows import changed
 from tests.runs.sample_arms import an_arm, manifest
 
 XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\"' onload=x </style>]]>|*_`[a](javascript:x)"
@@ -46,11 +47,11 @@ NAMES = ("single", "best-of-5", "tiered", "kace", "kace-no-domain", "kace-monoli
 NAMES += ("kace-retriever", "kace-reranked", "kace-placebo", "tiered-gepa", "ace")
 
 
-def ladders() -> list[Arm]:
+def ladders() -> list[Table]:
     return [an_arm("tiered", skill=0.05), an_arm("kace", skill=0.2, tree=True)]
 
 
-def flats() -> list[Arm]:
+def flats() -> list[Table]:
     return [an_arm("single", fixed=1), an_arm("best-of-5", fixed=5, skill=0.05)]
 
 
@@ -131,7 +132,7 @@ def test_one_arm_needs_no_base():
 
 def test_arms_that_share_no_problem_are_said_and_not_compared():
     one, two = ladders()
-    elsewhere = replace(two, rows=tuple(replace(row, problem=f"f{row.problem}") for row in two.rows))
+    elsewhere = changed(two, (replace(row, problem=f"f{row.problem}") for row in two.rows()))
     found = evaluation_of([one, elsewhere])
     assert found.comparisons == ()
     assert "kace has no problem and seed in common with tiered: the two are not compared." in found.warnings
@@ -140,8 +141,9 @@ def test_arms_that_share_no_problem_are_said_and_not_compared():
 
 def test_what_is_not_alike_or_not_whole_is_said():
     one, two = ladders()
-    other = replace(two, manifest=manifest("kace", model="openai/another"), rows=two.rows[1:])
-    failed = replace(one, rows=(replace(one.rows[0], failed=True, correct=None), *one.rows[1:]))
+    other = changed(two, [*two.rows()][1:], manifest=manifest("kace", model="openai/another"))
+    first, *rest = one.rows()
+    failed = changed(one, [replace(first, failed=True, correct=None), *rest])
     found = evaluation_of([failed, other])
     told = " ".join(found.warnings)
     for words in ("different solvers", "kace is not complete", "tiered: 1 of 120 solves have no known answer"):
@@ -220,7 +222,7 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
 
 def test_a_card_that_breaks_more_than_it_gains_is_flagged_in_the_page():
     one, two = ladders()
-    worse = replace(two, rows=tuple(replace(row, correct=not row.cards) for row in two.rows))
+    worse = changed(two, (replace(row, correct=not row.cards) for row in two.rows()))
     assert "breaks more than it gains</span>" in page(evaluation_of([one, worse]))
     assert "| 1 of 1 |" in markdown(evaluation_of([one, worse]))
 
@@ -242,7 +244,7 @@ def test_problems_without_answers_still_have_exits_and_costs():
 
 
 def test_an_arm_in_which_nothing_was_solved_yet_breaks_nothing():
-    empty = Arm("empty", (), manifest("empty"))
+    empty = Table.of((), name="empty", manifest=manifest("empty"))
     for arms in ([empty], [empty, *ladders()], [*ladders(), empty]):
         found = evaluation_of(arms)
         parsed(page(found))
@@ -252,8 +254,8 @@ def test_an_arm_in_which_nothing_was_solved_yet_breaks_nothing():
 def test_text_from_outside_never_becomes_markup():
     one, two = ladders()
     told = {**manifest(f"kace{XSS}", model=f"m{XSS}"), "data": {"name": f"d{XSS}", "split": f"s{XSS}", "hash": XSS}}
-    rows = tuple(replace(row, label=f"{row.label}{XSS}") for row in two.rows)
-    evil = replace(two, name=f"kace{XSS}", manifest=told, rows=rows, folder=Path(f"runs/{XSS}"))
+    rows = tuple(replace(row, label=f"{row.label}{XSS}") for row in two.rows())
+    evil = changed(two, rows, name=f"kace{XSS}", manifest=told, folder=Path(f"runs/{XSS}"))
     found = evaluation_of([one, evil])
     html, clean = page(found), parsed(page(evaluation_of([one, two])))
     attacked = parsed(html)
@@ -385,9 +387,8 @@ def test_arms_are_drawn_in_groups_and_the_best_of_each_first():
 def test_an_arm_of_a_system_that_is_there_already_is_told_by_what_it_changes(tmp_path: Path):
     config = {"model": "openai/solver", "retrieval": {"max_cards": 2}, "base_url": "http://127.0.0.1"}
     first = an_arm("kace", n=5, tree=True)
-    other = replace(
-        an_arm("kace", n=5, tree=True, notes={"config": config}), name="two-cards", folder=tmp_path / "a" / "b"
-    )
+    other = an_arm("kace", n=5, tree=True, notes={"config": config})
+    other = changed(other, name="two-cards", folder=tmp_path / "a" / "b")
     told = evaluation_of([first, other]).setup("two-cards")
     assert (told.about, told.group) == ("kace with max_cards = 2", "With a tree")
     assert told.folder == "…/a/b", "no path of this machine"

@@ -8,10 +8,9 @@ import pytest
 
 from kace.ladder.record import RetrievedContext
 from kace.ladder.tiers import TierName
-from kace.runs.arm import row_of
-from kace.runs.compare import compare
-from kace.runs.harm import CardHarm, Harm
+from kace.runs.compare import CardHarm, Harm, compare
 from kace.runs.stats import wilson
+from kace.runs.table import row_of
 from tests.learning.solve_records import HS, MS, a_solve
 from tests.runs.few_rows import a_row, an_arm
 

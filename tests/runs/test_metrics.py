@@ -12,9 +12,9 @@ from kace.ladder.record import Damage
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.models.budget import free_price
-from kace.runs.arm import SolveRow
 from kace.runs.metrics import RunCost, metrics_of
-from tests.runs.few_rows import MANIFEST, a_row, an_arm, answered
+from kace.runs.table import SolveRow
+from tests.runs.few_rows import MANIFEST, a_row, an_arm, answered, changed
 
 AIME = (38, 22, 19, 6, 5)
 MATH = (98, 41, 8, 3, 0)
@@ -114,7 +114,8 @@ def test_a_system_without_a_ladder_has_accuracy_and_calls_but_no_exits():
 
 
 def test_damage_and_retries_are_part_of_the_figures():
-    arm = replace(an_arm("a", [a_row("a")]), damage=(Damage(3, "torn"),), retried=2)
+    arm = changed(an_arm("a", [a_row("a"), a_row("b")] * 2), damage=(Damage(3, "torn"),))
+    arm.select("UPDATE solves SET retried = 1")
     found = metrics_of(arm)
     assert (found.damaged, found.retried) == (1, 2)
     assert asdict(found)["name"] == "a", "figures can be written as JSON"

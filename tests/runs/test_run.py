@@ -17,8 +17,8 @@ from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted, dice
 from kace.problems import Problem
 from kace.runs.manifest import default_folder, manifest_of
+from kace.runs.metrics import Totals
 from kace.runs.run import Run, solve_all
-from kace.runs.summary import Summary
 
 PROBLEMS = tuple(Problem(f"Throw {n}", "3", label=f"t{n}") for n in range(40))
 
@@ -53,7 +53,9 @@ def test_a_finished_run_is_not_solved_again(tmp_path: Path):
 
 def test_every_exit_of_a_die_is_summed_up(tmp_path: Path):
     solve_in(tmp_path, config(model="scripted/dice?sides=9"))
-    summary = Summary.of(records(tmp_path))
+    summary = Totals()
+    for record in records(tmp_path):
+        summary.add(record)
     assert summary.problems == summary.labelled == 40
     assert set(summary.exits) > {ExitPath.ES_UNANIMOUS, ExitPath.MS_MAJORITY, ExitPath.HS_PLURALITY}
     assert summary.paper_calls == summary.real_calls

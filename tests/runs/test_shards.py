@@ -16,9 +16,9 @@ from kace.datasets.loader import Dataset, set_hash
 from kace.errors import DataError, UsageError
 from kace.ladder.record import last_solutions
 from kace.problems import Problem
-from kace.runs.arm import read_arm
 from kace.runs.run import Run, read_problems
 from kace.runs.shards import Shard, merge_shards
+from kace.runs.table import Table
 
 PROBLEMS = tuple(Problem(f"What is {n} + {n}?", answer=str(2 * n), label=f"sum-{n}") for n in range(40))
 DATA = Dataset("sums", "test", PROBLEMS, set_hash(PROBLEMS), "made up")
@@ -68,9 +68,9 @@ def test_merged_shards_are_the_run_that_solves_everything(shards: list[Path], tm
     assert results(tmp_path / "merged") == results(alone)
     assert json.loads((merged.folder / "run.json").read_text()) == json.loads((alone / "run.json").read_text())
     assert {p.id for p in read_problems(merged.folder)} == {p.id for p in PROBLEMS}
-    assert len(read_arm(merged.folder).rows) == 80
+    assert len(Table.open(merged.folder)) == 80
     with WHOLE.open(merged.folder) as run:
-        assert len(run) == 80 and len(run.calls) == sum(row.real_calls for row in read_arm(alone).rows)
+        assert len(run) == 80 and len(run.calls) == sum(row.real_calls for row in Table.open(alone).rows())
 
 
 def test_gaps_are_named_and_the_merged_run_solves_what_is_missing(shards: list[Path], tmp_path: Path):
@@ -140,7 +140,7 @@ def test_a_damaged_line_stays_one_and_a_shard_may_be_empty(shards: list[Path], t
     alone = [solved(replace(WHOLE, data=few, shard=Shard(i, 2)), tmp_path / f"few{i}") for i in (1, 2)]
     assert merge_shards(alone, tmp_path / "few").gaps == ()
     merged = merge_shards(shards, tmp_path / "merged")
-    assert merged.gaps == () and len(read_arm(merged.folder).damage) == 1
+    assert merged.gaps == () and len(Table.open(merged.folder).damage) == 1
 
 
 def test_a_link_in_a_shard_is_not_followed(tmp_path: Path):

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import multiprocessing
 import threading
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kace.errors import DataError
-from kace.ladder.record import Solution
-from kace.ladder.tiers import ExitPath
+from kace.ladder.record import Outcome, RetrievedContext, Solution
+from kace.ladder.tiers import ExitPath, TierName
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_rows
+from kace.report.evaluation import evaluation_of
 from kace.runs import table as tables
 from kace.runs.table import VIEWS, SolveFilter, Table, open_tables, row_of
+from tests.learning.solve_records import HS, MS, a_try
+from tests.learning.solve_records import a_solve as b_solve
 from tests.report.samples import a_run, a_solve
+from tests.runs.few_rows import a_row
 
 
 def grow(folder: Path, *solves: Solution) -> None:
@@ -227,14 +233,6 @@ def test_links_are_not_followed(tmp_path: Path):
         Table.open(folder)
 
 
-@pytest.mark.parametrize("content", [None, b"nonsense", b"[]", b'{"v": 99}'])
-def test_a_folder_without_a_manifest_is_refused(tmp_path: Path, content: bytes | None):
-    if content is not None:
-        (tmp_path / "run.json").write_bytes(content)
-    with pytest.raises(DataError):
-        Table.open(tmp_path)
-
-
 def test_runs_are_named_by_system_and_by_folder_where_two_share_one(tmp_path: Path):
     folders = [a_run(tmp_path / name, some(0, 1)) for name in ("x/first", "x/second", "third")]
     for folder, system in zip(folders, ("kace", "kace", "tiered"), strict=True):
@@ -251,3 +249,122 @@ def test_rows_without_a_folder_make_a_table_too():
     assert [*table.rows()] == rows
     assert (table.counts().retried, table.counts().seeds, table.counts().complete) == (1, (0,), True)
     assert {row.exit for row in rows} <= {*ExitPath, None}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a run's manifest"),
+        ('{"v": 99}', "written by a newer kace"),
+        ("{}", "no traces.jsonl"),
+    ],
+)
+def test_what_is_not_a_run_is_one_clear_error(tmp_path: Path, content: str | None, message: str):
+    if content is not None:
+        (tmp_path / "run.json").write_text(content)
+    with pytest.raises(DataError, match=message) as caught:
+        Table.open(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    assert caught.value.fix
+
+
+def test_a_manifest_with_odd_parts_is_read_without_them(tmp_path: Path):
+    folder = a_run(tmp_path / "run", config=3, system={"name": 7}, data=None, tree={"cards": True, "hash": "x"})
+    table = Table.open(folder)
+    found = table.manifest
+    assert (table.name, found.model, found.data, found.problems, found.tree_cards) == ("run", "", "", None, None)
+    assert found.facts() == {"tree_hash": "x", "kace": "0.1.0"}
+
+
+def test_a_row_sums_up_what_the_attempts_say():
+    tries = [
+        a_try(True, tier=TierName.ES),
+        a_try(False, tier=TierName.ES, outcome=Outcome.PROVIDER_ERROR),
+        a_try(True).model_copy(update={"input": 900, "cached": 512, "output": 70}),
+        a_try(False, outcome=Outcome.CANCELLED),
+    ]
+    record = b_solve("a", tries, {MS: ["EXACT_A", "EXACT_B"], HS: ["EXACT_C", "EXACT_B"]})
+    recalls = [
+        recall.model_copy(
+            update={
+                "tokens": tokens,
+                "classifier_calls": calls,
+                "classifier_input": 10 * calls,
+                "classifier_cached": 4 * calls,
+            }
+        )
+        for recall, tokens, calls in zip(record.recalls, (400, 900), (2, 0), strict=True)
+    ]
+    row = row_of(record.model_copy(update={"recalls": tuple(recalls), "synthesis": a_try(True)}))
+    assert (row.attempts, row.right_attempts) == (3, 2), "cancelled attempts and the finishing one are no evidence"
+    assert (row.input, row.cached, row.output) == (900, 512, 70)
+    assert (row.classifier_calls, row.classifier_input, row.classifier_cached) == (2, 20, 8)
+    assert (row.card_tokens, row.read_tokens, row.estimated) == (900, 1_300, True)
+    assert row.cards == ("EXACT_A", "EXACT_B", "EXACT_C")
+    assert row.failed
+    assert row.name == "A"
+    assert replace(row, label="").name == "a"
+
+
+def test_a_system_without_a_ladder_has_no_exit():
+    record = b_solve("a", [a_try(True, tier=TierName.FLAT)]).model_copy(update={"exit": None, "paper_calls": 1})
+    row = row_of(record)
+    assert (row.exit, row.paper_calls) == (None, 1)
+    assert row_of(b_solve("a")).exit is ExitPath.MS_MAJORITY
+
+
+def test_recalls_of_a_real_solve_survive(tmp_path: Path):
+    recall = RetrievedContext(
+        tier=MS,
+        domains=("algebra",),
+        cards=("EXACT_A",),
+        eligible=1,
+        tokens=33,
+        estimated=False,
+        classifier_calls=1,
+        classifier_input=120,
+        classifier_output=3,
+    )
+    record = b_solve("a").model_copy(update={"recalls": (recall,)})
+    row = next(Table.open(a_run(tmp_path / "run", [record])).rows())
+    assert row == row_of(record)
+    assert (row.card_tokens, row.classifier_output, row.estimated) == (33, 3, False)
+
+
+def test_runs_on_disk_give_the_figures_of_rows_in_memory(tmp_path: Path):
+    read = {MS: ["EXACT_A"], HS: ["EXACT_B"]}
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for part, folder in enumerate(folders):
+        marks = [(name, seed, (ord(name) + seed) % (2 + part) == 0) for name in "fbdace" for seed in range(3)]
+        made = [b_solve(name, [a_try(right)], read, seed=seed, correct=right) for name, seed, right in marks]
+        a_run(folder, made, system={"name": folder.name})
+    kept = open_tables(folders)
+    held = [
+        Table.of(table.rows(), name=table.name, manifest=table.manifest.content, folder=table.folder) for table in kept
+    ]
+    assert [*kept[0].rows()] == [*held[0].rows()]
+    assert evaluation_of(kept) == evaluation_of(held)
+
+
+def test_memory_does_not_grow_with_the_solves():
+    def taken(solves: int) -> int:
+        rows = (a_row(f"{n:064x}", n % 3 > 0, exit=None if n % 2 else ExitPath.MS_MAJORITY) for n in range(solves))
+        tracemalloc.start()
+        evaluation_of([Table.of(rows, name="kace")])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    taken(100)  # what is imported on the way
+    assert taken(8_000) - taken(4_000) < 4_000 * 100, "bytes, where a row in memory takes a thousand"
+
+
+def test_a_number_that_no_sum_could_hold_is_damage(tmp_path: Path):
+    many = a_solve("b" * 16).model_copy(update={"real_calls": 10**30})
+    endless = a_solve("c" * 16).model_copy(update={"seconds": float("inf")})
+    table = Table.open(a_run(tmp_path / "run", [a_solve("a" * 16, seed=(1 << 63) - 1), many, endless]))
+    assert [damage.line for damage in table.damage] == [2, 3]
+    assert keys(table) == [("a", (1 << 63) - 1)]

@@ -38,10 +38,10 @@ from kace.cli.terminal import RunProgress
 from kace.config import benchmark_preset, tree_path
 from kace.errors import KaceError, UsageError
 from kace.models.budget import AHEAD
-from kace.runs.arm import Arm, read_arm
 from kace.runs.compare import Comparison, compare
-from kace.runs.metrics import Metrics, metrics_of
+from kace.runs.metrics import Metrics
 from kace.runs.shards import Shard
+from kace.runs.table import SolveFilter, Table
 from kace.words import counted
 
 app = new_app()
@@ -160,8 +160,8 @@ def evaluate(
     folder = out or trial.folder()
     began = time.monotonic()
     finish_trial(trial, folder, reuse)
-    arm = read_arm(folder)
-    figures = metrics_of(arm, config.prices.get(config.model))
+    arm = Table.open(folder)
+    figures = arm.metrics(config.prices.get(config.model))
     compared = _against_reused(arm, reuse)
     if as_json:
         told = asdict(figures) | {
@@ -195,11 +195,11 @@ def finish_trial(trial: Trial, folder: Path, reuse: list[Path]) -> None:
             )
 
 
-def _against_reused(arm: Arm, reuse: list[Path]) -> Comparison | None:
+def _against_reused(arm: Table, reuse: list[Path]) -> Comparison | None:
     """The arm against the first run whose calls it reuses and that has solves in common with it."""
     for folder in reuse:
         with suppress(KaceError):
-            return compare(read_arm(folder), arm)
+            return compare(Table.open(folder), arm)
     return None
 
 
@@ -233,7 +233,7 @@ def _transfer(
             base = _transfer_arm(
                 Trial("tiered", found, config, seeds), place / "tiered"
             )
-            accuracy = sum(row.correct is True for row in base.rows) / len(base.rows)
+            accuracy = base.count(SolveFilter(right="yes")) / len(base)
             lines.append(
                 f"{found.name}, {config.model}: the ladder alone {accuracy:.1%}"
             )
@@ -262,10 +262,10 @@ def _transfer(
     print_lines([json_of(rows)] if typed.as_json else lines)
 
 
-def _transfer_arm(trial: Trial, folder: Path) -> Arm:
+def _transfer_arm(trial: Trial, folder: Path) -> Table:
     note(f"kace: {folder}")
     finish_trial(trial, folder, [])
-    return read_arm(folder)
+    return Table.open(folder)
 
 
 def _slug(name: str) -> str:

@@ -20,7 +20,7 @@ from kace.files import write_atomic
 from kace.problems import Problem
 from kace.report.evaluation import evaluation_of
 from kace.report.evaluation_page import page
-from kace.runs.arm import read_arms
+from kace.runs.table import open_tables
 
 HARD = ("through_ticket", "factorial_zeros")
 EASY = ("equal_sides", "sum_of_tens", "twice")
@@ -66,7 +66,7 @@ def compared(held_out: Dataset, config: Config, out: Path) -> Iterator[str]:
     note(f"kace: kace: the same {len(held_out.problems)} problems")
     finish_trial(Trial("kace", held_out, config, 1, tree), with_cards, [alone])
     found = evaluation_of(
-        read_arms([alone, with_cards]), tree=tree, prices=config.prices
+        open_tables([alone, with_cards]), tree=tree, prices=config.prices
     )
     write_atomic(out / "report.html", page(found))
     yield from ("", *comparison_lines(found), "")

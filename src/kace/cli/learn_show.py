@@ -22,7 +22,7 @@ from kace.learning.solutions import NO_CALLS, SOURCE
 from kace.learning.steps import Kept, StepName, TreeVersion
 from kace.learning.summary import progress, summary
 from kace.models.budget import Ledger
-from kace.runs.arm import Arm
+from kace.runs.table import SolveFilter, Table
 from kace.words import counted
 
 OUTCOMES: Mapping[str, Callable[[Any], str]] = {
@@ -161,10 +161,10 @@ class SelectProgress(RunProgress):
         for record in done:
             self.solved(record)
 
-    def run_done(self, epoch: select.EpochTree, arm: Arm) -> None:
+    def run_done(self, epoch: select.EpochTree, arm: Table) -> None:
         """A run is complete."""
         note(
-            f"kace: {_called(epoch)}: {sum(bool(row.correct) for row in arm.rows)} of {len(arm.rows)} right"
+            f"kace: {_called(epoch)}: {arm.count(SolveFilter(right='yes'))} of {len(arm)} right"
         )
 
 

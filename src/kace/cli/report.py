@@ -15,7 +15,6 @@ from kace.cli.options import OUTPUT, Typed, command, new_app, option
 from kace.cli.streams import aligned, json_of, note, plain, print_lines, write_output
 from kace.errors import UsageError
 from kace.files import write_atomic
-from kace.ladder.confidence import calibration_of
 from kace.report.evaluation import (
     Evaluation,
     evaluation_json,
@@ -26,12 +25,10 @@ from kace.report.evaluation import (
 from kace.report.evaluation_page import page
 from kace.report.plots import PRINT, plots_of
 from kace.report.svg import pdf, require_pdf, svg
-from kace.runs.arm import read_arms
-from kace.runs.compare import Change, Comparison, p_text
-from kace.runs.confidence import ConfidenceFigures
-from kace.runs.harm import CardHarm
+from kace.runs.compare import CardHarm, Change, Comparison, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.shards import merge_shards
+from kace.runs.table import open_tables
 from kace.words import counted, points
 
 HEAD = (
@@ -115,18 +112,12 @@ def report(
         )
         for gap in merged.gaps:
             note(f"missing      {gap}")
-    weights = (
-        None
-        if config.confidence_from is None
-        else calibration_of(config.confidence_from)
-    )
     found = evaluation_of(
-        read_arms(runs),
+        open_tables(runs),
         base=base,
         tree=cards,
         prices=config.prices,
         cluster=cluster,
-        calibration=weights,
     )
     drawn = _write_plots(found, plots, pdfs=not no_pdf) if plots else {}
     if as_json:
@@ -160,46 +151,6 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
         if each.harm:
             yield f"  cards  {each.harm.words}"
             yield from (f"         {line}" for line in _card_lines(each.harm.cards))
-    yield from _confidence_lines(found.confidence)
-
-
-def _confidence_lines(arms: Sequence[ConfidenceFigures]) -> Iterator[str]:
-    """How well confidence tells right from wrong, and what the weights changed."""
-    head = (
-        "AUC, right against wrong",
-        "log-probability",
-        "confidence",
-        "last 128",
-        "worst 128",
-        "pairs",
-    )
-    rows = []
-    for arm in arms:
-        within, at_es = (
-            [_auc(getattr(each, kind)) for each in arm.measures]
-            for kind in ("within", "at_es")
-        )
-        rows += [
-            (
-                f"{_plain(arm.name)}, attempts of a solve",
-                *within,
-                f"{arm.measures[0].pairs:,}",
-            ),
-            (
-                f"{_plain(arm.name)}, agreed ES answers",
-                *at_es,
-                f"{arm.es_right:,} right, {arm.es_wrong:,} wrong",
-            ),
-        ]
-    if rows:
-        yield from ("", *aligned([head, *rows]))
-        yield from (
-            f"{_plain(arm.name)}: {arm.weighted.words}" for arm in arms if arm.weighted
-        )
-
-
-def _auc(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
 
 
 def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:

@@ -26,9 +26,9 @@ from kace.ladder.session import open_session
 from kace.models.budget import Ledger
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
+from kace.runs.metrics import Totals
 from kace.runs.run import Run
 from kace.runs.shards import Shard
-from kace.runs.summary import Summary
 
 app = new_app()
 
@@ -178,7 +178,7 @@ def _solve_all(
     tree: EpistemicTree | None,
 ) -> Iterator[str]:
     """Finish a run, each problem told as it is solved; then the run's figures."""
-    summary = Summary()
+    summary = Totals()
     began = time.monotonic()
 
     def kept(record: Solution) -> None:

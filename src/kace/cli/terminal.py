@@ -17,7 +17,7 @@ from kace.ladder.record import Attempt, Outcome, Solution
 from kace.ladder.tiers import ExitPath
 from kace.models.budget import AHEAD
 from kace.problems import Problem
-from kace.runs.summary import Summary
+from kace.runs.metrics import Totals
 from kace.words import counted
 
 
@@ -120,7 +120,7 @@ def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
     )
 
 
-def summary_lines(summary: Summary, seconds: float) -> Iterator[str]:
+def summary_lines(summary: Totals, seconds: float) -> Iterator[str]:
     """The figures of a run, one a line."""
     n = summary.problems or 1
     if summary.accuracy is not None:

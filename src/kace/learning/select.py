@@ -29,11 +29,11 @@ from kace.learning.study import require_answers
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problems import Problem, problems_hash
-from kace.runs.arm import Arm, row_of
 from kace.runs.compare import Comparison, compare, compare_all, p_text
 from kace.runs.manifest import manifest_of
 from kace.runs.metrics import metrics_of
 from kace.runs.run import Run
+from kace.runs.table import Table, row_of
 
 AUTHOR = "kace learn select"
 URLS = ("base_url", "anthropic_base_url", "teacher_base_url")
@@ -78,7 +78,7 @@ class SelectObserver(Observer, Protocol):
     ) -> None:
         """A run begins, with some of its solves made before."""
 
-    def run_done(self, epoch: EpochTree, arm: Arm) -> None:
+    def run_done(self, epoch: EpochTree, arm: Table) -> None:
         """A run is complete."""
 
 
@@ -90,11 +90,11 @@ class Against(Kept):
     p: float
 
     @classmethod
-    def of(cls, base: Arm, other: Arm, found: Comparison) -> Against:
+    def of(cls, base: Table, other: Table, found: Comparison) -> Against:
         """What the other arm gained and lost over the base."""
-        before = {(row.problem, row.seed): bool(row.correct) for row in base.rows}
+        before = {(row.problem, row.seed): bool(row.correct) for row in base.rows()}
         changes = [
-            bool(row.correct) - before[row.problem, row.seed] for row in other.rows
+            bool(row.correct) - before[row.problem, row.seed] for row in other.rows()
         ]
         return cls(gained=changes.count(1), lost=changes.count(-1), p=found.p)
 
@@ -216,7 +216,7 @@ async def try_epochs(
     *,
     model: ChatModel | None = None,
     observer: SelectObserver | None = None,
-) -> tuple[Arm, ...]:
+) -> tuple[Table, ...]:
     """Every epoch's solves. What was solved before is read, no call is paid for twice, and one budget holds for all."""
     with ExitStack() as held:
         held.callback(os.close, lock_folder(validation.folder))
@@ -239,7 +239,7 @@ async def _arm(
     session: Session,
     calls: CallStore,
     observer: SelectObserver | None,
-) -> Arm:
+) -> Table:
     problems = validation.problems
     config = validation.config
     data = Dataset(
@@ -274,18 +274,14 @@ async def _arm(
             for record in run.records()
             if (record.problem, record.seed) in wanted
         )
-        arm = Arm(
-            f"epoch {epoch.epoch}",
-            tuple(sorted(rows, key=lambda row: (row.problem, row.seed))),
-            {},
-        )
+        arm = Table.of(rows, name=f"epoch {epoch.epoch}")
     if observer:
         observer.run_done(epoch, arm)
     return arm
 
 
 def selection_of(
-    validation: Validation, epochs: Sequence[EpochTree], arms: Sequence[Arm]
+    validation: Validation, epochs: Sequence[EpochTree], arms: Sequence[Table]
 ) -> Selection:
     """The epoch with the highest accuracy, the smaller one where two are equal. The first arm is the ladder alone."""
     ladder = compare_all(arms[0], arms[1:])
@@ -335,7 +331,7 @@ def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
 
 
 def _row(
-    epoch: EpochTree, arm: Arm, ladder: Against | None, previous: Against | None
+    epoch: EpochTree, arm: Table, ladder: Against | None, previous: Against | None
 ) -> EpochRow:
     found = metrics_of(arm)
     assert found.wilson is not None, "every validation problem has its answer"

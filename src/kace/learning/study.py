@@ -42,8 +42,8 @@ from kace.models.cache import CallStore, Replay
 from kace.models.provider import open_model
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of, solver_prompts
+from kace.runs.metrics import Totals
 from kace.runs.run import Run, Solve
-from kace.runs.summary import Summary
 
 if TYPE_CHECKING:
     from kace.runs.ray_pool import RayPool
@@ -104,7 +104,9 @@ class RunTotals(Kept):
     @classmethod
     def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
         """The totals of a run's records."""
-        found = Summary.of(records)
+        found = Totals()
+        for record in records:
+            found.add(record)
         above = (TierName.MS, TierName.HS)
         escalated = sum(
             any(attempt.tier in above for attempt in record.attempts)

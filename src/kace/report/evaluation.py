@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from kace.baselines.registry import Spec, spec_of
 from kace.cards.card import Card, Status
 from kace.cards.lift import lift_of
 from kace.cards.tree import EpistemicTree
 from kace.config import Price
 from kace.errors import UsageError, redact
-from kace.ladder.confidence import ConfidenceCalibration
 from kace.markup import seen
 from kace.report.charts import NAMES
-from kace.runs.arm import Arm, clusters_of
-from kace.runs.compare import Comparison, compare_all, p_text, pairs_of, warnings_of
-from kace.runs.confidence import ConfidenceFigures, confidence_figures
-from kace.runs.harm import Harm
-from kace.runs.manifest import manifest_part, manifest_text
-from kace.runs.metrics import Metrics, metrics_of
+from kace.runs.compare import (
+    Comparison,
+    Harm,
+    compare_all,
+    p_text,
+    pairs_of,
+    warnings_of,
+)
+from kace.runs.manifest import Manifest
+from kace.runs.metrics import NO_CARDS, Clusters, Metrics, clusters_of
+from kace.runs.table import Table
 from kace.words import counted, points
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -113,7 +119,6 @@ class Evaluation:
     warnings: tuple[str, ...]
     cluster: str = "problem"  # what intervals and tests take as one observation, by the name of its field
     clusters: int = 0
-    confidence: tuple[ConfidenceFigures, ...] = ()  # of the arms that recorded it
 
     @property
     def best(self) -> Metrics | None:
@@ -166,30 +171,28 @@ class Evaluation:
 
 
 def evaluation_of(
-    arms: Sequence[Arm], *, base: str | None = None, tree: EpistemicTree | None = None,
+    arms: Sequence[Table], *, base: str | None = None, tree: EpistemicTree | None = None,
     prices: Mapping[str, Price] | None = None, cluster: str | None = None,
-    calibration: ConfidenceCalibration | None = None,
 ) -> Evaluation:  # fmt: skip
     """Everything a report says. The base is the first arm unless one is named; prices are by model.
 
-    The cluster is a field of problems; left out, the family where every solve has one, else the problem itself. Arms
-    that recorded confidence and have no calibration of their own are recounted by the one given.
+    The cluster is a field of problems; left out, the family where every solve has one, else the problem itself.
     """
     if not arms:
         raise UsageError("no run to report on", fix="kace report RUN [RUN ...]")
     chosen = base_of(arms, base)
     clusters = clusters_of(arms, cluster)
     figures = tuple(
-        metrics_of(arm, (prices or {}).get(arm.model), clusters) for arm in arms
+        _figures(arm, (prices or {}).get(arm.manifest.model), clusters) for arm in arms
     )
-    firsts = {arm.spec: arm for arm in reversed(arms)}  # of each system
-    setups = tuple(_setup(arm, firsts[arm.spec]) for arm in arms)
+    firsts = {_spec(arm): arm for arm in reversed(arms)}  # of each system
+    setups = tuple(_setup(arm, firsts[_spec(arm)]) for arm in arms)
     warnings = [*warnings_of(arms)]
     others = []
     for arm in arms:
         if arm is not chosen and any(pairs_of(chosen, arm)):
             others.append(arm)
-        elif arm is not chosen and arm.counts.unlabelled < len(arm.rows):
+        elif arm is not chosen and arm.counts().unlabelled < arm.counts().solves:
             alone = f"{arm.name} has no problem and seed in common with {chosen.name}"
             warnings.append(f"{alone}: the two are not compared.")
     names = {
@@ -207,11 +210,10 @@ def evaluation_of(
         lifts=card_lifts(tree) if tree else (),
         setups=setups,
         warnings=tuple(warnings),
-        confidence=confidence_figures(arms, clusters, calibration),
     )
 
 
-def base_of(arms: Sequence[Arm], name: str | None) -> Arm:
+def base_of(arms: Sequence[Table], name: str | None) -> Table:
     """The arm of that name, or the first where none is named."""
     if name is None:
         return arms[0]
@@ -259,19 +261,40 @@ def evaluation_json(found: Evaluation) -> str:
     return TypeAdapter(Evaluation).dump_json(found).decode()
 
 
-def _setup(arm: Arm, first: Arm) -> RunSetup:
-    data = manifest_part(arm.manifest, "data")
-    tree = manifest_part(arm.manifest, "tree").get("hash")
-    said = map(
-        manifest_text,
-        (data.get("name"), data.get("split"), arm.data, tree, arm.manifest.get("kace")),
+def _spec(arm: Table) -> Spec | None:
+    """The row of an arm's system; `None` for an unknown one."""
+    with suppress(UsageError):
+        return spec_of(arm.manifest.system)
+    return None
+
+
+def _figures(arm: Table, price: Price | None, clusters: Clusters) -> Metrics:
+    """The figures of an arm, with a note if its system reads a tree that is empty."""
+    found = arm.metrics(price, clusters)
+    spec = _spec(arm)
+    if spec and spec.source == "tree" and not arm.manifest.part("tree"):
+        return replace(found, note=NO_CARDS)
+    return found
+
+
+def _setup(arm: Table, first: Table) -> RunSetup:
+    known = arm.manifest
+    setup = RunSetup(
+        arm.name,
+        _place(arm.folder),
+        known.model,
+        known.data,
+        known.split,
+        known.data_hash,
+        known.tree_hash,
+        known.kace,
     )
-    setup = RunSetup(arm.name, _place(arm.folder), arm.model, *said)
-    if not (spec := arm.spec):
+    spec = _spec(arm)
+    if not spec:
         return setup
     kind, _, about = spec.about.partition(";")[0].rpartition(": ")
     kind = kind if kind in GROUPS else "tree" if spec.source == "tree" else "other"
-    k = manifest_part(arm.manifest, "system").get("k", spec.k)
+    k = known.part("system").get("k", spec.k)
     about = about.replace(f" {spec.k} ", f" {k} ")
     if changed := [*_settings_changed(arm, first)]:
         about = f"{first.name} with {' and '.join(changed[:2])}" + (
@@ -280,15 +303,13 @@ def _setup(arm: Arm, first: Arm) -> RunSetup:
     return replace(setup, about=about, group=GROUPS[kind])
 
 
-def _settings_changed(arm: Arm, first: Arm) -> Iterator[str]:
+def _settings_changed(arm: Table, first: Table) -> Iterator[str]:
     """What an arm reads or does differently from another of the same system."""
-    if manifest_part(arm.manifest, "tree").get("hash") != manifest_part(
-        first.manifest, "tree"
-    ).get("hash"):
+    if arm.manifest.tree_hash != first.manifest.tree_hash:
         yield "another tree"
-    configs = (manifest_part(each.manifest, "config") for each in (arm, first))
+    configs = (each.manifest.part("config") for each in (arm, first))
     ours, theirs = (
-        {**config, **manifest_part(config, "retrieval")} for config in configs
+        {**config, **Manifest(config).part("retrieval")} for config in configs
     )
     for name in dict.fromkeys((*ours, *theirs)):
         value = ours.get(name)

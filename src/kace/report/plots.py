@@ -44,7 +44,6 @@ def plots_of(found: Evaluation) -> tuple[Plot, ...]:
         _tradeoff,
         _exits,
         _concordance,
-        _confidence,
         _lifts,
         _cost,
     )
@@ -182,29 +181,6 @@ def _concordance(found: Evaluation) -> Iterator[Plot]:
         "are pairs of problems of which the easier one leaves earlier, ties counting half: one half is chance."
     )
     yield Plot("concordance", title, caption, partial(scatter, title, panels))
-
-
-def _confidence(found: Evaluation) -> Iterator[Plot]:
-    rows = []
-    for arm in found.confidence:
-        for number, each in enumerate(arm.bins):
-            ends = f"{each.low:.3f} to {each.high:.3f}".replace("-", "−")
-            about = f"fifth {number + 1}: {ends}, {counted(each.attempts, 'attempt')}"
-            rows.append(
-                ForestRow(arm.name, about, each.share, *each.interval, Paint.GOOD)
-            )
-    if rows:
-        title = "How often attempts are right, by how sure they are"
-        caption = (
-            "Attempts that answered, in fifths by the mean log-probability of their tokens, the least sure first. "
-            f"95 % intervals; {found.resampled[0].lower()}{found.resampled[1:]}"
-        )
-        yield Plot(
-            "confidence",
-            title,
-            caption,
-            partial(forest, title, "attempts right", rows, change=False),
-        )
 
 
 def _lifts(found: Evaluation) -> Iterator[Plot]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from kace.api import with_texts
 from kace.cards.card import Card, CardError
 from kace.cards.diff import TreeDiff, diff, place
 from kace.cards.draft import read_draft
@@ -15,15 +13,12 @@ from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import tree_path
 from kace.errors import DataError, UsageError
-from kace.files import inside
-from kace.ladder.record import Solution, last_solutions
+from kace.ladder.record import Solution
 from kace.ladder.tiers import TierName
 from kace.markup import Html, join, tag
-from kace.models.cache import CallStore
 from kace.problems import MAX_LINE_BYTES
-from kace.runs.arm import read_arm, row_of
-from kace.runs.metrics import Metrics, metrics_of
-from kace.runs.run import read_problems
+from kace.runs.metrics import Metrics
+from kace.runs.table import SolveFilter, Table
 from kace.words import counted
 
 SHOWN = 20  # rows of a table in a notebook
@@ -150,44 +145,44 @@ class Tree:
 
 
 class RecordedRun:
-    """A run directory, read: of `evaluate`, of `solve_many` with `out`, or of a command."""
+    """A run directory, of `evaluate`, of `solve_many` with `out`, or of a command."""
 
     def __init__(self, folder: str | Path) -> None:
-        """The run in a folder. Raises `DataError` where there is none."""
+        """Open the run in a folder. Raises `DataError` if there is none."""
         self.folder = Path(folder)
-        self.arm = read_arm(self.folder)
+        self.table = Table.open(self.folder)
 
     def rows(self) -> list[dict[str, object]]:
-        """One flat row for each problem and seed, ready for `pandas.DataFrame`: what was asked, answered, and spent.
+        """Return one flat row per problem and seed, ready for `pandas.DataFrame`.
 
-        `text` is `None` where the run keeps no problem texts, `correct` where no answer is expected.
+        `text` is `None` if the run keeps no problem texts, `correct` if no answer is
+        expected.
         """
-        texts = {problem.id: problem.text for problem in read_problems(self.folder)}
-        return [
-            _row(solution, texts.get(solution.problem))
-            for solution in last_solutions(self.folder)
-        ]
+        return self.table.as_dicts()
 
     def solutions(self) -> Iterator[Solution]:
-        """The last solution of every problem and seed, with the working where the run keeps its calls."""
-        calls = CallStore(inside(self.folder, "calls"))
-        return (with_texts(solution, calls) for solution in last_solutions(self.folder))
+        """Iterate over the solutions, with their working if the run keeps its calls."""
+        return self.table.solutions(texts=True)
 
     def metrics(self) -> Metrics:
-        """Every figure: accuracy with its intervals, calls, tokens, exits, and more."""
-        return metrics_of(self.arm)
+        """Return every figure: accuracy with its intervals, calls, tokens, exits."""
+        return self.table.metrics()
 
     def __len__(self) -> int:
-        return len(self.arm.rows)
+        return len(self.table)
 
     def __fspath__(self) -> str:
         return str(self.folder)
 
     def __repr__(self) -> str:
-        known = [row.correct for row in self.arm.rows if row.correct is not None]
-        score = f", {sum(known)} of {len(known)} right" if known else ""
-        system = "" if self.arm.name == self.folder.name else f"{self.arm.name}, "
-        return f"<RecordedRun {self.folder.name}: {system}{counted(len(self), 'solve')}{score}>"
+        counts = self.table.counts()
+        labelled = counts.solves - counts.unlabelled
+        right = self.table.count(SolveFilter(right="yes"))
+        score = f", {right} of {labelled} right" if labelled else ""
+        name = self.table.name
+        system = "" if name == self.folder.name else f"{name}, "
+        solves = counted(counts.solves, "solve")
+        return f"<RecordedRun {self.folder.name}: {system}{solves}{score}>"
 
     def _repr_html_(self) -> str:
         names = (
@@ -200,37 +195,15 @@ class RecordedRun:
             "real_calls",
             "cards",
         )
-        rows = [
-            ["" if row[name] is None else str(row[name]) for name in names]
-            for row in self.rows()
-        ]
+        rows = []
+        for row in self.rows():
+            rows.append(["" if row[name] is None else str(row[name]) for name in names])
         return _page(self, names, rows)
 
 
 def load_run(folder: str | Path) -> RecordedRun:
-    """Read a run directory, of whatever command or function. Raises `DataError` where there is none."""
+    """Open a run directory. Raises `DataError` if there is none."""
     return RecordedRun(folder)
-
-
-def _row(solution: Solution, text: str | None) -> dict[str, object]:
-    """A solve as plain values, what people look for first at the front."""
-    found = asdict(row_of(solution))
-    first = {
-        "problem": solution.problem,
-        "label": solution.label,
-        "text": text,
-        "seed": solution.seed,
-    }
-    first |= {
-        "answer": solution.answer,
-        "expected": solution.expected,
-        "correct": solution.correct,
-    }
-    last = {
-        "exit": solution.exit.value if solution.exit else None,
-        "cards": " ".join(found["cards"]),
-    }
-    return {**first, **found, **last}
 
 
 def _text(path: Path) -> str:

@@ -21,12 +21,12 @@ from kace.files import MAX_BYTES, open_plain
 from kace.ladder.record import TRACE_VERSION, TRACES, Damage, Solution
 from kace.ladder.tiers import ExitPath
 from kace.report.page import NotHere, StillReading
-from kace.runs.arm import Arm, SolveRow, row_of
 from kace.runs.calls import CallIndex
 from kace.runs.index import FileState, Gain, Sidecar, is_held
 from kace.runs.manifest import manifest_part, manifest_text, read_manifest
 from kace.runs.run import read_problems
 from kace.runs.stats import Interval, wilson_of_share
+from kace.runs.table import SolveRow, Table, row_of
 
 BATCH = 1_000  # solves read at a time
 RECENT = 30.0  # seconds since the last solve within which a run counts as going on
@@ -35,7 +35,11 @@ MAX_DRAWN = 20_000  # starter problems that are drawn for their texts
 PACKED = 10  # how much larger a compressed trace is once it is read, about
 SHOWN = 200  # characters of an answer that are kept for lists
 _STARTER = re.compile(r"starter-(train|validation|test)-(\d{1,9})-(\d{5,7})")
-_FIELDS = tuple(field.name for field in fields(SolveRow))
+_FIELDS = tuple(
+    field.name
+    for field in fields(SolveRow)
+    if field.name not in ("answer", "expected", "was")
+)
 _EXIT, _CARDS, *_TRUTHS = map(
     _FIELDS.index, ("exit", "cards", "correct", "failed", "estimated", "abstained")
 )
@@ -347,17 +351,12 @@ class RunIndex(Sidecar):
             share, wilson_of_share(share, problems * problems // squares), problems
         )
 
-    def arm(self) -> Arm:
-        """The run as comparisons take it, with what is read so far."""
-        retried = self.count("retried")
-        return Arm(
-            self.name,
-            self.solves(order="problem, seed"),
-            self.manifest,
-            self.damage,
-            retried,
-            self.folder,
-        )
+    def arm(self) -> Table:
+        """The run as comparisons take it."""
+        try:
+            return Table.open(self.folder, allow_empty=True)
+        except KaceError:  # the page says why
+            return Table.of((), name=self.name, manifest=self.manifest)
 
 
 def _answering(found: Solution) -> float:

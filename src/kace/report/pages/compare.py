@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,10 @@ from kace.report.later import KeptValue, Later
 from kace.report.page import HOME, Crumb, NotHere, Page, PageRequest
 from kace.report.plots import OWN, Plot, plots_of
 from kace.report.related import same_problems
-from kace.runs.arm import Arm, SolveRow
 from kace.runs.compare import p_text
-from kace.runs.metrics import Metrics, bucket_rows
+from kace.runs.metrics import Metrics
 from kace.runs.solves import RunIndex
+from kace.runs.table import Table
 from kace.words import counted
 
 PATIENCE = 0.4  # seconds that a page waits for runs to be read, so that those of small runs come at once
@@ -111,18 +111,18 @@ def pair_of(
 
     def make() -> Mapping[str, Any]:
         return compared(
-            *(replace(run.arm(), name=called) for called, run in runs.items())
+            *(run.arm().named(called) for called, run in runs.items())
         )
 
     state = tuple(run.version for run in runs.values())
     return _PAIRS.ask((*runs.items(),), state, make, patience=patience)
 
 
-def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
+def compared(ours: Table, theirs: Table) -> Mapping[str, Any]:
     """All that a page says of two runs."""
     found = evaluation_of([ours, theirs], base=theirs.name)
     sorted_arms = [
-        by_base(arm, each.rows, theirs.rows)
+        replace(arm, buckets=each.metrics(base=theirs).buckets)
         for arm, each in zip(found.arms, (ours, theirs), strict=True)
     ]
     plots = plots_of(replace(found, arms=tuple(sorted_arms)))
@@ -141,16 +141,9 @@ def compared(ours: Arm, theirs: Arm) -> Mapping[str, Any]:
         "changed": changed,
         "seeds": _telling_seeds(ours, theirs, listed),
         "lines": list(_lines(*found.arms)),
-        "differences": list(_differences(ours.manifest, theirs.manifest)),
+        "differences": list(_differences(ours.manifest.content, theirs.manifest.content)),
         "plots": {plot.name: figure_of(said_of(plot, theirs.name)) for plot in plots},
     }
-
-
-def by_base(
-    metrics: Metrics, rows: Iterable[SolveRow], base: Iterable[SolveRow]
-) -> Metrics:
-    """The figures of a run with its problems sorted by how hard another found them."""
-    return replace(metrics, buckets=bucket_rows(rows, base))
 
 
 def said_of(plot: Plot, base: str) -> Plot:
@@ -162,16 +155,16 @@ def said_of(plot: Plot, base: str) -> Plot:
     )
 
 
-def _telling_seeds(ours: Arm, theirs: Arm, problems: set[str]) -> dict[str, int]:
+def _telling_seeds(ours: Table, theirs: Table, problems: set[str]) -> dict[str, int]:
     """Of each problem, the first seed on which the two runs differ."""
     right = {
         (row.problem, row.seed): row.correct
-        for row in theirs.rows
+        for row in theirs.rows()
         if row.problem in problems
     }
     rows = [
         row
-        for row in ours.rows
+        for row in ours.rows()
         if right.get((row.problem, row.seed), row.correct) is not row.correct
     ]
     return {row.problem: row.seed for row in reversed(rows)}

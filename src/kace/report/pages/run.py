@@ -15,12 +15,12 @@ from kace.report.evaluation import Evaluation
 from kace.report.evaluation_page import DrawnPlot, figure_of
 from kace.report.later import KeptValue, Later
 from kace.report.page import HOME, Page, PageRequest, slice_of
-from kace.report.pages.compare import by_base, said_of
+from kace.report.pages.compare import said_of
 from kace.report.plots import plots_of
 from kace.report.related import base_of, related_runs, same_problems, tree_of
 from kace.report.tradeoff import Spot, front
 from kace.runs.index import LARGE
-from kace.runs.metrics import Metrics, metrics_of
+from kace.runs.metrics import Metrics
 from kace.runs.selection import NO_LADDER, VIEWS, Choice, ChosenSolves
 from kace.runs.solves import RunIndex
 from kace.runs.stats import wilson
@@ -149,9 +149,7 @@ def metrics_so_far(
     price = known_prices().get(run.setup.model)
 
     def make() -> Metrics:
-        arm = run.arm()
-        found = metrics_of(arm, price)
-        return by_base(found, arm.rows, base.solves()) if base else found
+        return run.arm().metrics(price, base=base.arm() if base else None)
 
     return _METRICS.ask(
         (run, base, price),
