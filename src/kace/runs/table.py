@@ -529,6 +529,9 @@ class Table:
     def __len__(self) -> int:
         return self.count()
 
+    def __bool__(self) -> bool:
+        return True  # a run without solves is still a run
+
     def rows(self) -> Iterator[SolveRow]:
         """Iterate over the last solve of every problem and seed, ordered by both."""
         columns = ", ".join(_FIELDS)
