@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats as reference
-from tests.report.samples import a_run
 
 from kace.errors import UsageError
 from kace.problems import Problem, problem_rows
@@ -21,6 +20,7 @@ from kace.runs.metrics import clusters_of, metrics_of
 from kace.runs.stats import Interval, cluster_interval, wilson
 from kace.runs.table import Table
 from tests.learning.solve_records import a_solve
+from tests.report.samples import a_run
 from tests.runs.few_rows import a_row, an_arm
 
 SPAN = Interval(-1.0, 1.0)
