@@ -170,7 +170,9 @@ class Comparison:
             blind = f"a difference below about {least} would often go unnoticed here"
         both = f"{self.other} and {self.base}"
         if self.identical:
-            return f"{both} are identical: no solve changed on {self._rests_on}; {blind}."
+            return (
+                f"{both} are identical: no solve changed on {self._rests_on}; {blind}."
+            )
         return f"{both} are indistinguishable at this n: {self._figures}; {blind}."
 
     @property
@@ -205,7 +207,9 @@ def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comp
     for problem, paired in pairs_of(base, other):
         found.add(problem, paired)
     if not found.pairs:
-        what = f"{base.name} and {other.name} have no labelled problem and seed in common"
+        what = (
+            f"{base.name} and {other.name} have no labelled problem and seed in common"
+        )
         raise UsageError(what, fix="compare runs of the same data with the same seeds")
     clustered = found.sums.alike()
     p = flipped([gain for gain, _, _ in clustered.elements() if gain])
@@ -359,7 +363,9 @@ class _HarmCounts:
         if not shown and not self.abstained:
             return None
         cards = [CardHarm(card, *counts) for card, counts in self.cards.items()]
-        cards.sort(key=lambda card: (card.gained - card.broken, -card.broken, card.card_id))
+        cards.sort(
+            key=lambda card: (card.gained - card.broken, -card.broken, card.card_id)
+        )
         return Harm(
             shown=shown,
             abstained=self.abstained,

@@ -265,7 +265,9 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
     missing = len(lacking - names.keys())
     if missing:
         every = Clusters("problem", {}).count(tables)
-        what = f"{missing:,} of {counted(every, 'problem')} have no field '{field[:40]}'"
+        what = (
+            f"{missing:,} of {counted(every, 'problem')} have no field '{field[:40]}'"
+        )
         raise UsageError(
             what,
             fix="--cluster problem, family, domain, or a field of the runs' problems.jsonl",
@@ -487,7 +489,9 @@ class _Labelled:
     def seed_scores(self) -> tuple[SeedScore, ...]:
         """Return the accuracy of every seed, in order."""
         seeds = sorted(self._n)
-        return tuple(SeedScore(seed, self._right[seed], self._n[seed]) for seed in seeds)
+        return tuple(
+            SeedScore(seed, self._right[seed], self._n[seed]) for seed in seeds
+        )
 
 
 def _mean(values: Counter[float]) -> float | None:

@@ -711,7 +711,9 @@ class Table:
             text = self.call_text(attempt.call) or ""
             return attempt.model_copy(update={"text": text})
 
-        update: dict[str, object] = {"attempts": tuple(map(with_text, solution.attempts))}
+        update: dict[str, object] = {
+            "attempts": tuple(map(with_text, solution.attempts))
+        }
         if solution.synthesis:
             update["synthesis"] = with_text(solution.synthesis)
         return solution.model_copy(update=update)
@@ -837,7 +839,13 @@ class Table:
         from kace.runs.metrics import metrics_of
 
         field = clusters and clusters.field
-        key = ("metrics", self.name, price, field, None if base is None else (base.name, base.version))
+        key = (
+            "metrics",
+            self.name,
+            price,
+            field,
+            None if base is None else (base.name, base.version),
+        )
         return self._once(key, lambda: metrics_of(self, price, clusters, base))
 
     def _once(self, key: object, make: Callable[[], Any]) -> Any:

@@ -110,9 +110,7 @@ def pair_of(
     """Two runs compared, made beside the pages."""
 
     def make() -> Mapping[str, Any]:
-        return compared(
-            *(run.arm().named(called) for called, run in runs.items())
-        )
+        return compared(*(run.arm().named(called) for called, run in runs.items()))
 
     state = tuple(run.version for run in runs.values())
     return _PAIRS.ask((*runs.items(),), state, make, patience=patience)
@@ -141,7 +139,9 @@ def compared(ours: Table, theirs: Table) -> Mapping[str, Any]:
         "changed": changed,
         "seeds": _telling_seeds(ours, theirs, listed),
         "lines": list(_lines(*found.arms)),
-        "differences": list(_differences(ours.manifest.content, theirs.manifest.content)),
+        "differences": list(
+            _differences(ours.manifest.content, theirs.manifest.content)
+        ),
         "plots": {plot.name: figure_of(said_of(plot, theirs.name)) for plot in plots},
     }
 
