@@ -19,8 +19,8 @@ from kace.config import load_config, tree_path
 from kace.datasets.starter import load_split
 from kace.ladder.gate import RelevanceGate
 from kace.ladder.prompt import PromptContext, solver_prompt
+from kace.models import open_model
 from kace.models.base import AttemptKey, ChatModel, Message, Request, Sampling, Usage, total
-from kace.models.provider import open_model
 from kace.problems import Problem
 
 ATTEMPTS, REPLY_TOKENS = 3, 90  # a reply after demonstrations has 85 tokens in the mean

@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, Request, Sampling, chat
+from kace.models.http import OpenAIModel
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
 

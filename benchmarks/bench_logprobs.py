@@ -16,9 +16,9 @@ import time
 from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.ladder.prompt import NOTHING, solver_prompt
+from kace.models import open_model
 from kace.models.base import AttemptKey, ChatModel, Request, Sampling
 from kace.models.local import SLOTS
-from kace.models.provider import open_model
 from kace.problems import Problem
 
 

@@ -18,8 +18,8 @@ from kace.config import load_config
 from kace.datasets.starter import load_split
 from kace.ladder.prompt import PromptContext, solver_prompt
 from kace.ladder.tiers import LOCKED, Tier
+from kace.models import open_model
 from kace.models.base import AttemptKey, ChatModel, Message, Request, Sampling, Usage, total
-from kace.models.provider import open_model
 from kace.problems import Problem
 
 REPLY_TOKENS = 12

@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, Request, Sampling, chat
+from kace.models.http import OpenAIModel
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 
 PEERS = Path(__file__).resolve().parent / "peers"

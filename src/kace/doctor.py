@@ -19,10 +19,10 @@ from kace.answers.extract import Answer
 from kace.answers.judge import Judge, Verdict
 from kace.config import Config, base_urls
 from kace.errors import KaceError, one_line, public_url
-from kace.models.apis import AnthropicModel, OpenAIModel
+from kace.models import open_model, weights_folder
 from kace.models.cache import Replay
 from kace.models.catalog import weights_of
-from kace.models.provider import open_model, weights_folder
+from kace.models.http import AnthropicModel, OpenAIModel
 
 LOW_DISK_GB = 2.0
 PROBE_SECONDS = 5.0

@@ -9,9 +9,8 @@ import zlib
 
 import pytest
 
-from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
-from kace.models.wire import MAX_BODY
+from kace.models.http import MAX_BODY, OpenAIModel
 from tests.models.chat_server import JSON, Answer, ChatServer
 
 GZIP = {"content-encoding": "gzip"}
@@ -47,7 +46,7 @@ def test_a_solver_reads_no_more_than_it_can_hold(body: str) -> None:
     with ChatServer([BOTTOMLESS[body]]) as server:
         tracemalloc.start()
         try:
-            with pytest.raises(ModelError, match=r"larger than \d+ MB|packed as"):
+            with pytest.raises(ModelError, match=r"larger than \d+ MB|compressed as"):
                 asyncio.run(work(server.url))
             assert tracemalloc.get_traced_memory()[1] < MEMORY
         finally:

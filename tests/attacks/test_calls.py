@@ -15,10 +15,10 @@ import pytest
 
 from kace.config import Caps, Price
 from kace.errors import BudgetExceeded
-from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
 from kace.models.budget import Ledger, Metered, worst_cost
 from kace.models.cache import Cached, CallStore
+from kace.models.http import OpenAIModel
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen, completion, error, says

@@ -12,10 +12,9 @@ import pytest
 
 from kace.errors import KaceError
 from kace.ladder.record import Attempt, Outcome
-from kace.models.apis import OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Usage, chat
+from kace.models.http import MAX_BODY, OpenAIModel
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
-from kace.models.wire import MAX_BODY
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
 LONG, SHORT = 20.0, 0.5

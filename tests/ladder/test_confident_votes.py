@@ -29,8 +29,7 @@ from kace.ladder.ladder import Kit, climb
 from kace.ladder.record import Solution, last_solutions
 from kace.ladder.session import open_session
 from kace.ladder.tiers import ExitPath
-from kace.models.base import Request
-from kace.models.confidence import Confidence
+from kace.models.base import Confidence, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of

@@ -13,12 +13,12 @@ from kace.errors import KaceError
 from kace.ladder.ahead import Ahead
 from kace.ladder.ladder import Kit
 from kace.ladder.record import Solution
-from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
 from kace.models.batch import Batched, Pace
 from kace.models.batch_apis import jobs_of
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
+from kace.models.http import AnthropicModel, OpenAIModel
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.spool import BatchEvent
 from kace.problems import Problem

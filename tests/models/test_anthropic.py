@@ -8,7 +8,7 @@ import pytest
 
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
-from kace.models.apis import AnthropicModel
+from kace.models import open_model
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -24,7 +24,7 @@ from kace.models.base import (
     Usage,
     chat,
 )
-from kace.models.provider import open_model
+from kace.models.http import AnthropicModel
 from tests.models.chat_server import Answer, ChatServer
 from tests.models.message_server import fault, message
 
@@ -150,7 +150,7 @@ def test_a_model_that_takes_no_temperature_is_asked_without_it_from_then_on(capl
     with ChatServer(newer) as server, caplog.at_level(logging.WARNING):
         assert ask(server, times=3).text == "4"
     assert ["temperature" in seen.body for seen in server.requests] == [True, False, False, False]
-    assert caplog.text.count("does not take 'temperature'") == 1
+    assert caplog.text.count("does not support 'temperature'") == 1
 
 
 # What an error means

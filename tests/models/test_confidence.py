@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from kace.errors import KaceError
-from kace.models.apis import OpenAIModel
-from kace.models.base import AttemptKey, Reply, Request, Sampling, chat
+from kace.models.base import FLOOR, WINDOW, AttemptKey, Confidence, Reply, Request, Sampling, chat, read_confidence
 from kace.models.cache import Cached, CallStore, Replay
-from kace.models.confidence import FLOOR, WINDOW, Confidence, confidence_of
+from kace.models.http import OpenAIModel
 from kace.models.scripted import Scripted, steady
 from tests.models.chat_server import Answer, ChatServer, completion, error, says
 
@@ -32,16 +31,16 @@ def token(own: float | None, *top: float | None) -> dict[str, object]:
 
 def test_figures_are_means_over_the_tokens():
     tokens = [token(-0.5, -0.5, -2.0, -3.0, -4.0, -5.5), token(-1.5, -0.5, -1.5, -4.0, -4.0, -5.0)]
-    assert confidence_of(tokens) == Confidence(logprob=-1.0, overall=3.0, tail=3.0, worst=3.0)
+    assert read_confidence(tokens) == Confidence(logprob=-1.0, overall=3.0, tail=3.0, worst=3.0)
 
 
 def test_no_more_than_the_five_likeliest_count():
-    assert confidence_of([token(-1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -900.0)]) == Confidence(-1.0, 1.0, 1.0, 1.0)
+    assert read_confidence([token(-1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -900.0)]) == Confidence(-1.0, 1.0, 1.0, 1.0)
 
 
 def test_the_tail_is_the_end_and_the_worst_window_the_lowest_anywhere():
     sure, unsure, usual = token(-0.1, *[-9.0] * 5), token(-1.0, *[-1.0] * 5), token(-0.5, *[-5.0] * 5)
-    found = confidence_of([*[usual] * 200, *[unsure] * WINDOW, *[usual] * 100, *[sure] * WINDOW])
+    found = read_confidence([*[usual] * 200, *[unsure] * WINDOW, *[usual] * 100, *[sure] * WINDOW])
     assert found is not None
     assert (found.tail, found.worst) == (9.0, 1.0)
     assert found.overall == round((300 * 5 + WINDOW * 1 + WINDOW * 9) / (300 + 2 * WINDOW), 5)
@@ -64,19 +63,19 @@ def test_the_tail_is_the_end_and_the_worst_window_the_lowest_anywhere():
     ],
 )
 def test_what_says_nothing_is_no_confidence(tokens: object):
-    assert confidence_of(tokens) is None
+    assert read_confidence(tokens) is None
 
 
 def test_a_token_too_unlikely_to_be_told_does_not_outweigh_all_others():
     tokens = [token(-0.1, *[-4.0] * 5)] * 99 + [token(-9999.0, -0.1, -4.0, -9999.0, -9999.0, -3.4e38)]
-    found = confidence_of(tokens)
+    found = read_confidence(tokens)
     assert found is not None
     assert found.logprob == pytest.approx((99 * -0.1 + FLOOR) / 100)
     assert found.overall == pytest.approx((99 * 4 + (4.1 - 3 * FLOOR) / 5) / 100, abs=1e-5)
 
 
 def test_a_probability_of_one_may_come_out_as_slightly_more():
-    assert confidence_of([token(1.2e-7, 1.2e-7, -20.0, -20.0, -20.0, -20.0)]) == Confidence(0.0, 16.0, 16.0, 16.0)
+    assert read_confidence([token(1.2e-7, 1.2e-7, -20.0, -20.0, -20.0, -20.0)]) == Confidence(0.0, 16.0, 16.0, 16.0)
 
 
 def ask(server: ChatServer, *requests: Request) -> list[Reply]:

@@ -10,12 +10,11 @@ import pytest
 from kace.config import Caps, base_urls, load_config
 from kace.doctor import examine
 from kace.errors import KaceError, UsageError
-from kace.models.apis import OpenAIModel
+from kace.models import open_model
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Transient, chat
 from kace.models.budget import Ledger, Metered
+from kace.models.http import OpenAIModel, Servers
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
-from kace.models.pool import Pool
-from kace.models.provider import open_model
 from kace.runs.manifest import default_folder, manifest_of
 from tests.models.chat_server import Answer, ChatServer, error, says
 
@@ -27,7 +26,7 @@ def request(problem, index=0):
 
 
 def pool(*urls, timeout=20.0):
-    return Pool([OpenAIModel("m", base_url=url, api_key=None, timeout=timeout, name="openai/m") for url in urls])
+    return Servers([OpenAIModel("m", base_url=url, api_key=None, timeout=timeout, name="openai/m") for url in urls])
 
 
 def limited(model, connections=16):
@@ -129,7 +128,7 @@ def test_a_server_that_dies_loses_nothing_and_its_calls_move_on():
 
 
 def test_a_server_that_comes_back_is_used_again(monkeypatch):
-    monkeypatch.setattr("kace.models.pool.SHORTEST", 0.0)
+    monkeypatch.setattr("kace.models.http.SHORTEST", 0.0)
     with ChatServer([error(503), error(503), error(503), says("4")]) as a, ChatServer([says("4")]) as b:
         model = limited(pool(a.url, b.url), connections=1)
         assert ask(model, [request(f"p{n}") for n in range(40)], together=False) == ["4"] * 40
@@ -194,7 +193,7 @@ def test_addresses_are_repeated_listed_or_separated_by_commas(tmp_path):
         load_config(file=tmp_path / "kace.toml", env={}),
     ):
         assert base_urls(config.base_url) == tuple(urls)
-    assert isinstance(open_model(load_config({"model": "openai/m", "base_url": urls}, env={})).model, Pool)
+    assert isinstance(open_model(load_config({"model": "openai/m", "base_url": urls}, env={})).model, Servers)
 
 
 def test_the_doctor_asks_each_server():

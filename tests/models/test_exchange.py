@@ -12,10 +12,10 @@ import pytest
 
 from kace.config import load_config
 from kace.errors import DataError, KaceError, Outstanding
+from kace.models import open_model
 from kace.models.base import AttemptKey, ChatModel, Finish, Request, Sampling, Usage, chat
 from kace.models.cache import Cached, CallStore
 from kace.models.exchange import Exchange, request_name
-from kace.models.provider import open_model
 
 REQUEST = Request(
     chat("You are the teacher.", r"Why is \frac12 < 1?"),

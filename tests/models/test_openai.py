@@ -9,7 +9,7 @@ import pytest
 
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
-from kace.models.apis import OpenAIModel
+from kace.models import open_model
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -23,8 +23,7 @@ from kace.models.base import (
     Usage,
     chat,
 )
-from kace.models.provider import open_model
-from kace.models.remote import retry_after
+from kace.models.http import OpenAIModel, retry_after
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
 REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
@@ -159,7 +158,7 @@ def test_a_server_that_rejects_the_seed_is_asked_without_it_from_then_on(caplog)
     with ChatServer(strict) as server, caplog.at_level(logging.WARNING):
         assert ask(server, times=3).text == "4"
     assert ["seed" in seen.body for seen in server.requests] == [True, False, False, False]
-    assert caplog.text.count("does not take 'seed'") == 1
+    assert caplog.text.count("does not support 'seed'") == 1
 
 
 def test_several_rejected_parameters_are_found_one_by_one():
@@ -209,6 +208,10 @@ def test_a_passing_fault_is_transient(status):
         ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "Wed, 99 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 99999999999 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 +99999999999999999999"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 -2359"}, None),
+        ({"retry-after": "1e308"}, 1e9),
     ],
 )
 def test_retry_after_is_read_in_seconds_and_as_a_date(headers, seconds):

@@ -14,8 +14,8 @@ import pytest
 from kace.datasets.starter import load_split
 from kace.ladder.record import ClassRecord, Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
+from kace.models.base import Confidence
 from kace.models.cache import CallRecord
-from kace.models.confidence import Confidence
 from kace.problems import Problem, problem_rows
 from kace.report.app import document
 from kace.report.page import Links, NotHere, PageRequest

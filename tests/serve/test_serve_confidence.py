@@ -9,8 +9,7 @@ import pytest
 from openai import OpenAI
 
 from kace.cards.tree import EpistemicTree
-from kace.models.base import Request
-from kace.models.confidence import Confidence
+from kace.models.base import Confidence, Request
 from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
 

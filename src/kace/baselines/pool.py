@@ -17,7 +17,15 @@ from kace.ladder.prompt import subject_of, template
 from kace.ladder.retriever import Retriever
 from kace.ladder.selector import Budget, Ranking, SelectedCards, rank
 from kace.ladder.tiers import TierName
-from kace.models.base import Heard, Message, Question, Role, after_thinking, ask, chat
+from kace.models.base import (
+    AskResult,
+    Message,
+    Question,
+    Role,
+    after_thinking,
+    ask,
+    chat,
+)
 from kace.problems import Problem
 
 TIER = "ROUTE"  # where the calls of an LLM that picks cards stand among a problem's attempts
@@ -103,8 +111,8 @@ class PoolSelector:
         # Where its replies cannot be used, the nearest cards stand in for its choice.
         chosen = (
             cards[: self.bench.k]
-            if self.nearest and pick.said is None
-            else pick.said or ()
+            if self.nearest and pick.value is None
+            else pick.value or ()
         )
         return SelectedCards(
             await self.budget.fit(problem.text, chosen),
@@ -116,7 +124,7 @@ class PoolSelector:
 
 async def pick_cards(
     problem: Problem, pool: Sequence[Card], bench: Bench
-) -> Heard[tuple[Card, ...]]:
+) -> AskResult[tuple[Card, ...]]:
     """At most `k` cards that the helper names, the most wanted first; nothing said where no reply can be used."""
     known = {card.card_id: card for card in pool}
 

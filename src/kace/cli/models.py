@@ -11,6 +11,7 @@ from kace.cli.options import Typed, command, new_app
 from kace.cli.terminal import terminal
 from kace.config import Config
 from kace.errors import KaceError, UsageError
+from kace.models import weights_folder
 from kace.models.catalog import (
     CATALOG,
     SUFFIX,
@@ -21,7 +22,6 @@ from kace.models.catalog import (
     path_of,
 )
 from kace.models.catalog import pull as fetch
-from kace.models.provider import weights_folder
 
 app = new_app(help="List, fetch and find embedded models.", no_args_is_help=True)
 NAME = typer.Argument("qwen2.5-coder-0.5b", help="A name from `kace models list`.")

@@ -23,7 +23,7 @@ from kace.ladder.ladder import fallback
 from kace.ladder.record import Attempt, Solution, last_solutions
 from kace.ladder.tiers import ExitPath, Tier, TierName
 from kace.ladder.vote import AnswerClass, Standing, Vote, count, heaviest
-from kace.models.confidence import Confidence
+from kace.models.base import Confidence
 
 SCALES = (1.0, 0.5, 2.0)  # tried in calibration, the first unless another is better
 MOST = 5.0  # standard deviations; beyond, an attempt counts no more and no less

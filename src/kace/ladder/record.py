@@ -24,6 +24,7 @@ from kace.ladder.tiers import LOCKED, ExitPath, Tier, TierName
 from kace.ladder.vote import AnswerClass, Vote, count
 from kace.models.base import (
     AttemptKey,
+    Confidence,
     Finish,
     ModelError,
     Reply,
@@ -31,7 +32,6 @@ from kace.models.base import (
     after_thinking,
     total,
 )
-from kace.models.confidence import Confidence
 
 
 class Outcome(StrEnum):

@@ -177,8 +177,8 @@ async def classify(
         again=partial(_asked_again, form),
         choices=choices_of(names, prompts),
     )
-    heard = await ask(model, question)
-    return Route(heard.said or (), heard.calls, heard.usage, heard.raw)
+    found = await ask(model, question)
+    return Route(found.value or (), found.calls, found.usage, found.raw)
 
 
 def choices_of(names: Sequence[str], prompts: Prompts = "default") -> tuple[str, ...]:

@@ -15,10 +15,10 @@ from kace.ladder.confidence import open_policy
 from kace.ladder.ladder import Kit, Observer
 from kace.ladder.prompt import subject_of
 from kace.ladder.retriever import EsPolicy, Retriever
+from kace.models import open_model
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
-from kace.models.provider import open_model
 
 if TYPE_CHECKING:
     from kace.cards.tree import EpistemicTree

@@ -36,10 +36,10 @@ from kace.learning.settings import Settings
 from kace.learning.solutions import SOURCE
 from kace.learning.steps import Kept, ProblemSet, StepLog, StepName, Tell, TreeWriter
 from kace.learning.teacher import Teacher, side_by_side
+from kace.models import open_model
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.models.cache import CallStore, Replay
-from kace.models.provider import open_model
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of, solver_prompts
 from kace.runs.metrics import Totals

@@ -1,1 +1,95 @@
-"""Models: one protocol, many providers. `kace.models.provider` opens them, `kace.models.base` says what they are."""
+"""Chat models: one protocol, its providers, and the wrappers around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kace.config import Config, base_urls
+from kace.errors import UsageError
+from kace.models.base import ChatModel
+
+if TYPE_CHECKING:
+    from kace.models.http import Remote
+
+MOST_ATTEMPTS = 5  # in one tier of one problem
+
+
+def open_model(config: Config) -> ChatModel:
+    """Open the model a configuration names. Nothing is sent yet."""
+    provider, _, name = config.model.partition("/")
+    match provider if name else "":
+        case "openai" | "anthropic":
+            return _limit(_open_remote(config), config, config.max_connections)
+        case "local":
+            return _open_local(name, config)
+        case "scripted":
+            from kace.models.scripted import open_scripted
+
+            return _limit(open_scripted(name), config, config.max_connections or 64)
+        case "replay":
+            from kace.models.cache import Replay
+
+            return Replay.open(Path(name))
+        case "exchange":
+            from kace.models.exchange import Exchange
+
+            # Neither limited nor timed: all requests should be visible at once.
+            return Exchange(Path(name).expanduser(), wait=config.wait)
+    fix = (
+        "name it as local/NAME, local/PATH.gguf, openai/NAME (with --base-url for your "
+        "own server), anthropic/NAME, exchange/FOLDER, replay/RUN or scripted/NAME; "
+        "`kace models list` shows the embedded ones"
+    )
+    raise UsageError(f"unknown model '{config.model}'", fix=fix)
+
+
+def weights_folder(config: Config) -> Path:
+    """Return the folder of the embedded models' weights."""
+    return config.cache_dir / "models"
+
+
+def _open_remote(config: Config) -> ChatModel:
+    from kace.models.http import AnthropicModel, OpenAIModel, Servers
+
+    provider, _, name = config.model.partition("/")
+    kind: type[Remote] = OpenAIModel
+    urls = config.base_url
+    key = config.api_key
+    if provider == "anthropic":
+        kind = AnthropicModel
+        urls = config.anthropic_base_url
+        key = config.anthropic_api_key
+    remotes: list[Remote] = []
+    for url in base_urls(urls) or (None,):
+        remote = kind(
+            name,
+            base_url=url,
+            api_key=key.get_secret_value() if key else None,
+            timeout=config.timeout,
+            name=config.model,
+        )
+        if isinstance(remote, OpenAIModel):
+            remote.service_tier = config.service_tier
+        remotes.append(remote)
+    return Servers(remotes) if len(remotes) > 1 else remotes[0]
+
+
+def _open_local(name: str, config: Config) -> ChatModel:
+    from kace.models.local import SLOTS, EngineSettings, open_local
+
+    settings = EngineSettings(config.slots or SLOTS, config.threads or 0)
+    model = open_local(name, cache=weights_folder(config), settings=settings)
+    # The engine assigns its slots itself. Here every attempt of every open problem
+    # only needs room to wait.
+    return _limit(model, config, settings.slots * MOST_ATTEMPTS)
+
+
+def _limit(model: ChatModel, config: Config, connections: int | None) -> ChatModel:
+    """Wrap a model with retries and a limit on its calls, adaptive if not given."""
+    from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+
+    limiter = AdaptiveLimiter()
+    if connections:
+        limiter = AdaptiveLimiter(connections, fixed=True)
+    return Limited(model, limiter, RetryPolicy(deadline=config.timeout))

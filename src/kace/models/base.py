@@ -1,16 +1,16 @@
-"""The one protocol every model speaks, and the frozen values that cross it."""
+"""The protocol of every model, and the frozen values that cross it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
+from math import fsum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
-
-from kace.models.confidence import Confidence
 
 ASK_TRIES = 2
 ASK_TOKENS = 512
@@ -23,8 +23,11 @@ _THINKING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 T = TypeVar("T")
 
 
+# Requests
+
+
 class Role(StrEnum):
-    """Who speaks a message."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -44,7 +47,7 @@ Messages = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a reply is drawn. `seed` differs for every attempt, so no server can repeat a sample."""
+    """How a reply is sampled. `seed` differs per attempt, so no server repeats a sample."""
 
     temperature: float
     max_tokens: int
@@ -53,7 +56,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class AttemptKey:
-    """Which attempt a request is: what keeps repeated samples apart in every cache."""
+    """Identifies an attempt, which keeps repeated samples apart in every cache."""
 
     problem: str
     seed: int
@@ -61,35 +64,33 @@ class AttemptKey:
     index: int
 
     def sampling_seed(self) -> int:
-        """A 31-bit seed that any server accepts, the same on every machine."""
+        """Return a 31-bit seed, which any server accepts, the same on every machine."""
         text = f"{self.problem}\x1f{self.seed}\x1f{self.tier}\x1f{self.index}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything a model is asked."""
+    """Everything that is sent to a model."""
 
     messages: Messages
     sampling: Sampling
     attempt: AttemptKey
+    # The only replies wanted. A model that cannot be constrained ignores them, so the
+    # caller still checks.
     choices: tuple[str, ...] = ()
-    """The only replies wanted. A model that cannot be held to them ignores them: the asker still checks."""
+    # Whether the reply needs a confidence. Part of the key: a kept reply may have none.
     logprobs: bool = False
-    """Whether the reply's confidence is wanted. A call is kept apart from the same without: that one has none."""
     ahead: bool = field(default=False, compare=False)
-    """Whether it is sent before anybody knows that it is needed: what a batch does not answer is not asked again."""
 
     def digest(self, identity: str) -> str:
-        """The cache key: what was asked, of which model, as which attempt."""
+        """Return the cache key: what is requested, of which model, as which attempt."""
         messages = [[m.role.value, m.content] for m in self.messages]
+        content: list[object] = [identity, messages]
         # Not `asdict`, which copies deeply and takes longer than the hash.
-        parts = [
-            {name: getattr(part, name) for name in part.__slots__}
-            for part in (self.sampling, self.attempt)
-        ]
-        content: list[object] = [identity, messages, *parts]
-        if self.choices:  # only then: calls recorded without choices keep their keys
+        for part in (self.sampling, self.attempt):
+            content.append({name: getattr(part, name) for name in part.__slots__})
+        if self.choices:  # only then: older calls without choices keep their keys
             content.append(list(self.choices))
         if self.logprobs:
             content.append("logprobs")
@@ -99,6 +100,14 @@ class Request:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def chat(system: str, user: str) -> Messages:
+    """Return a conversation of a system and a user message."""
+    return (Message(Role.SYSTEM, system), Message(Role.USER, user))
+
+
+# Replies
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one call, as the provider counts them."""
@@ -106,14 +115,21 @@ class Usage:
     input: int = 0  # all prompt tokens, cached ones included
     cached: int = 0  # prompt tokens served from a prefix cache
     output: int = 0
-    written: int = 0  # prompt tokens written to a prefix cache, where that is priced apart; never also `cached`
+    # Prompt tokens written to a prefix cache, if priced apart; never also in `cached`.
+    written: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        prompt = self.input + other.input
-        cached = self.cached + other.cached
         return Usage(
-            prompt, cached, self.output + other.output, self.written + other.written
+            self.input + other.input,
+            self.cached + other.cached,
+            self.output + other.output,
+            self.written + other.written,
         )
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of usages."""
+    return sum(usages, Usage())
 
 
 class Finish(StrEnum):
@@ -125,19 +141,34 @@ class Finish(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Confidence:
+    """Confidence of one reply, from the log-probabilities of its tokens.
+
+    A token's confidence is minus the mean log-probability of the five likeliest tokens
+    at its place.
+    """
+
+    logprob: float  # mean log-probability of the sampled tokens
+    overall: float  # mean token confidence
+    tail: float  # mean of the last `WINDOW` tokens
+    worst: float  # lowest mean in a window of `WINDOW` tokens
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said."""
+    """A model's reply to one request."""
 
     text: str
     finish: Finish
     usage: Usage
-    seconds: float  # wall time of the call that produced the text; a cached reply keeps the original's
-    cached: bool = False  # read from disk: nothing was paid
-    call: str = ""  # the key under which the call is kept on disk, where it is
-    confidence: Confidence | None = (
-        None  # where it was asked for and the provider can tell
-    )
-    batch: bool = False  # answered by a batch, at the price of one
+    seconds: float  # wall time of the call; a cached reply keeps the original's
+    cached: bool = False  # read from disk, so free
+    call: str = ""  # the key under which the call is kept on disk, if it is
+    confidence: Confidence | None = None  # if requested and the provider reports it
+    batch: bool = False  # answered by a batch, at its price
+
+
+# Failures
 
 
 class Failure(StrEnum):
@@ -149,12 +180,10 @@ class Failure(StrEnum):
 
 
 class ModelError(Exception):
-    """A call that failed for good. The attempt it belongs to records `failure` and counts as wrong."""
+    """A call that failed. The attempt records `failure` and counts as wrong."""
 
-    billed = True  # whether its provider may send a bill all the same; not where it refused the request
-    retry_after: float | None = (
-        None  # seconds until another try, where the provider said so
-    )
+    billed = True  # whether the provider may charge for it; false for a refused request
+    retry_after: float | None = None  # seconds until another try, if the provider says
 
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
@@ -163,7 +192,7 @@ class ModelError(Exception):
 
 
 class RateLimited(ModelError):
-    """The provider asked us to slow down."""
+    """The provider limits the rate of calls."""
 
     billed = False
 
@@ -173,23 +202,31 @@ class RateLimited(ModelError):
 
 
 class Transient(ModelError):
-    """A fault that another try may not meet: a dropped connection, a 5xx, an unreadable body."""
+    """A fault worth another try: a dropped connection, a 5xx, an unreadable body."""
 
-    sent = True  # whether the request left; not where there was no connection to send it on
+    sent = True  # whether the request may have reached the server
 
     def __init__(self, message: str) -> None:
         super().__init__(Failure.PROVIDER_ERROR, message)
 
 
+def lacks_room(message: str) -> bool:
+    """Whether an error says that prompt and reply exceed the model's context."""
+    return _NO_ROOM.search(message) is not None
+
+
+# Models
+
+
 @runtime_checkable
 class ChatModel(Protocol):
-    """A model: a name, one call, and a way to let go of what it holds."""
+    """A model: a name, one call, and a way to release its resources."""
 
     name: str  # the `provider/name` this model was opened as
-    identity: str  # what distinguishes it from any other in a cache: provider, base URL, name or file hash
+    identity: str  # its key in caches: provider, base URL, name or file hash
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request, or raise `ModelError`; a `KaceError` (a refused key) ends the whole run."""
+        """Answer one request. A `ModelError` fails the attempt, a `KaceError` the run."""
 
     async def aclose(self) -> None:
         """Release connections, processes and memory. Safe to call twice."""
@@ -197,14 +234,14 @@ class ChatModel(Protocol):
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """A model that can say how many tokens a text has for it."""
+    """A model that can count the tokens of a text."""
 
     async def count_tokens(self, text: str) -> int | None:
-        """The number of tokens, or `None` where only the provider knows."""
+        """Return the number of tokens, or `None` if only the provider can count."""
 
 
 class Wrapper:
-    """A model that does one thing more than the model inside it."""
+    """A model that adds one thing to the model inside it."""
 
     def __init__(self, model: ChatModel) -> None:
         self.model = model
@@ -212,36 +249,22 @@ class Wrapper:
         self.identity = model.identity
 
     async def count_tokens(self, text: str) -> int | None:
-        """As the inner model counts, if it can."""
-        return (
-            await self.model.count_tokens(text)
-            if isinstance(self.model, Tokenizer)
-            else None
-        )
+        """Return the inner model's count, if it has one."""
+        if not isinstance(self.model, Tokenizer):
+            return None
+        return await self.model.count_tokens(text)
 
     async def aclose(self) -> None:
         """Close the inner model."""
         await self.model.aclose()
 
 
-def chat(system: str, user: str) -> Messages:
-    """The common two-message conversation."""
-    return (Message(Role.SYSTEM, system), Message(Role.USER, user))
-
-
 def after_thinking(text: str) -> str:
-    """What a reply says once it has closed its last `</think>` or `</thinking>`."""
+    """Return what follows the last `</think>` or `</thinking>` of a reply."""
     return _THINKING_ENDS.split(text)[-1]
 
 
-def lacks_room(words: str) -> bool:
-    """Whether a server says that a prompt and the reply asked for do not fit into its model together."""
-    return _NO_ROOM.search(words) is not None
-
-
-def total(usages: Sequence[Usage]) -> Usage:
-    """The sum of usages."""
-    return sum(usages, Usage())
+# Short questions whose reply must have a form
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,53 +272,105 @@ class Question(Generic[T]):
     """A short question whose reply must have a form."""
 
     messages: Messages
-    problem: str  # the id of the problem that the question is about
+    problem: str  # id of the problem it is about
     seed: int
-    tier: str  # where its calls stand among the problem's attempts
-    read: Callable[
-        [str], T | None
-    ]  # what a reply says; nothing where it cannot be used
-    again: Callable[
-        [Messages, str], Messages
-    ]  # the question after a reply that could not be used
+    tier: str  # under which its calls are kept
+    read: Callable[[str], T | None]  # parses a reply; `None` if it is unusable
+    again: Callable[[Messages, str], Messages]  # the question after an unusable reply
     choices: tuple[
         str, ...
-    ] = ()  # every reply there is, for models that can be held to them
+    ] = ()  # all valid replies, for models that can be constrained
 
 
-class Heard(NamedTuple, Generic[T]):
-    """What came of a question, and what it cost."""
+class AskResult(NamedTuple, Generic[T]):
+    """The parsed reply to a question, and its cost."""
 
-    said: T | None  # nothing where the call failed, or no reply could be used
-    calls: int  # failed ones too
+    value: T | None  # `None` if the call failed or no reply was usable
+    calls: int  # failed ones included
     usage: Usage
-    raw: tuple[str, ...]  # what the model said, word for word
+    raw: tuple[str, ...]  # the replies, word for word
 
 
-async def ask(model: ChatModel, question: Question[T]) -> Heard[T]:
-    """Ask at temperature zero, and once more, with the reason, where the reply has not its form."""
+async def ask(model: ChatModel, question: Question[T]) -> AskResult[T]:
+    """Ask at temperature zero, and once more if the reply is unusable."""
     messages = question.messages
-    replies = list[Reply]()
-    said = None
-    for index in range(ASK_TRIES):
-        key = AttemptKey(question.problem, question.seed, question.tier, index)
-        request = Request(
-            messages,
-            Sampling(0.0, ASK_TOKENS, key.sampling_seed()),
-            key,
-            question.choices,
-        )
+    replies: list[Reply] = []
+    value = None
+    calls = 0
+    while value is None and calls < ASK_TRIES:
+        key = AttemptKey(question.problem, question.seed, question.tier, calls)
+        sampling = Sampling(0.0, ASK_TOKENS, key.sampling_seed())
+        calls += 1
         try:
-            replies.append(await model.complete(request))
+            reply = await model.complete(
+                Request(messages, sampling, key, question.choices)
+            )
         except ModelError:
             break
-        said = question.read(replies[-1].text)
-        if said is not None:
-            break
-        messages = question.again(messages, replies[-1].text)
-    return Heard(
-        said,
-        index + 1,
-        total([reply.usage for reply in replies]),
-        tuple(reply.text for reply in replies),
+        replies.append(reply)
+        value = question.read(reply.text)
+        if value is None:
+            messages = question.again(messages, reply.text)
+    usage = total(reply.usage for reply in replies)
+    return AskResult(value, calls, usage, tuple(reply.text for reply in replies))
+
+
+# Log-probabilities
+
+
+TOP = 5  # likeliest tokens requested per place
+LOGPROBS = {"logprobs": True, "top_logprobs": TOP}
+"""What a request for a chat completion adds to get them."""
+WINDOW = 128
+MISSING = -1000.0
+FLOOR = -30.0
+"""Servers write -9999 or less for a token too unlikely to report; it counts as the floor."""
+ROUNDING = 1e-3  # a probability of one may come out slightly larger
+
+
+def read_confidence(tokens: object) -> Confidence | None:
+    """Return the confidence in the `logprobs.content` of a chat completion.
+
+    `None` if it is unusable: some providers leave out the likeliest tokens, and some
+    write 0 or -9999 everywhere.
+    """
+    if not isinstance(tokens, list):
+        return None
+    sampled: list[float] = []
+    confidences: list[float] = []
+    informative = False
+    for token in tokens:
+        own = next(_logprobs([token]), None)
+        top = list(_logprobs(token.get("top_logprobs"))) if own is not None else []
+        if own is None or not top:
+            continue
+        top = sorted(top, reverse=True)[:TOP]
+        if any(MISSING < value < 0 for value in (own, *top)):
+            informative = True
+        sampled.append(_clip(own))
+        confidences.append(-fsum(_clip(value) for value in top) / len(top))
+    if not informative:
+        return None
+    sums = [0.0, *accumulate(confidences)]
+    width = min(WINDOW, len(confidences))
+    windows = [
+        (high - low) / width for low, high in zip(sums, sums[width:], strict=False)
+    ]
+    return Confidence(
+        logprob=round(fsum(sampled) / len(sampled), 5),
+        overall=round(sums[-1] / len(confidences), 5),
+        tail=round(windows[-1], 5),
+        worst=round(min(windows), 5),
     )
+
+
+def _clip(value: float) -> float:
+    return value if value > MISSING else FLOOR
+
+
+def _logprobs(entries: object) -> Iterator[float]:
+    """Yield the log-probabilities of the entries that have a valid one."""
+    for entry in entries if isinstance(entries, list) else ():
+        value = entry.get("logprob") if isinstance(entry, dict) else None
+        if isinstance(value, int | float) and value <= ROUNDING:
+            yield min(0.0, float(value))

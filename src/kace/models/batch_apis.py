@@ -10,8 +10,8 @@ from typing import Any
 
 from kace.errors import UsageError, one_line
 from kace.files import open_plain
-from kace.models.apis import AnthropicModel, OpenAIModel
 from kace.models.base import ChatModel, Wrapper
+from kace.models.http import AnthropicModel, OpenAIModel
 from kace.models.jobs import PIECE, Jobs, JobStatus, Unfinished, id_of
 
 STATUS = {

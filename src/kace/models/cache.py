@@ -20,13 +20,13 @@ from kace.files import MAX_BYTES, LineLog, Unreadable, inside, open_plain, whole
 from kace.models.base import (
     AttemptKey,
     ChatModel,
+    Confidence,
     Finish,
     Reply,
     Request,
     Usage,
     Wrapper,
 )
-from kace.models.confidence import Confidence
 
 TEACHER = (
     "TEACHER"  # the tier under which a teacher's calls are kept beside the solver's

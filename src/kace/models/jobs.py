@@ -15,13 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-import httpx2
-
 from kace.errors import KaceError, one_line, without_secrets
 from kace.models.base import ModelError, RateLimited, Reply, Request, Transient
 from kace.models.cache import head_of
-from kace.models.remote import ErrorReport, Remote
-from kace.models.wire import MAX_BODY, Broken, NoConnection, Response
+from kace.models.http import MAX_BODY, ErrorReport, HttpClient, Lost, Remote, Response
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +26,6 @@ HEAD = '{"custom_id":"'  # how a line of requests begins: its key follows, and i
 PIECE = 1 << 18
 # the first for all of a call, a large upload too
 CALL_SECONDS = 3600.0
-CONNECT_SECONDS = 10.0
 READ_SECONDS = 120.0
 # of the list of jobs: how many are looked through, and how many jobs one holds
 PAGES = 200
@@ -78,9 +74,8 @@ class Jobs(ABC):
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
         self._url = remote.url
-        timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
         headers = {**remote.headers, "accept-encoding": "identity"}
-        self._client = httpx2.AsyncClient(timeout=timeout, headers=headers)
+        self._client = HttpClient(remote.url, headers, read_seconds=READ_SECONDS)
 
     @abstractmethod
     def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
@@ -103,7 +98,7 @@ class Jobs(ABC):
 
     def line(self, key: str, request: Request) -> bytes:
         """A request as a line of a job's file."""
-        entry = self._entry(key, self.remote._body(request, self.remote.left_out))
+        entry = self._entry(key, self.remote.build_body(request, self.remote.left_out))
         return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
 
     async def status(self, job: str) -> JobStatus:
@@ -171,17 +166,17 @@ class Jobs(ABC):
         if status != 200:
             raise self._fault(status, text)
         try:
-            reply = self.remote._read(text.encode(), 0.0)
+            reply = self.remote.read_reply(text.encode(), 0.0)
         except ModelError as fault:
             raise Unfinished(fault.message) from None
         return replace(reply, text=without_secrets(reply.text), batch=True)
 
     def _fault(self, status: int, text: str) -> Exception:
         report = ErrorReport(Response(status, {}, text.encode()))
-        if parameter := report.not_taken(self.remote.OPTIONAL, frozenset()):
+        if parameter := report.unsupported(self.remote.OPTIONAL, frozenset()):
             self.remote.left_out |= {parameter}
             return Unfinished(f"'{parameter}' is not taken", anew=True)
-        fault = self.remote._refusal(report)
+        fault = self.remote.error_of(report)
         if isinstance(fault, RateLimited | Transient):
             return Unfinished(fault.message)
         if isinstance(fault, ModelError):
@@ -222,31 +217,26 @@ class Jobs(ABC):
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """A response, piece by piece. What goes wrong on the way has a name; a 404 is `Absent`."""
         more = {name.replace("_", "-"): value for name, value in headers.items()}
-        sending = self._client.stream(
-            method, self._url + path, content=content, headers=more
-        )
+        sending = self._client.open(method, path, data=content, headers=more)
         try:
             async with asyncio.timeout(CALL_SECONDS), sending as response:
                 self.remote.reached = True
-                if response.status_code == 404:
+                if response.status == 404:
                     raise Absent(
                         f"{self._url} has no batch API", fix="leave out --batch"
                     )
-                if response.status_code >= 300:
+                if response.status >= 300:
                     body = bytearray()
-                    async for piece in response.aiter_raw(PIECE):
+                    async for piece in response.content.iter_chunked(PIECE):
                         body += piece[: 10_000 - len(body)]
-                    failed = Response(
-                        response.status_code, response.headers, bytes(body)
-                    )
-                    raise self.remote._refusal(ErrorReport(failed))
-                yield response.aiter_raw(PIECE)
-        except (httpx2.HTTPError, TimeoutError) as error:
-            unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-            broken = (NoConnection if unsent else Broken)(
-                str(error) or type(error).__name__
-            )
-            raise self.remote._unreachable(broken) from None
+                    failed = Response(response.status, response.headers, bytes(body))
+                    raise self.remote.error_of(ErrorReport(failed))
+                yield response.content.iter_chunked(PIECE)
+        except Lost as error:
+            raise self.remote.connection_error(error) from None
+        except TimeoutError as error:
+            late = Lost(str(error) or "no answer in time", sent=True)
+            raise self.remote.connection_error(late) from None
 
 
 def id_of(found: Any) -> str:

@@ -26,11 +26,18 @@ from typing import IO
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from kace.errors import KaceError, UsageError, one_line
-from kace.models.apis import read_usage
-from kace.models.base import Failure, Finish, ModelError, Reply, Request, Transient
+from kace.models.base import (
+    LOGPROBS,
+    Failure,
+    Finish,
+    ModelError,
+    Reply,
+    Request,
+    Transient,
+    read_confidence,
+)
 from kace.models.catalog import weights_of
-from kace.models.confidence import LOGPROBS, confidence_of
-from kace.models.wire import Broken, Connection
+from kace.models.http import HttpClient, Lost, read_usage
 
 CHILD = Path(__file__).with_name("engine_child.py")
 SLOTS = 8  # on two cores, these decode 1.1 to 1.3 times the tokens of four; each costs 50 MB of memory (0.5B model)
@@ -86,6 +93,7 @@ class Engine:
         said = process.stdout.readline()
         ready = json.loads(said) if said else {"error": f"it said {_last_words(log)}"}
         self._socket = ready.get("socket", "")
+        self.client = HttpClient("http://kace", {}, socket=self._socket)
         self.stop = weakref.finalize(
             self, _end, process, self._socket, log, os.getpid()
         )
@@ -100,19 +108,10 @@ class Engine:
 
     async def ask(self, path: str, body: Mapping[str, object]) -> str:
         """Send a request and read the reply as it comes; cancelling makes llama.cpp stop."""
-        connection = Connection()
         try:
-            await asyncio.get_running_loop().create_unix_connection(
-                lambda: connection, self._socket
-            )
-            connection.post(
-                path, "host: kace\r\nconnection: close\r\n", json.dumps(body).encode()
-            )
-            response, _ = await connection.response()
-        except (OSError, Broken):
+            response = await self.client.post(path, body)
+        except Lost:
             raise Transient(self._obituary()) from None
-        finally:
-            connection.abort()
         if response.status != 200:
             raise _refusal(response.status, response.body)
         return response.body.decode(errors="replace")
@@ -290,6 +289,8 @@ class LocalModel:
                     self._engine.stop()
 
         await asyncio.to_thread(drop)
+        if self._engine is not None:
+            await self._engine.client.aclose()
 
     async def _running(self) -> Engine:
         engine = self._engine
@@ -417,7 +418,7 @@ def _reply(said: str, seconds: float) -> Reply:
         raise Transient("the local engine ended its reply early")
     text = "".join(event.text or "" for event in events)
     ended = Finish.LENGTH if finish[-1] == "length" else Finish.STOP
-    confidence = confidence_of(
+    confidence = read_confidence(
         [token for event in events for token in event.logprobs or ()]
     )
     return Reply(text, ended, read_usage(usage[-1]), seconds, confidence=confidence)

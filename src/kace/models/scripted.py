@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl
 
 from kace.errors import UsageError
-from kace.models.base import Finish, Reply, Request, Usage
-from kace.models.confidence import Confidence
+from kace.models.base import Confidence, Finish, Reply, Request, Usage
 
 Script = Callable[[Request], str]
 

@@ -25,10 +25,10 @@ from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import KaceError
 from kace.ladder.session import open_session
+from kace.models import open_model
 from kace.models.base import ChatModel, Reply, Wrapper
 from kace.models.base import Request as ModelRequest
 from kace.models.budget import Ledger
-from kace.models.provider import open_model
 from kace.problems import Problem
 from kace.report.guard import Denial, Guard, Hosts
 from kace.report.server import Closing, Port, Ready, serve

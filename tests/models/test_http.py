@@ -1,4 +1,4 @@
-"""The wire on real sockets: how bodies are framed, when a connection is used again, proxies and certificates."""
+"""The HTTP client on real sockets: framing, reused connections, compression, proxies and certificates."""
 
 import asyncio
 import gzip
@@ -7,11 +7,14 @@ import subprocess
 import sys
 from contextlib import suppress
 
+import aiohttp
 import pytest
 
 from kace.errors import KaceError
-from kace.models import wire as wires
-from kace.models.wire import Broken, NoConnection, Wire
+from kace.models import http
+from kace.models.base import Transient
+from kace.models.budget import Ledger
+from kace.models.http import HttpClient, Lost
 from tests.models.chat_server import ChatServer, says
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -77,14 +80,14 @@ def sent(*answers, times=1, close=False, **headers):
 
     async def posts():
         async with Raw(*answers, close=close) as server:
-            wire = Wire(server.url, headers)
+            client = HttpClient(server.url, headers)
             try:
                 for _ in range(times):
-                    found = (await wire.post("/p", b"{}")).body
+                    found = (await client.post("/p", {})).body
             except Exception as error:
                 found = error
             finally:
-                await wire.aclose()
+                await client.aclose()
             return found, server.connections
 
     return asyncio.run(posts())
@@ -129,7 +132,7 @@ def test_bytes_that_nobody_asked_for_never_become_the_next_reply():
 
 
 def test_a_connection_idle_for_long_is_not_used_again(monkeypatch):
-    monkeypatch.setattr(wires, "IDLE_SECONDS", -1.0)
+    monkeypatch.setattr(http, "IDLE_SECONDS", 0.0)
     assert sent(FOUR, FOUR, times=2) == (b"four", 2)
 
 
@@ -151,12 +154,43 @@ def test_a_connection_idle_for_long_is_not_used_again(monkeypatch):
 )
 def test_what_is_no_whole_reply_is_broken(answer):
     found, _ = sent(answer, close=True)
-    assert type(found) is Broken
+    assert type(found) is Lost and found.sent
+
+
+def packed(body):
+    return OK + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+
+
+def test_bytes_after_a_compressed_body_are_a_fault():
+    found, _ = sent(packed(gzip.compress(b"four") + b"tail"))
+    assert type(found) is Transient and "data follows" in str(found)
+    found, _ = sent(packed(gzip.compress(b"four")[:-3]))
+    assert type(found) is Transient and "cut off" in str(found)
+
+
+def test_a_stale_connection_is_replaced_once_and_the_ledger_counts_both_requests():
+    """The server closes kept connections as requests arrive on them."""
+    ledger = Ledger()
+
+    async def calls():
+        async with Raw(*[FOUR] * 3) as server:
+            client = HttpClient(server.url, {})
+            async with asyncio.TaskGroup() as group:
+                for _ in range(2):
+                    group.create_task(client.post("/p", {}))
+            server.answers, server.close = [b"", FOUR], True
+            async with ledger.reserve("solver", 0.0):
+                body = (await client.post("/p", {})).body
+            await client.aclose()
+            return body, server.connections
+
+    assert asyncio.run(calls()) == (b"four", 3)
+    assert ledger.calls == 2
 
 
 def test_the_sdks_and_the_general_client_are_not_loaded_by_a_call():
     code = (
-        "import asyncio, sys; from kace.models.apis import OpenAIModel;"
+        "import asyncio, sys; from kace.models.http import OpenAIModel;"
         "from kace.models.base import AttemptKey, Request, Sampling, chat;"
         "m = OpenAIModel('m', base_url=sys.argv[1], api_key=None, timeout=9.0, name='openai/m');"
         "r = Request(chat('s', 'u'), Sampling(0.6, 9, 1), AttemptKey('p', 0, 'ES', 0));"
@@ -173,6 +207,8 @@ def test_the_sdks_and_the_general_client_are_not_loaded_by_a_call():
 class Proxy(Raw):
     """Answers CONNECT by joining both ends, and any other request as a server would."""
 
+    forged = b""
+
     async def serve(self, reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         self.heads.append(head)
@@ -185,7 +221,7 @@ class Proxy(Raw):
             return
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         self.writers.append(far_writer)
-        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n" + self.forged)
 
         async def copy(source, sink):
             with suppress(ConnectionError):
@@ -199,16 +235,16 @@ def test_a_plain_server_is_asked_through_the_proxy_with_its_credentials(monkeypa
     async def post():
         async with Proxy() as proxy:
             monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//user:canary%2Fpass@"))
-            wire = Wire("http://model.invalid:8000/v1", {})
+            client = HttpClient("http://model.invalid:8000/v1", {})
             try:
-                assert (await wire.post("/chat", b"{}")).body == b"four"
+                assert (await client.post("/chat", {})).body == b"four"
             finally:
-                await wire.aclose()
+                await client.aclose()
             return proxy.heads[0]
 
     head = asyncio.run(post())
-    assert head.startswith("POST http://model.invalid:8000/v1/chat HTTP/1.1\r\nhost: model.invalid:8000\r\n")
-    assert "proxy-authorization: Basic dXNlcjpjYW5hcnkvcGFzcw==\r\n" in head
+    assert head.startswith("POST http://model.invalid:8000/v1/chat HTTP/1.1\r\nHost: model.invalid:8000\r\n")
+    assert "Proxy-Authorization: Basic dXNlcjpjYW5hcnkvcGFzcw==\r\n" in head
 
 
 def test_a_server_in_no_proxy_is_asked_directly(monkeypatch):
@@ -220,14 +256,14 @@ def test_a_server_in_no_proxy_is_asked_directly(monkeypatch):
 def test_a_proxy_that_is_not_there_is_named_without_its_password(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "http://user:canary-pass@127.0.0.1:9")
     found, _ = sent(FOUR)
-    assert type(found) is NoConnection
+    assert type(found) is Lost and not found.sent
     assert "proxy http://127.0.0.1:9" in str(found) and "canary" not in str(found)
 
 
 def test_a_proxy_of_another_kind_is_refused_with_the_fix(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
     with pytest.raises(KaceError, match="socks5"):
-        Wire("http://127.0.0.1:1", {})
+        HttpClient("http://127.0.0.1:1", {})
 
 
 # TLS
@@ -250,11 +286,11 @@ def certificate(tmp_path_factory):
 
 def over_tls(url, times=3):
     async def posts():
-        wire = Wire(url, {})
+        client = HttpClient(url, {})
         try:
-            return [(await wire.post("/chat/completions", b"{}")).status for _ in range(times)]
+            return [(await client.post("/chat/completions", {})).status for _ in range(times)]
         finally:
-            await wire.aclose()
+            await client.aclose()
 
     return asyncio.run(posts())
 
@@ -269,9 +305,9 @@ def test_a_certificate_that_is_named_is_trusted_and_its_connection_kept(certific
 def test_a_certificate_of_another_host_is_not_trusted(certificate, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
     with ChatServer([says("4")], tls=certificate[1]) as server:
-        with pytest.raises(NoConnection) as caught:
+        with pytest.raises(Lost) as caught:
             over_tls(server.url.replace("127.0.0.1", "localhost"))
-    assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
+    assert isinstance(caught.value.__cause__, aiohttp.ClientConnectorCertificateError) and not caught.value.sent
 
 
 def test_a_secure_server_is_reached_through_a_proxy_that_sees_no_request(certificate, monkeypatch):
@@ -280,17 +316,37 @@ def test_a_secure_server_is_reached_through_a_proxy_that_sees_no_request(certifi
     async def posts(url):
         async with Proxy() as proxy:
             monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//user:pass@"))
-            wire = Wire(url, {})
+            client, other = HttpClient(url, {}), HttpClient("https://127.0.0.1:1", {})
             try:
-                found = [(await wire.post("/chat/completions", b"{}")).status for _ in range(2)]
-                with pytest.raises(NoConnection, match="407"):
-                    await Wire("https://127.0.0.1:1", {}).post("/", b"{}")
+                found = [(await client.post("/chat/completions", {})).status for _ in range(2)]
+                with pytest.raises(Lost, match="407"):
+                    await other.post("/", {})
             finally:
-                await wire.aclose()
+                await client.aclose()
+                await other.aclose()
             return found, proxy.heads
 
     with ChatServer([says("4")], tls=certificate[1]) as server:
         found, heads = asyncio.run(posts(server.url))
     assert found == [200, 200]
     assert [head.split()[0] for head in heads] == ["CONNECT", "CONNECT"]
-    assert "proxy-authorization: Basic" in heads[0] and "authorization: Bearer" not in "".join(heads)
+    assert "Proxy-Authorization: Basic" in heads[0] and "authorization: bearer" not in "".join(heads).lower()
+
+
+def test_a_proxy_cannot_forge_a_reply_of_a_secure_server(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+
+    async def post(url):
+        async with Proxy() as proxy:
+            proxy.forged = OK + b"content-length: 6\r\n\r\nforged"
+            monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+            client = HttpClient(url, {})
+            try:
+                return (await client.post("/chat/completions", {})).body
+            except Lost as error:
+                return str(error).encode()
+            finally:
+                await client.aclose()
+
+    with ChatServer([says("4")], tls=certificate[1]) as server:
+        assert b"forged" not in asyncio.run(post(server.url))

@@ -1,0 +1,935 @@
+"""Models behind an HTTP API: OpenAI's chat completions and Anthropic's messages.
+
+`HttpClient` sends requests to one server and bounds its replies. `Remote` is a model at one server. One
+`complete` is one try; `kace.models.limits` retries. What the outcome of a try means:
+
+    429, and 503 or 529 with Retry-After        RateLimited
+    408, 409, 425, 5xx, reset, unreadable body  Transient
+    this prompt is not allowed                  ModelError(REFUSED)
+    this prompt or this reply is too large      ModelError(PROVIDER_ERROR)
+    the call as a whole takes too long          ModelError(TIMEOUT)
+    key, model, address or a setting is wrong   KaceError, with the fix
+
+`Servers` spreads the calls of one model over several servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import logging
+import math
+import re
+import ssl
+import time
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
+from yarl import URL
+
+from kace.errors import (
+    KaceError,
+    UsageError,
+    credentials,
+    keep_secret,
+    one_line,
+    public_url,
+    without_secrets,
+)
+from kace.models.base import (
+    LOGPROBS,
+    Failure,
+    Finish,
+    ModelError,
+    RateLimited,
+    Reply,
+    Request,
+    Role,
+    Transient,
+    Usage,
+    lacks_room,
+    read_confidence,
+)
+from kace.models.budget import sent_again
+
+log = logging.getLogger(__name__)
+
+MAX_BODY = 32_000_000
+"""Bytes of a decompressed body. A token has about 4, with its log-probabilities 600."""
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 30.0
+LONGEST_WAIT = 1e9  # seconds; a server may name any number
+PLACEHOLDER_KEY = "none"
+
+
+# One server
+
+
+class Response(NamedTuple):
+    """A whole response, decompressed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Lost(Exception):
+    """No whole response came. `__cause__` is the error of the connection."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent  # whether the request may have reached the server
+
+
+class HttpClient:
+    """Sends requests to one server. Connections are kept per event loop until `aclose`."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        socket: str | None = None,
+        read_seconds: float | None = None,
+    ) -> None:
+        try:
+            URL(url)
+        except ValueError:
+            what = f"'{one_line(url, 80)}' has no usable host name"
+            raise UsageError(what, fix="check the address") from None
+        self.url = url
+        self._proxy: str | None = None
+        self._proxy_headers: dict[str, str] = {}
+        if not socket:
+            self._proxy, self._proxy_headers = find_proxy(url)
+        self._headers = {
+            "accept": "application/json",
+            "user-agent": f"kace/{version('kace')}",
+            **headers,
+        }
+        if url.startswith("http:"):  # over TLS only CONNECT carries them
+            self._headers |= self._proxy_headers
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=read_seconds
+        )
+        self._socket = socket
+        self._sessions: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, list[aiohttp.ClientSession]
+        ] = WeakKeyDictionary()
+
+    async def post(self, path: str, body: Mapping[str, object]) -> Response:
+        """Post JSON. Raises `Lost`, or `ModelError` for a body that is too large."""
+        headers = {"content-type": "application/json", "accept-encoding": "gzip"}
+        data = json.dumps(body).encode()
+        connection = SimpleNamespace(reused=False)
+        try:
+            return await self._post(path, data, headers, connection)
+        except Lost as error:
+            # A server may close an idle connection just as a request is sent on it.
+            # Others in the pool may be as stale, so the second try opens a new one.
+            unanswered = isinstance(
+                error.__cause__, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError
+            )
+            if not (connection.reused and unanswered):
+                raise
+            fault = Transient(str(error))
+            fault.billed = False
+        await sent_again(fault)
+        return await self._post(path, data, headers, connection, fresh=True)
+
+    async def _post(
+        self,
+        path: str,
+        data: bytes,
+        headers: Mapping[str, str],
+        connection: SimpleNamespace,
+        fresh: bool = False,
+    ) -> Response:
+        async with self.open(
+            "POST", path, data=data, headers=headers, context=connection, fresh=fresh
+        ) as response:
+            coding = response.headers.get("content-encoding", "")
+            body = decompress(await read_body(response), coding)
+            return Response(response.status, response.headers, body)
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        path: str,
+        *,
+        data: Any = None,
+        headers: Mapping[str, str] | None = None,
+        context: SimpleNamespace | None = None,
+        fresh: bool = False,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and yield the response with its body unread. Raises `Lost`."""
+        pooled, unpooled = self._open_sessions()
+        session = unpooled if fresh else pooled
+        try:
+            async with session.request(
+                method,
+                self.url + path,
+                data=data,
+                headers=headers,
+                proxy=self._proxy,
+                proxy_headers=self._proxy_headers or None,
+                allow_redirects=False,
+                trace_request_ctx=context,
+            ) as response:
+                yield response
+        except (aiohttp.ClientError, HttpProcessingError, ConnectionError) as error:
+            unsent = isinstance(
+                error,
+                aiohttp.ClientConnectorError
+                | aiohttp.ClientHttpProxyError
+                | aiohttp.ConnectionTimeoutError
+                | aiohttp.InvalidURL,
+            )
+            where = f" by the proxy {self._proxy}" if unsent and self._proxy else ""
+            raise Lost(describe(error) + where, sent=not unsent) from error
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop. Safe to call twice."""
+        for session in self._sessions.pop(asyncio.get_running_loop(), []):
+            await session.close()
+        # A transport releases its socket in the next iteration of the loop.
+        await asyncio.sleep(0)
+
+    def _open_sessions(self) -> list[aiohttp.ClientSession]:
+        """Return the session that keeps connections and the one that does not."""
+        loop = asyncio.get_running_loop()
+        sessions = self._sessions.get(loop)
+        if sessions is None:
+            # Not aiohttp's own context, which ignores a later change of SSL_CERT_FILE.
+            trusted = (
+                ssl.create_default_context() if self.url.startswith("https") else True
+            )
+            sessions = [self._open_session(kept, trusted) for kept in (True, False)]
+            self._sessions[loop] = sessions
+        return sessions
+
+    def _open_session(
+        self, kept: bool, trusted: ssl.SSLContext | bool
+    ) -> aiohttp.ClientSession:
+        connector: aiohttp.BaseConnector
+        if self._socket:
+            connector = aiohttp.UnixConnector(self._socket, limit=0, force_close=True)
+        elif kept:
+            connector = aiohttp.TCPConnector(
+                limit=0, ssl=trusted, keepalive_timeout=IDLE_SECONDS
+            )
+        else:
+            connector = aiohttp.TCPConnector(limit=0, ssl=trusted, force_close=True)
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=self._timeout,
+            auto_decompress=False,
+            trace_configs=[_note_reuse] if kept else None,
+        )
+
+
+async def _on_reuse(session: Any, context: SimpleNamespace, params: Any) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx.reused = True
+
+
+_note_reuse = aiohttp.TraceConfig()
+_note_reuse.on_connection_reuseconn.append(_on_reuse)
+
+
+def describe(error: BaseException) -> str:
+    """Return what broke a connection, without aiohttp's own preface."""
+    inner = getattr(error, "os_error", None) or error
+    return str(inner) or type(inner).__name__
+
+
+async def read_body(response: aiohttp.ClientResponse, most: int = MAX_BODY) -> bytes:
+    """Read a body as it was sent. Raises `ModelError` if it is longer than `most`."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > most:
+            raise too_large(most)
+    return bytes(body)
+
+
+def decompress(body: bytes, coding: str, most: int = MAX_BODY) -> bytes:
+    """Decompress a body, to at most `most` bytes."""
+    coding = coding.strip().lower()
+    if coding in ("", "identity"):
+        return body
+    if coding != "gzip":
+        raise Transient(f"unreadable reply: compressed as {coding[:40]!r}, not as gzip")
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        plain = unpacker.decompress(body, most + 1)
+    except zlib.error as error:
+        raise Transient(f"unreadable reply: {error}") from None
+    if len(plain) > most:
+        raise too_large(most)
+    if not unpacker.eof:
+        raise Transient("unreadable reply: its compressed data is cut off")
+    if unpacker.unused_data:
+        raise Transient("unreadable reply: data follows its compressed data")
+    return plain
+
+
+def too_large(most: int) -> ModelError:
+    """Return the error for a body of more than `most` bytes."""
+    what = f"the reply is larger than {most // 1_000_000} MB"
+    return ModelError(Failure.PROVIDER_ERROR, what)
+
+
+def basic_auth(user: str, password: str) -> str:
+    """Return the value of a header with a user name and a password."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def find_proxy(url: str) -> tuple[str | None, dict[str, str]]:
+    """Return the proxy that the environment names for a URL, and its headers."""
+    target = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(target.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(target.netloc.rpartition("@")[2]):
+        return None, {}
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    fix = "name one with http://, or list the server in NO_PROXY"
+    try:
+        parts = urlsplit(proxy)
+        valid = bool(parts.hostname) and parts.port != 0
+        shown = str(URL(public_url(proxy)))
+    except ValueError:
+        valid = False
+    if not valid:
+        raise KaceError(f"'{one_line(proxy, 80)}' is not a proxy address", fix=fix)
+    if parts.scheme not in ("http", "https"):
+        kind = parts.scheme[:20]
+        raise KaceError(f"proxies of kind '{kind}' are not supported", fix=fix)
+    login = credentials(proxy)
+    return shown, {"Proxy-Authorization": basic_auth(*login)} if login else {}
+
+
+# Errors of a server
+
+
+_UNSUPPORTED = re.compile(
+    r"unsupported|not (?:support|permitted|allowed|enabled)|unknown|unrecogni[sz]ed"
+    r"|unexpected|deprecated|max_completion_tokens",
+    re.I,
+)
+_NOT_ALLOWED = {
+    "content_filter",
+    "content_policy_violation",
+    "ResponsibleAIPolicyViolation",
+}
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size_error|request_too_large"
+    r"|prompt is too long|exceed context limit",
+    re.I,
+)
+_NO_CREDIT = re.compile(
+    r"insufficient_quota|billing_error|credit balance is too low", re.I
+)
+
+
+class ErrorReport:
+    """An error response, in whatever shape a server sends it."""
+
+    def __init__(self, response: Response) -> None:
+        body: object = None
+        with suppress(ValueError, RecursionError):
+            body = json.loads(response.body)
+        outer = body if isinstance(body, dict) else {}
+        inner = outer["error"] if isinstance(outer.get("error"), dict) else outer
+        details = inner["details"] if isinstance(inner.get("details"), dict) else {}
+        message = inner.get("message")
+        self.status = response.status
+        self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
+        self.message = message if isinstance(message, str) else self.text[:1000]
+        self.labels = {
+            str(inner.get("code")),
+            str(inner.get("type")),
+            str(details.get("error_code")),
+        }
+        self.wait = retry_after(response.headers)
+        self.parameter = inner.get("param")
+
+    def matches(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the message or a label matches."""
+        return any(pattern.search(text) for text in (self.message, *self.labels))
+
+    def unsupported(
+        self, optional: Sequence[str], left_out: frozenset[str]
+    ) -> str | None:
+        """Return the parameter that the server does not support and that is optional."""
+        if self.status not in (400, 403, 422) or not _UNSUPPORTED.search(self.text):
+            return None
+        named = []
+        for name in optional:
+            if name not in left_out and re.search(rf"\b{name}\b", self.text, re.I):
+                named.append(name)
+        if self.parameter in named:
+            return str(self.parameter)
+        return named[0] if named else None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait by `retry-after-ms` or `Retry-After`, if they say."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(ValueError):
+            value = float(headers.get(name, ""))
+            if math.isfinite(value) and value >= 0:
+                return min(value / unit, LONGEST_WAIT)
+    until = _read_date(headers.get("retry-after", ""))
+    if until is None:
+        return None
+    # Counted from the server's own date, so that a wrong clock here does not matter.
+    now = _read_date(headers.get("date", "")) or datetime.now(UTC)
+    return max(0.0, (until - now).total_seconds())
+
+
+def _read_date(text: str) -> datetime | None:
+    with suppress(ValueError, TypeError, IndexError, OverflowError):
+        date = parsedate_to_datetime(text)
+        return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+    return None
+
+
+# A model at one server
+
+
+class Remote(ABC):
+    """A model behind an HTTP API. `timeout` bounds a call, however slowly bytes drip."""
+
+    PROVIDER: ClassVar[str]
+    PATH: ClassVar[str]
+    HEADERS: ClassVar[Mapping[str, str]] = {}
+    URL: ClassVar[str]  # the provider's own server, where a key is required
+    URL_HINT: ClassVar[str]
+    KEY: ClassVar[str]  # the variable that holds the key
+    KEY_FIX: ClassVar[str]
+    OPTIONAL: ClassVar[tuple[str, ...]]  # parameters that some models do not support
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        timeout: float,
+        name: str,
+    ) -> None:
+        url, login = split_address(base_url or self.URL)
+        self.url = url
+        if self.PATH.startswith("/v1"):  # many gateways write it into the address
+            self.url = url.removesuffix("/v1")
+        own = urlsplit(url).hostname == urlsplit(self.URL).hostname
+        if own and not (api_key or "").strip():
+            raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
+        auth = f"Bearer {check_key(api_key, variable=self.KEY)}"
+        if login:
+            auth = basic_auth(*login)
+        self.headers = {"authorization": auth, **self.HEADERS}
+        self.client = HttpClient(self.url, self.headers)
+        self.name = name
+        self.identity = f"{self.PROVIDER} {self.url} {model}"
+        self._model = model
+        self._timeout = timeout
+        # After the first response, a failed connection is the network's fault.
+        self.reached = False
+        # After the first reply, a bad request is that request's fault, not the setup's.
+        self.answered = False
+        self.left_out: frozenset[str] = frozenset()  # optional parameters not supported
+
+    @abstractmethod
+    def build_body(
+        self, request: Request, left_out: frozenset[str]
+    ) -> dict[str, object]:
+        """Return the body of a request, without the parameters in `left_out`."""
+
+    @abstractmethod
+    def read_reply(self, body: bytes, seconds: float) -> Reply:
+        """Return the reply in a body. Raises `Transient` if there is none."""
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer one request with one try."""
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout):
+                body = await self._send(request)
+        except TimeoutError:
+            what = f"no whole reply within {self._timeout:g} s"
+            raise ModelError(Failure.TIMEOUT, what) from None
+        reply = self.read_reply(body, time.perf_counter() - started)
+        self.answered = True
+        return replace(reply, text=without_secrets(reply.text))
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await self.client.aclose()
+
+    async def _send(self, request: Request) -> bytes:
+        """Send a request, again without each optional parameter the server rejects."""
+        left_out = self.left_out
+        while True:
+            try:
+                body = self.build_body(request, left_out)
+                response = await self.client.post(self.PATH, body)
+            except Lost as error:
+                raise self.connection_error(error) from None
+            self.reached = True
+            if 200 <= response.status < 300:
+                self._leave_out(left_out)
+                return response.body
+            report = ErrorReport(response)
+            error = self.error_of(report)
+            if isinstance(error, ModelError):
+                error.billed = False
+            parameter = report.unsupported(self.OPTIONAL, left_out)
+            if parameter is None:
+                raise error
+            left_out |= {parameter}
+            await sent_again(error)
+
+    def _leave_out(self, left_out: frozenset[str]) -> None:
+        for name in sorted(left_out - self.left_out):
+            said = "%s does not support '%s' for %s: left out from now on"
+            log.warning(said, self.url, name, self._model)
+        self.left_out |= left_out
+
+    def error_of(self, report: ErrorReport) -> ModelError | KaceError:
+        """Return what an error response means."""
+        line = one_line(f"{report.status} from {self.url}: {report.message}")
+        status = report.status
+        if report.matches(_NO_CREDIT):
+            fix = "add credit to the account, or use another key or model"
+            return KaceError(line, fix=fix)
+        if status == 429 or (status in (503, 529) and report.wait is not None):
+            return RateLimited(line, report.wait)
+        if status in (408, 409, 425) or status >= 500:
+            return Transient(line)
+        if status in (400, 413, 422):
+            return self._bad_request(report, line)
+        if status in (401, 402, 403):
+            fix = (
+                f"set {self.KEY}, or KACE_TEACHER_API_KEY for a teacher, "
+                "to a key that may use this model"
+            )
+            return KaceError(line, fix=fix)
+        if status == 404:
+            what = f"no model '{self._model}' at {self.url} (404: {report.message})"
+            line = one_line(what)
+        fix = f"check the model's name and the base URL, {self.URL_HINT}"
+        return KaceError(line, fix=fix)
+
+    def _bad_request(self, report: ErrorReport, line: str) -> ModelError | KaceError:
+        if report.labels & _NOT_ALLOWED:
+            return ModelError(Failure.REFUSED, line)
+        if self.answered or report.status == 413 or report.matches(_TOO_LONG):
+            return ModelError(Failure.PROVIDER_ERROR, line)
+        fix = "change what it names"
+        if lacks_room(report.message):
+            fix = (
+                "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, "
+                "--set max_tokens=N for a solver"
+            )
+        what = f"the server rejects requests for '{self._model}' ({line})"
+        return KaceError(what, fix=fix)
+
+    def connection_error(self, error: Lost) -> ModelError | KaceError:
+        """Return what a lost connection means."""
+        why = one_line(f"{self.url}: {error}")
+        if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+            fix = "install its certificate, or name it in SSL_CERT_FILE"
+            return KaceError(f"cannot trust {why}", fix=fix)
+        if isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
+            fix = "install its certificate, or name it in SSL_CERT_FILE"
+            return KaceError(f"cannot trust {why}", fix=fix)
+        if not error.sent and not self.reached:
+            fix = "is the server running, and the base URL right?"
+            return KaceError(f"cannot reach {why}", fix=fix)
+        lost = Transient(f"lost the connection to {why}")
+        lost.sent = error.sent
+        lost.billed = error.sent
+        return lost
+
+
+def split_address(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Return a URL without its credentials, which logs would show, and these."""
+    url = url.strip()
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+        # A comma in the path: a list of addresses in which a later one is no URL.
+        valid = valid and not parts.query and "," not in parts.path
+        valid = valid and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        fix = "give one like http://localhost:8000/v1"
+        raise UsageError(f"'{one_line(url)}' is not a base URL", fix=fix)
+    return public_url(url), credentials(url)
+
+
+def check_key(key: str | None, *, variable: str) -> str:
+    """Return the key, which `redact` removes from now on, or a placeholder."""
+    key = (key or "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        what = f"{variable} contains characters that no key has"
+        raise UsageError(what, fix="copy the key again")
+    keep_secret(key)
+    return key or PLACEHOLDER_KEY
+
+
+# The two APIs
+
+
+FINISH = {
+    "length": Finish.LENGTH,
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "content_filter": Finish.FILTERED,
+    "refusal": Finish.FILTERED,
+}
+MAX_TEMPERATURE = 1.0  # Anthropic rejects a higher one
+EMPTY = "(empty)"  # replaces a turn without text, which Anthropic rejects
+
+
+class OpenAIModel(Remote):
+    """A model behind an OpenAI-compatible server."""
+
+    PROVIDER = "openai"
+    PATH = "/chat/completions"
+    URL = "https://api.openai.com/v1"
+    KEY = "OPENAI_API_KEY"
+    KEY_FIX = (
+        f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
+    )
+    URL_HINT = "which mostly ends in /v1"
+    # The first has a newer name. The last two are left out together.
+    OPTIONAL = ("max_tokens", "seed", "temperature", *LOGPROBS)
+    # A server that does not support it stops the run: the call would cost more.
+    service_tier: str | None = None
+
+    def build_body(
+        self, request: Request, left_out: frozenset[str]
+    ) -> dict[str, object]:
+        """Return the body of a chat completion."""
+        sampling = request.sampling
+        limit = "max_tokens"
+        if limit in left_out:
+            limit = "max_completion_tokens"
+        body: dict[str, object] = {
+            "model": self._model,
+            "messages": [
+                {"role": m.role.value, "content": m.content} for m in request.messages
+            ],
+            limit: sampling.max_tokens,
+        }
+        if "seed" not in left_out:
+            body["seed"] = sampling.seed
+        if "temperature" not in left_out:
+            body["temperature"] = sampling.temperature
+        if request.logprobs and left_out.isdisjoint(LOGPROBS):
+            body |= LOGPROBS
+        if self.service_tier:
+            body["service_tier"] = self.service_tier
+        return body
+
+    def read_reply(self, body: bytes, seconds: float) -> Reply:
+        """Return the first choice of a completion."""
+        completion = _parse(body)
+        if completion.message is None or completion.stop == "error":
+            raise completion.fault("choices")
+        # A refusal is billed, so it is a reply: its tokens count and it is kept.
+        finish = FINISH.get(completion.stop or "", Finish.STOP)
+        if completion.refusal:
+            finish = Finish.FILTERED
+        return Reply(
+            completion.text or completion.refusal or "",
+            finish,
+            read_usage(completion.usage),
+            seconds,
+            confidence=read_confidence(completion.logprobs),
+        )
+
+
+class AnthropicModel(Remote):
+    """A Claude model. It has no seed, newer ones no temperature; the system prompt is cached."""
+
+    PROVIDER = "anthropic"
+    PATH = "/v1/messages"
+    HEADERS: ClassVar[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
+    URL = "https://api.anthropic.com"
+    KEY = "ANTHROPIC_API_KEY"
+    KEY_FIX = f"export {KEY}=..., or name another model, such as exchange/FOLDER"
+    URL_HINT = "which ends before /v1"
+    OPTIONAL = ("temperature",)
+
+    def build_body(
+        self, request: Request, left_out: frozenset[str]
+    ) -> dict[str, object]:
+        """Return the body of a message request."""
+        system: list[dict[str, object]] = []
+        turns = []
+        for message in request.messages:
+            text = message.content if message.content.strip() else ""
+            if message.role is not Role.SYSTEM:
+                turns.append({"role": message.role.value, "content": text or EMPTY})
+            elif text:
+                system.append({"type": "text", "text": text})
+        body: dict[str, object] = {
+            "model": self._model,
+            "max_tokens": request.sampling.max_tokens,
+            "messages": turns,
+        }
+        if system:  # the provider caches the prompt up to this mark
+            system[-1]["cache_control"] = {"type": "ephemeral"}
+            body["system"] = system
+        if "temperature" not in left_out:
+            body["temperature"] = min(request.sampling.temperature, MAX_TEMPERATURE)
+        return body
+
+    def read_reply(self, body: bytes, seconds: float) -> Reply:
+        """Return the text of a message, without the model's thinking."""
+        message = _parse(body)
+        if message.content is None:
+            raise message.fault("content")
+        text = ""
+        for block in message.content:
+            if block.type == "text":
+                text += block.text or ""
+        finish = FINISH.get(message.stop or "", Finish.STOP)
+        return Reply(text, finish, read_usage(message.usage), seconds)
+
+
+TokenCount = Annotated[int, Field(ge=0, le=10**9, strict=True)]
+
+
+class _Usage(BaseModel):
+    """The token counts of either API."""
+
+    prompt_tokens: TokenCount | None = None  # OpenAI: all of them
+    input_tokens: TokenCount = 0  # Anthropic: neither read from a cache nor written
+    cached: TokenCount | None = Field(
+        None,
+        validation_alias=AliasChoices(
+            AliasPath("prompt_tokens_details", "cached_tokens"),
+            "cache_read_input_tokens",
+        ),
+    )
+    written: TokenCount | None = Field(
+        None, validation_alias="cache_creation_input_tokens"
+    )
+    output: TokenCount | None = Field(
+        None, validation_alias=AliasChoices("completion_tokens", "output_tokens")
+    )
+
+
+class _Block(BaseModel):
+    type: str = ""
+    text: str | None = None
+
+
+def _choice(*path: str) -> AliasPath:
+    return AliasPath("choices", 0, *path)
+
+
+class _Body(BaseModel):
+    """The body of a reply of either API."""
+
+    message: dict[str, object] | None = Field(None, validation_alias=_choice("message"))
+    text: str | None = Field(None, validation_alias=_choice("message", "content"))
+    refusal: str | None = Field(None, validation_alias=_choice("message", "refusal"))
+    content: list[_Block] | None = None  # Anthropic's
+    stop: str | None = Field(
+        None, validation_alias=AliasChoices(_choice("finish_reason"), "stop_reason")
+    )
+    logprobs: object = Field(None, validation_alias=_choice("logprobs", "content"))
+    usage: object = None
+    error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
+    error_code: int | str | None = Field(
+        None, validation_alias=AliasPath("error", "code")
+    )
+    error_type: str | None = Field(None, validation_alias=AliasPath("error", "type"))
+
+    def fault(self, missing: str) -> ModelError:
+        """Return the error that a router or gateway reports inside a 200."""
+        reported = self.error or self.error_code or self.error_type
+        if reported is None:
+            return Transient(f"unreadable reply: no {missing}")
+        line = one_line(f"error in the reply: {reported}")
+        if str(self.error_code) == "429" or self.error_type == "rate_limit_error":
+            return RateLimited(line)
+        return Transient(line)
+
+
+def read_usage(raw: object) -> Usage:
+    """Return the token counts of a reply, zeros if they are missing or malformed."""
+    try:
+        usage = _Usage.model_validate(raw)
+    except ValidationError:  # no reason to lose a reply that is paid for
+        return Usage()
+    cached = usage.cached or 0
+    written = usage.written or 0
+    prompt = usage.prompt_tokens
+    if prompt is None:
+        prompt = usage.input_tokens + cached + written
+    return Usage(prompt, cached, usage.output or 0, written)
+
+
+def _parse(body: bytes) -> _Body:
+    try:
+        return _Body.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        what = one_line(f"unreadable reply: {where}: {first['msg']}")
+        raise Transient(what) from None
+
+
+# Several servers
+
+
+LOAD = 1.25
+"""A problem stays at its preferred server up to this multiple of the mean load."""
+FAILURES = 3  # in a row, after which a server that can be reached is set aside
+SHORTEST = 1.0
+LONGEST = 60.0
+"""Seconds for which a server is set aside."""
+
+
+class Server:
+    """One server of a model: its load, and until when it is set aside."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.under_way = 0
+        self._failures = 0
+        self._times_aside = 0
+        # While positive, the server is on trial: after it passes, one call at a time.
+        self._aside_until = 0.0
+
+    def is_open(self, now: float) -> bool:
+        """Whether a call may go there."""
+        on_trial = self._aside_until > 0 and self.under_way > 0
+        return now >= self._aside_until and not on_trial
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Count one call under way. A call without an error ends the trial."""
+        self.under_way += 1
+        try:
+            yield
+            self._failures = 0
+            self._times_aside = 0
+            self._aside_until = 0.0
+        finally:
+            self.under_way -= 1
+
+    def note_failure(self, error: ModelError | KaceError) -> bool:
+        """Set the server aside if it should be; return whether another may be tried."""
+        never_reached = isinstance(error, KaceError) and not self.remote.reached
+        gone = isinstance(error, Transient) and not error.sent
+        if isinstance(error, RateLimited):
+            self._set_aside(error.message, wait=error.retry_after or 0.0)
+            return not error.billed
+        if never_reached or gone:
+            self._set_aside(error.message)
+            return True
+        timed_out = isinstance(error, ModelError) and error.failure is Failure.TIMEOUT
+        if isinstance(error, Transient) or timed_out:
+            self._failures += 1
+            if self._failures >= FAILURES:
+                self._set_aside(error.message)
+        return isinstance(error, Transient) and not error.billed
+
+    def _set_aside(self, why: str, wait: float | None = None) -> None:
+        now = time.monotonic()
+        if now < self._aside_until:
+            return
+        self._times_aside += 1
+        seconds = SHORTEST * 2.0 ** min(self._times_aside - 1, 10)
+        if wait is not None:
+            seconds = max(wait, SHORTEST)
+        seconds = min(seconds, LONGEST)
+        self._aside_until = now + seconds
+        level = logging.WARNING if wait is None else logging.INFO
+        log.log(level, "%s is set aside for %.0f s: %s", self.remote.url, seconds, why)
+
+
+class Servers:
+    """A model at several servers.
+
+    Each problem is hashed to a preferred server, so its prompt stays in that server's
+    prefix cache. Its calls go there while the server has no more than its share of the
+    calls under way, else to the least busy one. The first server names the model in
+    caches and manifests, so others may come and go.
+    """
+
+    def __init__(self, remotes: Sequence[Remote]) -> None:
+        self._servers = [Server(remote) for remote in remotes]
+        self.name = remotes[0].name
+        self.identity = remotes[0].identity
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer one request with one try, at another server where one cannot be used."""
+        errors: list[ModelError | KaceError] = []
+        for server in self.candidates(request.attempt.problem):
+            if errors:
+                await sent_again(errors[-1])
+            try:
+                with server.call():
+                    return await server.remote.complete(request)
+            except (ModelError, KaceError) as error:
+                if not server.note_failure(error):
+                    raise
+                errors.append(error)
+        # Waiting helps for a rate limit, perhaps for a lost server, never for a KaceError.
+        for kind in (RateLimited, ModelError):
+            for error in errors:
+                if isinstance(error, kind):
+                    raise error
+        raise errors[0]
+
+    def candidates(self, key: str) -> Iterator[Server]:
+        """Yield each server once, the best choice at that moment; those set aside last."""
+        left = list(self._servers)
+        while left:
+            now = time.monotonic()
+            able = [server for server in left if server.is_open(now)] or left
+            calls = 1 + sum(server.under_way for server in able)
+            share = math.ceil(LOAD * calls / len(able))
+            chosen = max(able, key=lambda server: _rank(server, key))
+            if chosen.under_way >= share:
+                chosen = min(able, key=lambda server: server.under_way)
+            left.remove(chosen)
+            yield chosen
+
+    async def aclose(self) -> None:
+        """Close the connections to every server."""
+        for server in self._servers:
+            await server.remote.aclose()
+
+
+def _rank(server: Server, key: str) -> bytes:
+    return hashlib.blake2b(f"{server.remote.url} {key}".encode()).digest()
