@@ -178,6 +178,7 @@ def test_a_stale_connection_is_replaced_once_and_the_ledger_counts_both_requests
             async with asyncio.TaskGroup() as group:
                 for _ in range(2):
                     group.create_task(client.post("/p", {}))
+            await asyncio.sleep(0.1)  # the server waits for requests again
             server.answers, server.close = [b"", FOUR], True
             async with ledger.reserve("solver", 0.0):
                 body = (await client.post("/p", {})).body
