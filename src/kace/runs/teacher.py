@@ -34,6 +34,7 @@ from kace.ladder.fence import BARRED, fenced, neutral, quoted_line, shortened
 from kace.ladder.prompt import template
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.tiers import TierName
+from kace.models import open_model
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -47,7 +48,6 @@ from kace.models.base import (
 )
 from kace.models.budget import Ledger
 from kace.models.cache import Replay
-from kace.models.provider import open_model
 from kace.problems import Problem
 from kace.runs.steps import StepResult
 
