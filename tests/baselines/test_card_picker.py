@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kace.baselines.pool import pick_cards, picking_prompt, read_ids
 from kace.cards.card import Card
-from kace.models.base import Heard
+from kace.models.base import AskResult
 from kace.problems import Problem
 from tests.baselines.arena import POOL_CARDS, PROBLEMS, Solver, bench, lost
 
@@ -63,14 +63,14 @@ def test_no_reply_makes_more_than_k_cards_or_an_unknown_one(reply: str, k: int):
         assert ids is None or (len(ids) <= k and set(ids) <= set(KNOWN))
 
 
-def pick(model: Solver, problem: Problem = PROBLEMS[0]) -> Heard[tuple[Card, ...]]:
+def pick(model: Solver, problem: Problem = PROBLEMS[0]) -> AskResult[tuple[Card, ...]]:
     return asyncio.run(pick_cards(problem, POOL_CARDS, bench(model, k=2)))
 
 
 def test_a_bad_reply_is_asked_for_once_more_and_not_shown_again():
     model = Solver(picks=("Use my favourite!", "EXACT_MEDGEO_CARD"))
     chosen = pick(model)
-    assert [card.card_id for card in chosen.said] == ["EXACT_MEDGEO_CARD"]
+    assert [card.card_id for card in chosen.value] == ["EXACT_MEDGEO_CARD"]
     assert chosen.calls == 2
     first, second = model.texts["ROUTE"]
     assert second.startswith(first) and "could not be used" in second
@@ -79,10 +79,10 @@ def test_a_bad_reply_is_asked_for_once_more_and_not_shown_again():
 
 def test_two_bad_replies_or_a_failed_call_pick_nothing_and_are_counted():
     bad = pick(Solver(picks=("Hm.", "Hm.")))
-    assert (bad.said, bad.calls) == (None, 2)
+    assert (bad.value, bad.calls) == (None, 2)
     assert bad.usage.output == 2
     failed = pick(Solver(picks=(lost(),)))
-    assert (failed.said, failed.calls) == (None, 1)
+    assert (failed.value, failed.calls) == (None, 1)
 
 
 def test_a_problem_cannot_close_its_quotation_or_grow_without_end():
