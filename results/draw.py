@@ -1,0 +1,389 @@
+"""Draw the tables and plots of the published runs from outcomes.csv.xz.
+
+    python results/draw.py [FOLDER]
+
+Writes tables.md, against-tiered.svg and by-group.svg beside this file, or to FOLDER.
+The same table always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import lzma
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from kace.report.charts import ForestRow, forest
+from kace.report.svg import Paint, framed, svg
+from kace.runs.stats import Interval, cluster_interval, holm, sign_flip
+
+HERE = Path(__file__).resolve().parent
+BASE = "tiered"
+HEADLINE = "worded-skip-es"  # the arm that was named before the retest was run
+SPAN = Interval(-1.0, 1.0)
+
+STUDIES = {
+    "Technique set, retest, 1.5B": "techniques/retest-1.5b",
+    "Technique set, retest, 0.5B": "techniques/retest-0.5b",
+    "Technique set, first test, 1.5B": "techniques/test-1.5b",
+    "Technique set, first test, 0.5B": "techniques/test-0.5b",
+    "Technique set, validation, 1.5B": "techniques/validation-1.5b",
+    "Technique set, validation, 0.5B": "techniques/validation-0.5b",
+    "Technique set, validation, tree of two epochs, 1.5B": "techniques/learned",
+    "Technique set, validation, tree of one epoch, 1.5B": "techniques/epoch-1",
+    "Starter test, trees with wordings, 1.5B": "gate/worded-1.5b",
+    "Starter test, trees with wordings, 0.5B": "gate/worded-0.5b",
+    "Starter test, calibrated gate, 1.5B": "gate/1.5b",
+    "Starter test, calibrated gate, 0.5B": "gate/0.5b",
+    "Starter test, first gate, 1.5B": "starter/test-1.5b",
+    "Starter test, first gate, 0.5B": "starter/test-0.5b",
+    "Starter validation, 1.5B": "starter/gate-1.5b",
+    "Starter validation, 0.5B": "starter/gate-0.5b",
+    "Starter bundled test, cards as text, 0.5B": "starter/systems",
+    "MATH levels 4 and 5, tree from the training half, 1.5B": "math-hard/again",
+    "MATH levels 4 and 5, test, 1.5B": "math-hard/test",
+    "MATH levels 4 and 5, validation, 1.5B": "math-hard/validation",
+    "Beyond the majority, MATH test, 1.5B": "math-hard/policies-test",
+    "Beyond the majority, MATH validation, 1.5B": "math-hard/policies-validation",
+    "Beyond the majority, GSM8K, 1.5B": "math-hard/policies-gsm8k",
+    "Beyond the majority, starter test, 1.5B": "math-hard/policies-starter",
+    "Trees on other data, GSM8K, 1.5B": "transfer/gsm8k-1.5b",
+    "Trees on other data, MATH, 0.5B": "transfer/math-0.5b",
+    "Trees on other data, AIME 2025, 1.5B": "transfer/aime25-1.5b",
+    "Forms of a card, starter validation, 1.5B": "archive.tar.xz/starter/forms-1.5b",
+    "Forms of a card, starter validation, 0.5B": "archive.tar.xz/starter/forms-0.5b",
+    "Starter test before the gate, 1.5B": "archive.tar.xz/starter/turns-test-1.5b",
+    "Starter test before the gate, 0.5B": "archive.tar.xz/starter/turns-test-0.5b",
+    "Skip-ES on 40 problems, embedded 1.5B": "archive.tar.xz/starter/direct-1.5b",
+    "Gate too loose, 1.5B": "archive.tar.xz/gate/from-0.3-1.5b",
+    "Gate too loose, 0.5B": "archive.tar.xz/gate/from-0.3-0.5b",
+}
+PUBLIC = {"gsm8k": 300, "math": 262}  # problems of the set; the others read no card
+ARMS = {  # of the plots
+    "worded-skip-es": "KACE, skip-ES",
+    "worded": "KACE, the paper's ladder",
+    "kace-skip-es": "KACE without wordings, skip-ES",
+    "first-gate-skip-es": "KACE with the first gate, skip-ES",
+    "knn-fewshot-skip-es": "nearest solved problems, skip-ES",
+    "knn-fewshot-gated-skip-es": "solved problems behind the gate",
+    "bootstrap-fewshot-skip-es": "own right attempts, skip-ES",
+    "tiered-ace-skip-es": "ACE playbook, skip-ES",
+    "tiered-gepa-from-ms": "GEPA prompt, from MS on",
+    "kace-placebo": "cards of another domain",
+    "oracle-card-skip-es": "the right card given (ceiling)",
+}
+PLOTTED = ("worded-skip-es", "worded", "knn-fewshot-gated-skip-es")
+
+
+class Problem(NamedTuple):
+    """What groups and clusters need of a problem."""
+
+    family: str
+    seen: bool  # whether the training set has its family
+    invented: bool  # whether it needs a convention that no model can know
+
+
+class Row(NamedTuple):
+    """One problem solved once."""
+
+    right: bool
+    calls: int
+    input: int
+    output: int
+    cards: tuple[str, ...]
+
+
+class Difference(NamedTuple):
+    """The mean gain of an arm over a base, as a share."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+
+    def __str__(self) -> str:
+        low = points(self.low)
+        return f"{points(self.mean)} [{low}, {points(self.high)}]"
+
+
+Key = tuple[int, int]  # problem and seed
+Arm = Mapping[Key, Row]
+Belongs = Callable[[Problem], bool]
+
+ALL: dict[str, Belongs] = {"all": lambda problem: True}
+GROUPS: dict[str, Belongs] = {
+    **ALL,
+    "mathematics": lambda problem: not problem.invented,
+    "mathematics, seen": lambda problem: problem.seen and not problem.invented,
+    "conventions, seen": lambda problem: problem.seen and problem.invented,
+    "seen in training": lambda problem: problem.seen,
+    "not seen": lambda problem: not problem.seen,
+}
+
+
+class Published:
+    """The published runs, by study and arm."""
+
+    def __init__(self, folder: Path = HERE) -> None:
+        self.problems: dict[int, Problem] = {}
+        for line in read_csv(folder / "problems.csv"):
+            problem = Problem(line["family"], line["seen"] == "1", line["invented"] == "1")
+            self.problems[int(line["problem"])] = problem
+        names: dict[str, tuple[str, str]] = {}
+        for line in read_csv(folder / "runs.csv"):
+            names[line["run"]] = (line["study"], line["arm"])
+        self.studies: dict[str, dict[str, dict[Key, Row]]] = defaultdict(dict)
+        arms: dict[str, dict[Key, Row]] = {}
+        for run, (study, arm) in names.items():
+            arms[run] = self.studies[study].setdefault(arm, {})
+        for line in read_csv(folder / "outcomes.csv.xz"):
+            arms[line["run"]][int(line["problem"]), int(line["seed"])] = Row(
+                line["right"] == "1",
+                int(line["paper_calls"]),
+                int(line["input"]),
+                int(line["output"]),
+                tuple(line["cards"].split()),
+            )
+
+    def select(self, arm: Arm, belongs: Belongs) -> Arm:
+        """Return the rows of the problems in a group."""
+        return {key: row for key, row in arm.items() if belongs(self.problems[key[0]])}
+
+    def cluster(self, problem: int) -> object:
+        """Return what counts as one observation: the family, or the problem without one."""
+        return self.problems[problem].family or problem
+
+    def compare(self, base: Arm, other: Arm, unchanged: int = 0) -> Difference:
+        """Return the paired difference, with a 95 % interval that resamples families.
+
+        `unchanged` problems without a family and without a difference are added.
+        """
+        gains: dict[int, list[int]] = defaultdict(list)
+        for key in base.keys() & other.keys():
+            gains[key[0]].append(other[key].right - base[key].right)
+        solves: Counter[object] = Counter()
+        means: dict[object, Fraction] = defaultdict(Fraction)
+        sizes: Counter[object] = Counter()
+        for problem, changes in gains.items():
+            name = self.cluster(problem)
+            solves[name] += sum(changes)
+            means[name] += Fraction(sum(changes), len(changes))
+            sizes[name] += 1
+        moved = Counter((means[name], sizes[name]) for name in sizes)
+        if unchanged:
+            moved[Fraction(0), 1] += unchanged
+        changed = [gain for gain in solves.values() if gain]
+        if sum(changed) <= 0:
+            changed = [-gain for gain in changed]
+        p = min(1.0, 2 * sign_flip(changed))
+        low, high = cluster_interval(moved, SPAN)
+        if p > 0.05:  # the interval and the exact test must not contradict each other
+            low = min(low, 0.0)
+            high = max(high, 0.0)
+        mean = sum(means.values()) / (len(gains) + unchanged)
+        return Difference(float(mean), low, high, p)
+
+
+def read_csv(path: Path) -> Iterable[dict[str, str]]:
+    """Read the lines of a CSV file, compressed or not."""
+    opened = lzma.open(path, "rt") if path.suffix == ".xz" else path.open()
+    with opened as stream:
+        yield from csv.DictReader(stream)
+
+
+def points(share: float) -> str:
+    """Return a share as signed percentage points: `+7.9`, and `0.0` without a sign."""
+    rounded = round(100 * share, 1)
+    return f"{rounded:+.1f}" if rounded else "0.0"
+
+
+def p_text(p: float) -> str:
+    """Return a p-value with the digits that matter."""
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def percent(arm: Arm) -> str:
+    """Return the accuracy of an arm."""
+    return f"{100 * sum(row.right for row in arm.values()) / len(arm):.1f} %"
+
+
+def costs(arm: Arm) -> list[str]:
+    """Return the seeds of an arm, and its calls and tokens per problem."""
+    n = len(arm)
+    calls = sum(row.calls for row in arm.values()) / n
+    read = sum(row.input for row in arm.values()) / n
+    written = sum(row.output for row in arm.values()) / n
+    seeds = len({seed for _, seed in arm})
+    return [str(seeds), f"{calls:.2f}", f"{read:,.0f} + {written:,.0f}"]
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    every = [heads, ["---"] * len(heads), *rows]
+    return [f"| {' | '.join(row)} |" for row in every]
+
+
+def study_table(published: Published, study: str) -> list[str]:
+    """Return the table of a study: its base, then every arm by its gain over the base."""
+    arms = dict(published.studies[study])
+    base = arms.pop(BASE)
+    families = {published.problems[problem].family for problem, _ in base}
+    groups = ALL if families == {""} else GROUPS
+    heads = ["arm", "seeds", "calls", "tokens in + out"]
+    first = [BASE, *costs(base)]
+    for title, belongs in groups.items():
+        group = published.select(base, belongs)
+        problems = {problem for problem, _ in group}
+        clusters = {published.cluster(problem) for problem in problems}
+        size = f"{len(problems):,} problems"
+        if groups is GROUPS:
+            size += f", {len(clusters)} families"
+        heads.append(f"{title} ({size})")
+        first.append(percent(group) if group else "")
+    heads.append("p (Holm)")
+    first.append("")
+    whole = {name: published.compare(base, arm) for name, arm in arms.items()}
+    adjusted = dict(zip(whole, holm([found.p for found in whole.values()]), strict=True))
+    rows = [first]
+    for name in sorted(whole, key=lambda name: (-whole[name].mean, name)):
+        row = [name, *costs(arms[name])]
+        for belongs in groups.values():
+            ours = published.select(base, belongs)
+            theirs = published.select(arms[name], belongs)
+            row.append(str(published.compare(ours, theirs)) if ours else "")
+        rows.append([*row, p_text(adjusted[name])])
+    return markdown(heads, rows)
+
+
+def headline_table(published: Published, study: str) -> list[str]:
+    """Return what the arm of the headline gains over each other arm."""
+    arms = dict(published.studies[study])
+    headline = arms.pop(HEADLINE)
+    groups = {name: GROUPS[name] for name in ("all", "mathematics")}
+    rows = []
+    for name in sorted(arms):
+        row = [name]
+        for belongs in groups.values():
+            ours = published.select(arms[name], belongs)
+            theirs = published.select(headline, belongs)
+            found = published.compare(ours, theirs)
+            row.append(f"{found}, p {p_text(found.p)}")
+        rows.append(row)
+    return markdown([f"`{HEADLINE}` over", *groups], rows)
+
+
+def found_cards(published: Published, study: str) -> str:
+    """Return how often the arm of the headline reads the card that the oracle shows."""
+    headline = published.studies[study][HEADLINE]
+    families = set()
+    given = 0
+    found = 0
+    for key, row in published.studies[study]["oracle-card-skip-es"].items():
+        if row.cards:
+            families.add(published.problems[key[0]].family)
+            given += 1
+            found += not set(row.cards).isdisjoint(headline[key].cards)
+    return (
+        f"Of {given} solves of the {len(families)} families that have a card, "
+        f"`{HEADLINE}` shows the right card to {found}."
+    )
+
+
+def unseen_table(published: Published) -> list[str]:
+    """Return what skip-ES with wordings costs problems whose technique the tree lacks."""
+    rows = []
+    for solver in ("1.5b", "0.5b"):
+        bases: dict[Key, Row] = {}
+        others: dict[Key, Row] = {}
+        row = [solver.upper()]
+        for study in ("gate/worded", "techniques/test", "techniques/retest"):
+            arms = published.studies[f"{study}-{solver}"]
+            arm = arms.get(f"{HEADLINE}-recounted", arms[HEADLINE])
+            base = published.select(arms[BASE], GROUPS["not seen"])
+            other = published.select(arm, GROUPS["not seen"])
+            row.append(str(published.compare(base, other)))
+            bases.update(base)
+            others.update(other)
+        row.append(str(published.compare(bases, others)))
+        for name, size in PUBLIC.items():
+            arms = published.studies[f"gate/public/{name}-{solver}"]
+            read = {problem for problem, _ in arms[BASE]}
+            found = published.compare(arms[BASE], arms[HEADLINE], size - len(read))
+            row.append(f"{found}, {len(read)} read a card")
+        rows.append(row)
+    heads = ["solver", "starter test, 10 families", "technique test, 91", "retest, the same 91"]
+    heads.append("together, 101")
+    heads += [f"{name} ({size} problems)" for name, size in PUBLIC.items()]
+    return markdown(heads, rows)
+
+
+def draw_tables(published: Published) -> str:
+    """Return the page of all tables."""
+    lines = [
+        "# Published runs",
+        "",
+        "Drawn by `make results` from `outcomes.csv.xz`. The first row of a table is the base, with its",
+        "accuracy; the others show percentage points gained over it, paired by problem and seed. Intervals",
+        "are 95 % and resample families, or problems where there are none. Calls are the paper's, per",
+        "problem. Arms named `-recounted` were counted afterwards from the votes of another run.",
+    ]
+    for title, study in STUDIES.items():
+        lines += ["", f"## {title}", "", f"`experiments/{study}`", ""]
+        lines += study_table(published, study)
+        if "retest" in study:
+            lines += ["", *headline_table(published, study)]
+            lines += ["", found_cards(published, study)]
+    lines += ["", "## Cost on techniques that the tree lacks, skip-ES with wordings", ""]
+    lines += unseen_table(published)
+    return "\n".join(lines) + "\n"
+
+
+def plot_row(found: Difference, name: str, group: str) -> ForestRow:
+    """Return a row of a plot, hollow where the interval contains zero."""
+    paint = Paint.OPEN
+    if found.low > 0:
+        paint = Paint.GOOD
+    elif found.high < 0:
+        paint = Paint.BAD
+    return ForestRow(name, "", found.mean, found.low, found.high, paint, group)
+
+
+def draw_plots(published: Published) -> dict[str, str]:
+    """Return the two plots of the retest, by file name."""
+    by_arm = []
+    by_group = []
+    for solver in ("1.5b", "0.5b"):
+        arms = published.studies[f"techniques/retest-{solver}"]
+        for arm, name in ARMS.items():
+            found = published.compare(arms[BASE], arms[arm])
+            by_arm.append(plot_row(found, name, f"{solver.upper()} solver"))
+    arms = published.studies["techniques/retest-1.5b"]
+    for group in ("all", "mathematics", "not seen", "conventions, seen"):
+        for arm in PLOTTED:
+            base = published.select(arms[BASE], GROUPS[group])
+            other = published.select(arms[arm], GROUPS[group])
+            by_group.append(plot_row(published.compare(base, other), ARMS[arm], group))
+    unit = "difference from Tiered, percentage points"
+    plots = {
+        "against-tiered.svg": forest("Retest, by arm", unit, by_arm, 760.0),
+        "by-group.svg": forest("Retest, by group of families, 1.5B", unit, by_group, 760.0),
+    }
+    return {name: svg(framed(plot)) for name, plot in plots.items()}
+
+
+def main(out: Path) -> None:
+    """Write every table and plot."""
+    published = Published()
+    (out / "tables.md").write_text(draw_tables(published), encoding="utf-8")
+    for name, drawn in draw_plots(published).items():
+        (out / name).write_text(drawn, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else HERE)
