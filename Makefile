@@ -6,7 +6,7 @@ DEMO := $(if $(REPLAY),--replay,)
 # One more than there are cores: some tests wait for others' clocks.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, 1 + (os.cpu_count() or 1)))')
 
-.PHONY: demo test test-slow fuzz audit check browser bench experiments lock clean
+.PHONY: demo test test-slow fuzz audit check browser bench results lock clean
 
 demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
@@ -47,17 +47,9 @@ check: .venv/installed
 bench: .venv/installed
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-# Tables and plots of the published runs, drawn anew from their votes; arms.txt names the runs, the first is the base.
-experiments: .venv/installed
-	@for arms in experiments/*/*/arms.txt; do folder=$$(dirname $$arms); \
-	  $(BIN)/kace report $$(sed "s|^|$$folder/runs/|" $$arms) $$([ ! -e $$folder/tree ] || echo --tree $$folder/tree) --format md --out $$folder --plots $$folder/plots --no-pdf || exit 1; done
-	@$(BIN)/python experiments/starter/study.py
-	@$(BIN)/python experiments/attempts.py
-	@$(BIN)/python experiments/groups.py
-	@$(BIN)/python experiments/techniques/plots.py
-	@$(BIN)/python experiments/techniques/wordings.py
-	@$(BIN)/python experiments/math-hard/recount.py
-	@$(BIN)/python experiments/carried_over.py
+# Tables and plots of the published runs, from results/outcomes.csv.xz.
+results: .venv/installed
+	@$(BIN)/python results/draw.py
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml

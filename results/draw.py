@@ -131,7 +131,9 @@ class Published:
     def __init__(self, folder: Path = HERE) -> None:
         self.problems: dict[int, Problem] = {}
         for line in read_csv(folder / "problems.csv"):
-            problem = Problem(line["family"], line["seen"] == "1", line["invented"] == "1")
+            problem = Problem(
+                line["family"], line["seen"] == "1", line["invented"] == "1"
+            )
             self.problems[int(line["problem"])] = problem
         names: dict[str, tuple[str, str]] = {}
         for line in read_csv(folder / "runs.csv"):
@@ -190,9 +192,12 @@ class Published:
 
 def read_csv(path: Path) -> Iterable[dict[str, str]]:
     """Read the lines of a CSV file, compressed or not."""
-    opened = lzma.open(path, "rt") if path.suffix == ".xz" else path.open()
-    with opened as stream:
-        yield from csv.DictReader(stream)
+    if path.suffix == ".xz":
+        with lzma.open(path, "rt") as stream:
+            yield from csv.DictReader(stream)
+    else:
+        with path.open(encoding="utf-8") as stream:
+            yield from csv.DictReader(stream)
 
 
 def points(share: float) -> str:
@@ -249,7 +254,9 @@ def study_table(published: Published, study: str) -> list[str]:
     heads.append("p (Holm)")
     first.append("")
     whole = {name: published.compare(base, arm) for name, arm in arms.items()}
-    adjusted = dict(zip(whole, holm([found.p for found in whole.values()]), strict=True))
+    adjusted = dict(
+        zip(whole, holm([found.p for found in whole.values()]), strict=True)
+    )
     rows = [first]
     for name in sorted(whole, key=lambda name: (-whole[name].mean, name)):
         row = [name, *costs(arms[name])]
@@ -317,7 +324,12 @@ def unseen_table(published: Published) -> list[str]:
             found = published.compare(arms[BASE], arms[HEADLINE], size - len(read))
             row.append(f"{found}, {len(read)} read a card")
         rows.append(row)
-    heads = ["solver", "starter test, 10 families", "technique test, 91", "retest, the same 91"]
+    heads = [
+        "solver",
+        "starter test, 10 families",
+        "technique test, 91",
+        "retest, the same 91",
+    ]
     heads.append("together, 101")
     heads += [f"{name} ({size} problems)" for name, size in PUBLIC.items()]
     return markdown(heads, rows)
@@ -339,7 +351,11 @@ def draw_tables(published: Published) -> str:
         if "retest" in study:
             lines += ["", *headline_table(published, study)]
             lines += ["", found_cards(published, study)]
-    lines += ["", "## Cost on techniques that the tree lacks, skip-ES with wordings", ""]
+    lines += [
+        "",
+        "## Cost on techniques that the tree lacks, skip-ES with wordings",
+        "",
+    ]
     lines += unseen_table(published)
     return "\n".join(lines) + "\n"
 
@@ -372,7 +388,9 @@ def draw_plots(published: Published) -> dict[str, str]:
     unit = "difference from Tiered, percentage points"
     plots = {
         "against-tiered.svg": forest("Retest, by arm", unit, by_arm, 760.0),
-        "by-group.svg": forest("Retest, by group of families, 1.5B", unit, by_group, 760.0),
+        "by-group.svg": forest(
+            "Retest, by group of families, 1.5B", unit, by_group, 760.0
+        ),
     }
     return {name: svg(framed(plot)) for name, plot in plots.items()}
 

@@ -29,7 +29,7 @@ def test_the_command_page_is_current():
 def test_every_file_a_page_names_exists(page: Path):
     text = page.read_text(encoding="utf-8")
     linked = re.findall(r"\]\(([^)#:]+)\)", text)
-    named = re.findall(r"`((?:src|tests|benchmarks|docs|experiments)/[\w./-]+)`", text)
+    named = re.findall(r"`((?:src|tests|benchmarks|docs|results)/[\w./-]+)`", text)
     for name in linked:
         assert (page.parent / name).exists(), name
     for name in named:

@@ -105,8 +105,10 @@ def test_a_card_is_tried_without_and_with_the_tree_side_by_side(kace, mine: Path
 
 
 def test_the_tree_that_ships_is_the_published_one_and_works_by_its_name(kace, tmp_path: Path):
-    published = open_tree(ROOT / "experiments" / "gate" / "worded-0.5b" / "trees" / "worded")
-    assert open_tree(tree_path("starter")) == published
+    published = open_tree(tree_path("starter"))
+    assert published.content_hash() == "380fb3db33d4ab1414d8d900864fcdba128e6d4fe4909f2bc212a9947800e7d5", (
+        "the tree of the published runs"
+    )
     assert kace("tree", "verify", "starter").returncode == 0
     figures = json.loads(kace("tree", "show", "starter", "--json").stdout)
     assert (figures["name"], figures["cards"], figures["frozen"]) == ("starter", 44, published.content_hash())

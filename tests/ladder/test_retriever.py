@@ -15,7 +15,7 @@ from kace.cards.card_text import Example
 from kace.cards.store import open_tree
 from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.terminal import audit_line
-from kace.config import RetrievalConfig, load_config
+from kace.config import RetrievalConfig, load_config, tree_path
 from kace.datasets.starter import load_split
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit, climb
@@ -26,6 +26,7 @@ from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.one_loop import JUDGE, LOOP
+from tests.recorded import published_tree
 
 SAMPLING = load_config(env={}).tier_sampling()
 ROOT = Path(__file__).resolve().parents[2]
@@ -272,7 +273,7 @@ def test_cards_can_stand_right_before_the_problem():
 @pytest.mark.parametrize("threshold", [2.0, 3.0])
 @pytest.mark.parametrize("solver", ["0.5b", "1.5b"])
 def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: float):
-    tree = open_tree(ROOT / "experiments" / "starter" / f"test-{solver}" / "tree")
+    tree = open_tree(tree_path("starter") if solver == "0.5b" else published_tree("starter-1.5b"))
     model = Asked(())
     retriever = Retriever(tree, model, RetrievalConfig(relevance_threshold=threshold, es_policy="skip"))
     skipped = 0

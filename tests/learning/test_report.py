@@ -33,6 +33,7 @@ from kace.report.page import REPORT_POLICY
 from kace.runs.stats import wilson
 from tests.card_examples import a_card
 from tests.html_pages import parsed
+from tests.recorded import recorded
 
 XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' </style></pre>&lt;"
 HELPS, HARMS, QUIET = "EXACT_IT_HELPS", "RUBRIC_IT_HARMS", "MICRO_IT_SLEEPS"
@@ -523,5 +524,5 @@ def test_no_text_can_move_the_cursor(tmp_path: Path):
 
 
 def test_the_report_names_the_teacher_of_a_published_run():
-    published = Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn" / "tree"
+    published = recorded("learning_run") / "tree"
     assert report_of(published).teacher == "exchange/exchange"

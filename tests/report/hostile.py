@@ -14,6 +14,7 @@ from kace.cards.tree import Domain, Edit
 from kace.ladder.record import ClassRecord, Solution
 from kace.ladder.tiers import TierName
 from kace.models.cache import CallRecord
+from tests.recorded import recorded
 from tests.report.samples import a_recall, a_solve, an_attempt
 
 CANARY = "canary.test"
@@ -202,7 +203,7 @@ def hostile_inbox(folder: Path) -> None:
 
 def hostile_learner(tree: Path) -> None:
     """Makes a tree one that learned: a real learner's notebook with a piece after every text of its own."""
-    real = Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn" / "tree" / "learn"
+    real = recorded("learning_run") / "tree" / "learn"
     learn = tree / "learn"
     learn.mkdir()
     (learn / "learn.json").write_text(json.dumps(_poisoned(json.loads((real / "learn.json").read_bytes()), [0])))

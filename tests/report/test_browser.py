@@ -14,6 +14,7 @@ from kace.report import pages
 from kace.report.export import Exported
 from kace.report.page import file_name
 from kace.report.workspace import Workspace
+from tests.recorded import recorded
 from tests.report.browser import KINDS, chromium, chromium_missing, links_of, shape, site, watched, written
 from tests.report.hostile import CORPUS, LINES, SIGN, hostile_folder, hostile_inbox
 from tests.report.samples import a_run, a_shelf_of_all, a_solve
@@ -57,7 +58,7 @@ def files(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
 @pytest.fixture(scope="module")
 def learned() -> Iterator[str]:
     """What a real learner left."""
-    with site(Workspace([Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn"])) as address:
+    with site(Workspace([recorded("learning_run")])) as address:
         yield address
 
 

@@ -38,11 +38,12 @@ from kace.report.workspace import Workspace
 from kace.runs.index import is_held
 from tests.card_examples import DOMAINS, a_card
 from tests.learning.world import World, problems
+from tests.recorded import recorded
 from tests.report.hostile import CORPUS
 from tests.report.opened import HOST, opened
 from tests.report.page_audit import Audit, body_of
 
-REAL = Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn" / "tree"
+REAL = recorded("learning_run") / "tree"
 
 
 @pytest.fixture

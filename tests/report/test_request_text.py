@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kace.baselines import ace
@@ -14,9 +12,10 @@ from kace.models.base import Message, Request, Role
 from kace.models.exchange import _page, request_name
 from kace.report import requests
 from kace.report.requests import FORMS, Quote, ReplyForm, RequestText, check
+from tests.recorded import recorded
 from tests.report.letters import RULINGS, asking_for_cards, asking_for_rulings, request
 
-EXCHANGE = Path(__file__).resolve().parents[2] / "experiments" / "starter" / "learn" / "exchange"
+EXCHANGE = recorded("learning_run") / "exchange"
 TEMPLATES = (
     *("teacher/propose", "teacher/imagine", "teacher/judge", "teacher/revise", "teacher/partition"),
     *("teacher/illustrate", "ace/reflect", "ace/curate"),
@@ -109,7 +108,6 @@ def test_a_check_finds_what_the_learner_would():
     assert check("anything", RequestText("note", "no form")) is None
 
 
-@pytest.mark.skipif(not EXCHANGE.is_dir(), reason="the recorded exchange is not here")
 def test_every_recorded_reply_is_found_in_order():
     wanting = {}
     for path in EXCHANGE.glob("*.request.md"):

@@ -22,6 +22,7 @@ from kace.errors import UsageError
 from tests.card_samples import card, small_tree
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer
+from tests.recorded import recorded
 
 anyio = pytest.importorskip("anyio", reason="the extra `mcp` is not installed")
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
@@ -29,7 +30,6 @@ from mcp.client.client import Client  # noqa: E402
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ROOT / "experiments" / "starter" / "test-0.5b"
 SPEED = "A bus goes 30 km/h out and 70 km/h back on the same road. What is its average speed?"
 CANARY = "sk-canary-0123456789abcdef"
 Call = tuple[str, Mapping[str, object]] | Callable[[], object]  # a tool with its arguments, or something done between
@@ -140,7 +140,7 @@ def test_cards_are_found_by_the_score_that_shows_them_in_the_tree_as_it_is_now(t
 def test_a_published_run_is_explained_by_its_groups_its_cards_and_its_climbs(tmp_path: Path):
     group, one, elsewhere = asked(
         tmp_path,
-        [str(PUBLISHED / "runs"), "--model", "scripted/steady"],
+        [str(recorded("runs") / "runs"), "--model", "scripted/steady"],
         ("explain_run", {"run": "kace", "show": "broken by a card", "limit": 2}),
         ("explain_run", {"run": "kace", "problem": "starter-test-1-00174"}),
         (
@@ -150,12 +150,12 @@ def test_a_published_run_is_explained_by_its_groups_its_cards_and_its_climbs(tmp
     )
     found = group.found
     assert (found["solves"], found["against"], found["in_group"]) == (
-        3000,
+        141,
         "tiered",
         found["groups"]["broken by a card"],
     )
     assert found["groups"]["wrong"] > found["groups"]["gained"] > found["in_group"] > 0
-    assert 0.6 < found["accuracy"]["share"] < 0.7 and found["accuracy"]["problems"] == 1000
+    assert 0.6 < found["accuracy"]["share"] < 0.7 and found["accuracy"]["problems"] == 47
     worst = found["cards_that_broke"][0]
     assert worst["lost"] > worst["gained"] and worst["solves"] >= worst["lost"] + worst["gained"]
     assert len(found["listed"]) == 2

@@ -52,7 +52,7 @@ Chosen to show cards. Measured on 1,000 test problems, three times each, nothing
 instead of 5.25. The problems vary 58 techniques; resampling these, the 95 % interval is
 +5.2 to +20.6. Nine are invented customs, such as slackage, that no model can know: without
 them +7.1 (0.0 to +14.7). On ten techniques that training never saw: -0.6 (-2.3 to +1.5).
-Every vote: docs/results.md."""
+All results: docs/results.md."""
 """The published study of this model and tree; tests hold the figures to the README."""
 NEXT = """\
 Next: a problem of your own, these attempts in the browser, a card of your own.

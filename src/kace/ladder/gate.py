@@ -34,7 +34,7 @@ FULL_OVERLAP = 4.0
 """Shared words, counted in words that no everyday problem has, that count as much as the very same meaning."""
 OWN_TEXT = 0.7
 """What a match with a card's own text counts where it has wordings too: one text is matched by chance more often than
-seventeen are. The most that shows no more wrong cards on validation (`experiments/gate/floor.py`)."""
+seventeen are. The most that shows no more wrong cards on validation (commit a80fb0c, `experiments/gate/floor.py`)."""
 MOST_COMPARED = 200  # cards compared in meaning, those that share most: no block that is read has so many
 KNOWN_CARDS = 20_000  # cards whose demonstrations' vectors are kept: 40 MB
 
