@@ -155,7 +155,7 @@ def test_a_published_run_is_explained_by_its_groups_its_cards_and_its_climbs(tmp
         found["groups"]["broken by a card"],
     )
     assert found["groups"]["wrong"] > found["groups"]["gained"] > found["in_group"] > 0
-    assert 0.6 < found["accuracy"]["share"] < 0.7 and found["accuracy"]["problems"] == 47
+    assert 0.59 < found["accuracy"]["share"] < 0.6 and found["accuracy"]["problems"] == 47
     worst = found["cards_that_broke"][0]
     assert worst["lost"] > worst["gained"] and worst["solves"] >= worst["lost"] + worst["gained"]
     assert len(found["listed"]) == 2
