@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kace.answers.judge import Verdict
+from kace.answers.equal import Verdict
 from kace.ladder.record import Attempt, ClassRecord, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import LOCKED, PAPER_CALLS, ExitPath, TierName
 from kace.runs.manifest import manifest_of

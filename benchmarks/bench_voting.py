@@ -17,8 +17,8 @@ from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
 
+from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge, Verdict
 from kace.ladder.vote import group
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"

@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.answers.judge import Verdict
+from kace.answers.equal import Verdict
 from kace.config import load_config
 from kace.files import write_atomic
 from kace.ladder.ladder import Kit, grade, said, sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 
-from kace.answers.judge import Judge
+from kace.answers.equal import Judge
 
 LOOP = asyncio.Runner()
 JUDGE = Judge()

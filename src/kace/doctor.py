@@ -15,8 +15,8 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge, Verdict
 from kace.config import Config, base_urls
 from kace.errors import KaceError, one_line, public_url
 from kace.models import open_model, weights_folder

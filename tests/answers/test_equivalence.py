@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kace.answers.equal import Judge, Verdict, settled, too_large
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge, Verdict, settled, too_large
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 ATTEMPTS = DATA / "attempts_qwen2.5-coder-1.5b_math_l45_train200.jsonl.gz"
@@ -209,7 +209,6 @@ def test_verdicts_are_remembered_for_a_pair_in_either_order() -> None:
             await judge.aclose()  # whatever is answered now was remembered
             assert await judge(right, left) is Verdict.SAME
             assert await judge(left, Answer.of(r"\log_2 8")) is Verdict.REFUSED
-            assert await judge(left, Answer.of(r"\sin t")) is Verdict.DIFFERENT  # digits suffice
 
     asyncio.run(run())
 

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge, Verdict
 
 
 class Row(NamedTuple):

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kace.answers.judge import Judge
+from kace.answers.equal import Judge
 from kace.baselines.parts import System
 from kace.baselines.registry import SYSTEMS, Bench, Need, open_system
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kace.answers.judge import Judge
+from kace.answers.equal import Judge
 from kace.baselines.parts import System
 from kace.ladder.ladder import Kit
 from kace.ladder.prompt import PromptContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kace.answers.judge import Judge
+from kace.answers.equal import Judge
 from kace.baselines.parts import System
 from kace.baselines.registry import open_system
 from kace.ladder.ladder import Kit, climb

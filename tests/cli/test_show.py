@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.answers.judge import Judge
+from kace.answers.equal import Judge
 from kace.cli.streams import plain
 from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines, votes_of
 from kace.config import load_config

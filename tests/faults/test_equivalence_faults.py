@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kace.answers import child
+from kace.answers import equal
+from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge, Verdict
 
 GOOD = (r"\cos^2 t", r"1-\sin^2 t")
 SLOW = (r"\log((x+y+z+w)^{300})", r"300\log(x+y+z+w)")  # no gate sees it, and it takes many seconds
@@ -114,8 +114,8 @@ def test_a_worker_that_talks_nonsense_or_nothing_gives_no_verdict(
 ) -> None:
     worker = tmp_path / "worker.py"
     worker.write_text(program)
-    monkeypatch.setattr(child, "WORKER", worker)
-    monkeypatch.setattr(child, "START_SECONDS", 1.0 if "sleep" in program else 60.0)
+    monkeypatch.setattr(equal, "WORKER", worker)
+    monkeypatch.setattr(equal, "START_SECONDS", 1.0 if "sleep" in program else 60.0)
 
     async def run() -> Verdict:
         async with Judge(seconds=0.5) as judge:
@@ -206,7 +206,7 @@ SCRIPT = textwrap.dedent(
     r"""
     import asyncio, sys
     from kace.answers.extract import Answer
-    from kace.answers.judge import Judge
+    from kace.answers.equal import Judge
     print("started", flush=True)
     async def main():
         asyncio.get_running_loop().slow_callback_duration = 600  # on a busy machine everything is slow
@@ -313,7 +313,7 @@ PROBE = textwrap.dedent(
 
 def test_nothing_in_the_worker_evaluates_an_answer(tmp_path: Path) -> None:
     texts = [*canaries(tmp_path / "canary"), "canary", "canary(1)", r"\text{canary}", "canary+1", "1+canary^2"]
-    source = str(Path(child.__file__).parent)
+    source = str(Path(equal.__file__).parent)
     command = [sys.executable, "-P", "-c", PROBE, source, json.dumps(texts)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "done\n"

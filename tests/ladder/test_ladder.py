@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge, Verdict
 from kace.config import load_config
 from kace.errors import KaceError
 from kace.ladder.ladder import Kit, climb

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kace.answers.equal import Judge, Verdict
 from kace.answers.exact import Word
-from kace.answers.judge import Judge, Verdict
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.tree import Domain
 from kace.config import Config, load_config

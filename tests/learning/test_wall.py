@@ -91,7 +91,7 @@ def test_workers_of_ours_are_started(tmp_path: Path):
     judged = """
 import asyncio
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge
+from kace.answers.equal import Judge
 async def judged():
     async with Judge(workers=1, seconds=60) as judge:
         return await judge(Answer.of(r"\\sin^2 x + \\cos^2 x + y"), Answer.of("1 + y"))

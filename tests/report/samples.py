@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from kace.answers.judge import Verdict
+from kace.answers.equal import Verdict
 from kace.cards.card import Card
 from kace.cards.store import TreeStore
 from kace.ladder.record import Attempt, ClassRecord, Outcome, RetrievedContext, Solution

@@ -1,8 +1,10 @@
-"""Exact values: numbers and polynomials over rationals, roots, `i` and pi, and the small structures made of them.
+"""Exact numbers, polynomials, and the structures made of them.
 
-A number is a sum of terms `q * i^a * p1^e1 * p2^e2 ... * x^k ...`: `q` rational, `a` 0 or 1, `p` prime, `0 < e < 1`,
-`x` an unknown with a whole power, or pi with a rational one. Such products are linearly independent over the rationals:
-equal values compare equal. No floating point; every size is bounded, and what does not fit raises `NoExactValue`.
+A number is a sum of terms `q * b1^e1 * b2^e2 * ...`. The factor `q` is rational. A base
+is a prime or -1 with an exponent between 0 and 1, pi with a rational exponent, or the
+name of an unknown with a whole exponent; the imaginary unit is -1 to the power 1/2.
+Such products are linearly independent over the rationals, so equal values have equal
+terms. Every size is bounded, and what does not fit raises `NoExactValue`.
 """
 
 from __future__ import annotations
@@ -11,119 +13,71 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
-from itertools import product
+from functools import cmp_to_key, lru_cache
+from itertools import chain
+from typing import NamedTuple
 
-MAX_BITS = (
-    8_192  # bits of all coefficients of a number together; its digits stay printable
-)
+MAX_BITS = 8_192  # of all coefficients of a number together
 MAX_TERMS = 32
 MAX_EXPONENT = 1 << 31
 MAX_ROOT = 12
 MAX_FACTORIAL = 1_000
 MAX_RADICAND_BITS = 256
-SIEVE = 100_000  # radicands are factored by the primes below this, so a leftover below its square is prime
+SIEVE = 100_000  # radicands are divided by the numbers below this
 
 PI_NAME = r"\pi"
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+CONTEXT = Context(prec=60, Emax=99_999, Emin=-99_999)
 HALF = Fraction(1, 2)
-Power = int | Fraction
+
+Base = int | str
+Monomial = tuple[tuple[Base, Fraction], ...]
+"""Bases with their exponents, numbers before names."""
+ONE: Monomial = ()
+IMAGINARY: Monomial = ((-1, HALF),)
 
 
 class NoExactValue(ArithmeticError):
-    """What was asked has no exact value here: outside the numbers above, too big, or undefined."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Monomial:
-    """The irrational part of a term."""
-
-    unknowns: tuple[tuple[str, Power], ...] = ()
-    """Pi and the unknowns by name, with their powers, in order of the names."""
-    imaginary: bool = False
-    roots: tuple[tuple[int, Fraction], ...] = ()
-    """Primes with their exponents, each strictly between 0 and 1, in order of the primes."""
-
-    def times(self, other: Monomial) -> tuple[Fraction, Monomial]:
-        """The product, as a rational factor and a monomial."""
-        if self is ONE or other is ONE:
-            return Fraction(1), other if self is ONE else self
-        exponents = defaultdict(Fraction, self.roots)
-        powers: defaultdict[str, Power] = defaultdict(int, self.unknowns)
-        for prime, exponent in other.roots:
-            exponents[prime] += exponent
-        for name, power in other.unknowns:
-            powers[name] += power
-        factor, monomial = _monomial(
-            exponents, powers, self.imaginary != other.imaginary
-        )
-        return (-factor if self.imaginary and other.imaginary else factor), monomial
-
-    def inverse(self) -> tuple[Fraction, Monomial]:
-        """One over it, as a rational factor and a monomial."""
-        roots = {prime: -e for prime, e in self.roots}
-        unknowns = {name: -power for name, power in self.unknowns}
-        factor, monomial = _monomial(roots, unknowns, self.imaginary)
-        return (-factor if self.imaginary else factor), monomial
-
-    def latex(self) -> str:
-        """How to write it; empty for 1."""
-        higher = r"{}^{{\frac{{{}}}{{{}}}}}".format
-        roots = (
-            rf"\sqrt{{{p}}}" if e == HALF else higher(p, e.numerator, e.denominator)
-            for p, e in self.roots
-        )
-        unknowns = (
-            name if power == 1 else f"{name}^{{{power}}}"
-            for name, power in self.unknowns
-        )
-        return r"\cdot ".join([*roots, *unknowns, *(["i"] if self.imaginary else [])])
-
-
-ONE = Monomial()
+    """A value outside the numbers above, too big, or undefined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An exact number, or polynomial, in its only form."""
+    """An exact number or polynomial, in its only form."""
 
-    terms: tuple[
-        tuple[Monomial, Fraction], ...
-    ]  # in order of the monomials; no coefficient is zero
+    terms: tuple[tuple[Monomial, Fraction], ...]  # sorted; no coefficient is zero
 
     @classmethod
     def of(cls, value: int | Fraction) -> Number:
-        """A rational number."""
+        """Return a rational number."""
         return _number({ONE: Fraction(value)})
 
     @classmethod
     def letter(cls, name: str) -> Number:
-        """The imaginary unit, or a number that is only known by name; `e` and infinity have no exact value."""
+        """Return the imaginary unit, pi or an unknown."""
         if name in ("e", r"\infty"):
             raise NoExactValue("no number with an exact value")
-        return Number(
-            (
-                (
-                    Monomial(imaginary=True) if name == "i" else Monomial(((name, 1),)),
-                    Fraction(1),
-                ),
-            )
-        )
+        monomial = IMAGINARY if name == "i" else ((name, Fraction(1)),)
+        return Number(((monomial, Fraction(1)),))
 
     @property
     def rational(self) -> Fraction | None:
         """The number as a fraction, if it is one."""
-        monomial, coefficient = self.terms[0] if self.terms else (ONE, Fraction(0))
-        return coefficient if len(self.terms) < 2 and monomial == ONE else None
+        if not self.terms:
+            return Fraction(0)
+        monomial, coefficient = self.terms[0]
+        return coefficient if monomial == ONE and len(self.terms) == 1 else None
 
     @property
     def constant(self) -> bool:
         """Whether it has no unknown but pi."""
-        return all(
-            name == PI_NAME
-            for monomial, _ in self.terms
-            for name, _ in monomial.unknowns
-        )
+        for monomial, _ in self.terms:
+            for base, _ in monomial:
+                if isinstance(base, str) and base != PI_NAME:
+                    return False
+        return True
 
     def __add__(self, other: Number) -> Number:
         total = defaultdict(Fraction, self.terms)
@@ -132,27 +86,24 @@ class Number:
         return _number(total)
 
     def __neg__(self) -> Number:
-        return Number(
-            tuple((monomial, -coefficient) for monomial, coefficient in self.terms)
-        )
+        return Number(tuple((monomial, -factor) for monomial, factor in self.terms))
 
     def __sub__(self, other: Number) -> Number:
         return self + -other
 
     def __mul__(self, other: Number) -> Number:
         total: defaultdict[Monomial, Fraction] = defaultdict(Fraction)
-        for (left, a), (right, b) in product(self.terms, other.terms):
-            factor, monomial = left.times(right)
-            total[monomial] += a * b * factor
+        for left, a in self.terms:
+            for right, b in other.terms:
+                factor, monomial = _product(left, right)
+                total[monomial] += a * b * factor
         return _number(total)
 
     def __truediv__(self, other: Number) -> Number:
         return self * other.inverse()
 
-    divide = __truediv__
-
     def inverse(self) -> Number:
-        """One over it; sums are cleared of square roots by their conjugates."""
+        """Return one over the number. Conjugates clear sums of square roots."""
         denominator = self
         result = Number.of(1)
         while len(denominator.terms) > 1:
@@ -162,75 +113,76 @@ class Number:
         if not denominator.terms:
             raise NoExactValue("division by zero")
         monomial, coefficient = denominator.terms[0]
-        factor, inverse = monomial.inverse()
+        factor, inverse = _monomial({base: -power for base, power in monomial})
         return result * _number({inverse: factor / coefficient})
 
     def _conjugate(self) -> Number:
-        """The same sum with one of its square roots (or `i`) negated."""
+        """Return the same sum with one of its square roots (or `i`) negated."""
         first = self.terms[0][0]
         second = self.terms[1][0]
-        if any(monomial.unknowns != first.unknowns for monomial, _ in self.terms):
-            raise NoExactValue("a sum with pi or unknowns in a denominator")
-        if any(
-            exponent != HALF
-            for monomial, _ in self.terms
-            for _, exponent in monomial.roots
-        ):
-            raise NoExactValue("a sum with higher roots in a denominator")
-        if first.imaginary != second.imaginary:
-            return Number(tuple((m, -c if m.imaginary else c) for m, c in self.terms))
-        root = min(set(first.roots) ^ set(second.roots))
-        return Number(tuple((m, -c if root in m.roots else c) for m, c in self.terms))
+        for monomial, _ in self.terms:
+            if _unknowns(monomial) != _unknowns(first):
+                raise NoExactValue("a sum with pi or unknowns in a denominator")
+            for base, power in monomial:
+                if isinstance(base, int) and power != HALF:
+                    raise NoExactValue("a sum with higher roots in a denominator")
+        root = min(set(first) ^ set(second))
+        terms = [
+            (each, -factor if root in each else factor) for each, factor in self.terms
+        ]
+        return Number(tuple(terms))
 
     def __pow__(self, exponent: int) -> Number:
         if abs(exponent) >= MAX_EXPONENT:
             raise NoExactValue("exponent too large")
         if exponent <= 0 and not self.terms:
             raise NoExactValue("0 to a power that is not positive")
-        result = Number.of(1)
         base = self if exponent >= 0 else self.inverse()
-        for place, bit in enumerate(reversed(f"{abs(exponent):b}")):
-            base = base * base if place else base
-            result = result * base if bit == "1" else result
+        result = Number.of(1)
+        for bit in f"{abs(exponent):b}":
+            result = result * result
+            if bit == "1":
+                result = result * base
         return result
 
     def root(self, degree: int) -> Number:
-        """The real root of a rational times a power of pi; of a negative, the odd root or `i` times the square root."""
-        value, pi = self._rational_and_pi()
+        """Return a root of a rational number times a power of pi.
+
+        A negative number has its odd roots, and `i` times the square root.
+        """
+        value, pi_power = self._rational_and_pi()
         if not 2 <= degree <= MAX_ROOT:
             raise NoExactValue("a root of too high a degree")
-        if value < 0 and degree != 2 and degree % 2 == 0:
+        exponents: dict[Base, Fraction] = {PI_NAME: pi_power / degree}
+        sign = 1
+        if value < 0 and degree == 2:
+            exponents[-1] = HALF
+        elif value < 0 and degree % 2:
+            sign = -1
+        elif value < 0:
             raise NoExactValue("an even root of a negative number")
-        exponents: dict[int, Fraction] = {}
-        factor = Fraction(1)
-        for integer, sign in ((abs(value.numerator), 1), (value.denominator, -1)):
-            whole, primes = root_of_integer(integer, degree)
-            factor = factor * whole if sign == 1 else factor / whole
-            for prime, power in primes:
-                exponents[prime] = exponents.get(prime, Fraction(0)) + Fraction(
-                    sign * power, degree
-                )
-        if value < 0 and degree % 2:
-            factor = -factor
-        carry, monomial = _monomial(
-            exponents, {PI_NAME: pi / degree}, value < 0 and degree == 2
-        )
-        return _number({monomial: factor * carry})
+        above, primes_above = root_of_integer(abs(value.numerator), degree)
+        below, primes_below = root_of_integer(value.denominator, degree)
+        for prime, power in primes_above:
+            exponents[prime] = Fraction(power, degree)
+        for prime, power in primes_below:
+            exponents[prime] = Fraction(-power, degree)
+        factor, monomial = _monomial(exponents)
+        return _number({monomial: factor * Fraction(sign * above, below)})
 
     def _rational_and_pi(self) -> tuple[Fraction, Fraction]:
-        """The factor and the power of pi of a number that is no more than that."""
-        monomial, coefficient = self.terms[0] if self.terms else (ONE, Fraction(0))
-        if (
-            len(self.terms) > 1
-            or monomial.imaginary
-            or monomial.roots
-            or not self.constant
-        ):
-            raise NoExactValue("a root of what is not rational")
-        return coefficient, Fraction(sum(power for _, power in monomial.unknowns))
+        """Return the factor and the power of pi of a number that is no more."""
+        if not self.terms:
+            return Fraction(0), Fraction(0)
+        monomial, coefficient = self.terms[0]
+        if len(self.terms) == 1 and monomial == ONE:
+            return coefficient, Fraction(0)
+        if len(self.terms) == 1 and len(monomial) == 1 and monomial[0][0] == PI_NAME:
+            return coefficient, monomial[0][1]
+        raise NoExactValue("a root of what is not rational")
 
     def power(self, exponent: Number) -> Number:
-        """A rational power. A broken power of a negative number has several readings and no value."""
+        """Return a rational power; a negative number has whole powers only."""
         rational = exponent.rational
         if rational is None:
             raise NoExactValue("an exponent that is not rational")
@@ -241,54 +193,71 @@ class Number:
         return self.root(rational.denominator) ** rational.numerator
 
     def factorial(self) -> Number:
-        """A small factorial."""
-        return Number.of(math.factorial(_small(self)))
+        """Return a small factorial."""
+        return Number.of(math.factorial(self._small()))
 
     def choose(self, lower: Number) -> Number:
-        """A small binomial coefficient."""
-        return Number.of(math.comb(_small(self), _small(lower)))
+        """Return a small binomial coefficient."""
+        return Number.of(math.comb(self._small(), lower._small()))
 
-    def function(self, name: str) -> Number:
-        """Functions are left to algebra."""
-        raise NoExactValue(f"a value of {name}")
+    def _small(self) -> int:
+        value = self.rational
+        if value is None or value.denominator != 1 or not 0 <= value <= MAX_FACTORIAL:
+            raise NoExactValue("not a small natural number")
+        return value.numerator
+
+    def approximate(self) -> Decimal:
+        """Return a real number to some digits more than anything here compares."""
+        total = Decimal(0)
+        largest = Decimal(0)
+        with localcontext(CONTEXT):
+            for monomial, coefficient in self.terms:
+                term = Decimal(coefficient.numerator) / coefficient.denominator
+                for base, power in monomial:
+                    size = PI if base == PI_NAME else Decimal(base)
+                    term *= size ** (Decimal(power.numerator) / power.denominator)
+                total += term
+                largest = max(largest, abs(term))
+            if total.is_zero() or abs(total) * 10**38 > largest:
+                return total
+        raise NoExactValue("too close to zero to tell its sign")
 
     def __str__(self) -> str:
         text = ""
         for monomial, coefficient in self.terms:
-            text += "-" if coefficient < 0 else "+" if text else ""
-            above = abs(coefficient.numerator)
-            below = coefficient.denominator
-            unit = monomial.latex()
-            number = str(above) if below == 1 else rf"\frac{{{above}}}{{{below}}}"
-            text += (
-                number
-                if not unit
-                else unit
-                if number == "1"
-                else rf"{number}\cdot {unit}"
-            )
+            if coefficient < 0:
+                text += "-"
+            elif text:
+                text += "+"
+            size = abs(coefficient)
+            factors = [_latex(base, power) for base, power in monomial]
+            if size.denominator > 1:
+                factors.insert(0, rf"\frac{{{size.numerator}}}{{{size.denominator}}}")
+            elif size != 1 or not factors:
+                factors.insert(0, str(size))
+            text += r"\cdot ".join(factors)
         return text or "0"
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An answer in words (`no solution`, a choice letter) or an infinite end of an interval."""
+    """An answer in words (`no solution`, a choice letter) or an infinite end."""
 
     text: str
 
     def __str__(self) -> str:
-        return (
-            self.text
-            if self.text.startswith(("\\", "-\\"))
-            else rf"\text{{{self.text}}}"
-        )
+        if self.text.startswith(("\\", "-\\")):
+            return self.text
+        return rf"\text{{{self.text}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Several values: ordered (`()`, `[]`, `(]`, `[)`, `matrix`, `row`, `union`), a set (`{}`), or counted (`,`).
+    """Several values.
 
-    The last two are sorted.
+    The delimiters are those of an ordered collection (`()`, `[]`, `(]`, `[)`, `matrix`,
+    `row`, `union`), of a set (`{}`) or of a list that counts repeats (`,`). The items
+    of the last two are sorted.
     """
 
     delimiters: str
@@ -296,22 +265,27 @@ class Collection:
 
     @classmethod
     def of(cls, delimiters: str, items: Iterable[Value]) -> Collection:
-        """A collection in its only form."""
+        """Return a collection in its only form."""
+        if delimiters == "{}":
+            items = set(items)
         if delimiters in ("{}", ","):
-            items = sorted(set(items) if delimiters == "{}" else items, key=str)
+            items = sorted(items, key=str)
         return cls(delimiters, tuple(items))
 
     def __str__(self) -> str:
-        before, comma, after = _WRITTEN.get(self.delimiters) or (
-            self.delimiters[0],
-            ", ",
-            self.delimiters[1],
-        )
-        return before + comma.join(map(str, self.items)) + after
+        if self.delimiters in _WRITTEN:
+            before, between, after = _WRITTEN[self.delimiters]
+        else:
+            before, after = self.delimiters
+            between = ", "
+        return before + between.join(map(str, self.items)) + after
 
 
 Value = Number | Word | Collection
 
+INTERVALS = ("()", "[]", "(]", "[)")
+INFINITY = Word(r"\infty")
+MINUS_INFINITY = Word(r"-\infty")
 _WRITTEN = {
     "matrix": (r"\begin{pmatrix}", r"\\", r"\end{pmatrix}"),
     "union": ("", r"\cup ", ""),
@@ -319,64 +293,83 @@ _WRITTEN = {
     ",": ("", ", ", ""),
     "{}": (r"\{", ", ", r"\}"),
 }
-INFINITY = Word(r"\infty")
-MINUS_INFINITY = Word(r"-\infty")
 
 
-def _small(number: Number) -> int:
-    value = number.rational
-    if value is None or value.denominator != 1 or not 0 <= value <= MAX_FACTORIAL:
-        raise NoExactValue("not a small natural number")
-    return value.numerator
+def _sort_key(monomial: Monomial) -> list[tuple[bool, Base, Fraction]]:
+    return [(isinstance(base, str), base, power) for base, power in monomial]
+
+
+def _unknowns(monomial: Monomial) -> Monomial:
+    return tuple(pair for pair in monomial if isinstance(pair[0], str))
 
 
 def _number(terms: Mapping[Monomial, Fraction]) -> Number:
-    kept = tuple(sorted((m, c) for m, c in terms.items() if c))
-    bits = sum(c.numerator.bit_length() + c.denominator.bit_length() for _, c in kept)
+    """Return the number of some terms, sorted and without zeros."""
+    bits = 0
+    kept = []
+    for monomial, factor in terms.items():
+        if factor:
+            kept.append((monomial, factor))
+            bits += factor.numerator.bit_length() + factor.denominator.bit_length()
     if len(kept) > MAX_TERMS or bits > MAX_BITS:
         raise NoExactValue("too big")
-    return Number(kept)
+    kept.sort(key=lambda term: _sort_key(term[0]))
+    return Number(tuple(kept))
 
 
-def _monomial(
-    exponents: Mapping[int, Fraction], powers: Mapping[str, Power], i: bool
-) -> tuple[Fraction, Monomial]:
-    """Carry whole powers of primes into a rational factor."""
-    factor = math.prod(
-        (Fraction(prime) ** math.floor(e) for prime, e in exponents.items()),
-        start=Fraction(1),
-    )
-    roots = tuple(sorted((prime, e % 1) for prime, e in exponents.items() if e % 1))
-    plain: Iterable[tuple[str, Power]]
-    plain = (
-        (name, power.numerator if power.denominator == 1 else power)
-        for name, power in powers.items()
-        if power
-    )
-    unknowns = tuple(sorted(plain))
-    if any(abs(Fraction(power)) > MAX_BITS for _, power in unknowns):
-        raise NoExactValue("too high a power")
-    return factor, Monomial(unknowns, i, roots) if unknowns or i or roots else ONE
+def _monomial(exponents: Mapping[Base, Fraction]) -> tuple[Fraction, Monomial]:
+    """Return a product of powers as a rational factor and a monomial."""
+    factor = Fraction(1)
+    kept = []
+    for base, power in exponents.items():
+        if isinstance(base, int):
+            whole = math.floor(power)
+            factor *= Fraction(base) ** whole
+            power -= whole
+        elif abs(power) > MAX_BITS:
+            raise NoExactValue("too high a power")
+        if power:
+            kept.append((base, power))
+    return factor, tuple(sorted(kept, key=lambda pair: _sort_key((pair,))))
+
+
+def _product(left: Monomial, right: Monomial) -> tuple[Fraction, Monomial]:
+    if not left or not right:
+        return Fraction(1), left or right
+    exponents = defaultdict(Fraction, left)
+    for base, power in right:
+        exponents[base] += power
+    return _monomial(exponents)
+
+
+def _latex(base: Base, power: Fraction) -> str:
+    if base == -1:
+        return "i"
+    if isinstance(base, str):
+        return base if power == 1 else f"{base}^{{{power}}}"
+    if power == HALF:
+        return rf"\sqrt{{{base}}}"
+    return rf"{base}^{{\frac{{{power.numerator}}}{{{power.denominator}}}}}"
 
 
 @lru_cache(maxsize=4_096)
 def root_of_integer(value: int, degree: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """A root as a whole part and the primes left under it with their powers."""
+    """Return a root as a whole part and the primes left under it with their powers."""
     if value == 0:
         return 0, ()
     whole = 1
     primes = []
     if value.bit_length() <= MAX_RADICAND_BITS:
-        for prime in _primes():
-            if prime * prime > value:
+        for divisor in chain((2,), range(3, SIEVE, 2)):
+            if divisor * divisor > value:
                 break
             power = 0
-            while value % prime == 0:
-                value = value // prime
+            while value % divisor == 0:
+                value = value // divisor
                 power = power + 1
-            whole *= prime ** (power // degree)
+            whole *= divisor ** (power // degree)
             if power % degree:
-                primes.append((prime, power % degree))
+                primes.append((divisor, power % degree))
     exact = integer_root(value, degree)
     if exact**degree == value:
         return whole * exact, tuple(primes)
@@ -386,7 +379,7 @@ def root_of_integer(value: int, degree: int) -> tuple[int, tuple[tuple[int, int]
 
 
 def integer_root(value: int, degree: int) -> int:
-    """The largest integer whose power does not exceed `value`."""
+    """Return the largest integer whose power does not exceed `value`."""
     root = 0
     for bit in reversed(range(value.bit_length() // degree + 1)):
         if (root | 1 << bit) ** degree <= value:
@@ -394,11 +387,80 @@ def integer_root(value: int, degree: int) -> int:
     return root
 
 
-@lru_cache(maxsize=1)
-def _primes() -> tuple[int, ...]:
-    sieve = bytearray([1]) * SIEVE
-    sieve[:2] = b"\0\0"
-    for n in range(2, math.isqrt(SIEVE) + 1):
-        if sieve[n]:
-            sieve[n * n :: n] = bytes(len(range(n * n, SIEVE, n)))
-    return tuple(n for n in range(SIEVE) if sieve[n])
+def interval(low: Value, high: Value, with_low: bool, with_high: bool) -> Collection:
+    """Return an interval by its ends, and whether these belong to it."""
+    return Collection("(["[with_low] + ")]"[with_high], (low, high))
+
+
+class _Interval(NamedTuple):
+    low: Value
+    high: Value
+    with_low: bool
+    with_high: bool
+
+
+def union(parts: Iterable[Value]) -> Value:
+    """Return the union of intervals, finite sets and numbers.
+
+    Intervals that end before they start are empty.
+    """
+    intervals = []
+    for part in parts:
+        intervals += _intervals(part)
+    if not intervals:
+        raise NoExactValue("empty")
+    intervals.sort(key=cmp_to_key(_by_start))
+    merged = intervals[:1]
+    for following in intervals[1:]:
+        last = merged[-1]
+        gap = compare(following.low, last.high)
+        if gap > 0 or (gap == 0 and not (last.with_high or following.with_low)):
+            merged.append(following)
+            continue
+        order = compare(following.high, last.high)
+        if order == 0:
+            closed = last.with_high or following.with_high
+            merged[-1] = last._replace(with_high=closed)
+        elif order > 0:
+            merged[-1] = last._replace(
+                high=following.high, with_high=following.with_high
+            )
+    values = [each.low if each.low == each.high else interval(*each) for each in merged]
+    if len(values) == 1:
+        return values[0]
+    points = all(isinstance(value, Number) for value in values)
+    return Collection.of("{}" if points else "union", values)
+
+
+def _by_start(left: _Interval, right: _Interval) -> int:
+    return compare(left.low, right.low) or right.with_low - left.with_low
+
+
+def _intervals(part: Value) -> list[_Interval]:
+    """Return the intervals a value consists of; a number is a closed one."""
+    if isinstance(part, Number):
+        return [_Interval(part, part, True, True)]
+    if not isinstance(part, Collection):
+        raise NoExactValue("not an interval")
+    if part.delimiters == "{}":
+        return [each for item in part.items for each in _intervals(item)]
+    if part.delimiters not in INTERVALS or len(part.items) != 2:
+        raise NoExactValue("not an interval")
+    low, high = part.items
+    found = _Interval(low, high, part.delimiters[0] == "[", part.delimiters[1] == "]")
+    order = compare(low, high)
+    point = order == 0 and found.with_low and found.with_high
+    return [found] if order < 0 or point else []
+
+
+def compare(left: Value, right: Value) -> int:
+    """Return -1, 0 or 1, as `left` is below, at or above `right` on the real line."""
+    if left == right:
+        return 0
+    if isinstance(left, Number) and isinstance(right, Number):
+        return 1 if (left - right).approximate() > 0 else -1
+    below = left == MINUS_INFINITY or right == INFINITY
+    above = left == INFINITY or right == MINUS_INFINITY
+    if below == above:
+        raise NoExactValue("not on the real line")
+    return -1 if below else 1

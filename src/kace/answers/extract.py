@@ -1,6 +1,6 @@
-r"""A final answer: what was boxed, its normal form, and its exact value where it has one.
+r"""Read the final answer of a reply: the boxed text, its normal form, its exact value.
 
-The policies on notation are in `kace.answers.normalize`, those on meaning in `kace.answers.parse`.
+`kace.answers.normalize` decides on notation, `kace.answers.parse` on meaning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from kace.answers.exact import Number, Value
 from kace.answers.normalize import MAX_CHARS, normal_form, unit
-from kace.answers.parse import exact_value, unknown
+from kace.answers.parse import exact_value, stated_unknown
 
 MAX_ANSWER_CHARS = MAX_CHARS
 
@@ -22,40 +22,38 @@ _BOX = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer. Two answers with the same `key` are the same answer, unless they state different things."""
+    """One answer. Answers with one key are the same unless they state different things."""
 
-    text: str  # what was boxed, stripped, as the model wrote it
-    form: str  # the normal form of the text
-    value: Value | None  # the exact value, where the text has one
-    tolerance: float = (
-        0.0  # two numbers no further apart than this part of the larger are one answer
-    )
-    stated: tuple[str, str] = (
-        "",
-        "",
-    )  # the unknown that the value is said to be of, and its unit, where known
+    text: str
+    """The boxed text, stripped, as the model wrote it."""
+    form: str
+    """The normal form of the text."""
+    value: Value | None
+    """The exact value, where the text has one."""
+    tolerance: float = 0.0
+    """The largest difference of equal numbers, as a share of the larger."""
+    stated: tuple[str, str] = ("", "")
+    """The unknown that the value belongs to, and its unit, where given."""
 
     @classmethod
     def of(cls, text: str) -> Answer:
-        """Read an answer. Any text is one; a text over `MAX_ANSWER_CHARS` equals only itself."""
+        """Read a text as mathematics. A text over `MAX_ANSWER_CHARS` equals only itself."""
         form = normal_form(text)
         value = exact_value(form)
-        return cls(
-            text.strip(),
-            form,
-            value,
-            stated=("" if value is None else unknown(form), unit(text)),
-        )
+        name = "" if value is None else stated_unknown(form)
+        return cls(text.strip(), form, value, stated=(name, unit(text)))
 
     @property
     def exact(self) -> bool:
-        """Whether the answer has an exact value and equals no other: nothing may be left out or differ."""
+        """Whether its value and nothing else decides what it equals."""
         return self.value is not None and not self.tolerance and not any(self.stated)
 
     @property
     def looseness(self) -> int:
-        """0 where the answer is exact, 1 where it has an exact value all the same, 2 where it has none."""
-        return 0 if self.exact else 1 if self.value is not None else 2
+        """0 for an exact answer, 1 for another with an exact value, else 2."""
+        if self.exact:
+            return 0
+        return 2 if self.value is None else 1
 
     @property
     def canonical(self) -> str:
@@ -64,57 +62,59 @@ class Answer:
 
     @property
     def key(self) -> str:
-        """The bucket of the answer: the same for equal values, or for equal forms where there is no value."""
+        """The same text for equal values, or for equal forms where there is no value."""
         return ("~" if self.value is None else "=") + self.canonical
 
     def near(self, other: Answer) -> bool:
         """Whether both are numbers within the tolerance of each other."""
-        one, two = (
-            side.value.rational if isinstance(side.value, Number) else None
-            for side in (self, other)
-        )
-        if one is None or two is None:
+        if not isinstance(self.value, Number) or not isinstance(other.value, Number):
             return False
-        return abs(one - two) <= Fraction(self.tolerance) * max(abs(one), abs(two))
+        left = self.value.rational
+        right = other.value.rational
+        if left is None or right is None:
+            return False
+        return abs(left - right) <= Fraction(self.tolerance) * max(
+            abs(left), abs(right)
+        )
 
 
 def last_boxed(reply: str) -> str | None:
-    r"""The content of the last closed `\boxed{...}` or `\fbox{...}` of a reply, also of `\boxed 5`.
+    r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}` of a reply.
 
-    What is in `<think>...</think>` counts only when no box follows it. None when there is no box or it is empty.
+    `\boxed 5` counts too; a box within `<think>...</think>` only when none follows.
+    Return None without a box, or with an empty one.
     """
-    thought, _, spoken = reply.rpartition("</think>")
-    content = _last_box(spoken)
-    return (_last_box(thought) if content is None else content) or None
+    thought, _, rest = reply.rpartition("</think>")
+    content = _last_box(rest)
+    if content is None:
+        content = _last_box(thought)
+    return content or None
 
 
 def read_answer(reply: str) -> Answer | None:
-    """The answer of a reply; None when nothing is boxed, or more than an answer can be long."""
+    """Return the answer of a reply; None without a box, or with too long a one."""
     content = last_boxed(reply)
-    return (
-        None
-        if content is None or len(content) > MAX_ANSWER_CHARS
-        else Answer.of(content)
-    )
+    if content is None or len(content) > MAX_ANSWER_CHARS:
+        return None
+    return Answer.of(content)
 
 
 def _last_box(text: str) -> str | None:
-    """One pass with a stack of open braces, so that a reply full of unclosed boxes costs no more than another."""
-    found: tuple[int, str] | None = None
-    stack: list[int | None] = []
+    """Find the last box in one pass, so that many unclosed boxes cost no more."""
+    content: str | None = None
+    place = -1
+    stack: list[int] = []  # where a box begins behind each open brace; -1 for no box
     for match in _BOX.finditer(text):
-        token = match[0]
-        if token == "{":
-            stack.append(None)
-        elif token == "}":
-            opened = stack.pop() if stack else None
-            if opened is not None and (found is None or opened > found[0]):
-                found = opened, text[opened : match.start()]
+        if match[0] == "{":
+            stack.append(-1)
+        elif match[0] == "}":
+            start = stack.pop() if stack else -1
+            if start > place:
+                place = start
+                content = text[start : match.start()]
         elif match[1] == "{":
             stack.append(match.end())
         elif match[1]:
-            found = (
-                match.end(),
-                match[1].rstrip(".,;:!?*" if "(" in match[1] else ".,;:!?*)"),
-            )
-    return None if found is None else found[1].strip()
+            place = match.end()
+            content = match[1].rstrip(".,;:!?*" if "(" in match[1] else ".,;:!?*)")
+    return None if content is None else content.strip()

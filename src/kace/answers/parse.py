@@ -1,101 +1,80 @@
-"""Reading the exact value out of a normal form: what numbers can be put together to. docs/answers.md has the rules."""
+"""Read the exact value of a normal form. docs/answers.md has the rules."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cmp_to_key, lru_cache
-from itertools import accumulate, product
-from typing import NamedTuple
+from functools import lru_cache
 
-from kace.answers.calculator import CONTEXT, MAX_DEPTH, calculate, estimate
 from kace.answers.exact import (
     HALF,
     INFINITY,
+    INTERVALS,
     MINUS_INFINITY,
+    PI_NAME,
     Collection,
     NoExactValue,
     Number,
     Value,
     Word,
+    interval,
+    union,
 )
 from kace.answers.normalize import NUMBER_WORDS, depth
 
+MAX_DEPTH = 24
+MAX_TOKENS = 256
+
 _NAMED = re.compile(
-    r"(\((?:[A-Za-z], )*[A-Za-z]\)|[A-Za-z](?:_\{\w+\})?|(?:m?\\angle ?)?[A-Z]{1,3}|\\[a-z]+(?:_\{\w+\})?|"
-    r"\\text\{[^{}]*\})(?:=|\\in(?![A-Za-z]))(.+)",
-    re.DOTALL,
+    r"""(
+        \((?:[A-Za-z],\ )*[A-Za-z]\)         # (x, y)
+      | [A-Za-z](?:_\{\w+\})?                # x_{1}
+      | (?:m?\\angle\ ?)?[A-Z]{1,3}          # \angle ABC
+      | \\[a-z]+(?:_\{\w+\})?                # \theta
+      | \\text\{[^{}]*\}
+    )(?:=|\\in(?![A-Za-z]))(.+)""",
+    re.DOTALL | re.VERBOSE,
 )
-_LONE = re.compile(  # the name of an unknown where a relation says something of it
-    r"(?<![A-Za-z_{\\])([A-Za-z]|\\(?:alpha|beta|theta|lambda|mu|phi|omega))(?:_\{\w+\})?(?=[=<>]|\\(?:in|[lg]eq|equiv)(?![A-Za-z]))|"
-    r"(?:[<>]|\\[lg]eq ?)[\d.]*([A-Za-z])(?![A-Za-z(])|(\((?:[A-Za-z], )+[A-Za-z]\))="
+_GREEK_NAME = r"\\(?:alpha|beta|theta|lambda|mu|phi|omega)"
+_STATED = re.compile(  # the name of an unknown that a relation is about
+    rf"""(?<![A-Za-z_{{\\])([A-Za-z]|{_GREEK_NAME})(?:_\{{\w+\}})?
+        (?=[=<>]|\\(?:in|[lg]eq|equiv)(?![A-Za-z]))
+      | (?:[<>]|\\[lg]eq\ ?)[\d.]*([A-Za-z])(?![A-Za-z(])
+      | (\((?:[A-Za-z],\ )+[A-Za-z]\))=""",
+    re.VERBOSE,
 )
+_NAME = re.compile(rf"[a-zA-Z](?:_\{{\w+\}})?|{_GREEK_NAME}")
 _WORDS = re.compile(r"\\text\{([^{}]*)\}")
 _MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOTALL)
-_NAME = re.compile(r"[a-zA-Z](?:_\{\w+\})?|\\(?:alpha|beta|theta|lambda|mu|phi|omega)")
+_BRACKETED = re.compile(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", re.DOTALL)
 _RELATION = re.compile(r"(<|>|\\[lg]eq) ?")
 _BELOW = ("<", r"\leq")
+_SIGNS = re.compile(r"\\pm(?![A-Za-z])")
 _TIME = re.compile(
     r"(\d{1,2})(?::([0-5]\d(?::[0-5]\d)?))?(?:(?:\\text\{)?([ap])\.?m\.?\}?)?",
     re.IGNORECASE,
 )
 _CLASS = re.compile(r"(?:[A-Za-z]\\equiv ?)?(.+)\\pmod\{(\d{1,99})\}")
-INTERVALS = ("()", "[]", "(]", "[)")
-_OPEN = {"(": "(", "[": "[", r"\{": "{"}
-_CLOSE = {")": ")", "]": "]", r"\}": "}"}
-
-
-def _spelled() -> dict[str, Value]:
-    """What may be given in words: whole numbers below a hundred, a half, infinity."""
-    sizes = {word: Fraction(n) for word, n in NUMBER_WORDS.items()} | {
-        "half": HALF,
-        "one half": HALF,
-    }
-    for (ten, n), (one, k) in product(NUMBER_WORDS.items(), repeat=2):
-        if n >= 20 and 1 <= k <= 9:
-            sizes[f"{ten} {one}"] = Fraction(n + k)
-    values: dict[str, Value] = {word: Number.of(size) for word, size in sizes.items()}
-    values["infinity"] = INFINITY
-    for minus in ("minus", "negative"):
-        values |= {f"{minus} {word}": Number.of(-size) for word, size in sizes.items()}
-        values[f"{minus} infinity"] = MINUS_INFINITY
-    return values
-
-
-_SPELLED = _spelled()
+_INFINITIES = {
+    r"\infty": INFINITY,
+    r"+\infty": INFINITY,
+    r"-\infty": MINUS_INFINITY,
+}
 
 
 @lru_cache(maxsize=4_096)
 def exact_value(form: str) -> Value | None:
-    """The exact value of a normal form, where it has one. Never raises, never takes long."""
+    """Return the exact value of a normal form, where it has one. Never raises."""
     try:
         return _answer(form) if depth(form) <= MAX_DEPTH else None
     except ArithmeticError:
         return None
 
 
-@lru_cache(maxsize=4_096)
-def equation(form: str) -> Number | None:
-    """What a polynomial equation sets to zero, scaled so that every multiple of the equation gives the same."""
-    sides = form.split("=")
-    if len(sides) != 2 or "," in form:
-        return None
-    try:
-        zero = calculate(sides[0]) - calculate(sides[1])
-        if zero.constant:
-            return None
-        for name, power in {
-            name: power
-            for m, _ in zero.terms
-            for name, power in m.unknowns
-            if power < 0
-        }.items():
-            zero = zero * Number.letter(name).power(Number.of(-power))
-        return zero / Number.of(zero.terms[0][1])
-    except NoExactValue:
-        return None
+def stated_unknown(form: str) -> str:
+    """Return the one unknown that a form is about, as `x` in `x=5` and `2x<6`."""
+    names = {"".join(found) for found in _STATED.findall(form)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _answer(form: str) -> Value:
@@ -105,268 +84,389 @@ def _answer(form: str) -> Value:
         named = _NAMED.fullmatch(item)
         if named:
             names.add(re.sub(r"\d", "", named[1]))
-        chain = item.count("=") > 1
-        found = _alternatives(
-            item.rpartition("=")[2] if chain else named[2] if named else item
-        )
-        if (chain or named) and any(
-            isinstance(value, Number) and not value.constant for value in found
-        ):
-            raise NoExactValue("an equation")
+        equation = named is not None or item.count("=") > 1
+        if item.count("=") > 1:
+            item = item.rpartition("=")[2]
+        elif named:
+            item = named[2]
+        found = _alternatives(item)
+        for value in found:
+            if equation and isinstance(value, Number) and not value.constant:
+                raise NoExactValue("an equation")
         values += found
     if len(names) > 1:
         raise NoExactValue("several unknowns")
     if len(values) > 1:
         return Collection.of("," if len(set(values)) < len(values) else "{}", values)
     match values[0]:
-        case Collection(delimiters="{}", items=(only,)) if (
-            getattr(only, "delimiters", "") != "{}"
-        ):
+        case Collection("{}", (Collection("{}"),)):
+            return values[0]
+        case Collection("{}", (only,)):
             return only
     return values[0]
 
 
-def unknown(form: str) -> str:
-    """The one unknown that a form speaks of, as `x` in `x=5`, `2x<6` and `x=1, x=2`; empty where it names none."""
-    names = {"".join(found) for found in _LONE.findall(form)}
-    return names.pop() if len(names) == 1 else ""
-
-
 def _alternatives(item: str) -> list[Value]:
-    """The values one item of an answer means."""
-    if words := _WORDS.fullmatch(item):
-        return [_spoken(words[1])]
-    if (time := _TIME.fullmatch(item)) and (time[2] or time[3]):
-        return [
-            Word(
-                f"{int(time[1])}:{time[2] or '00'}{f' {time[3]}m'.lower() if time[3] else ''}"
-            )
-        ]
-    if residue := _CLASS.fullmatch(item):
+    """Return the values that one item of an answer means."""
+    words = _WORDS.fullmatch(item)
+    if words:
+        return [_phrase(words[1])]
+    time = _TIME.fullmatch(item)
+    if time and (time[2] or time[3]):
+        half = f" {time[3].lower()}m" if time[3] else ""
+        return [Word(f"{int(time[1])}:{time[2] or '00'}{half}")]
+    residue = _CLASS.fullmatch(item)
+    if residue:
         rest = calculate(residue[1]).rational
         modulus = int(residue[2])
         if rest is None or rest.denominator != 1 or not modulus:
             raise NoExactValue("no class of whole numbers")
         return [Word(f"{rest.numerator % modulus} mod {modulus}")]
     if "=" in item:
-        values = [_value(side) for side in item.split("=")]
-        if (
-            len(set(values)) > 1
-            or not isinstance(values[0], Number)
-            or not values[0].constant
-        ):
+        left, right = item.split("=")
+        value = calculate(left)
+        if value != calculate(right) or not value.constant:
             raise NoExactValue("an equation")
-        return values[:1]
-    if len(re.findall(r"\\pm(?![A-Za-z])", item)) == 1:
-        both = (_value(item.replace(r"\pm", sign).removeprefix("+")) for sign in "+-")
-        return list(dict.fromkeys(both))
+        return [value]
+    if len(_SIGNS.findall(item)) == 1:
+        plus = _value(item.replace(r"\pm", "+").removeprefix("+"))
+        minus = _value(item.replace(r"\pm", "-"))
+        return [plus] if plus == minus else [plus, minus]
     return [_value(item)]
 
 
-def _spoken(text: str) -> Value:
-    """Words without case and punctuation; what calculates or compares stays. A small number may be spelled out."""
-    kept = re.sub(
-        r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)|[^A-Za-z0-9<>=+*/%^.: -]",
-        "",
-        text,
-    )
+def _phrase(text: str) -> Value:
+    """Return words without case and punctuation, or the number that they spell."""
+    kept = re.sub(r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text)
+    kept = re.sub(r"[^A-Za-z0-9<>=+*/%^.: -]", "", kept)
     kept = " ".join(kept.casefold().split())
     if not re.search(r"[a-z0-9]", kept):
         raise NoExactValue("no words")
-    return _SPELLED.get(
-        " ".join(re.sub(r"[-.]", " ", text.casefold()).split())
-    ) or Word(kept)
+    return _spelled_number(text) or Word(kept)
+
+
+def _spelled_number(text: str) -> Value | None:
+    """Return a half, infinity or a whole number below a hundred, given in words."""
+    words = re.sub(r"[-.]", " ", text.casefold()).split()
+    negative = words[0] in ("minus", "negative")
+    if negative:
+        words = words[1:]
+    sign = -1 if negative else 1
+    if words == ["infinity"]:
+        return MINUS_INFINITY if negative else INFINITY
+    if words in (["half"], ["one", "half"]):
+        return Number.of(sign * HALF)
+    sizes = [NUMBER_WORDS.get(word, -1) for word in words]
+    match sizes:
+        case [size] if size >= 0:
+            return Number.of(sign * size)
+        case [tens, ones] if tens >= 20 and 1 <= ones <= 9:
+            return Number.of(sign * (tens + ones))
+    return None
 
 
 def _value(text: str) -> Value:
-    infinite = {
-        r"\infty": INFINITY,
-        r"+\infty": INFINITY,
-        r"-\infty": MINUS_INFINITY,
-    }.get(text)
-    if infinite:
-        return infinite
+    """Return one value: a number, an interval, a union, a matrix or a collection."""
+    if text in _INFINITIES:
+        return _INFINITIES[text]
     if r"\cup" in text:
         return union([_value(part) for part in re.split(r"\\cup ?", text)])
-    if len(sides := _RELATION.split(text)) > 1:
+    sides = _RELATION.split(text)
+    if len(sides) > 1:
         return _inequality(sides)
-    if matrix := _MATRIX.fullmatch(text):
-        rows = [
-            [calculate(cell) for cell in row.split("&")]
-            for row in matrix[1].split(r"\\")
-            if row
-        ]
-        return Collection.of("matrix", [Collection.of("row", row) for row in rows])
-    opening = re.match(r"\(|\[|\\\{", text)
-    closing = re.search(r"\)|\]|\\\}$", text[-2:])
-    if opening and closing:
-        inner = text[opening.end() : len(text) - len(closing[0])]
-        items = _split(inner) if _balanced(inner) else []
-        braces = _OPEN[opening[0]] + _CLOSE[closing[0]]
-        if braces == "{}" and items:
-            return Collection.of(
-                "{}", [value for item in items for value in _alternatives(item)]
-            )
-        if len(items) > 1 and braces in INTERVALS:
-            return Collection.of(braces, [_value(item) for item in items])
+    matrix = _MATRIX.fullmatch(text)
+    if matrix:
+        rows = []
+        for row in filter(None, matrix[1].split(r"\\")):
+            rows.append(Collection.of("row", map(calculate, row.split("&"))))
+        return Collection.of("matrix", rows)
+    bracketed = _BRACKETED.fullmatch(text)
+    if bracketed and _balanced(bracketed[2]):
+        delimiters = (bracketed[1] + bracketed[3]).replace("\\", "")
+        items = _split(bracketed[2])
+        if delimiters == "{}":
+            values = [value for item in items for value in _alternatives(item)]
+            return Collection.of("{}", values)
+        if len(items) > 1 and delimiters in INTERVALS:
+            return Collection.of(delimiters, map(_value, items))
     return calculate(text)
 
 
 def _inequality(sides: list[str]) -> Value:
-    """The interval of a linear inequality, or of `a<x<b`; `sides` alternates between expressions and signs."""
+    """Return the interval of a linear inequality, or of `a<x<b`.
+
+    `sides` alternates between expressions and signs.
+    """
+    below = sides[1] in _BELOW
+    closed = len(sides[1]) > 1
     if len(sides) == 3:
-        low_end, bound = _solved(
-            calculate(sides[0]) - calculate(sides[2]), sides[1] in _BELOW
-        )
-        ends: tuple[Value, Value] = (
-            (bound, INFINITY) if low_end else (MINUS_INFINITY, bound)
-        )
-        closed = len(sides[1]) > 1
-        return _between(*ends, closed and low_end, closed and not low_end)
-    if (
-        len(sides) != 5
-        or not _NAME.fullmatch(sides[2])
-        or (sides[1] in _BELOW) != (sides[3] in _BELOW)
-    ):
+        bound, slope = _root(calculate(sides[0]) - calculate(sides[2]))
+        if (slope < 0) == below:
+            return interval(bound, INFINITY, closed, False)
+        return interval(MINUS_INFINITY, bound, False, closed)
+    if len(sides) != 5 or not _NAME.fullmatch(sides[2]):
         raise NoExactValue("not the range of one unknown")
-    if sides[1] not in _BELOW:
+    if (sides[3] in _BELOW) != below:
+        raise NoExactValue("two relations that point apart")
+    if not below:
         sides.reverse()
     low = calculate(sides[0])
     high = calculate(sides[4])
-    return union([_between(low, high, len(sides[1]) > 1, len(sides[3]) > 1)])
+    return union([interval(low, high, len(sides[1]) > 1, len(sides[3]) > 1)])
 
 
-def _solved(difference: Number, below: bool) -> tuple[bool, Number]:
-    """Where a linear polynomial in one unknown changes sign, and whether that bounds the unknown from below."""
-    unknowns = [term for term in difference.terms if not Number((term,)).constant]
-    if len(unknowns) != 1:
+def _root(polynomial: Number) -> tuple[Number, Fraction]:
+    """Return the root and the slope of a linear polynomial in one unknown."""
+    terms = [term for term in polynomial.terms if not Number((term,)).constant]
+    if len(terms) != 1:
         raise NoExactValue("not in one unknown")
-    monomial, slope = unknowns[0]
-    if (
-        monomial.imaginary
-        or monomial.roots
-        or len(monomial.unknowns) != 1
-        or monomial.unknowns[0][1] != 1
-    ):
+    monomial, slope = terms[0]
+    if len(monomial) != 1 or monomial[0][1] != 1:
         raise NoExactValue("not linear in one unknown")
-    rest = difference - Number((unknowns[0],))
-    return (slope < 0) == below, rest / Number.of(-slope)
+    rest = polynomial - Number((terms[0],))
+    return rest / Number.of(-slope), slope
 
 
 def _split(text: str) -> list[str]:
     """Split at the commas outside all brackets."""
     items = []
-    depth = 0
+    level = 0
     start = 0
     for match in re.finditer(r"\\[{}]|[()\[\]{},]", text):
-        if match[0] != ",":
-            depth += 1 if match[0] in ("(", "[", "{", r"\{") else -1
-        elif depth == 0:
+        if match[0] in ("(", "[", "{", r"\{"):
+            level += 1
+        elif match[0] != ",":
+            level -= 1
+        elif level == 0:
             items.append(text[start : match.start()].strip())
             start = match.end()
-    return [*items, text[start:].strip()]
+    items.append(text[start:].strip())
+    return items
 
 
 def _balanced(text: str) -> bool:
-    steps = (
-        1 if match[0] in _OPEN else -1
-        for match in re.finditer(r"\\[{}]|[()\[\]]", text)
+    """Whether every bracket is closed within the text, and every closed one opened."""
+    level = 0
+    for match in re.finditer(r"\\[{}]|[()\[\]]", text):
+        level += 1 if match[0] in ("(", "[", r"\{") else -1
+        if level < 0:
+            return False
+    return level == 0
+
+
+# Arithmetic: one number or polynomial
+
+
+_TOKEN = re.compile(
+    r"""
+    0x[0-9A-Fa-f]+ | 0b[01]+
+  | \d+_\{[^{}]*\}                                               # a base
+  | (?<![0-9A-Za-z])[0-9A-Z]{2,}_\{(?:1[1-9]|[23]\d)\}           # its digits may be letters
+  | \d+(?:\ \d+/\d+|\\frac\{\d+\}\{\d+\})                        # a mixed number
+  | \d*\.\d*\\overline\{\d+\}                                    # repeating digits
+  | \d+\.\d+[eE][+-]?\d+ | \d+(?:E[+-]?|e(?=\d)|e[+-](?=0))\d+   # `2e-1` is twice e, less one
+  | \d+(?:\.\d*)? | \.\d+
+  | \\[A-Za-z]+\ ? | \\. | .
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_FACTORS = frozenset(("(", "{", PI_NAME, r"\frac", r"\sqrt", r"\binom"))
+_GREEK = frozenset(
+    (
+        r"\alpha",
+        r"\beta",
+        r"\gamma",
+        r"\delta",
+        r"\theta",
+        r"\lambda",
+        r"\mu",
+        r"\nu",
+        r"\rho",
+        r"\sigma",
+        r"\tau",
+        r"\phi",
+        r"\varphi",
+        r"\psi",
+        r"\omega",
     )
-    depths = list(accumulate(steps, initial=0))
-    return min(depths) >= 0 == depths[-1]
+)
+_FUNCTION_LETTERS = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Letters that name a function when a bracket follows."""
 
 
-class _Interval(NamedTuple):
-    low: Value
-    high: Value
-    with_low: bool
-    with_high: bool
+def calculate(text: str) -> Number:
+    """Return the value of a number or polynomial; raise `NoExactValue` without one."""
+    arithmetic = _Arithmetic(text)
+    result = arithmetic.sum()
+    if arithmetic.peek():
+        raise NoExactValue("something is left over")
+    return result
 
 
-def union(parts: Sequence[Value]) -> Value:
-    """The union of intervals, finite sets and numbers; intervals that end before they start are empty."""
-    intervals = [interval for part in parts for interval in _intervals(part)]
-    if not intervals:
-        raise NoExactValue("empty")
-    intervals.sort(key=cmp_to_key(_by_start))
-    merged: list[_Interval] = []
-    for interval in intervals:
-        gap = _order(interval.low, merged[-1].high) if merged else 1
-        if gap > 0 or (gap == 0 and not (merged[-1].with_high or interval.with_low)):
-            merged.append(interval)
-            continue
-        last = merged[-1]
-        order = _order(merged[-1].high, interval.high)
-        with_high = (last.with_high and order >= 0) or (
-            interval.with_high and order <= 0
-        )
-        merged[-1] = last._replace(
-            high=last.high if order >= 0 else interval.high, with_high=with_high
-        )
-    values = [
-        i.low if i.low == i.high else _between(i.low, i.high, i.with_low, i.with_high)
-        for i in merged
-    ]
-    if len(values) == 1:
-        return values[0]
-    return Collection.of(
-        "union" if any(isinstance(value, Collection) for value in values) else "{}",
-        values,
-    )
+class _Arithmetic:
+    """Recursive descent over the tokens of one expression."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = [token.strip() or token for token in _TOKEN.findall(text)]
+        self.position = 0
+        self.depth = 0
+        if len(self.tokens) > MAX_TOKENS:
+            raise NoExactValue("too long")
+
+    def peek(self) -> str:
+        if self.position == len(self.tokens):
+            return ""
+        return self.tokens[self.position]
+
+    def take(self, expected: str = "") -> str:
+        token = self.peek()
+        if not token or (expected and token != expected):
+            raise NoExactValue("not a number")
+        self.position += 1
+        return token
+
+    def skip(self, token: str) -> bool:
+        found = self.peek() == token
+        self.position += found
+        return found
+
+    def sum(self) -> Number:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise NoExactValue("too deep")
+        total = self.product()
+        while self.peek() in ("+", "-"):
+            sign = self.take()
+            term = self.product()
+            total = total + term if sign == "+" else total - term
+        self.depth -= 1
+        return total
+
+    def product(self) -> Number:
+        negative = False
+        while self.peek() in ("-", "+"):
+            negative ^= self.take() == "-"
+        result = self.power()
+        while True:
+            if self.skip(r"\cdot"):
+                negative ^= self.skip("-")
+                result = result * self.power()
+            elif self.skip("/"):
+                negative ^= self.skip("-")
+                result = result / self.power()
+                if self.starts_factor():
+                    raise NoExactValue("a/bc has two readings")
+            elif self.starts_factor() and not self.between_digits():
+                result = result * self.power()
+            else:
+                return -result if negative else result
+
+    def starts_factor(self) -> bool:
+        token = self.peek()
+        return token[:1].isalnum() or token in _FACTORS or token in _GREEK
+
+    def between_digits(self) -> bool:
+        before = self.tokens[self.position - 1]
+        return before[-1].isdigit() and self.peek()[0].isdigit()
+
+    def power(self) -> Number:
+        base = self.factor()
+        while self.peek() in ("!", "%"):
+            mark = self.take()
+            base = base.factorial() if mark == "!" else base / Number.of(100)
+            if self.peek() == "!":
+                raise NoExactValue("a double factorial is another function")
+        return base.power(self.group()) if self.skip("^") else base
+
+    def factor(self) -> Number:
+        token = self.take()
+        match token:
+            case "(":
+                return self.inside(")")
+            case "{":
+                return self.inside("}")
+            case r"\frac":
+                return self.group() / self.group()
+            case r"\binom":
+                return self.group().choose(self.group())
+            case r"\sqrt":
+                degree = "2"
+                if self.skip("["):
+                    degree = self.take()
+                    self.take("]")
+                if not re.fullmatch(r"\d\d?", degree):
+                    raise NoExactValue("a root of no whole degree")
+                return self.group().root(int(degree))
+        if token.isdecimal() or (len(token) > 1 and token[0] != "\\"):
+            return Number.of(self.literal(token))
+        return self.unknown(token)
+
+    def group(self) -> Number:
+        self.take("{")
+        return self.inside("}")
+
+    def inside(self, closing: str) -> Number:
+        inner = self.sum()
+        self.take(closing)
+        return inner
+
+    def unknown(self, name: str) -> Number:
+        """Return a letter, unless it is applied to something."""
+        letter = len(name) == 1 and name.isascii() and name.isalpha()
+        if not letter and name not in _GREEK and name != PI_NAME:
+            raise NoExactValue("not a number")
+        if self.peek() == "(" and name in _FUNCTION_LETTERS:
+            raise NoExactValue("a function")
+        if self.skip("_"):
+            self.take("{")
+            name += f"_{{{self.take()}}}"
+            self.take("}")
+        return Number.letter(name)
+
+    def literal(self, token: str) -> Fraction:
+        """Return the value of a written number."""
+        following = self.peek()[:1]
+        if token[:2] in ("0x", "0b"):
+            return Fraction(int(token, 0))
+        if "_" in token:
+            return Fraction(_in_base(*token[:-1].split("_{")))
+        if r"\overline" in token:
+            if following.isdigit() or following == "(":
+                raise NoExactValue("digits after what has no end")
+            return _repeating(*token[:-1].split(r"\overline{"))
+        if "/" in token or r"\frac" in token:
+            if following and following in "^!_":
+                raise NoExactValue("a power of a mixed number has two readings")
+            return _mixed(token)
+        return _decimal(token)
 
 
-def _by_start(a: _Interval, b: _Interval) -> int:
-    return _order(a.low, b.low) or b.with_low - a.with_low
+def _in_base(digits: str, base: str) -> int:
+    if not re.fullmatch(r"\d\d?", base) or not 2 <= int(base) <= 36:
+        raise NoExactValue("no such base")
+    try:
+        return int(digits, int(base))
+    except ValueError:
+        raise NoExactValue("a digit that the base does not have") from None
 
 
-def _between(low: Value, high: Value, with_low: bool, with_high: bool) -> Collection:
-    return Collection.of("(["[with_low] + ")]"[with_high], (low, high))
+def _repeating(start: str, period: str) -> Fraction:
+    places = len(start.partition(".")[2])
+    tail = Fraction(int(period), (10 ** len(period) - 1) * 10**places)
+    return _decimal(start) + tail
 
 
-def _intervals(part: Value) -> list[_Interval]:
-    if isinstance(part, Number):
-        return [_Interval(part, part, True, True)]
-    if isinstance(part, Collection) and part.delimiters == "{}":
-        return [interval for item in part.items for interval in _intervals(item)]
-    if (
-        not isinstance(part, Collection)
-        or part.delimiters not in INTERVALS
-        or len(part.items) != 2
-    ):
-        raise NoExactValue("not an interval")
-    low, high = part.items
-    closed = part.delimiters[0] == "[", part.delimiters[1] == "]"
-    order = _order(low, high)
-    return (
-        [_Interval(low, high, *closed)]
-        if order < 0 or (order == 0 and all(closed))
-        else []
-    )
+def _mixed(token: str) -> Fraction:
+    whole, above, below = map(int, re.findall(r"\d+", token))
+    if 0 < above < below:
+        return whole + Fraction(above, below)
+    if " " in token or not below:
+        raise NoExactValue("two numbers side by side")
+    return whole * Fraction(above, below)
 
 
-def _order(left: Value, right: Value) -> int:
-    """Negative, zero or positive, as `left` is below, at or above `right`."""
-    if left == right:
-        return 0
-    if isinstance(left, Number) and isinstance(right, Number):
-        return _sign(left - right)
-    below = left == MINUS_INFINITY or right == INFINITY
-    above = left == INFINITY or right == MINUS_INFINITY
-    if below == above:
-        raise NoExactValue("not on the real line")
-    return -1 if below else 1
-
-
-def _sign(number: Number) -> int:
-    """The sign of a real number that is not zero, by its estimate."""
-    parts = [
-        estimate(str(Number((term,)))) if number.constant else None
-        for term in number.terms
-    ]
-    with localcontext(CONTEXT):
-        found = [part for part in parts if part is not None]
-        total = sum(found, Decimal(0))
-        size = sum(map(abs, found), Decimal(0))
-        if len(found) < len(parts) or abs(total) * 10**38 <= size:
-            raise NoExactValue("not a real number, or too close to tell")
-    return 1 if total > 0 else -1
+def _decimal(token: str) -> Fraction:
+    exponent = token.lower().partition("e")[2]
+    if len(exponent) > 4:
+        raise NoExactValue("exponent too large")
+    return Fraction(token)

@@ -1,7 +1,8 @@
-"""The child process of `kace.answers`: compares LaTeX, asked and answered in JSON lines.
+"""The child process of `kace.answers.equal`: compares LaTeX, in JSON lines.
 
-Run as a file, so that nothing of the parent's program is imported. It bounds itself and ends with its parent. Only the
-LaTeX grammar is used: math-verify's reader of plain expressions evaluates text as Python, and its unit remover errs.
+It is run as a file, so that nothing of the parent's program is imported, bounds itself
+and ends with its parent. Only the LaTeX grammar of math-verify is used: its reader of
+plain expressions evaluates text as Python, and its unit remover errs.
 """
 
 from __future__ import annotations
@@ -16,75 +17,59 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 DIGITS = 100
-"""Numbers that agree to so many places after the point are one to math-verify; `_far` looks at the leading ones."""
-
-Answering = Callable[[dict[str, Any]], dict[str, object]]
+"""Places that decide for math-verify; `_far` compares the leading digits."""
 
 
 def serve(memory_mb: int, cpu_seconds: int) -> None:
     """Answer requests until standard input ends."""
     channel = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(
-        os.open(os.devnull, os.O_WRONLY), 1
-    )  # a library that prints must not break the protocol
+    # A library that prints must not break the protocol.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable(logging.CRITICAL)
     _limit(resource.RLIMIT_AS, memory_mb * 1024 * 1024)
     _limit(resource.RLIMIT_CORE, 0)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    answer = _comparing()
+    equal = _comparison()
     reply: dict[str, object] = {"ready": True}
     while True:
         print(json.dumps(reply), file=channel, flush=True)
         request = json.loads(requests.get())
+        # If the parent is gone, the kernel ends a computation that never comes back.
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        # Should the parent be gone, the kernel ends a computation that never comes back to Python.
-        _limit(
-            resource.RLIMIT_CPU,
-            int(usage.ru_utime + usage.ru_stime) + cpu_seconds,
-            resource.RLIM_INFINITY,
-        )
-        reply = answer(request)
+        used = int(usage.ru_utime + usage.ru_stime)
+        _limit(resource.RLIMIT_CPU, used + cpu_seconds, resource.RLIM_INFINITY)
+        reply = _answer(equal, request["left"], request["right"])
 
 
 def _listen(requests: queue.SimpleQueue[str]) -> None:
     for line in sys.stdin:
         requests.put(line)
-    if (
-        os.getpgrp() == os.getpid()
-    ):  # its own session: an interpreter that is busy ends with it
+    # An interpreter that is busy ends with its own session.
+    if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
 def _limit(kind: int, soft: int, hard: int | None = None) -> None:
-    with contextlib.suppress(
-        ValueError, OSError
-    ):  # a system without this limit still has the parent's clock
+    # A system without this limit still has the parent's clock.
+    with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(kind, (soft, soft if hard is None else hard))
 
 
-def _comparing() -> Answering:
-    """Return what says whether two spellings are the same, both ways."""
-    equal = _comparison()
+def _answer(equal: Any, left: str, right: str) -> dict[str, object]:
+    """Compare in both directions."""
     from math_verify.errors import TimeoutException
 
-    def answer(request: dict[str, Any]) -> dict[str, object]:
-        try:
-            return {
-                "same": equal(request["left"], request["right"])
-                and equal(request["right"], request["left"])
-            }
-        except (Exception, TimeoutException) as error:
-            return {"error": type(error).__name__}
-
-    return answer
+    try:
+        return {"same": equal(left, right) and equal(right, left)}
+    except (Exception, TimeoutException) as error:
+        return {"error": type(error).__name__}
 
 
 def _comparison() -> Any:
@@ -101,22 +86,21 @@ def _comparison() -> Any:
         boxed="last",
     )
     latex = LatexExtractionConfig(boxed_match_priority=0, normalization_config=notation)
-    modes = {"fallback_mode": "no_fallback", "extraction_mode": "first_match"}
-    reading = {"extraction_config": [latex], "parsing_timeout": None, **modes}
-    comparing = {
-        "float_rounding": DIGITS,
-        "numeric_precision": DIGITS,
-        "strict": True,
-        "timeout_seconds": None,
-    }
 
     @lru_cache(maxsize=256)
     def read(text: str) -> Any:
-        if rational := re.fullmatch(r"(-?)(?:(\d+)|\\frac\{(\d+)\}\{(\d+)\})", text):
+        rational = re.fullmatch(r"(-?)(?:(\d+)|\\frac\{(\d+)\}\{(\d+)\})", text)
+        if rational:
             sign, whole, above, below = rational.groups()
             return Rational(int(sign + (whole or above)), int(below or 1))
         radians = re.sub(r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text)
-        found = parse(rf"\boxed{{{radians}}}", **reading)
+        found = parse(
+            rf"\boxed{{{radians}}}",
+            extraction_config=[latex],
+            parsing_timeout=None,
+            fallback_mode="no_fallback",
+            extraction_mode="first_match",
+        )
         return found[0] if found else None
 
     def equal(gold: str, target: str) -> bool:
@@ -125,13 +109,26 @@ def _comparison() -> Any:
         if left is None or right is None:
             return False
         own = _own_verdict(left, right)
-        return bool(verify(left, right, **comparing)) if own is None else own
+        if own is not None:
+            return own
+        same = verify(
+            left,
+            right,
+            float_rounding=DIGITS,
+            numeric_precision=DIGITS,
+            strict=True,
+            timeout_seconds=None,
+        )
+        return bool(same)
 
     return equal
 
 
 def _own_verdict(left: Any, right: Any) -> bool | None:
-    """What is decided here: math-verify is slow, takes tiny numbers for zero, and equates impossible relations."""
+    """Decide what math-verify gets wrong, or does slowly.
+
+    It takes tiny numbers for zero, and equates impossible relations.
+    """
     from sympy import Expr
     from sympy.core.relational import Relational  # type: ignore[import-untyped]
     from sympy.logic.boolalg import BooleanAtom  # type: ignore[import-untyped]
@@ -140,15 +137,16 @@ def _own_verdict(left: Any, right: Any) -> bool | None:
         return False
     if isinstance(left, Relational) and isinstance(right, Relational):
         return _same_relation(left, right)
-    return (
-        False
-        if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right)
-        else None
-    )
+    if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right):
+        return False
+    return None
 
 
 def _same_relation(left: Any, right: Any) -> bool:
-    """Equations are the same if multiples of one another, denominators cleared; inequalities if turned alike, too."""
+    """Whether two relations are multiples of one another, turned alike.
+
+    The denominators of equations are cleared first.
+    """
     from sympy import Eq, fraction, simplify, together
 
     if not left.free_symbols or left.free_symbols != right.free_symbols:
@@ -159,7 +157,8 @@ def _same_relation(left: Any, right: Any) -> bool:
     if equations:
         a = fraction(together(a.doit()))[0]
         b = fraction(together(b.doit()))[0]
-    if _far(a * _at_a_second_point(b), b * _at_a_second_point(a)):
+    point = {symbol: place + 3 for place, symbol in enumerate(_unknowns(a, b))}
+    if _far(a * b.subs(point), b * a.subs(point)):
         return False
     ratio = simplify(a / b)
     if not (ratio.is_number and ratio.is_finite) or ratio.is_zero:
@@ -168,23 +167,13 @@ def _same_relation(left: Any, right: Any) -> bool:
     return equations or left.rel_op == turned.rel_op
 
 
-def _at_a_second_point(expression: Any) -> Any:
-    return expression.subs(
-        {symbol: index + 3 for index, symbol in enumerate(_unknowns(expression))}
-    )
-
-
 def _far(left: Any, right: Any) -> bool:
-    """Whether two expressions differ in their leading digits, at one arbitrary point where they have unknowns."""
+    """Whether the leading digits differ, at one arbitrary point of the unknowns."""
     from sympy import Rational
 
-    unknowns = _unknowns(left) + [
-        symbol for symbol in _unknowns(right) if symbol not in left.free_symbols
-    ]
-    point = {
-        symbol: Rational(2 * index + 7, 2 * index + 5)
-        for index, symbol in enumerate(unknowns)
-    }
+    point = {}
+    for place, symbol in enumerate(_unknowns(left, right)):
+        point[symbol] = Rational(2 * place + 7, 2 * place + 5)
     a = left.doit().subs(point).evalf(30)
     b = right.doit().subs(point).evalf(30)
     if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
@@ -192,8 +181,8 @@ def _far(left: Any, right: Any) -> bool:
     return bool(abs(a - b) > Rational(1, 10**20) * max(abs(a), abs(b)))
 
 
-def _unknowns(expression: Any) -> list[Any]:
-    return sorted(expression.free_symbols, key=str)
+def _unknowns(left: Any, right: Any) -> list[Any]:
+    return sorted(left.free_symbols | right.free_symbols, key=str)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
-from kace.answers.judge import Judge, Verdict
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.config import TierSampling
 from kace.errors import KaceError

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kace.answers.equal import Verdict
 from kace.answers.extract import Answer, last_boxed, read_answer
-from kace.answers.judge import Verdict
 from kace.errors import DataError
 from kace.files import Unreadable, whole_lines
 from kace.ladder.tiers import LOCKED, ExitPath, Tier, TierName

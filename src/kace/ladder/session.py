@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kace.answers.judge import Judge
+from kace.answers.equal import Judge
 from kace.config import Config
 from kace.errors import UsageError
 from kace.ladder.confidence import open_policy
