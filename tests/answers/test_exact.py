@@ -119,7 +119,7 @@ def test_what_is_too_large_or_outside_is_refused_at_once(attempt: object) -> Non
     ("value", "digits"),
     [
         (number(3) + number(2) * sqrt(2), "5.82842712474619009760337744841939615713934375075389615"),
-        (PI * PI / number(7), "1.40994348586991945149291985567291275640571304119637863"),
+        (PI * PI / number(7), "1.40994348586990837411921299998230730504481420103439866"),
         (number(-2).root(3), "-1.25992104989487316476721060727822835057025146470150798"),
         (number(0), "0"),
     ],
@@ -130,7 +130,7 @@ def test_a_real_number_is_approximated_to_fifty_digits(value: Number, digits: st
 
 def test_what_is_not_real_or_too_close_to_zero_is_not_approximated() -> None:
     for value in (UNIT, Number.letter("x"), PI - number("3.14159265358979323846264338327950288419716939937")):
-        with pytest.raises(ArithmeticError):
+        with pytest.raises(NoExactValue):
             value.approximate()
 
 

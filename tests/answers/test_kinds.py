@@ -8,20 +8,15 @@ from hypothesis import strategies as st
 
 from kace.answers.equal import Verdict, settled
 from kace.answers.extract import Answer
-<<<<<<< HEAD
-from kace.answers.judge import Verdict, settled
 from kace.answers.kinds import Subject, options_of, plain_text
 from kace.config import AnswerKind
-=======
-from kace.answers.kinds import Subject, options_of, plain_text
->>>>>>> 804b795 (Merge arithmetic into one grammar; drop estimates)
 
-KINDS: tuple[str, ...] = ("text", "choice", "number")
+KINDS: tuple[AnswerKind, ...] = ("text", "choice", "number")
 FRUIT = "Which is a fruit, by vitamin A. or B. alone?\nA) A carrot\nB) An apple\nC) Vitamin C\nD) Beef"
 HOSTILE = st.text(max_size=60) | st.text(alphabet="\\{}[]()$_^.,%0123456789abABxe- \n\ud800\u202e√½", max_size=80)
 
 
-def same(kind: str, left: str, right: str, problem: str = "", tolerance: float = 1e-6) -> bool:
+def same(kind: AnswerKind, left: str, right: str, problem: str = "", tolerance: float = 1e-6) -> bool:
     one, two = (Subject("any", kind, tolerance).read(text, problem) for text in (left, right))
     verdict = settled(one, two)
     assert verdict in (Verdict.SAME, Verdict.DIFFERENT), "no kind but mathematics needs a worker"
@@ -105,7 +100,7 @@ def test_the_tolerance_is_relative_and_only_that_wide() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None)
 @given(left=HOSTILE, right=HOSTILE)
-def test_every_kind_is_symmetric_reflexive_and_never_raises(kind: str, left: str, right: str) -> None:
+def test_every_kind_is_symmetric_reflexive_and_never_raises(kind: AnswerKind, left: str, right: str) -> None:
     assert same(kind, left, left, right)
     assert same(kind, left, right, FRUIT) == same(kind, right, left, FRUIT)
 
@@ -118,7 +113,7 @@ def test_the_plain_text_is_its_own(text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("piece", ["\\text{", "(", "1,", "A) ", "$", "9e9^", "{_", "x 10^{"])
-def test_a_long_answer_equals_only_itself(kind: str, piece: str) -> None:
+def test_a_long_answer_equals_only_itself(kind: AnswerKind, piece: str) -> None:
     long = piece * 20_000
     assert same(kind, long, long)
     assert not same(kind, long, long + "7")

@@ -7,12 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
-from kace.answers.judge import Judge
-from kace.config import PRESETS, Price
-=======
 from kace.answers.equal import Judge
->>>>>>> 804b795 (Merge arithmetic into one grammar; drop estimates)
+from kace.config import PRESETS, Price
 from kace.errors import KaceError
 from kace.ladder.ahead import Ahead
 from kace.ladder.ladder import Kit

@@ -34,7 +34,7 @@ HALF = Fraction(1, 2)
 
 Base = int | str
 Monomial = tuple[tuple[Base, Fraction], ...]
-"""Bases with their exponents, numbers before names."""
+"""Bases with their exponents, sorted."""
 ONE: Monomial = ()
 IMAGINARY: Monomial = ((-1, HALF),)
 
@@ -214,6 +214,8 @@ class Number:
             for monomial, coefficient in self.terms:
                 term = Decimal(coefficient.numerator) / coefficient.denominator
                 for base, power in monomial:
+                    if base != PI_NAME and (isinstance(base, str) or base < 0):
+                        raise NoExactValue("not a real number")
                     size = PI if base == PI_NAME else Decimal(base)
                     term *= size ** (Decimal(power.numerator) / power.denominator)
                 total += term
@@ -295,8 +297,9 @@ _WRITTEN = {
 }
 
 
-def _sort_key(monomial: Monomial) -> list[tuple[bool, Base, Fraction]]:
-    return [(isinstance(base, str), base, power) for base, power in monomial]
+def _sort_key(monomial: Monomial) -> list[tuple[bool, bool, Base, Fraction]]:
+    """Return what orders monomials: numbers, names, then the imaginary unit."""
+    return [(base == -1, isinstance(base, str), base, e) for base, e in monomial]
 
 
 def _unknowns(monomial: Monomial) -> Monomial:

@@ -181,8 +181,6 @@ def _number(text: str) -> Number | None:
         return Number.of(Fraction(rounded))
     except NoExactValue:
         return None
-    except ArithmeticError:  # not real
-        return None
 
 
 def _unstyled(text: str) -> str:
