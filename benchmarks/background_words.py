@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from kace.ladder.words import BACKGROUND, words
+from kace.ladder.relevance import BACKGROUND, words
 from kace.problems import load_problems
 
 LEAST = 5  # a word of fewer problems weighs as much as an unknown one, or nearly

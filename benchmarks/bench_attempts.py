@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from kace.cards.store import open_tree
 from kace.config import load_config, tree_path
 from kace.datasets.starter import load_split
-from kace.ladder.gate import RelevanceGate
 from kace.ladder.prompt import PromptContext, solver_prompt
+from kace.ladder.relevance import Relevance
 from kace.models import open_model
 from kace.models.base import AttemptKey, ChatModel, Message, Request, Sampling, Usage, total
 from kace.problems import Problem
@@ -38,7 +38,7 @@ def asked(problems: int) -> list[tuple[Problem, tuple[Message, ...]]]:
     """Problems that a card fits, each with its prompt."""
     config = load_config({"tree": "starter"})
     tree = open_tree(tree_path("starter"))
-    gate, found = RelevanceGate(tree, config.retrieval), []
+    gate, found = Relevance(tree, config.retrieval), []
     for problem in load_split("test"):
         scores = gate.scores(problem.text, gate.threshold)
         if scores:

@@ -19,9 +19,9 @@ from typing import get_args
 from kace.cards.tree import Domain
 from kace.config import user_cache
 from kace.datasets.starter import Split, load_split, starter_domains
+from kace.ladder.relevance import words
 from kace.ladder.router import Route, classify
 from kace.ladder.selector import Index
-from kace.ladder.words import words
 from kace.models.base import ChatModel, Reply, Request, Wrapper, total
 from kace.models.local import EngineSettings, open_local
 from kace.problems import Problem

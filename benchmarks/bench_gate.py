@@ -24,7 +24,7 @@ from kace.models.scripted import Scripted
 from kace.problems import Problem
 
 SIZES = (3, 1_000, 10_000, 100_000)
-READING = RetrievalConfig(relevance="background", relevance_threshold=0.45, es_policy="skip")
+READING = RetrievalConfig(relevance_threshold=0.45, es_policy="skip")
 
 
 def tree_of(size: int, told: list[Problem]) -> EpistemicTree:
@@ -68,11 +68,11 @@ def main(quick: bool) -> None:
 def row(size: int, found: Retriever, asked: list[Problem]) -> str:
     """One size's line of the table."""
     began = time.perf_counter()
-    found.gate.scores("triangle", 0.45)
+    found.relevance.scores("triangle", 0.45)
     index = time.perf_counter() - began
-    first, again = (milliseconds(lambda p: found.gate.scores(p.text, 0.45), asked) for _ in range(2))
+    first, again = (milliseconds(lambda p: found.relevance.scores(p.text, 0.45), asked) for _ in range(2))
     skip = milliseconds(lambda p: asyncio.run(found.covers(p)), asked)
-    shown = sum(bool(found.gate.scores(problem.text, 0.45)) for problem in asked)
+    shown = sum(bool(found.relevance.scores(problem.text, 0.45)) for problem in asked)
     cells = [f"{size:,}", f"{index:.2f}", *(f"{statistics.median(each):.2f}" for each in (first, again))]
     return (
         f"| {' | '.join([*cells, f'{again[-2]:.2f}', f'{statistics.median(skip):.2f}', f'{shown} of {len(asked)}'])} |"

@@ -194,8 +194,6 @@ class RetrievalConfig(BaseModel):
 
     # Names a problem's domain: a model call, the registry's words, or the most relevant card.
     router: Literal["model", "words", "cards"] = "cards"
-    # Relevance of a card: words rare in its tree; or words rare in everyday problems, and meaning.
-    relevance: Literal["tree", "background"] = "background"
     # A card with demonstrations is shown from this relevance on; 0 shows the whole block.
     relevance_threshold: Score = 0.46
     # From this relevance on a card skips ES; left out, the same threshold.
@@ -209,8 +207,8 @@ class RetrievalConfig(BaseModel):
     # After the instructions (always so for cards without demonstrations), before the
     # problem, or as few-shot demonstrations.
     placement: Literal["instructions", "problem", "demonstrations"] = "demonstrations"
-    # Beyond the paper: if a card covers a problem, skip ES, or make its attempts and never exit there.
-    es_policy: Literal["locked", "skip", "no-exit"] = "locked"
+    # Beyond the paper: `skip` begins at MS if a card covers the problem.
+    es_policy: Literal["locked", "skip"] = "locked"
     # Route again after a failed MS, with its attempts in view.
     refine_domain: bool = False
     # Our instructions, or the paper's tier roles, lenses and JSON reply.
@@ -281,8 +279,6 @@ class Config(BaseModel):
     batch: bool = Field(default=False, exclude=True)
     # The most requests of a job; left out, the provider's limit.
     batch_size: Positive | None = Field(default=None, exclude=True)
-    # MS in the job of ES, before it is known which problems need it.
-    batch_ahead: bool = Field(default=False, exclude=True)
     # Of the embedded engine; left out, chosen for the machine.
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     # Attempts that the embedded engine decodes side by side.
@@ -477,6 +473,7 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
     # A tree may come from somebody else, so that links in it are not followed.
     foreign = not name and chosen not in PROFILES
     found = _read_toml(path, read_plain if foreign else Path.read_bytes)
+    _drop_old_relevance(found.get("retrieval"), chosen)
     sections = {}
     for section, values in found.items():
         if section not in ("retrieval", "learning") or not isinstance(values, dict):
@@ -486,6 +483,15 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
             )
         sections[section] = values
     return sections
+
+
+def _drop_old_relevance(retrieval: object, name: str) -> None:
+    """Drop the setting `relevance` of older profiles, or refuse one of the score that is gone."""
+    if isinstance(retrieval, dict) and retrieval.pop("relevance", None) == "tree":
+        raise UsageError(
+            f"{name}: the relevance score 'tree' is gone",
+            fix="set a new threshold with kace learn calibrate TREE --train FILE",
+        )
 
 
 def profile_text(

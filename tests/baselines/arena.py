@@ -20,14 +20,14 @@ from kace.models.scripted import Scripted
 from kace.problems import Problem
 
 DEFAULTS = load_config({"model": "scripted/custom"}, env={})
-READING = {"router": "model", "placement": "instructions", "relevance": "tree", "relevance_threshold": 2.0}
+READING = {"router": "model", "placement": "instructions", "relevance_threshold": 0.15}
 CONFIG = load_config({"model": "scripted/custom", "retrieval": READING}, env={})
 """Whole blocks, as text: what a system chooses, and not what fits of it. The gate holds no card back that has no
 demonstrations."""
 DOMAINS = ("counting", "geometry", "rates")
 UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if not spec.trainer and Need.TRAINING_FILE not in spec.needs)
 FLAT = ("single", "best-of-5")
-BARE = ("tiered", "kace-no-exit-at-es-bare")
+BARE = ("tiered",)
 """Ladders that read nothing."""
 LADDERS = tuple(name for name in UNTRAINED if name not in FLAT)
 DISTINCT = tuple(str(number) for number in range(100))

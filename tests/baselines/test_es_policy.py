@@ -13,35 +13,8 @@ KNOWN = Problem("How many pairs of people can be formed?", "2", "known")
 STRANGE = Problem("What is any answer?", "2", "strange")
 
 
-def test_a_problem_that_a_card_speaks_of_climbs_past_an_agreed_es():
-    sure = Solver(answers=["1"] * 10)
-    solution = solve("kace-no-exit-at-es", sure, KNOWN)
-    assert solution.exit is ExitPath.MS_MAJORITY
-    assert sure.shown["ES"] == set() and ids("MEDCOUNT") <= sure.shown["MS"]
-
-
-def test_any_other_problem_leaves_where_it_always_did():
-    solution = solve("kace-no-exit-at-es", Solver(answers=["1"] * 10), STRANGE)
-    assert solution.exit is ExitPath.ES_UNANIMOUS
-    assert len(solution.attempts) == 2
-
-
 def test_the_method_itself_trusts_es_as_ever():
     assert solve("kace", Solver(answers=["1"] * 10), KNOWN).exit is ExitPath.ES_UNANIMOUS
-
-
-def test_a_control_climbs_at_the_same_problem_and_reads_nothing():
-    sure = Solver(answers=["1"] * 10)
-    assert solve("kace-no-exit-at-es-bare", sure, KNOWN).exit is ExitPath.MS_MAJORITY
-    assert sure.shown["MS"] == set()
-    assert solve("kace-no-exit-at-es-bare", Solver(answers=["1"] * 10), STRANGE).exit is ExitPath.ES_UNANIMOUS
-
-
-def test_another_control_climbs_at_the_same_problem_and_reads_cards_of_another_domain():
-    sure = Solver(answers=["1"] * 10)
-    assert solve("kace-no-exit-at-es-placebo", sure, KNOWN).exit is ExitPath.MS_MAJORITY
-    assert sure.shown["MS"] and not ids("MEDCOUNT") & sure.shown["MS"]
-    assert solve("kace-no-exit-at-es-placebo", Solver(answers=["1"] * 10), STRANGE).exit is ExitPath.ES_UNANIMOUS
 
 
 def direct(*answers: str | None) -> tuple[Solution, Solver]:
@@ -93,14 +66,6 @@ def test_where_no_gate_opens_the_attempts_that_were_made_decide(
     assert solution.exit is path
     assert solution.answer == answer
     assert len(solution.attempts) == 8
-
-
-def test_it_asks_what_the_ladder_without_an_exit_at_es_asks_above_es_so_that_a_run_can_reuse_it():
-    no_exit = Solver()
-    solve("kace-no-exit-at-es", no_exit, KNOWN)
-    _, solver = direct(*(str(n) for n in range(8)))
-    above = [r.digest("model") for r in no_exit.requests if r.attempt.tier != "ES"]
-    assert [r.digest("model") for r in solver.requests] == above
 
 
 def test_its_record_survives_the_disk():

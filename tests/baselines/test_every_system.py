@@ -48,7 +48,7 @@ def tiers_of(name: str, problem: Problem) -> set[TierName]:
     if name in FLAT:
         return {TierName.FLAT}
     above = {TierName.MS, TierName.HS}
-    return above if name == "kace-direct" and problem is SPOKEN_OF else {TierName.ES, *above}
+    return above if name == "kace-skip-es" and problem is SPOKEN_OF else {TierName.ES, *above}
 
 
 @pytest.mark.parametrize("name", UNTRAINED)

@@ -18,8 +18,7 @@ OF_THE_PAPER = {
     *("kace-no-domain", "kace-reflections", "kace-monolithic", "kace-router", "kace-retriever"),
     *("kace-oracle", "kace-random", "kace-reranked", "kace-placebo", "kace-empty-prompt"),
 }
-NO_EXIT = "kace-no-exit-at-es"
-BEYOND_IT = {"kace-skip-es", NO_EXIT, f"{NO_EXIT}-bare", f"{NO_EXIT}-placebo"}
+BEYOND_IT = {"kace-skip-es"}
 ALTERNATIVES = {
     *(f"tiered-{learned}-{ladder}" for learned in ("ace", "gepa") for ladder in ("from-ms", "skip-es")),
     *(

@@ -80,24 +80,6 @@ def test_eval_in_batches_finds_what_it_finds_live_at_half_the_price(folder: Path
     assert f"submitted as {server.jobs[-1].id}" in done.stderr and "USD so far" in done.stderr
 
 
-def test_ms_sent_with_es_saves_a_round_and_what_was_not_needed_is_said(folder: Path, server: BatchServer):
-    arguments = ("eval", "--system", "tiered", "--data", "p.jsonl", "--seeds", "1", "--batch")
-    settings = ("--set", "batch_ahead=true", "--set", "batch_size=30")
-    plain = kace(folder, server, *arguments, "--out", "plain")
-    before, asked = len(server.jobs), len(server.submitted)
-    ahead = kace(folder, server, *arguments, "--out", "ahead", *settings)
-    assert ahead.returncode == 0 and votes(folder / "ahead") == votes(folder / "plain"), ahead.stderr
-    easy = sum(exit == "es_unanimous" for exit, _, _ in votes(folder / "ahead").values())
-    assert easy and f"{3 * easy} calls sent ahead and not needed" in ahead.stdout and "not needed" not in plain.stdout
-    assert len(server.jobs[before].keys) == 30, "ES and MS together, in jobs of the size asked for"
-    assert sum(server.submitted.values()) == 2 * asked + 3 * easy and not server.live
-    assert usd(ahead) > usd(plain)
-    kace_report = run_kace(folder, "report", "ahead", "--out", "report", PYTHONPATH=str(ROOT / "src"))
-    assert kace_report.returncode == 0 and "sent ahead and not needed" in (folder / "report" / "index.html").read_text()
-    file = kace(folder, server, "solve", "--file", "p.jsonl", "--batch", *settings)
-    assert "calls sent ahead and not needed" in file.stderr, file.stderr
-
-
 def test_solve_takes_a_file_in_batches_and_one_problem_not(folder: Path, server: BatchServer):
     one = kace(folder, server, "solve", "What is 6 times 7?", "--batch")
     assert one.returncode == 2 and "--file" in one.stderr
@@ -136,17 +118,14 @@ def test_a_model_without_a_batch_api_is_refused_by_name(folder: Path, server: Ba
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ahead", ["false", "true"])
-def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, server: BatchServer, ahead: str):
+def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, server: BatchServer):
     server.looks = 0
     assert kace_data(folder, "starter", "--split", "train", "--out", "train.jsonl").returncode == 0
     few = ("--limit", "20", "--set", "impact_runs=1", "--set", "calibration_runs=0", "--preset", "starter")
-    batch = ("--batch", "--set", f"batch_ahead={ahead}")
     done = kace(
-        folder, server, "learn", "--train", "train.jsonl", "--teacher", "solutions", *few, "--out", "tree", *batch
+        folder, server, "learn", "--train", "train.jsonl", "--teacher", "solutions", *few, "--out", "tree", "--batch"
     )
     assert done.returncode == 0, done.stderr
-    assert ("calls sent ahead and not needed" in done.stderr) == (ahead == "true")
     assert not server.live and set(server.submitted.values()) == {1}
     bill = json.loads((folder / "tree" / "learn" / "bill.json").read_text())["roles"]["solver"]
     assert bill["calls"] == len(server.submitted)

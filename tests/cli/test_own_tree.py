@@ -123,7 +123,6 @@ def test_the_tree_that_ships_is_the_published_one_and_works_by_its_name(kace, tm
     assert run.returncode == 0, run.stderr
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["tree"]["hash"] == published.content_hash()
-    assert manifest["config"]["retrieval"]["relevance"] == "background", "read as it was calibrated"
 
 
 def test_the_tree_that_ships_is_viewed_by_its_name_and_nothing_is_written_beside_it(kace, tmp_path: Path):

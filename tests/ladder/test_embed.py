@@ -48,7 +48,7 @@ def test_every_card_is_ranked_once_and_an_empty_block_is_empty():
 
 
 def test_it_leaves_everybodys_log_as_it_was():
-    script = "import logging\nfrom kace.ladder.embed import vectors\nvectors(['a'])\n"
+    script = "import logging\nfrom kace.ladder.relevance import embed\nembed(['a'])\n"
     script += "print(logging.getLogger().handlers, logging.getLogger().level)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]", "30"]

@@ -8,7 +8,7 @@ from kace.cards.store import open_tree
 from kace.cards.tree import EpistemicTree
 from kace.config import tree_path
 from kace.datasets.starter import load_split
-from kace.ladder.gate import BackgroundScore
+from kace.ladder.relevance import BackgroundScore
 from kace.learning.calibrate import LEAST_WORDED
 from kace.problems import load_problems
 from tests.ladder.other_subjects import other_subjects

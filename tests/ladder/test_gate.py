@@ -10,14 +10,13 @@ from kace.cards.card import Card, Difficulty, Provenance, Status
 from kace.cards.card_text import Example
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
-from kace.ladder.gate import MOST_COMPARED, OWN_TEXT, BackgroundScore, RelevanceGate
+from kace.ladder.relevance import BACKGROUND, MOST_COMPARED, OWN_TEXT, BackgroundScore, Relevance, weight
 from kace.ladder.retriever import EsPolicy, Retriever
 from kace.ladder.tiers import FROM_MS, LOCKED, TierName
-from kace.ladder.words import BACKGROUND, weight
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 
-READING = RetrievalConfig(relevance="background", relevance_threshold=0.45, es_policy="skip")
+READING = RetrievalConfig(relevance_threshold=0.45, es_policy="skip")
 AVERAGE = "A tram goes uphill at {} km/h and back downhill at {} km/h. What is its average speed for the whole way?"
 TILES = "How many square tiles of side {} cm cover a courtyard of {} cm by 90 cm?"
 DOMAINS = [Domain(name="rates", description="speed"), Domain(name="areas", description="surfaces")]
@@ -96,7 +95,7 @@ def test_skipping_es_asks_for_more_than_showing_and_never_for_less():
         return asyncio.run(EsPolicy(retriever(**settings))(LIKE))
 
     assert tiers() is FROM_MS and tiers(skip_threshold=0.99) is LOCKED
-    assert RelevanceGate(TREE, READING.model_copy(update={"skip_threshold": 0.1})).skip_threshold == 0.45
+    assert Relevance(TREE, READING.model_copy(update={"skip_threshold": 0.1})).skip_threshold == 0.45
     retired = EpistemicTree.of(DOMAINS, [SPEED.with_status(Status.DEPRECATED)])
     assert asyncio.run(EsPolicy(retriever(retired))(LIKE)) is LOCKED
 
@@ -120,7 +119,7 @@ def test_a_card_is_found_in_the_stories_of_its_wordings_by_the_words_that_many_o
     bare, name = BackgroundScore(TREE), SPEED.card_id
     other = "Over both legs of its flight, one with the wind and one against it, what mean velocity has a drone?"
     assert worded(other)[name] > bare(other).get(name, 0.0), "it is like a wording, and was not like the demonstration"
-    shared, single = (worded._overlap(word, 0.0)[1] / weight(word) for word in ("speed", "courier"))
+    shared, single = (worded.overlap(word)[1] / weight(word) for word in ("speed", "courier"))
     assert shared > single, "a word of one story says less than a word of most"
 
 

@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.cards.card import Card, Difficulty, Provenance
-from kace.cards.card_text import Example
-from kace.cards.tree import EpistemicTree
-from kace.ladder.gate import TreeScore
+from kace.ladder.relevance import words
 from kace.ladder.selector import INDEXED_BLOCKS, _Block, _indexed, fit, rank
-from kace.ladder.words import words
 
 
 def card(card_id: str, *triggers: str, routing: tuple[str, ...] = ()) -> Card:
@@ -132,19 +129,3 @@ def test_only_so_many_blocks_are_kept():
     assert _Block(BLOCK) == _Block(list(BLOCK)) and _Block(BLOCK) != _Block(BLOCK[:2])
 
 
-def score(problem: str, card: Card, *others: Card) -> float:
-    return TreeScore(EpistemicTree.of((), (card, *others)))(problem).get(card.card_id, 0.0)
-
-
-def test_a_word_of_one_card_alone_counts_one_and_a_common_one_less():
-    powers, digits = card("EXACT_LAST_REMAINDER", "remainder of power"), card("EXACT_LAST_DIGIT", "last digit sum")
-    assert score("Find the remainder of a power.", powers, digits) == 2.0
-    assert 1 < score("What is the last digit?", digits, powers) < 2, "both cards say `last`"
-    assert score("Find the remainder of a power.", digits, powers) == score("", digits, powers) == 0.0
-
-
-def test_the_problems_of_demonstrations_tell_what_a_card_is_about():
-    plain = card("EXACT_PAIR_COUNT", "pairs")
-    shown = plain.illustrated((Example("Ferries join nine islands, one between any two.", "\\boxed{36}"),))
-    assert score("Cables join islands.", plain, REMAINDER) == 0.0
-    assert score("Cables join islands.", shown, REMAINDER) == 2.0

@@ -17,8 +17,8 @@ from kace.cards.card_text import Example
 from kace.cards.store import CALIBRATION, TreeStore
 from kace.cards.tree import Add, Batch, Domain, EpistemicTree
 from kace.config import load_config
-from kace.ladder.gate import RelevanceScore
 from kace.ladder.record import Solution
+from kace.ladder.relevance import RelevanceScore
 from kace.ladder.tiers import ExitPath
 from kace.learning.calibrate import (
     CHANCE,
@@ -169,7 +169,7 @@ def test_a_learner_calibrates_the_tree_that_it_freezes_and_the_tree_remembers(tm
     keep_calibration(tmp_path, found, config.retrieval, {})
     reading = load_config({"tree": tmp_path}, env={}).retrieval
     assert (
-        reading.relevance == "background" and reading.relevance_threshold == found.threshold > found.left_out[0].score
+        reading.relevance_threshold == found.threshold > found.left_out[0].score
     )
     assert json.loads((tmp_path / CALIBRATION).read_text())["left_out"][0]["card"] == "EXACT_LOOM_RULE"
 

@@ -112,8 +112,7 @@ CONFIG = load_config(
         "model": "scripted/steady",
         "preset": "starter",
         "teacher": "solutions",
-        "relevance": "tree",
-        "relevance_threshold": 1.0,
+        "relevance_threshold": 0.1,
     },
     env={},
 )

@@ -1,6 +1,6 @@
 """A process that asks through batches, to be killed: RUN URL KIND COUNT WORK [STEP]. At its step it kills itself.
 
-WORK is ask, so many requests; or climb, so many problems on the ladder, MS sent ahead with ES.
+WORK is ask, so many requests; or climb, so many problems on the ladder.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def main(run: str, url: str, kind: str, count: str, work: str, step: str = "") -
     Spool.note, CallStore.put = killed_note, killed_put  # type: ignore[method-assign]
     desk = Desk(Path(run), url, kind)
     if work == "climb":
-        for solution in desk.climb(int(count), ahead=True):
-            print(json.dumps([votes(solution), solution.ahead_calls]))
+        for solution in desk.climb(int(count)):
+            print(json.dumps(votes(solution)))
     else:
         for text in texts(desk.ask(*map(asked, range(int(count))))):
             print(text)

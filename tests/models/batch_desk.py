@@ -10,7 +10,6 @@ from typing import Any
 from kace.answers.equal import Judge
 from kace.config import PRESETS, Price
 from kace.errors import KaceError
-from kace.ladder.ahead import Ahead
 from kace.ladder.ladder import Kit
 from kace.ladder.record import Solution
 from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
@@ -47,15 +46,14 @@ class Desk:
         batched = Batched(model, jobs_of(model), calls, ledger=self.ledger, **self.options)
         return Cached(Metered(batched, self.ledger, "solver"), calls)
 
-    def climb(self, count: int, ahead: bool, **kit: Any) -> list[Solution]:
+    def climb(self, count: int, **kit: Any) -> list[Solution]:
         """Solve so many problems on the ladder, in a run that goes on."""
 
         async def work(run: Run) -> None:
             model = self.open(run.calls)
             try:
                 async with Judge() as judge:
-                    given = {"ahead": Ahead(self.ledger) if ahead else None, **kit}
-                    ladder = Kit(model, judge, PRESETS["math-hard"].sampling, **given)
+                    ladder = Kit(model, judge, PRESETS["math-hard"].sampling, **kit)
                     problems = [Problem(f"How much is {number}?", "0") for number in range(count)]
                     await run.solve(problems, ladder, count)
             finally:

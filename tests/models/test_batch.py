@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +14,11 @@ import pytest
 
 from kace.config import Caps, Price
 from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
-from kace.ladder.prompt import NOTHING
-from kace.ladder.retriever import Retrieval, retrieval
-from kace.ladder.selector import TextSize
-from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Failure, ModelError, Reply, Usage
 from kace.models.batch_apis import AnthropicJobs, OpenAIJobs, jobs_of
 from kace.models.jobs import head_of_result
 from kace.models.scripted import open_scripted
-from kace.problems import Problem
-from kace.runs.metrics import metrics_of
-from kace.runs.table import Table, row_of
-from tests.models.batch_desk import KINDS, QUICK, Desk, asked, boxed, dice, texts
+from tests.models.batch_desk import KINDS, QUICK, Desk, asked, boxed, texts
 from tests.models.batch_server import BatchServer, Drop
 from tests.models.chat_server import ChatServer, error
 
@@ -115,83 +107,6 @@ def test_a_job_may_be_held_smaller(desk: Desk, server: BatchServer):
     assert sorted(len(job.keys) for job in server.jobs) == [10, 15, 15] and set(server.submitted.values()) == {1}
     desk.options["size"] = 10**9
     assert texts(desk.ask(*(asked(number) for number in range(100, 140)))) and len(server.jobs) == 4
-
-
-def test_ms_goes_with_es_and_everything_but_the_price_is_the_same(tmp_path: Path, server: BatchServer, kind: str):
-    server.says = dice
-    plain, hasty = (Desk(tmp_path / name, server.url, kind) for name in ("plain", "ahead"))
-    found = plain.climb(20, ahead=False)
-    rounds, server.submitted = len(server.jobs), Counter()
-    same = hasty.climb(20, ahead=True)
-    assert rounds == 3 and len(server.jobs) == rounds + 2 and len(server.jobs[rounds].keys) == 20 * 5
-    easy = [solution for solution in same if solution.exit is ExitPath.ES_UNANIMOUS]
-    assert 0 < len(easy) < 20 and all(each.ahead_calls == 3 for each in easy)
-    timeless = {"seconds": 0.0, "ahead_calls": 0, "ahead_usage": Usage()}
-    assert [each.model_copy(update=timeless) for each in same] == [each.model_copy(update=timeless) for each in found]
-    assert hasty.ledger.ahead == 3 * len(easy) and hasty.ledger.calls == plain.ledger.calls + 3 * len(easy)
-    rows = sorted(map(row_of, same), key=lambda row: row.problem)
-    priced = metrics_of(Table.of(rows, name="ahead"), Price(10.0, 100.0)).cost
-    assert priced.ahead == 3 * len(easy) and priced.usd == pytest.approx(hasty.ledger.usd)
-    assert len(hasty.climb(20, ahead=True)) == 20 and set(server.submitted.values()) == {1}
-
-
-def test_what_was_sent_ahead_by_one_command_is_collected_by_the_next(tmp_path: Path, server: BatchServer, kind: str):
-    server.says, server.looks = dice, 1000
-    hasty = Desk(tmp_path / "run", server.url, kind, wait=False)
-    for _ in range(2):
-        with pytest.raises(Submitted, match="1 job under way, 0 of 100 requests"):
-            hasty.climb(20, ahead=True)
-    server.looks = 0
-    found = Desk(tmp_path / "run", server.url, kind).climb(20, ahead=True)
-    assert len(found) == 20 and set(server.submitted.values()) == {1} and not server.live
-    assert len(server.submitted) == sum(len(each.attempts) + each.ahead_calls for each in found)
-    assert hasty.left() == []
-
-
-def test_what_was_sent_ahead_in_vain_is_asked_again_only_where_it_is_needed(desk: Desk, server: BatchServer):
-    server.says = dice
-
-    def fate(key: str, body: dict[str, Any]) -> object:
-        return 500 if len(server.jobs) == 1 and "List every condition" in json.dumps(body) else 200
-
-    server.fate = fate
-    found = desk.climb(20, ahead=True)
-    assert all(each.ahead_calls == 2 for each in found if len(each.attempts) == 2)
-    again = {key for key, times in server.submitted.items() if times == 2}
-    assert again == {each.attempts[4].call for each in found if len(each.attempts) > 2} and not server.live
-
-
-def test_a_router_that_asks_is_asked_with_es_and_ms_is_then_sent_only_where_it_is_needed(
-    tmp_path: Path, server: BatchServer
-):
-    """Then the routing of problems that leave at ES is what was not needed."""
-    server.says = dice
-    desk = Desk(tmp_path / "run", server.url, "openai")
-
-    class Asking:
-        async def retrieve(self, problem: Problem, tier: TierName, before: object, earlier: object) -> Retrieval | None:
-            if tier is TierName.ES:
-                return None
-            return retrieval(tier, NOTHING, TextSize(0, False), calls=1, usage=Usage(7, 0, 1))
-
-    found = desk.climb(20, ahead=True, source=Asking())
-    easy = [solution for solution in found if solution.exit is ExitPath.ES_UNANIMOUS]
-    assert easy and all((each.ahead_calls, each.ahead_usage) == (1, Usage(7, 0, 1)) for each in easy)
-    assert len(server.submitted) == sum(len(each.attempts) for each in found) and desk.ledger.ahead == len(easy)
-
-
-def test_nothing_is_sent_ahead_where_it_is_not_known_what_ms_reads(tmp_path: Path, server: BatchServer):
-    server.says = dice
-    desk = Desk(tmp_path / "run", server.url, "openai")
-
-    class Unreadable:
-        async def retrieve(self, problem: Problem, tier: TierName, before: object, earlier: object) -> None:
-            if tier is not TierName.ES:
-                raise KaceError("the tree cannot be read", fix="mend it")
-
-    with pytest.raises(KaceError, match="the tree cannot be read"):
-        desk.climb(20, ahead=True, source=Unreadable())
-    assert len(server.submitted) == 2 * 20
 
 
 @pytest.mark.parametrize("live", [True, False])

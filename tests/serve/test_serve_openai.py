@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, OpenAI
 from kace.cards.tree import EpistemicTree
 from kace.config import RetrievalConfig
 from kace.errors import KaceError
-from kace.ladder.gate import RelevanceGate
+from kace.ladder.relevance import Relevance
 from kace.models.base import Failure, ModelError, Reply, Request, Usage
 from kace.models.scripted import Script
 from kace.serve.chat import RequestLimits
@@ -107,11 +107,11 @@ def test_a_stream_tells_the_climb_and_ends_with_the_answer(client: OpenAI):
 def test_the_tree_is_indexed_once_for_all_requests(monkeypatch: pytest.MonkeyPatch):
     indexed: list[object] = []
 
-    def index(tree: EpistemicTree, config: RetrievalConfig) -> RelevanceGate:
+    def index(tree: EpistemicTree, config: RetrievalConfig) -> Relevance:
         indexed.append(tree)
-        return RelevanceGate(tree, config)
+        return Relevance(tree, config)
 
-    monkeypatch.setattr("kace.ladder.retriever.RelevanceGate", index)
+    monkeypatch.setattr("kace.ladder.retriever.Relevance", index)
     with Running(Watched(climber), tree=small_tree(), profile="paper") as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             replies = [client.chat.completions.create(model="kace", messages=PROBLEM, seed=seed) for seed in range(3)]

@@ -12,8 +12,8 @@ from kace.baselines.registry import CANDIDATES, Bench, Spec
 from kace.cards.card import Card
 from kace.errors import UsageError
 from kace.ladder.fence import fenced, shortened
-from kace.ladder.gate import RelevanceGate
 from kace.ladder.prompt import subject_of, template
+from kace.ladder.relevance import Relevance
 from kace.ladder.retriever import Retriever
 from kace.ladder.selector import Budget, Ranking, SelectedCards, rank
 from kace.ladder.tiers import TierName
@@ -40,7 +40,7 @@ def pool_selector(
     spec: Spec, bench: Bench, retriever: Retriever, ranking: Ranking
 ) -> PoolSelector:
     """The row's way to pick single cards."""
-    gate = retriever.gate if spec.selector == "nearest_relevant" else None
+    gate = retriever.relevance if spec.selector == "nearest_relevant" else None
     if gate and not gate.threshold:
         said = f"system '{spec.name}' needs a relevance gate, and the threshold is 0"
         raise UsageError(
@@ -83,7 +83,7 @@ class PoolSelector:
     ranking: Ranking
     nearest: int | None  # only so many cards, the nearest first
     picks: bool  # whether an LLM picks among them
-    gate: RelevanceGate | None  # only cards that it lets pass
+    gate: Relevance | None  # only cards that it lets pass
 
     async def select(
         self,

@@ -80,7 +80,7 @@ class Spec:
         "nearest_relevant",
         "technique",
     ] = ""
-    es_policy: Literal["", "locked", "skip", "no-exit"] = (
+    es_policy: Literal["", "locked", "skip"] = (
         ""  # it needs a tree, also where nothing is read
     )
     attempts: int = 0  # attempts of a system without a ladder
@@ -137,11 +137,6 @@ _TABLE = (
     Spec("tiered", "the ladder, reading nothing"),
     Spec("kace", "the ladder, reading its block of the tree", "tree"),
     Spec("kace-skip-es", "beyond the paper: skips ES where a card covers the problem", "tree", es_policy="skip"),
-    Spec("kace-no-exit-at-es", "beyond the paper: no exit at ES where a card covers the problem", "tree",
-         es_policy="no-exit"),
-    Spec("kace-no-exit-at-es-bare", "control: climbs as kace-no-exit-at-es, reading nothing", es_policy="no-exit"),
-    Spec("kace-no-exit-at-es-placebo", "control: climbs as kace-no-exit-at-es, reading another domain's block", "tree",
-         selector="placebo", es_policy="no-exit"),
     Spec("kace-no-domain", "ablation: cards grouped by difficulty only", "tree", router="every_domain"),
     Spec("kace-monolithic", "ablation: every card in one context, whatever max_card_tokens says", "tree",
          router="no_domain", selector="everything"),

@@ -37,7 +37,6 @@ from kace.cli.streams import (
 from kace.cli.terminal import RunProgress
 from kace.config import benchmark_preset, tree_path
 from kace.errors import KaceError, UsageError
-from kace.models.budget import AHEAD
 from kace.runs.compare import Comparison, compare
 from kace.runs.metrics import Metrics
 from kace.runs.shards import Shard
@@ -296,8 +295,6 @@ def _metrics_lines(found: Metrics, compared: Comparison | None) -> Iterator[str]
     )
     real = f"{found.real_calls:.2f} really made{routed}"
     yield f"calls        {found.paper_calls:.2f} a problem by the paper's count, {real}"
-    if found.cost.ahead:
-        yield f"ahead        {counted(found.cost.ahead, 'call')} {AHEAD}"
     yield f"tokens       {found.input:.0f} in ({found.cached:.0f} cached), {found.output:.0f} out, a solve"
     if read := found.card_tokens:
         size = f"{'about ' if read.estimated else ''}{read.mean_when_read:.0f}"

@@ -55,7 +55,7 @@ def calibrate(
     kept = profile_of(None, tree).get("learning", {})
     config = typed.config(*Settings.model_fields, tree=tree)
     reading = config.retrieval.model_copy(
-        update={"relevance": "background", "relevance_threshold": LEAST}
+        update={"relevance_threshold": LEAST}
     )
     config = config.model_copy(update={"retrieval": reading, "tree": None})
     settings = typed.learning(Settings, {})

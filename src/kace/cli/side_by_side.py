@@ -9,8 +9,8 @@ from kace.cards.tree import EpistemicTree
 from kace.cli.streams import aligned, columns, plain
 from kace.cli.terminal import verdict_of
 from kace.config import RetrievalConfig
-from kace.ladder.gate import RelevanceGate
 from kace.ladder.record import Solution
+from kace.ladder.relevance import Relevance
 from kace.ladder.tiers import TierName
 from kace.problems import Problem
 from kace.words import counted
@@ -24,7 +24,7 @@ class SideBySide:
 
     def __init__(self, tree: EpistemicTree, reading: RetrievalConfig) -> None:
         self.tree = tree
-        self.gate = RelevanceGate(tree, reading)
+        self.relevance = Relevance(tree, reading)
 
     def lines(
         self, problem: Problem, without: Solution, using: Solution
@@ -55,7 +55,7 @@ class SideBySide:
         best, score = self._nearest(problem)
         return (
             f"{best} fits, and {SKIP_ES} would read it"
-            if best and score >= self.gate.skip_threshold
+            if best and score >= self.relevance.skip_threshold
             else ""
         )
 
@@ -63,7 +63,7 @@ class SideBySide:
         if not solution.recalls:
             left = f"both {TierName.ES} attempts agree, so no card is read"
             return "; ".join(filter(None, (left, self.passed_over(problem))))
-        (best, score), threshold = self._nearest(problem), self.gate.threshold
+        (best, score), threshold = self._nearest(problem), self.relevance.threshold
         close = best and score >= 2 / 3 * threshold
         near = (
             f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})"
@@ -74,7 +74,7 @@ class SideBySide:
 
     def _nearest(self, problem: Problem) -> tuple[str, float]:
         """The card that comes nearest to a problem, and its score; of an empty tree none, at zero."""
-        scores = self.gate.scores(problem.text)
+        scores = self.relevance.scores(problem.text)
         return max(scores.items(), key=lambda item: item[1], default=("", 0.0))
 
 

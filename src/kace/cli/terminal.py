@@ -15,7 +15,6 @@ from rich.text import Text
 from kace.cli.streams import on_terminal, plain
 from kace.ladder.record import Attempt, Outcome, Solution
 from kace.ladder.tiers import ExitPath
-from kace.models.budget import AHEAD
 from kace.problems import Problem
 from kace.runs.metrics import Totals
 from kace.words import counted
@@ -141,8 +140,6 @@ def summary_lines(summary: Totals, seconds: float) -> Iterator[str]:
     paper = summary.paper_calls / n
     real = summary.real_calls / n
     yield f"calls        {paper:.2f} a problem by the paper's count, {real:.2f} really made{kept}"
-    if summary.ahead_calls:
-        yield f"ahead        {counted(summary.ahead_calls, 'call')} {AHEAD}"
     if summary.finished:
         right = f", {summary.finished_right} right" if summary.labelled else ""
         yield f"synthesis    {summary.finished} problems answered from common facts{right}"

@@ -32,7 +32,6 @@ from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Samplin
 from kace.problems import Problem
 
 if TYPE_CHECKING:
-    from kace.ladder.ahead import Ahead
     from kace.ladder.confidence import ConfidencePolicy
     from kace.ladder.retriever import ContextSource, Retrieval
     from kace.ladder.synthesis import Synthesis
@@ -109,7 +108,6 @@ class Kit:
     observer: Observer | None = None
     logprobs: bool = False  # ask how sure the model was of each attempt
     confidence: ConfidencePolicy | None = None  # what that decides
-    ahead: Ahead | None = None  # makes the calls of MS together with those of ES
 
 
 async def climb(problem: Problem, kit: Kit) -> Solution:
@@ -121,8 +119,6 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
     read: list[Retrieval] = []
     finishing: Attempt | None = None
     tiers = await kit.tiers(problem)
-    heard = await kit.ahead.hear(problem, tiers, kit) if kit.ahead else None
-    kit = replace(kit, model=heard) if heard else kit
     for tier in tiers:
         start = len(attempts)
         found = (
@@ -165,8 +161,6 @@ async def climb(problem: Problem, kit: Kit) -> Solution:
         read=read,
         finishing=finishing,
     )
-    if heard:
-        solution = solution.model_copy(update=heard.not_needed(read=bool(read)))
     if kit.observer:
         kit.observer.solved(solution)
     return solution

@@ -235,11 +235,6 @@ class Solution(_Record):
     """The attempt from common facts, apart from the ladder's: it votes for nothing, and its answer is the answer."""
     policies: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     """Beyond the paper: what else than counts of votes decided, such as `vote=confidence`."""
-    # Calls that a batch took along before anybody knew that they are not needed: paid, and no part of the solve.
-    ahead_calls: int = Field(default=0, exclude_if=lambda calls: not calls)
-    ahead_usage: Usage = Field(
-        default=Usage(), exclude_if=lambda usage: usage == Usage()
-    )
 
     def __repr__(self) -> str:
         verdict = {True: "right, ", False: "wrong, ", None: ""}[self.correct]

@@ -12,12 +12,12 @@ from kace.cards.card import UNIVERSAL, Difficulty, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import RetrievalConfig
 from kace.errors import UsageError
-from kace.ladder.gate import RelevanceGate
 from kace.ladder.prompt import PromptContext
 from kace.ladder.record import Attempt, RetrievedContext
+from kace.ladder.relevance import Relevance
 from kace.ladder.router import Route, Router, open_router
 from kace.ladder.selector import NO_USAGE, BlockSelector, Budget, Selector, TextSize
-from kace.ladder.tiers import FROM_MS, LOCKED, NO_EXIT_AT_ES, Tier, TierName
+from kace.ladder.tiers import FROM_MS, LOCKED, Tier, TierName
 from kace.models.base import ChatModel, Usage
 from kace.problems import Problem
 
@@ -59,12 +59,12 @@ class Retriever:
         self.tree = tree
         self.config = config
         self.subject = subject
-        self.gate = RelevanceGate(tree, config)
+        self.relevance = Relevance(tree, config)
         self.budget = Budget(config, model)
         self.router = router or open_router(
-            config, tree, self.gate, model, seed, subject
+            config, tree, self.relevance, model, seed, subject
         )
-        self.blocks = BlockSelector(tree, self.gate, self.budget)
+        self.blocks = BlockSelector(tree, self.relevance, self.budget)
         self.selector: Selector = self.blocks
         self._routes: dict[str, Route] = {}
 
@@ -99,13 +99,13 @@ class Retriever:
         other = copy(self)
         other._routes = {}
         other.router = open_router(
-            self.config, self.tree, self.gate, model, seed, self.subject
+            self.config, self.tree, self.relevance, model, seed, self.subject
         )
         return other
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS would read a card relevant to this problem. A universal card is to every one, and says nothing."""
-        scores = self.gate.scores(problem.text, self.gate.skip_threshold)
+        scores = self.relevance.scores(problem.text, self.relevance.skip_threshold)
         shown = (
             card
             for card in map(self.tree.card, scores)
@@ -178,7 +178,7 @@ class EsPolicy:
     """Which tiers a problem climbs where a card covers it. Anything but the locked ladder is beyond the paper.
 
     A wrong answer that both ES attempts agree on never reads a card. A card that is relevant to the problem can repair
-    it: `skip` begins at MS, `no-exit` makes the ES attempts and climbs on whatever they say.
+    it: `skip` begins at MS.
     """
 
     def __init__(
@@ -197,9 +197,7 @@ class EsPolicy:
             )
             raise UsageError(what, fix="set relevance_threshold above 0")
         self.covers = covers or retriever.covers
-        self.tiers = {"locked": LOCKED, "skip": FROM_MS, "no-exit": NO_EXIT_AT_ES}[
-            policy
-        ]
+        self.tiers = {"locked": LOCKED, "skip": FROM_MS}[policy]
 
     async def __call__(self, problem: Problem) -> Sequence[Tier]:
         """The tiers of a problem."""

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import UNIVERSAL
 from kace.ladder.fence import fenced, neutral, shortened
-from kace.ladder.gate import RelevanceGate
 from kace.ladder.prompt import Prompts, template
-from kace.ladder.selector import NO_USAGE, Index, rank
-from kace.ladder.words import words
+from kace.ladder.relevance import Relevance, words
+from kace.ladder.selector import NO_USAGE, Index
 from kace.models.base import ChatModel, Message, Question, Role, Usage, ask
 from kace.problems import Problem
 
@@ -101,7 +100,7 @@ def registry_router(
 def open_router(
     config: RetrievalConfig,
     tree: EpistemicTree,
-    gate: RelevanceGate,
+    gate: Relevance,
     model: ChatModel,
     seed: int,
     subject: Subject = MATHEMATICS,
@@ -113,12 +112,6 @@ def open_router(
 
     async def route(problem: Problem, seen: Sequence[str] = ()) -> Route:
         scores = gate.scores(problem.text, gate.threshold)
-        if config.relevance == "tree":  # that score is too coarse to rank by
-            scores = {
-                card.card_id: 1.0
-                for card in rank(problem.text, cards)[:1]
-                if card.card_id in scores
-            }
         known = (card for card in cards if card.card_id in scores)
         best = max(known, key=lambda card: scores[card.card_id], default=None)
         if best:

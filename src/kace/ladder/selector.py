@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,16 +10,15 @@ from functools import lru_cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kace.ladder.gate import found_by
 from kace.ladder.prompt import Placement, card_text, shown_text
-from kace.ladder.words import rarity, words
+from kace.ladder.relevance import embed, own_text, words
 from kace.models.base import ChatModel, Tokenizer, Usage
 
 if TYPE_CHECKING:
     from kace.cards.card import Card
     from kace.cards.tree import EpistemicTree
     from kace.config import RetrievalConfig
-    from kace.ladder.gate import RelevanceGate
+    from kace.ladder.relevance import Relevance
     from kace.ladder.tiers import TierName
     from kace.problems import Problem
 
@@ -60,7 +60,7 @@ class BlockSelector:
     """The method: the block of the tier and domains, gated, ranked, and cut to the budget."""
 
     tree: EpistemicTree
-    gate: RelevanceGate
+    relevance: Relevance
     budget: Budget
 
     async def select(
@@ -80,7 +80,7 @@ class BlockSelector:
         """The block, and its relevant cards before the token budget."""
         block = self.tree.project(tier, domains)
         return block, self.budget.best(
-            problem.text, self.gate.relevant(problem.text, block)
+            problem.text, self.relevance.relevant(problem.text, block)
         )
 
 
@@ -195,10 +195,15 @@ class Index:
             set(words(problem))
         ):  # sorted: a sum of floats depends on its order
             found = self._postings.get(word, ())
-            weight = rarity(self._size, len(found))
+            weight = _rarity(self._size, len(found))
             for place, frequency in found:
                 scores[place] += weight * frequency
         return scores
+
+
+def _rarity(texts: int, having: int) -> float:
+    """Return BM25's inverse document frequency of a word that so many of the texts have."""
+    return math.log(1 + (texts - having + 0.5) / (having + 0.5))
 
 
 class _Block(tuple["Card", ...]):
@@ -219,12 +224,10 @@ def scores_by(name: str, texts: Sequence[str]) -> Callable[[str], list[float]]:
     """What scores texts against a problem, one score each: `words` (BM25) or `meaning` (embeddings)."""
     if name == "words":
         return Index(map(words, texts)).scores
-    from kace.ladder.embed import vectors
-
-    known = vectors(texts)
+    known = embed(texts)
 
     def nearness(problem: str) -> list[float]:
-        found: list[float] = (known @ vectors([problem])[0]).tolist()
+        found: list[float] = (known @ embed([problem])[0]).tolist()
         return found
 
     return nearness
@@ -232,7 +235,9 @@ def scores_by(name: str, texts: Sequence[str]) -> Callable[[str], list[float]]:
 
 @lru_cache(maxsize=INDEXED_BLOCKS)
 def _indexed(block: _Block, by: str) -> Callable[[str], list[float]]:
-    return scores_by(by, ["\n".join(found_by(card)) for card in block])
+    return scores_by(
+        by, ["\n".join((own_text(card), *card.wordings)) for card in block]
+    )
 
 
 def rank(problem: str, cards: Sequence[Card], by: str = "words") -> tuple[Card, ...]:

@@ -79,11 +79,6 @@ async def open_session(
                 in_role("synthesis", teacher, ledger, calls),
                 config.teacher_max_tokens,
             )
-        ahead = None
-        if config.batch and config.batch_ahead:
-            from kace.ladder.ahead import Ahead
-
-            ahead = Ahead(ledger)
         kit = Kit(
             model=role("solver"),
             judge=await opened_here.enter_async_context(Judge()),
@@ -96,7 +91,6 @@ async def open_session(
             observer=observer,
             logprobs=config.asks_logprobs,
             confidence=open_policy(config),
-            ahead=ahead,
         )
         session = Session(kit, role, ledger, window(config))
         yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -89,8 +89,6 @@ LOCKED = (
 )
 
 FROM_MS = LOCKED[1:]  # beyond the paper: the ladder without ES
-NO_EXIT_AT_ES = (replace(LOCKED[0], gate=Gate(LOCKED[0].attempts + 1)), *LOCKED[1:])
-"""Beyond the paper: a first gate that never opens, since it asks for more votes than there are attempts."""
 
 FALLBACK_GATE = Gate(2)
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""

@@ -21,8 +21,8 @@ from kace.cards.store import CALIBRATION
 from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.config import PROFILE_FILE, RetrievalConfig, profile_text
 from kace.files import read_plain, write_atomic
-from kace.ladder.gate import BackgroundScore, RelevanceScore
 from kace.ladder.record import Solution
+from kace.ladder.relevance import BackgroundScore, RelevanceScore
 from kace.ladder.tiers import ExitPath
 from kace.learning.steps import Kept
 from kace.learning.teacher import side_by_side

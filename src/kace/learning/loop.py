@@ -8,9 +8,9 @@ from functools import partial
 from kace.cards.card import UNIVERSAL, Card, Difficulty
 from kace.cards.tree import Batch, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
-from kace.ladder.gate import RelevanceGate, RelevanceScore
 from kace.ladder.ladder import Dropout
 from kace.ladder.record import Solution
+from kace.ladder.relevance import Relevance, RelevanceScore
 from kace.ladder.tiers import TierName
 from kace.learning.admit import Demonstrations, Rulings, admit, demonstrate, screen
 from kace.learning.blocks import CardRefusal
@@ -83,10 +83,7 @@ async def learn(study: Study) -> EpistemicTree:
         retells = study.leaks.retells
         worded = await find_wordings(study.tree, count, study.asked, study.log, retells)
         study.writer.commit(StepName("close", "word"), worded)
-    if (
-        study.settings.calibration_runs
-        and study.config.retrieval.relevance == "background"
-    ):
+    if study.settings.calibration_runs:
         found = await set_thresholds(study.tree, study.train, study, study.settings)
         keep_calibration(
             study.writer.folder,
@@ -305,7 +302,7 @@ async def measure(
             max_calls=settings.impact_calls,
             placement=placement,
         )
-    gate = RelevanceGate(
+    gate = Relevance(
         tree, study.config.retrieval
     )  # a problem that no card is shown to says nothing of any
     readers = [

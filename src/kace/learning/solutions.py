@@ -17,8 +17,8 @@ from kace.cards.card import SNAKE, Card, CardError, Difficulty
 from kace.cards.card_text import EXAMPLE_LINES, Example, line_count, with_examples
 from kace.cards.tree import RESERVED, Domain
 from kace.errors import DataError, UsageError, one_line
+from kace.ladder.relevance import vocabulary, weight
 from kace.ladder.router import MAX_SIGNAL_CHARS
-from kace.ladder.words import vocabulary, weight
 from kace.learning.admit import Rulings
 from kace.learning.partition import Partition
 from kace.learning.propose import Proposals, Screen, TreeCell

@@ -14,10 +14,10 @@ from kace.config import Config
 from kace.datasets.loader import overlaps
 from kace.errors import DataError, UsageError
 from kace.files import inside
-from kace.ladder.gate import RelevanceScore
 from kace.ladder.ladder import Dropout, Observer, climb
 from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
+from kace.ladder.relevance import RelevanceScore
 from kace.ladder.retriever import Retriever
 from kace.ladder.router import registry_router
 from kace.ladder.session import Session, in_role, open_session
@@ -144,7 +144,7 @@ def practice(
         config = config.model_copy(update={"retrieval": skipping})
     kit = session.kit if tree is None else session.reading(tree, config)
     if relevance and isinstance(kit.source, Retriever):
-        kit.source.gate.scores = relevance
+        kit.source.relevance.scores = relevance
     kit = replace(kit, seed=seed, dropout=dropout)
     return lambda problem: climb(problem, kit)
 

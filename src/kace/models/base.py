@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 from math import fsum
@@ -81,7 +81,6 @@ class Request:
     choices: tuple[str, ...] = ()
     # Whether the reply needs a confidence. Part of the key: a kept reply may have none.
     logprobs: bool = False
-    ahead: bool = field(default=False, compare=False)
 
     def digest(self, identity: str) -> str:
         """Return the cache key: what is requested, of which model, as which attempt."""

@@ -28,7 +28,7 @@ from kace.models.base import (
     Transient,
     Wrapper,
 )
-from kace.models.budget import AHEAD, Ledger, sent_again
+from kace.models.budget import Ledger, sent_again
 from kace.models.cache import CallStore, head_of
 from kace.models.jobs import Jobs, JobStatus, Unfinished, head_of_result
 from kace.models.spool import DAY, RequestBatch, Spool
@@ -100,7 +100,7 @@ class Batched(Wrapper):
             try:
                 return await self._answer(key, request)
             except Unfinished as fault:
-                if not left or (request.ahead and not fault.anew):
+                if not left:
                     raise
                 missed = fault
             await sent_again(missed)
@@ -114,8 +114,6 @@ class Batched(Wrapper):
             self._worker.cancel()
             await asyncio.wait([self._worker])
             self._worker = None
-            if self._ledger.ahead:
-                log.warning("batch: %s", "; ".join(self._spent()))
         self._spool.close()
         await self._jobs.aclose()
         await super().aclose()
@@ -359,14 +357,9 @@ class Batched(Wrapper):
             wait = min(self._pace.longest, 2 * wait)
 
     def _spent(self) -> list[str]:
-        """Money so far, and calls that it went to in vain, where there are any."""
+        """Return the money spent so far, where there is any."""
         usd = self._ledger.usd
-        ahead = self._ledger.ahead
-        said = {
-            f"{usd:.2f} USD so far": usd,
-            f"{counted(ahead, 'call')} {AHEAD}": ahead,
-        }
-        return [words for words, any_of_it in said.items() if any_of_it]
+        return [f"{usd:.2f} USD so far"] if usd else []
 
     def progress(self) -> str:
         """How it goes: batches, requests, money and the expected end."""

@@ -31,7 +31,6 @@ FREE = (
     "exchange",
     "solutions",
 )  # that nobody sends a bill for
-AHEAD = "sent ahead and not needed"  # calls that a batch took along, of a tier that was then not reached
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 
@@ -101,7 +100,6 @@ class Ledger:
     uncounted: set[str] = field(
         default_factory=set
     )  # models that were heard to report no usable token counts
-    ahead: int = 0  # calls sent ahead and not needed, those read from disk too
     reserved: float = 0.0  # the worst that calls under way may cost
     _under_way: int = 0
     _freed: asyncio.Event = field(default_factory=asyncio.Event)

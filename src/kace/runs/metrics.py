@@ -17,7 +17,7 @@ from kace.errors import UsageError
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
-from kace.models.budget import AHEAD, free_price
+from kace.models.budget import free_price
 from kace.runs.stats import (
     SHARES,
     Interval,
@@ -84,11 +84,6 @@ class RunCost:
                 return None
             total += role.usd
         return total
-
-    @property
-    def ahead(self) -> int:
-        """Calls sent ahead and not needed."""
-        return sum(role.calls for role in self.roles if role.role == AHEAD)
 
 
 class Bucket(StrEnum):
@@ -351,10 +346,6 @@ _SUMMED = (
     "batch_input",
     "batch_cached",
     "batch_output",
-    "ahead_calls",
-    "ahead_input",
-    "ahead_cached",
-    "ahead_output",
 )
 
 
@@ -371,12 +362,10 @@ def _cost(sums: Mapping[str, Any], price: Price | None) -> RunCost:
         names = (f"{prefix}input", f"{prefix}cached", f"{prefix}output")
         return Usage(*(sums[name] for name in names))
 
-    ahead = tokens("ahead_")
     roles = []
     for role, calls, usage, batched in (
         ("solver", sums["real_calls"], tokens(""), tokens("batch_")),
         ("classifier", sums["classifier_calls"], tokens("classifier_"), Usage()),
-        (AHEAD, sums["ahead_calls"], ahead, ahead),
     ):
         if calls or role == "solver":
             usd = None if price is None else price.mixed(usage, batched)
@@ -588,7 +577,6 @@ class Totals:
     paper_calls: int = 0
     real_calls: int = 0
     cached_calls: int = 0
-    ahead_calls: int = 0  # sent ahead and not needed
     usage: Usage = field(default_factory=Usage)
     fresh_output: int = 0  # output tokens of calls made now, for the speed
     finished: int = 0  # problems answered by synthesis
@@ -603,7 +591,6 @@ class Totals:
             self.exits[solution.exit] += 1
         self.paper_calls += solution.paper_calls
         self.real_calls += solution.real_calls
-        self.ahead_calls += solution.ahead_calls
         if solution.synthesis and solution.synthesis.answer is not None:
             self.finished += 1
             self.finished_right += bool(solution.synthesis.correct)

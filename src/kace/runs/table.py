@@ -97,10 +97,6 @@ class SolveRow:
     batch_input: int = 0  # tokens of calls made in batches, part of those above
     batch_cached: int = 0
     batch_output: int = 0
-    ahead_calls: int = 0  # calls sent ahead and not needed, part of no other figure
-    ahead_input: int = 0
-    ahead_cached: int = 0
-    ahead_output: int = 0
     answer: str | None = None  # shortened to ANSWER_LENGTH
     expected: str | None = None
     was: bool | None = None  # `correct` of the same solve in the base run, if given
@@ -118,7 +114,6 @@ def row_of(solution: Solution) -> SolveRow:
     ended = [a for a in solution.attempts if a.outcome is not Outcome.CANCELLED]
     usage = solution.usage
     batch = total([attempt.usage for attempt in solution.made if attempt.batch])
-    ahead = solution.ahead_usage
     routing = Usage(
         sum(recall.classifier_input for recall in recalls),
         sum(recall.classifier_cached for recall in recalls),
@@ -154,10 +149,6 @@ def row_of(solution: Solution) -> SolveRow:
         batch_input=batch.input,
         batch_cached=batch.cached,
         batch_output=batch.output,
-        ahead_calls=solution.ahead_calls,
-        ahead_input=ahead.input,
-        ahead_cached=ahead.cached,
-        ahead_output=ahead.output,
         answer=solution.answer and solution.answer[:ANSWER_LENGTH],
         expected=solution.expected and solution.expected[:ANSWER_LENGTH],
     )

@@ -26,8 +26,8 @@ from kace.cards.card import Card, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, load_config
 from kace.errors import KaceError, UsageError, one_line, redact
-from kace.ladder.gate import RelevanceGate
 from kace.ladder.record import Attempt
+from kace.ladder.relevance import Relevance
 from kace.report.pages.problem import AnswerGroup, Rung, climb_of
 from kace.report.related import base_of
 from kace.report.workspace import Workspace
@@ -131,7 +131,7 @@ class Tools:
         self.solver: SolveService | KaceError = UsageError("no model is open")
         self._workspace = workspace
         self._config = config
-        self._gates: dict[str, tuple[object, EpistemicTree, RelevanceGate]] = {}
+        self._gates: dict[str, tuple[object, EpistemicTree, Relevance]] = {}
 
     async def call(
         self, name: str, arguments: Mapping[str, object], tell: Callable[[str], None]
@@ -191,7 +191,7 @@ class Tools:
             known = self._gates[name] = (
                 stamp,
                 tree,
-                RelevanceGate(tree, config.retrieval),
+                Relevance(tree, config.retrieval),
             )
         _, tree, gate = known
         scores = gate.scores(asked.query)
