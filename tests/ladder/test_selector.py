@@ -127,5 +127,3 @@ def test_only_so_many_blocks_are_kept():
         rank("triangle", (card(f"MICRO_CARD_NO{number}", "triangle"),))
     assert _indexed.cache_info().currsize == INDEXED_BLOCKS
     assert _Block(BLOCK) == _Block(list(BLOCK)) and _Block(BLOCK) != _Block(BLOCK[:2])
-
-

@@ -168,9 +168,7 @@ def test_a_learner_calibrates_the_tree_that_it_freezes_and_the_tree_remembers(tm
     }
     keep_calibration(tmp_path, found, config.retrieval, {})
     reading = load_config({"tree": tmp_path}, env={}).retrieval
-    assert (
-        reading.relevance_threshold == found.threshold > found.left_out[0].score
-    )
+    assert reading.relevance_threshold == found.threshold > found.left_out[0].score
     assert json.loads((tmp_path / CALIBRATION).read_text())["left_out"][0]["card"] == "EXACT_LOOM_RULE"
 
 

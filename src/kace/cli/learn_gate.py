@@ -54,9 +54,7 @@ def calibrate(
     """
     kept = profile_of(None, tree).get("learning", {})
     config = typed.config(*Settings.model_fields, tree=tree)
-    reading = config.retrieval.model_copy(
-        update={"relevance_threshold": LEAST}
-    )
+    reading = config.retrieval.model_copy(update={"relevance_threshold": LEAST})
     config = config.model_copy(update={"retrieval": reading, "tree": None})
     settings = typed.learning(Settings, {})
     problems = load_problems(train, config.fields)[: typed.limit]
