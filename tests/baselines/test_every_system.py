@@ -16,7 +16,6 @@ from tests.baselines.arena import (
     FLAT,
     LADDERS,
     PROBLEMS,
-    SPOKEN_OF,
     TREE,
     UNTRAINED,
     Counting,
@@ -40,15 +39,14 @@ def test_it_solves_a_problem_and_its_record_survives_the_disk(name: str, problem
     assert solution.paper_calls == solution.real_calls == len(solution.attempts)
     assert record.correct is not None
     assert (solution.exit is None) == (name in FLAT)
-    assert {a.tier for a in solution.attempts} == tiers_of(name, problem)
+    assert {a.tier for a in solution.attempts} == tiers_of(name)
 
 
-def tiers_of(name: str, problem: Problem) -> set[TierName]:
+def tiers_of(name: str) -> set[TierName]:
     """What a problem climbs whose attempts never agree."""
     if name in FLAT:
         return {TierName.FLAT}
-    above = {TierName.MS, TierName.HS}
-    return above if name == "kace-skip-es" and problem is SPOKEN_OF else {TierName.ES, *above}
+    return {TierName.ES, TierName.MS, TierName.HS}
 
 
 @pytest.mark.parametrize("name", UNTRAINED)
