@@ -24,7 +24,7 @@ from kace.config import Config
 from kace.datasets.loader import overlaps
 from kace.errors import DataError
 from kace.files import inside, read_plain, write_atomic
-from kace.ladder.gate import RelevanceScore
+from kace.ladder.relevance import RelevanceScore
 from kace.ladder.ladder import Dropout, Observer, climb
 from kace.ladder.prompt import subject_of
 from kace.ladder.record import Attempt, Solution
@@ -97,7 +97,7 @@ def open_solver(
     if reading.tree is not None:
         kit = session.reading(reading.tree, config)
     if reading.relevance and isinstance(kit.source, Retriever):
-        kit.source.gate.scores = reading.relevance
+        kit.source.relevance.scores = reading.relevance
     kit = replace(kit, seed=seed, dropout=reading.dropout)
     return lambda problem: climb(problem, kit)
 
