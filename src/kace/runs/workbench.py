@@ -24,10 +24,10 @@ from kace.config import Config
 from kace.datasets.loader import overlaps
 from kace.errors import DataError
 from kace.files import inside, read_plain, write_atomic
-from kace.ladder.relevance import RelevanceScore
 from kace.ladder.ladder import Dropout, Observer, climb
 from kace.ladder.prompt import subject_of
 from kace.ladder.record import Attempt, Solution
+from kace.ladder.relevance import RelevanceScore
 from kace.ladder.retriever import Retriever
 from kace.ladder.router import FIRST, REFINED, registry_router
 from kace.ladder.session import Session, in_role, open_session
