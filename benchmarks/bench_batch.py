@@ -34,7 +34,7 @@ from pathlib import Path
 from kace.config import load_config
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
-from kace.runs.run import Run
+from kace.runs.run import Run, climb_with
 from kace.ladder.session import open_session
 folder, url, count, window, batch = Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:])
 flags = {"model": "openai/m", "base_url": url + "/v1", "api_key": "key-of-the-batches", "batch": bool(batch)}
@@ -46,7 +46,7 @@ began, cpu = time.perf_counter(), time.process_time()
 with Run(folder, manifest_of(config), texts=False) as run:
     async def work():
         async with open_session(config, calls=run.calls) as session:
-            await run.solve(problems, session.kit, window)
+            await run.solve(problems, climb_with(session.kit), session.kit.seed, window)
     asyncio.run(work())
     right = sum(record.correct for record in run.records())
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -20,7 +20,7 @@ from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problems import Problem, check_problem_text, load_problems, problems_hash
 from kace.runs.manifest import manifest_of
-from kace.runs.run import Run, solve_all
+from kace.runs.run import Run, climb_with, solve_all
 
 if TYPE_CHECKING:
     from kace.datasets.loader import Dataset
@@ -114,7 +114,12 @@ async def asolve_many(
                 await solve_all(once, session.kit, session.window, keep)
             else:
                 await run.solve(
-                    once, session.kit, session.window, kept=keep, known=keep
+                    once,
+                    climb_with(session.kit),
+                    config.seed,
+                    session.window,
+                    on_solved=keep,
+                    on_known=keep,
                 )
         return [
             found[problem.id] if calls is None else with_texts(found[problem.id], calls)

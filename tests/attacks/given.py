@@ -18,7 +18,7 @@ from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.export import export
 from kace.report.replies import Inbox
 from kace.report.workspace import Workspace
-from kace.runs.run import Run, kept_field, read_problems
+from kace.runs.run import Run
 from kace.runs.table import Table
 from tests.card_examples import DOMAINS, a_card
 from tests.report.samples import a_solve, an_inbox
@@ -119,8 +119,8 @@ ACTIONS: dict[str, Attack] = {
     "epochs": (learners, epochs_of, ("snapshots/epoch-1.jsonl", "snapshots/")),
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
     "report": (runs, Table.open, ("run.json", "traces.jsonl")),
-    "problems": (runs, lambda at: list(read_problems(at)), ("problems.jsonl",)),
-    "clusters": (runs, lambda at: list(kept_field(at, "source")), ("problems.jsonl",)),
+    "problems": (runs, lambda at: list(Table.open(at).problems()), ("problems.jsonl",)),
+    "clusters": (runs, lambda at: list(Table.open(at).problem_field("source")), ("problems.jsonl",)),
     "reuse": (runs, lambda at: CallStore(at / "new", [at / "calls"]), ("calls/one.jsonl",)),
     "replay": (runs, Replay.open, ("calls/one.jsonl",)),
     "run view": (runs, viewed, ("run.json", "traces.jsonl", "calls/one.jsonl")),

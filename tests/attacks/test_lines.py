@@ -29,11 +29,11 @@ PACKED = {
 PLAIN = {
     "resume": "from kace.runs.run import Run; Run(at, eval((at / 'run.json').read_text()))",
     "report": "from kace.runs.table import Table; Table.open(at)",
-    "problems of a run": "from kace.runs.run import read_problems; list(read_problems(at))",
+    "problems of a run": "from kace.runs.table import Table; list(Table.open(at, allow_empty=True).problems())",
     "calls": "from kace.models.cache import CallStore; CallStore(at)",
     "tree": "from kace.cards.store import TreeStore; TreeStore.open(at).load()",
     "steps": "from kace.learning.steps import read_steps; list(read_steps(at / 'traces.jsonl'))",
-    "manifest": "from kace.runs.manifest import read_manifest; read_manifest(at / 'traces.jsonl')",
+    "manifest": "from kace.runs.manifest import Manifest; Manifest.read(at / 'traces.jsonl')",
     "bill": "from kace.learning.costs import read_costs; print('told', read_costs(at))",
     "profile": "from kace.config import profile_of; profile_of(None, at)",
     "view of a run": "from kace.runs.solves import RunIndex; run = RunIndex(at); run.wait(); print('told', run.error)",

@@ -30,7 +30,6 @@ from kace.datasets.starter import SPLITS, load_split
 from kace.errors import DataError, KaceError, UsageError
 from kace.models.hub import HubFile
 from kace.problems import Problem
-from kace.runs.manifest import hold_to
 from tests.datasets.file_server import FileServer, address, serving
 
 TEXTS = [f"What is {n} plus\n one?" for n in range(10)]
@@ -186,14 +185,6 @@ def test_names_are_known_however_they_are_spelt_and_the_nearest_is_named():
         canonical("olymath")
     with pytest.raises(UsageError, match=f"use one of {', '.join(NAMES)}"):
         canonical("zzz")
-
-
-def test_a_run_of_math_hard_under_its_first_spelling_is_the_same_run(tmp_path: Path):
-    manifest: dict[str, object] = {"data": {"name": "math_hard", "hash": "d374b43b57a0a076"}}
-    hold_to(tmp_path / "run.json", manifest, ("data",))
-    hold_to(tmp_path / "run.json", {"data": {"name": "math-hard", "hash": "d374b43b57a0a076"}}, ("data",))
-    with pytest.raises(UsageError, match="another data"):
-        hold_to(tmp_path / "run.json", {"data": {"name": "olymmath", "hash": "d374b43b57a0a076"}}, ("data",))
 
 
 def test_a_wrong_split_or_a_field_map_for_a_named_set_is_refused(tmp_path: Path):

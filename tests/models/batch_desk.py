@@ -21,7 +21,7 @@ from kace.models.http import AnthropicModel, OpenAIModel
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 from kace.models.spool import BatchEvent
 from kace.problems import Problem
-from kace.runs.run import Run
+from kace.runs.run import Run, climb_with
 from tests.models.batch_server import KEY
 
 QUICK = Pace(quiet=0.05, first=0.01, longest=0.05, settle=0.01, patience=5.0)
@@ -55,7 +55,7 @@ class Desk:
                 async with Judge() as judge:
                     ladder = Kit(model, judge, PRESETS["math-hard"].sampling, **kit)
                     problems = [Problem(f"How much is {number}?", "0") for number in range(count)]
-                    await run.solve(problems, ladder, count)
+                    await run.solve(problems, climb_with(ladder), 0, count)
             finally:
                 await model.aclose()
 

@@ -162,14 +162,8 @@ def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Pa
         solve_in(tmp_path / "run", config(ranking="meaning"))
 
 
-@pytest.mark.parametrize("recorded", [True, False])
-def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_path: Path, recorded: bool):
+def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_path: Path):
     solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
-    path = tmp_path / "run" / "run.json"
-    if not recorded:
-        manifest = json.loads(path.read_text())
-        del manifest["config"]["retrieval"]
-        path.write_text(json.dumps(manifest))
     every = r"'placement' \('instructions', now 'demonstrations'\), .*'relevance_threshold' \(0.0, now 0.46\)"
     with pytest.raises(UsageError, match=every):
         solve_in(tmp_path / "run", config())

@@ -16,7 +16,7 @@ from kace.datasets.loader import Dataset, set_hash
 from kace.errors import DataError, UsageError
 from kace.ladder.record import last_solutions
 from kace.problems import Problem
-from kace.runs.run import Run, read_problems
+from kace.runs.run import Run
 from kace.runs.shards import Shard, merge_shards
 from kace.runs.table import Table
 
@@ -67,7 +67,7 @@ def test_merged_shards_are_the_run_that_solves_everything(shards: list[Path], tm
     alone = solved(WHOLE, tmp_path / "alone")
     assert results(tmp_path / "merged") == results(alone)
     assert json.loads((merged.folder / "run.json").read_text()) == json.loads((alone / "run.json").read_text())
-    assert {p.id for p in read_problems(merged.folder)} == {p.id for p in PROBLEMS}
+    assert {p.id for p in Table.open(merged.folder).problems()} == {p.id for p in PROBLEMS}
     assert len(Table.open(merged.folder)) == 80
     with WHOLE.open(merged.folder) as run:
         assert len(run) == 80 and len(run.calls) == sum(row.real_calls for row in Table.open(alone).rows())

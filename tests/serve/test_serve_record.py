@@ -22,7 +22,7 @@ from kace.ladder.record import Solution, last_solutions, read_trace
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.cache import read_calls
 from kace.models.scripted import dice
-from kace.runs.run import read_problems
+from kace.runs.table import Table
 from tests.command import run_kace
 from tests.disk import no_file_grows_past
 from tests.serve.running import Running, Watched, until
@@ -47,7 +47,7 @@ def solved(folder: Path) -> list[Solution]:
 
 
 def texts(folder: Path) -> list[str]:
-    return [problem.text for problem in read_problems(folder)]
+    return [problem.text for problem in Table.open(folder, allow_empty=True).problems()]
 
 
 def paid(folder: Path) -> list[str]:

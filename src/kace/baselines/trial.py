@@ -96,7 +96,7 @@ async def run_trial(
 ) -> None:
     """Solve every problem on every seed that the run does not hold yet. Calls of a model given open are not kept."""
     if trial.config.ray and model is None:
-        from kace.runs.ray_pool import open_pool, solve_on_ray
+        from kace.runs.ray import open_pool, solve_on_ray
 
         bare = replace(trial, data=replace(trial.data, problems=()))
         async with open_pool(trial.config, run.calls, run, observer=observer) as pool:
@@ -107,7 +107,7 @@ async def run_trial(
                     trial.problems,
                     seed,
                     partial(solver_of, bare),
-                    known=recalled,
+                    on_known=recalled,
                 )
         return
     calls = run.calls if model is None else None
@@ -128,8 +128,12 @@ async def solve_trial(
         kit = replace(session.kit, seed=seed)
         system.check(trial.problems)
         window = max(1, session.window // abreast)
-        await run.solve_by(
-            partial(system.solve, kit=kit), trial.problems, seed, window, known=recalled
+        await run.solve(
+            trial.problems,
+            partial(system.solve, kit=kit),
+            seed,
+            window,
+            on_known=recalled,
         )
 
     first = trial.config.seed

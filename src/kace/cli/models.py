@@ -135,6 +135,6 @@ def prepare(config: Config) -> None:
     """Fetch weights, and join the cluster that solves, where there is one."""
     ensure_weights(config)
     if config.ray:
-        from kace.runs.ray_pool import connect
+        from kace.runs.ray import connect
 
         connect(config)

@@ -27,7 +27,7 @@ from kace.models.budget import Ledger
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Totals
-from kace.runs.run import Run
+from kace.runs.run import Run, climb_with
 from kace.runs.shards import Shard
 
 app = new_app()
@@ -191,8 +191,7 @@ def _solve_all(
 
     async def work() -> Ledger | None:
         if config.ray:
-            from kace.runs.ray_pool import open_pool, solve_on_ray
-            from kace.runs.ray_worker import reading
+            from kace.runs.ray import open_pool, open_reader, solve_on_ray
 
             async with open_pool(config, run.calls, run, observer=progress) as pool:
                 await solve_on_ray(
@@ -200,16 +199,21 @@ def _solve_all(
                     run,
                     problems,
                     config.seed,
-                    partial(reading, config, tree),
-                    kept,
-                    known,
+                    partial(open_reader, config, tree),
+                    on_solved=kept,
+                    on_known=known,
                 )
             return None
         async with open_session(
             config, calls=run.calls, tree=tree, observer=progress
         ) as session:
             await run.solve(
-                problems, session.kit, session.window, kept=kept, known=known
+                problems,
+                climb_with(session.kit),
+                config.seed,
+                session.window,
+                on_solved=kept,
+                on_known=known,
             )
             return session.ledger
 

@@ -46,7 +46,7 @@ from kace.runs.metrics import Totals
 from kace.runs.run import Run, Solve
 
 if TYPE_CHECKING:
-    from kace.runs.ray_pool import RayPool
+    from kace.runs.ray import RayPool
 
 AUTHOR = "kace learn"
 LEAST_PROBLEMS = 10  # three domains of a tenth each cannot be told from fewer
@@ -197,13 +197,12 @@ class Resources:
                         step, len(problems), len(problems) - len(todo)
                     )
                 if self.pool:
-                    from kace.runs.ray_pool import solve_on_ray
+                    from kace.runs.ray import solve_on_ray
 
                     await solve_on_ray(self.pool, run, todo, seed, opener)
                 else:
-                    await run.solve_by(
-                        opener(self.session, seed), todo, seed, self.session.window
-                    )
+                    solve_one = opener(self.session, seed)
+                    await run.solve(todo, solve_one, seed, self.session.window)
             last = {record.problem: record for record in run.records()}
             records = tuple(last[problem.id] for problem in problems)
         if done is None:
@@ -345,7 +344,7 @@ async def open_resources(
         )
         pool = None
         if config.ray and given.solver is None:
-            from kace.runs.ray_pool import open_pool
+            from kace.runs.ray import open_pool
 
             started = open_pool(config, calls, ledger=session.ledger, observer=observer)
             pool = await opened.enter_async_context(started)

@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -17,14 +17,14 @@ from pydantic import ValidationError
 
 from kace.datasets.starter import SPLITS, Split, generate_set, load_split
 from kace.errors import DataError, KaceError
-from kace.files import MAX_BYTES, open_plain
+from kace.files import MAX_BYTES, open_plain, whole_lines
 from kace.ladder.record import TRACE_VERSION, TRACES, Damage, Solution
 from kace.ladder.tiers import ExitPath
+from kace.problems import Problem, problem_of
 from kace.report.page import NotHere, StillReading
 from kace.runs.calls import CallIndex
 from kace.runs.index import FileState, Gain, Sidecar, is_held
-from kace.runs.manifest import manifest_part, manifest_text, read_manifest
-from kace.runs.run import read_problems
+from kace.runs.manifest import Manifest
 from kace.runs.stats import Interval, wilson_of_share
 from kace.runs.table import SolveRow, Table, row_of
 
@@ -78,17 +78,16 @@ class RunManifest(NamedTuple):
 
 def setup_of(manifest: Mapping[str, object]) -> RunManifest:
     """What a manifest says. Every part may be missing: other tools write runs, too."""
-    named = "system.name config.model config.preset data.name data.split data.hash data.problems tree.hash tree.cards"
-    found = [
-        manifest_part(manifest, part).get(name)
-        for part, name in (each.split(".") for each in named.split())
-    ]
-    told: list[object] = [
-        manifest_text(value) for value in (*found, manifest.get("kace"))
-    ]
-    for at in (6, 8):
-        told[at] = found[at] if type(found[at]) is int else None
-    return RunManifest._make(told)
+    known = Manifest(manifest)
+    return RunManifest._make(getattr(known, name) for name in RunManifest._fields)
+
+
+def read_problems(folder: Path) -> Iterator[Problem]:
+    """The problems whose texts a run keeps."""
+    path = folder / "problems.jsonl"
+    for _, _, line in whole_lines(path):
+        with contextlib.suppress(DataError, ValueError, AttributeError, TypeError):
+            yield problem_of(json.loads(line), "problems.jsonl")
 
 
 def setup_at(path: Path) -> RunManifest:
@@ -98,7 +97,7 @@ def setup_at(path: Path) -> RunManifest:
 
 @lru_cache(maxsize=2048)
 def _setup(path: Path, state: FileState) -> RunManifest:
-    return setup_of(read_manifest(path, MAX_MANIFEST))
+    return setup_of(Manifest.read(path, MAX_MANIFEST).content)
 
 
 def trace_in(folder: Path) -> Path | None:
@@ -138,7 +137,7 @@ class RunIndex(Sidecar):
         super().__init__("run", folder.resolve())
         self.folder = self.source
         self.within = (within or folder).resolve()
-        self.manifest = read_manifest(self.folder / "run.json", MAX_MANIFEST)
+        self.manifest = Manifest.read(self.folder / "run.json", MAX_MANIFEST).content
         self.setup = setup_of(self.manifest)
         self.name = self.setup.system or self.folder.name
         above = (at / "calls" for at in (self.folder, *self.folder.parents))

@@ -50,6 +50,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes of the file."""
 
 TRACE = "traces.jsonl"
+PROBLEMS = "problems.jsonl"
 VERSION = 1  # of the schema; another version uses another cache file
 BATCH = 1_000  # lines read in one transaction
 CHUNK = 2_000  # rows fetched at a time when all are read
@@ -663,25 +664,27 @@ class Table:
         """
         sql = "SELECT place, length FROM solves WHERE problem = ? AND seed = ?"
         for place, length in self.select(sql, (problem, seed)):
-            found = self._solution_at(place, length)
-            if found and (found.problem, found.seed) == (problem, seed):
+            line = b"" if self.folder is None else self._line(TRACE, place, length)
+            found = parse_solution(line, TRACE)
+            if isinstance(found, Solution) and found.problem == problem:
                 return self.with_texts(found) if texts else found
         return None
+
+    def _line(self, name: str, place: int, length: int) -> bytes:
+        assert self.folder is not None
+        return _read_at(self.folder / name, place, length)
 
     def solutions(self, *, texts: bool = False) -> Iterator[Solution]:
         """Iterate over the last record of every problem and seed, ordered by both."""
         sql = "SELECT place, length FROM solves ORDER BY problem, seed"
-        for place, length in self.select(sql):
-            found = self._solution_at(place, length)
-            if found:
-                yield self.with_texts(found) if texts else found
-
-    def _solution_at(self, place: int, length: int) -> Solution | None:
-        if self.folder is None:
-            return None
-        line = _read_at(self.folder / TRACE, place, length)
-        found = parse_solution(line, str(self.folder / TRACE))
-        return found if isinstance(found, Solution) else None
+        if self.folder is None or self._memory is not None:
+            return
+        with open_plain(self.folder / TRACE) as trace:
+            for place, length in self.select(sql):
+                line = os.pread(trace.fileno(), length, place)
+                found = parse_solution(line, str(self.folder / TRACE))
+                if isinstance(found, Solution):
+                    yield self.with_texts(found) if texts else found
 
     def places(self) -> dict[tuple[str, int], Place]:
         """Return where every record lies, by problem and seed, in the run's order."""
@@ -714,8 +717,22 @@ class Table:
         self._follow_problems()
         sql = "SELECT place, length FROM problems WHERE problem = ?"
         for place, length in self.select(sql, [problem]):
-            return self._problem_at(place, length)
+            return _parse_problem(self._line(PROBLEMS, place, length))
         return None
+
+    def problems(self) -> Iterator[Problem]:
+        """Iterate over the problems whose texts the run keeps, in the file's order."""
+        self._follow_problems()
+        sql = "SELECT place, length FROM problems ORDER BY place"
+        for place, length in self.select(sql):
+            found = _parse_problem(self._line(PROBLEMS, place, length))
+            if found:
+                yield found
+
+    def problem_ids(self) -> set[str]:
+        """Return the ids of the problems whose texts the run keeps."""
+        self._follow_problems()
+        return {row[0] for row in self.select("SELECT problem FROM problems")}
 
     def problem_text(self, problem: str) -> str | None:
         """Return the text of a problem, if the run keeps it."""
@@ -724,9 +741,9 @@ class Table:
 
     def problem_field(self, name: str) -> Iterator[tuple[str, str]]:
         """Iterate over problems and a field of their lines in problems.jsonl."""
-        if self.folder is None or not (self.folder / "problems.jsonl").exists():
+        if self.folder is None or not (self.folder / PROBLEMS).exists():
             return
-        for _, _, line in whole_lines(self.folder / "problems.jsonl"):
+        for _, _, line in whole_lines(self.folder / PROBLEMS):
             found = _parse_problem(line)
             value = json.loads(line).get(name) if found else None
             if found and value not in (None, ""):
@@ -734,11 +751,7 @@ class Table:
 
     def _follow_problems(self) -> None:
         if self.folder is not None and self._memory is None:
-            self._follow("problems", self.folder / "problems.jsonl")
-
-    def _problem_at(self, place: int, length: int) -> Problem | None:
-        assert self.folder is not None
-        return _parse_problem(_read_at(self.folder / "problems.jsonl", place, length))
+            self._follow("problems", self.folder / PROBLEMS)
 
     @property
     def calls_folder(self) -> Path | None:
@@ -1040,7 +1053,7 @@ def parse_solution(line: bytes, where: str) -> Solution | str:
 
 def _parse_problem(line: bytes) -> Problem | None:
     with suppress(DataError, ValueError, RecursionError, AttributeError, TypeError):
-        return problem_of(json.loads(line), "problems.jsonl")
+        return problem_of(json.loads(line), PROBLEMS)
     return None
 
 

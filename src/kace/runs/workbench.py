@@ -49,7 +49,7 @@ from kace.runs.steps import (
 from kace.runs.teacher import Teacher
 
 if TYPE_CHECKING:
-    from kace.runs.ray_pool import RayPool
+    from kace.runs.ray import RayPool
 
 LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
 
@@ -157,12 +157,12 @@ class Workbench:
             self.observer.run_started(step, len(problems), done)
         opener = partial(open_solver, self.config, reading)
         if self.pool:
-            from kace.runs.ray_pool import solve_on_ray
+            from kace.runs.ray import solve_on_ray
 
             await solve_on_ray(self.pool, run, todo, seed, opener)
         else:
             solve = opener(self.session, seed)
-            await run.solve_by(solve, todo, seed, self.session.window)
+            await run.solve(todo, solve, seed, self.session.window)
 
     def text_of(self, attempt: Attempt) -> str:
         """Return what an attempt wrote; empty where the call is not kept."""
@@ -234,7 +234,7 @@ async def open_workbench(
             )
         pool = None
         if config.ray and model is None:
-            from kace.runs.ray_pool import open_pool
+            from kace.runs.ray import open_pool
 
             started = open_pool(config, calls, ledger=session.ledger, observer=observer)
             pool = await opened.enter_async_context(started)

@@ -16,7 +16,7 @@ from kace.report.page import Page, PageRequest
 from kace.report.replies import Inbox
 from kace.report.workspace import KINDS, Item
 from kace.runs.index import FileState
-from kace.runs.manifest import manifest_part
+from kace.runs.manifest import Manifest
 from kace.runs.solves import RunAccuracy, bytes_in, setup_at, trace_in
 from kace.runs.solves import at_work as run_at_work
 from kace.words import counted
@@ -167,10 +167,9 @@ def _run(request: PageRequest, item: Item, until: float) -> ItemSummary:
 
 def _learner(request: PageRequest, item: Item, until: float) -> ItemSummary:
     learn = item.path / "learn"
-    model = manifest_part(
-        _first(request.workspace.inside(learn / "learn.json"), lines=False), "config"
-    ).get("model")
-    about = (model[:80],) if isinstance(model, str) else ()
+    first = _first(request.workspace.inside(learn / "learn.json"), lines=False)
+    model = Manifest(first).model
+    about = (model[:80],) if model else ()
     steps = request.workspace.inside(learn / "steps.jsonl")
     if not steps.is_file():
         return ItemSummary(item, ("nothing done yet",), about)
