@@ -22,8 +22,7 @@ from pathlib import Path
 
 from kace.config import user_cache
 from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.models.catalog import pull
-from kace.models.local import SLOTS, EngineSettings, LocalModel, open_local, usable_cores
+from kace.models.local import SLOTS, EngineSettings, LocalModel, find_weights, open_local, pull, usable_cores
 
 SYSTEM = "You solve problems step by step and put the final answer in a box."
 QUESTION = "A train goes {} km at 60 km/h and returns at 40 km/h. Explain the average speed of the journey at length."
@@ -143,7 +142,7 @@ def main() -> None:
     parser.add_argument("--model", default="qwen2.5-coder-0.5b")
     parser.add_argument("--rounds", type=int, default=0)
     options = parser.parse_args()
-    path = pull(options.model, cache=user_cache({}) / "models", hub="https://huggingface.co")
+    path = pull(find_weights(options.model), cache=user_cache({}) / "models", hub="https://huggingface.co")
     job = Job(options.model, path, tokens=24 if options.quick else 64)
     rounds = options.rounds or (2 if options.quick else 5)
     speeds: dict[tuple[str, int], list[float]] = defaultdict(list)

@@ -21,8 +21,8 @@ from kace.config import Config, base_urls
 from kace.errors import KaceError, one_line, public_url
 from kace.models import open_model, weights_folder
 from kace.models.cache import Replay
-from kace.models.catalog import weights_of
 from kace.models.http import AnthropicModel, OpenAIModel
+from kace.models.local import locate
 
 LOW_DISK_GB = 2.0
 PROBE_SECONDS = 5.0
@@ -184,7 +184,7 @@ async def _equivalence() -> str:
 
 
 def _weights(config: Config) -> str:
-    path, sha256 = weights_of(config.model.partition("/")[2], weights_folder(config))
+    path, sha256 = locate(config.model.partition("/")[2], weights_folder(config))
     return f"{path}, sha256 {sha256[:12]}..."
 
 

@@ -17,7 +17,7 @@ from kace.errors import KaceError
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.models.cache import CallStore
-from kace.models.catalog import pull
+from kace.models.local import find_weights, pull
 from kace.problems import Problem
 from tests.baselines.arena import BARE, FLAT, UNTRAINED, card
 
@@ -40,7 +40,7 @@ TREE = EpistemicTree.of(
 @pytest.fixture(scope="session")
 def weights() -> Path:
     try:
-        return pull(NAME, cache=user_cache({}) / "models", hub="https://huggingface.co")
+        return pull(find_weights(NAME), cache=user_cache({}) / "models", hub="https://huggingface.co")
     except KaceError as error:
         pytest.skip(f"THE SYSTEMS ARE NOT TESTED ON THE EMBEDDED MODEL: {error}")
 

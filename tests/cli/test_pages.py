@@ -14,7 +14,7 @@ import pytest
 from kace.cli.demo import RECORDED, WITH, WITHOUT
 from kace.config import user_cache
 from kace.errors import KaceError
-from kace.models.catalog import CATALOG, pull
+from kace.models.local import CATALOG, pull
 from tests.command import environment
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_the_tutorial_shows_two_problems_that_the_card_repairs_and_one_that_it_d
 @pytest.mark.slow
 def test_a_newcomer_gets_from_a_problem_to_a_card_and_a_comparison(tmp_path: Path):
     try:
-        pull(CATALOG[0].name, cache=user_cache({}) / "models", hub="https://huggingface.co")
+        pull(CATALOG[0], cache=user_cache({}) / "models", hub="https://huggingface.co")
     except KaceError as error:
         pytest.skip(f"THE QUICKSTART IS NOT TRIED: {error}")
     (tmp_path / "cache").mkdir()

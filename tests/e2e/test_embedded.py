@@ -12,7 +12,7 @@ import pytest
 
 from kace.config import user_cache
 from kace.errors import KaceError
-from kace.models.catalog import pull
+from kace.models.local import find_weights, pull
 
 NAME = "smollm2-135m"
 
@@ -20,7 +20,7 @@ NAME = "smollm2-135m"
 @pytest.fixture(scope="session")
 def weights() -> Path:
     try:
-        return pull(NAME, cache=user_cache({}) / "models", hub="https://huggingface.co")
+        return pull(find_weights(NAME), cache=user_cache({}) / "models", hub="https://huggingface.co")
     except KaceError as error:
         pytest.skip(f"THE EMBEDDED MODEL IS NOT TESTED: {error}")
 
@@ -57,4 +57,4 @@ def test_no_engine_outlives_the_command(weights: Path, tmp_path: Path):
     done = kace("solve", "What is 2+2?", "--model", f"local/{weights}", "--set", "max_tokens=8", folder=tmp_path)
     assert "10 attempts ended" in done.stderr, "it ran, to its end"
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert not any("engine_child" in line and str(weights) in line for line in running.splitlines())
+    assert not any("run_engine" in line and str(weights) in line for line in running.splitlines())

@@ -25,7 +25,7 @@ from kace.ladder.router import (
     route_by_words,
 )
 from kace.models.base import AttemptKey, Failure, ModelError, Request, Role, Sampling, Usage, chat
-from kace.models.local import grammar_of
+from kace.models.local import build_grammar
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 
@@ -313,12 +313,12 @@ def test_a_request_without_choices_keeps_the_key_it_was_recorded_under():
 
 
 def test_a_grammar_has_each_choice_once_as_a_literal():
-    assert grammar_of(("a_1", "b c", "a_1")) == 'root ::= "a_1" | "b c"'
+    assert build_grammar(("a_1", "b c", "a_1")) == 'root ::= "a_1" | "b c"'
 
 
 @pytest.mark.parametrize("odd", ['a"b', "a\\b", "a\nb", "é", "[x]", '" | .* | "', "😀", "\x00"])
 def test_odd_names_stay_inside_their_literal(odd: str):
-    grammar = grammar_of((odd,))
+    grammar = build_grammar((odd,))
     inside = grammar.removeprefix('root ::= "').removesuffix('"')
     assert inside.isascii() and '"' not in inside and "\n" not in inside and "\x00" not in inside
 
@@ -326,7 +326,7 @@ def test_odd_names_stay_inside_their_literal(odd: str):
 def test_nothing_to_choose_is_no_grammar():
     for choices in ((), ("a", "")):
         with pytest.raises(ValueError, match="at least one text"):
-            grammar_of(choices)
+            build_grammar(choices)
 
 
 def test_a_model_that_cannot_be_held_is_still_read_strictly():

@@ -17,8 +17,16 @@ import pytest
 from kace.config import user_cache
 from kace.errors import DataError, KaceError, UsageError
 from kace.models.base import AttemptKey, ChatModel, Failure, Finish, ModelError, Request, Sampling, Transient, chat
-from kace.models.catalog import find, pull
-from kace.models.local import MAX_THREADS, EngineSettings, LocalModel, default_threads, open_local, usable_cores
+from kace.models.local import (
+    MAX_THREADS,
+    EngineSettings,
+    LocalModel,
+    default_threads,
+    find_weights,
+    open_local,
+    pull,
+    usable_cores,
+)
 
 T = TypeVar("T")
 NAME = "smollm2-135m"
@@ -31,7 +39,7 @@ def cache() -> Path:
     """The user's own cache, so that the weights are downloaded once per machine and not once per run."""
     folder = user_cache({}) / "models"
     try:
-        pull(NAME, cache=folder, hub="https://huggingface.co")
+        pull(find_weights(NAME), cache=folder, hub="https://huggingface.co")
     except KaceError as error:
         pytest.skip(f"LOCAL ENGINE NOT TESTED: {error}")
     return folder
@@ -94,7 +102,7 @@ def test_asking_how_sure_it_is_changes_nothing_in_what_it_says(cache: Path):
 def test_more_attempts_than_slots_are_all_answered(cache: Path):
     async def work(model: LocalModel) -> None:
         assert isinstance(model, ChatModel) and model.name == f"local/{NAME}"
-        assert find(NAME).sha256 in model.identity
+        assert find_weights(NAME).sha256 in model.identity
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(model.complete(ask("Tell me about cats.", index))) for index in range(5)]
         replies = [task.result() for task in tasks]
@@ -268,7 +276,7 @@ def test_closing_ends_what_is_under_way_and_what_comes_after(cache: Path):
 @model_test
 def test_two_models_of_one_file_and_two_event_loops_work(cache: Path):
     first = open_local(NAME, cache=cache, settings=EngineSettings(slots=1))
-    second = open_local(str(cache / find(NAME).file), cache=cache, settings=EngineSettings(slots=1))
+    second = open_local(str(cache / find_weights(NAME).file), cache=cache, settings=EngineSettings(slots=1))
     assert first.identity == second.identity and first.name != second.name
 
     async def both() -> None:

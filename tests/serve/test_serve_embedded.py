@@ -26,4 +26,4 @@ def test_a_client_gets_an_answer_and_a_stream_from_the_embedded_model(weights: P
             told = [getattr(chunk.choices[0].delta, "reasoning_content", None) for chunk in stream]
             assert any(text and text.startswith("ES 2/2: ") for text in told)
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert not any("engine_child" in line and str(weights) in line for line in running.splitlines())
+    assert not any("run_engine" in line and str(weights) in line for line in running.splitlines())

@@ -12,16 +12,15 @@ from kace.cli.terminal import terminal
 from kace.config import Config
 from kace.errors import KaceError, UsageError
 from kace.models import weights_folder
-from kace.models.catalog import (
+from kace.models.local import (
     CATALOG,
     SUFFIX,
     PullProgress,
     Weights,
-    find,
+    find_weights,
     is_present,
-    path_of,
 )
-from kace.models.catalog import pull as fetch
+from kace.models.local import pull as fetch
 
 app = new_app(help="List, fetch and find embedded models.", no_args_is_help=True)
 NAME = typer.Argument("qwen2.5-coder-0.5b", help="A name from `kace models list`.")
@@ -56,20 +55,20 @@ def pull(typed: Typed, name: str = NAME) -> None:
     name = name.removeprefix("local/")
     config = typed.config(model=f"local/{name}")
     ensure_weights(config, ask=False)
-    print(path_of(find(name), weights_folder(config)))
+    print(weights_folder(config) / find_weights(name).file)
 
 
 @command(app)
 def where(typed: Typed, name: str = NAME) -> None:
     """Print the path of a model that is here; exit 1 when it is not."""
-    weights = find(name.removeprefix("local/"))
+    weights = find_weights(name.removeprefix("local/"))
     cache = weights_folder(typed.config())
     if not is_present(weights, cache):
         raise KaceError(
             f"local/{weights.name} is not in {cache}",
             fix=f"kace models pull {weights.name}",
         )
-    print(path_of(weights, cache))
+    print(cache / weights.file)
 
 
 def ensure_weights(config: Config, *, ask: bool = True) -> None:
@@ -85,7 +84,7 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
     if (
         provider != "local"
         or name.endswith(SUFFIX)
-        or is_present(weights := find(name), weights_folder(config))
+        or is_present(weights := find_weights(name), weights_folder(config))
     ):
         return
     if ask and not _agreed(weights):
@@ -117,7 +116,12 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
                 total=progress.total,
             )
 
-        fetch(name, cache=weights_folder(config), hub=config.hub, progress=watch)
+        fetch(
+            weights,
+            cache=weights_folder(config),
+            hub=config.hub,
+            on_progress=watch,
+        )
 
 
 def _agreed(weights: Weights) -> bool:

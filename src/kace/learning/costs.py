@@ -24,7 +24,7 @@ from kace.learning.wordings import WORDINGS_AT_ONCE
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, read_calls
-from kace.models.catalog import CATALOG, SUFFIX
+from kace.models.local import CATALOG, SUFFIX
 from kace.problems import Problem
 
 if TYPE_CHECKING:  # the study opens the resources, which keep the bill

