@@ -51,7 +51,7 @@ def test_the_demo_shows_what_cards_change_what_they_do_not_and_what_was_measured
     assert "both ES attempts agree, so no card is read" in out
     assert "EXACT_LARGEST_AMOUNT_NOT_MADE: The two values are a and b." in out
     assert "Prompts with cards: 5,595 tokens, 68 % of them found in the prefix cache.\n" in out
-    assert "Chosen to show cards." in out and out.count("\n  kace ") == 2 and "docs/first-card.md" in out
+    assert "Chosen to show cards." in out and out.count("\n  kace ") == 2 and "docs/quickstart.md" in out
 
 
 def test_the_demo_writes_two_runs_over_the_same_problems(replayed: tuple[str, Path]):

@@ -58,7 +58,7 @@ NEXT = """\
 Next: a problem of your own, these attempts in the browser, a card of your own.
 {activate}  kace solve "YOUR PROBLEM" --tree starter --explain
   kace view {folder}
-  docs/first-card.md"""
+  docs/quickstart.md"""
 app = new_app()
 
 

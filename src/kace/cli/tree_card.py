@@ -48,7 +48,7 @@ def new_card(
 ) -> None:
     """Write a card: a name, when it helps, the rule, two worked examples. In a terminal, a template opens in $EDITOR.
 
-    The rest has defaults: the card is medium, of every domain, and experimental. See docs/first-card.md.
+    The rest has defaults: the card is medium, of every domain, and experimental. See docs/quickstart.md.
     """
     store = store_at(tree)
     known = store.load()
