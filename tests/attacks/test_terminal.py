@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cli.streams import CONTROLS, escaped, plain, run_async
+from kace.cli.terminal import CONTROLS, escaped, plain, run_async
 from tests.command import run_kace
 
 HIDDEN = [

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.answers.equal import Judge
-from kace.cli.streams import plain
-from kace.cli.terminal import RunProgress, audit_line, explanation, summary_lines, votes_of
+from kace.cli.solve import audit_line, explanation, summary_lines, votes_of
+from kace.cli.terminal import RunProgress, plain
 from kace.config import load_config
 from kace.ladder.ladder import Kit, climb
 from kace.ladder.record import Solution

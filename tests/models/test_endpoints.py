@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from kace.cli.doctor import examine
 from kace.config import Caps, base_urls, load_config
-from kace.doctor import examine
 from kace.errors import KaceError, UsageError
 from kace.models import open_model
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Transient, chat

@@ -1,4 +1,4 @@
-"""`kace demo`: a few starter problems without cards and with them, side by side, live or replayed."""
+"""`kace demo`: starter problems without and with cards, side by side, live or replayed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import shutil
 import sys
 import textwrap
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
+
 from kace.baselines.trial import Trial, run_trial
 from kace.cards.store import open_tree
+from kace.cards.tree import EpistemicTree
 from kace.cli.models import ensure_weights
-from kace.cli.options import MODEL, OUTPUT, Typed, command, new_app, option
-from kace.cli.side_by_side import SideBySide, colour_of
-from kace.cli.streams import columns, note, print_lines, run_async
-from kace.cli.terminal import RunProgress
-from kace.config import tree_path
+from kace.cli.options import PATH, Options, takes
+from kace.cli.solve import SideBySide, colour_of
+from kace.cli.terminal import RunProgress, columns, note, print_lines, run_async
+from kace.config import Config, tree_path
 from kace.datasets.loader import Dataset, set_hash
 from kace.datasets.starter import SPLITS, load_split
 from kace.errors import KaceError
@@ -59,134 +61,100 @@ Next: a problem of your own, these attempts in the browser, a card of your own.
 {activate}  kace solve "YOUR PROBLEM" --tree starter --explain
   kace view {folder}
   docs/quickstart.md"""
-app = new_app()
 
 
-@command(app, "model", "base_url")
-def demo(
-    typed: Typed,
-    replay: bool = option(
-        MODEL,
-        False,
-        "--replay",
-        help="Replay a recorded run of the real model: no weights needed.",
-    ),
-    out: Path = option(
-        OUTPUT,
-        None,
-        help="The folder for both runs; a fresh one under runs/ without it.",
-    ),
-) -> None:
-    """Solve a few starter problems without cards and with them, side by side."""
-    config = typed.config(preset="starter", tree="starter")
-    if not replay:
-        try:
-            ensure_weights(config, ask=False)
-        except KaceError as error:
-            if typed.model is not None:
-                raise
-            note(f"kace: {error}")
-            replay = True
+@click.command("demo")
+@takes("model", "base_url")
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="Replay a recorded run of the real model: no weights needed.",
+)
+@click.option(
+    "--out", type=PATH, help="The folder for both runs; by default a new one in runs/."
+)
+def command(options: Options, replay: bool, out: Path | None) -> None:
+    """Solve starter problems without and with cards, side by side."""
+    config = options.config(preset="starter", tree="starter")
+    replay = replay or not _weights_here(config, required="model" in options.values)
     if replay:
         config = config.model_copy(update={"model": f"replay/{RECORDED / WITH}"})
+        print(
+            "This is a REPLAY of recorded runs of the real model; no model is running now.\n"
+        )
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     folder = out or Path("runs") / f"demo-{stamp}{'-replay' if replay else ''}"
     problems = demo_problems()
     tree = open_tree(tree_path("starter"))
-    if replay:
-        print(
-            "This is a REPLAY of recorded runs of the real model; no model is running now.\n"
-        )
-    print(_paragraph(INTRO.format(problems=len(problems), cards=len(tree))), flush=True)
-    few = Dataset(
+    intro = INTRO.format(problems=len(problems), cards=len(tree))
+    print(_wrapped(intro), flush=True)
+    data = Dataset(
         "starter-demo", "chosen", problems, set_hash(problems), "the starter set"
     )
-    before = _solved(
-        Trial("tiered", few, config, 1),
-        folder / WITHOUT,
-        lambda problem, solution: None,
-    )
+    before = _solve(Trial("tiered", data, config, 1), folder / WITHOUT)
     if not replay:
-        recorded = all(
-            attempt.from_cache
-            for solution in before.values()
-            for attempt in solution.made
+        made = (
+            MADE_NOW if _all_recorded(before.values()) else "Every attempt is made now."
         )
-        print(
-            _paragraph(
-                f"{config.model}, frozen. {MADE_NOW if recorded else 'Every attempt is made now.'}"
-            ),
-            flush=True,
-        )
+        print(_wrapped(f"{config.model}, frozen. {made}"), flush=True)
     print(flush=True)
-    shown = SideBySide(tree, config.retrieval)
-
-    def tell(problem: Problem, solution: Solution) -> None:
-        print_lines(
-            [*shown.lines(problem, before[problem.id], solution), ""], colour_of
-        )
-
-    after = _solved(Trial("kace", few, config, 1, tree), folder / WITH, tell)
-    without, using = (
-        sum(bool(each.correct) for each in found.values()) for found in (before, after)
-    )
-    said = f"Right: {without} of {len(problems)} without cards, {using} of {len(problems)} with the tree."
-    next_steps = NEXT.format(folder=folder, activate=_activate())
-    print(
-        said, *_shared(after.values()), _paragraph(MEASURED), "", next_steps, sep="\n"
-    )
+    after = _show_with_cards(data, config, tree, folder / WITH, before)
+    _print_summary(before.values(), after.values())
+    print("", NEXT.format(folder=folder, activate=_activate()), sep="\n")
     if replay:
         print("\nThis was a REPLAY. Run `make demo` for the real model.")
 
 
-def _shared(solutions: Iterable[Solution]) -> Iterator[str]:
-    """How much of the prompts with cards was read once for several attempts."""
-    reading = [
-        (each, {recall.tier for recall in each.recalls if recall.cards})
-        for each in solutions
-    ]
-    prompts = [
-        attempt
-        for each, tiers in reading
-        for attempt in each.made
-        if attempt.tier in tiers
-    ]
-    if tokens := sum(attempt.input for attempt in prompts):
-        again = 100 * sum(attempt.cached for attempt in prompts) / tokens
-        yield f"Prompts with cards: {tokens:,} tokens, {again:.0f} % of them found in the prefix cache."
-
-
-def _activate() -> str:
-    """The line that puts `kace` on the path, where it is not: `make demo` runs it from its folder."""
-    return (
-        ""
-        if shutil.which("kace")
-        else f"  source {os.path.relpath(Path(sys.prefix, 'bin', 'activate'))}\n"
-    )
-
-
-def _paragraph(text: str) -> str:
-    return textwrap.fill(text, min(columns(), 100))
-
-
 def demo_problems() -> tuple[Problem, ...]:
-    """The problems of the demo, in its order."""
-    known = {
-        problem.label: problem for split in SPLITS for problem in load_split(split)
-    }
-    return tuple(known[label] for label in CHOSEN)
+    """Return the problems of the demo, in its order."""
+    problems = {}
+    for split in SPLITS:
+        for problem in load_split(split):
+            problems[problem.label] = problem
+    return tuple(problems[label] for label in CHOSEN)
+
+
+def _weights_here(config: Config, *, required: bool) -> bool:
+    """Fetch the weights. If that fails, raise if the model is required, else return `False`."""
+    try:
+        ensure_weights(config, ask=False)
+    except KaceError as error:
+        if required:
+            raise
+        note(f"kace: {error}")
+        return False
+    return True
+
+
+def _show_with_cards(
+    data: Dataset,
+    config: Config,
+    tree: EpistemicTree,
+    folder: Path,
+    before: dict[str, Solution],
+) -> dict[str, Solution]:
+    """Solve with the tree, and print each problem beside its solution without cards."""
+    side_by_side = SideBySide(tree, config.retrieval)
+
+    def show(problem: Problem, solution: Solution) -> None:
+        lines = side_by_side.lines(problem, before[problem.id], solution)
+        print_lines([*lines, ""], colour_of)
+
+    return _solve(Trial("kace", data, config, 1, tree), folder, show)
 
 
 class _InOrder(RunProgress):
-    """Tells of each problem as soon as it and all before it are solved; in a terminal, how the rest goes below."""
+    """Passes each problem on as soon as it and all before it are solved."""
 
     def __init__(
-        self, problems: tuple[Problem, ...], tell: Callable[[Problem, Solution], None]
+        self,
+        problems: tuple[Problem, ...],
+        on_solved: Callable[[Problem, Solution], None],
     ) -> None:
         super().__init__(len(problems))
         self.solutions: dict[str, Solution] = {}
         self._waiting = deque(problems)
-        self._tell = tell
+        self._on_solved = on_solved
 
     def solved(self, solution: Solution) -> None:
         """Count a finished problem."""
@@ -195,19 +163,57 @@ class _InOrder(RunProgress):
         while self._waiting and self._waiting[0].id in self.solutions:
             problem = self._waiting.popleft()
             with self.paused():
-                self._tell(problem, self.solutions[problem.id])
+                self._on_solved(problem, self.solutions[problem.id])
 
 
-def _solved(
-    trial: Trial, folder: Path, tell: Callable[[Problem, Solution], None]
+def _solve(
+    trial: Trial,
+    folder: Path,
+    on_solved: Callable[[Problem, Solution], None] = lambda problem, solution: None,
 ) -> dict[str, Solution]:
-    """The solutions by problem, each told in order. Recorded attempts without cards are not made again."""
+    """Return the solutions by problem. Recorded attempts without cards are not made again."""
     with (
         trial.open(folder, [RECORDED / WITHOUT]) as run,
-        _InOrder(trial.data.problems, tell) as progress,
+        _InOrder(trial.data.problems, on_solved) as progress,
     ):
-        run_async(
-            run_trial(trial, run, recalled=progress.solved, observer=progress),
-            resumable=True,
-        )
+        work = run_trial(trial, run, recalled=progress.solved, observer=progress)
+        run_async(work, resumable=True)
     return progress.solutions
+
+
+def _all_recorded(solutions: Iterable[Solution]) -> bool:
+    return all(each.from_cache for solution in solutions for each in solution.made)
+
+
+def _print_summary(before: Iterable[Solution], after: Iterable[Solution]) -> None:
+    solutions = list(after)
+    n = len(solutions)
+    alone = sum(bool(solution.correct) for solution in before)
+    using = sum(bool(solution.correct) for solution in solutions)
+    print(f"Right: {alone} of {n} without cards, {using} of {n} with the tree.")
+    tokens = 0
+    cached = 0
+    for solution in solutions:
+        tiers = {recall.tier for recall in solution.recalls if recall.cards}
+        for attempt in solution.made:
+            if attempt.tier in tiers:
+                tokens += attempt.input
+                cached += attempt.cached
+    if tokens:
+        share = 100 * cached / tokens
+        print(
+            f"Prompts with cards: {tokens:,} tokens, {share:.0f} % of them found in the "
+            "prefix cache."
+        )
+    print(_wrapped(MEASURED))
+
+
+def _activate() -> str:
+    """Return the line that puts `kace` on the path, if it is not: `make demo` runs it from its folder."""
+    if shutil.which("kace"):
+        return ""
+    return f"  source {os.path.relpath(Path(sys.prefix, 'bin', 'activate'))}\n"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, min(columns(), 100))

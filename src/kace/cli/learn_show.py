@@ -9,8 +9,7 @@ from typing import Any
 
 from kace.cards.card import Status
 from kace.cards.lift import plain_points
-from kace.cli.streams import aligned, columns, note, plain
-from kace.cli.terminal import RunProgress
+from kace.cli.terminal import RunProgress, aligned, columns, note, plain
 from kace.ladder.record import Solution
 from kace.learning import select
 from kace.learning.admit import Rulings

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 
-import typer
+import click
 
-from kace.cli.options import Typed, command, new_app
-from kace.cli.terminal import terminal
+from kace.cli.options import Options, takes
+from kace.cli.terminal import can_redraw
 from kace.config import Config
 from kace.errors import KaceError, UsageError
 from kace.models import weights_folder
@@ -22,47 +22,59 @@ from kace.models.local import (
 )
 from kace.models.local import pull as fetch
 
-app = new_app(help="List, fetch and find embedded models.", no_args_is_help=True)
-NAME = typer.Argument("qwen2.5-coder-0.5b", help="A name from `kace models list`.")
+DEFAULT = "qwen2.5-coder-0.5b"
 
 
-@command(app, name="list")
-def list_(typed: Typed, as_json: bool) -> None:
-    """Show the embedded models and whether they are here."""
-    cache = weights_folder(typed.config())
+@click.group("models", no_args_is_help=True)
+def command() -> None:
+    """List, fetch and find embedded models."""
+
+
+@command.command("list")
+@takes("json")
+def list_models(options: Options) -> None:
+    """List the embedded models and whether they are here."""
+    cache = weights_folder(options.config())
     for weights in CATALOG:
         here = is_present(weights, cache)
-        row = {
-            "name": f"local/{weights.name}",
-            "bytes": weights.bytes,
-            "sha256": weights.sha256,
-            "here": here,
-        }
-        size = f"{weights.bytes / 1e6:7,.0f} MB"
-        state = "here" if here else "not here"
-        print(
-            json.dumps(row)
-            if as_json
-            else f"local/{weights.name:22} {size}  {state:9} {weights.about}"
-        )
-    if not as_json:
+        name = f"local/{weights.name}"
+        if options.as_json:
+            row = {
+                "name": name,
+                "bytes": weights.bytes,
+                "sha256": weights.sha256,
+                "here": here,
+            }
+            print(json.dumps(row))
+        else:
+            size = f"{weights.bytes / 1e6:7,.0f} MB"
+            state = "here" if here else "not here"
+            print(f"{name:28} {size}  {state:9} {weights.about}")
+    if not options.as_json:
         print("any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN")
 
 
-@command(app)
-def pull(typed: Typed, name: str = NAME) -> None:
-    """Fetch a model from the hub or its mirror; accepted by SHA-256 only, resumed where it stopped."""
+@command.command()
+@click.argument("name", default=DEFAULT)
+@takes()
+def pull(options: Options, name: str) -> None:
+    """Fetch a model from the hub or its mirror.
+
+    It is accepted by SHA-256 only; the same command resumes a download.
+    """
     name = name.removeprefix("local/")
-    config = typed.config(model=f"local/{name}")
+    config = options.config(model=f"local/{name}")
     ensure_weights(config, ask=False)
     print(weights_folder(config) / find_weights(name).file)
 
 
-@command(app)
-def where(typed: Typed, name: str = NAME) -> None:
-    """Print the path of a model that is here; exit 1 when it is not."""
+@command.command()
+@click.argument("name", default=DEFAULT)
+@takes()
+def where(options: Options, name: str) -> None:
+    """Print the path of a model that is here; exit 1 if it is not."""
     weights = find_weights(name.removeprefix("local/"))
-    cache = weights_folder(typed.config())
+    cache = weights_folder(options.config())
     if not is_present(weights, cache):
         raise KaceError(
             f"local/{weights.name} is not in {cache}",
@@ -72,24 +84,30 @@ def where(typed: Typed, name: str = NAME) -> None:
 
 
 def ensure_weights(config: Config, *, ask: bool = True) -> None:
-    """Pull the embedded models a configuration names, if any is not here yet; the bar is on stderr.
+    """Fetch the embedded models that a configuration names, with a progress bar on stderr.
 
-    A person at a terminal is asked first, unless told not to. Elsewhere only the default model is fetched unasked.
+    With `ask`, a person at a terminal is asked first; elsewhere only the default model
+    is fetched.
     """
     if config.synthesis:
-        ensure_weights(
-            config.for_teacher().model_copy(update={"synthesis": False}), ask=ask
-        )
+        teacher = config.for_teacher().model_copy(update={"synthesis": False})
+        ensure_weights(teacher, ask=ask)
     provider, _, name = config.model.partition("/")
-    if (
-        provider != "local"
-        or name.endswith(SUFFIX)
-        or is_present(weights := find_weights(name), weights_folder(config))
-    ):
+    if provider != "local" or name.endswith(SUFFIX):
         return
-    if ask and not _agreed(weights):
-        said = f"local/{name} is not here, and fetching it takes {weights.bytes / 1e6:,.0f} MB"
-        raise UsageError(said, fix=f"kace models pull {name}")
+    weights = find_weights(name)
+    if is_present(weights, weights_folder(config)):
+        return
+    if ask and not _may_fetch(weights):
+        size = f"{weights.bytes / 1e6:,.0f} MB"
+        raise UsageError(
+            f"local/{name} is not here, and fetching it takes {size}",
+            fix=f"kace models pull {name}",
+        )
+    _fetch(weights, config)
+
+
+def _fetch(weights: Weights, config: Config) -> None:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -99,19 +117,19 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
         TimeRemainingColumn,
     )
 
-    columns = (
+    with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=False) as bar:
-        task = bar.add_task(name, total=None)
+        console=Console(stderr=True),
+    ) as bar:
+        task = bar.add_task(weights.name, total=None)
 
-        def watch(progress: PullProgress) -> None:
+        def update(progress: PullProgress) -> None:
             bar.update(
                 task,
-                description=f"{name}: {progress.source}",
+                description=f"{weights.name}: {progress.source}",
                 completed=progress.done,
                 total=progress.total,
             )
@@ -120,23 +138,20 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
             weights,
             cache=weights_folder(config),
             hub=config.hub,
-            on_progress=watch,
+            on_progress=update,
         )
 
 
-def _agreed(weights: Weights) -> bool:
-    """Whether weights may be fetched: what the person at the terminal says, or whether they are the default."""
-    if not (sys.stdin is not None and sys.stdin.isatty() and terminal()):
+def _may_fetch(weights: Weights) -> bool:
+    """Whether weights may be fetched: by the user's answer, or because they are the default."""
+    if sys.stdin is None or not sys.stdin.isatty() or not can_redraw():
         return weights is CATALOG[0]
-    return typer.confirm(
-        f"Fetch local/{weights.name}, {weights.bytes / 1e6:,.0f} MB?",
-        default=True,
-        err=True,
-    )
+    size = f"{weights.bytes / 1e6:,.0f} MB"
+    return click.confirm(f"Fetch local/{weights.name}, {size}?", default=True, err=True)
 
 
 def prepare(config: Config) -> None:
-    """Fetch weights, and join the cluster that solves, where there is one."""
+    """Fetch weights, and join the Ray cluster if one is named."""
     ensure_weights(config)
     if config.ray:
         from kace.runs.ray import connect

@@ -1,20 +1,19 @@
-"""The options that verbs share, each defined once, and help that groups them. A verb gets what was typed as `typed`.
+"""The options that verbs share, each defined once.
 
-A setting without an option of its own is set by `--set key=value` or in a TOML file.
+A verb decorated with `takes("model", "tree")` has these options and is called with an
+`Options` that holds what was typed. A setting without an option of its own is set by
+`--set key=value` or in a TOML file.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import json
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from kace.errors import UsageError
 
@@ -23,260 +22,199 @@ if TYPE_CHECKING:
 
     from kace.config import Config
 
-Verb = TypeVar("Verb", bound=Callable[..., None])
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T", bound="BaseModel")
 
-DATA, MODEL, TREE, LEARNING, SERVER, LIMITS, OUTPUT = GROUPS = (
-    "Data", "Model", "Tree", "Learning", "Server", "Limits", "Output"
-)  # fmt: skip
-
-
-def option(group: str, default: object, *flags: str, help: str, **more: Any) -> Any:
-    """An option of one verb, in a group of its help."""
-    return typer.Option(
-        default, *flags, help=help, rich_help_panel=group or None, **more
-    )
-
-
-SHARED: Mapping[str, tuple[Any, Any]] = {
-    "model": (str, option(MODEL, None, "--model", "-m",
-        help="local/NAME or PATH.gguf, openai/NAME, anthropic/NAME, replay/RUN.")),
-    "base_url": (list[str], option(MODEL, None, metavar="<str>",
-        help="An OpenAI-compatible server for openai/NAME; repeat it for several.")),
-    "service_tier": (str, option(MODEL, None, help="flex, priority or auto, where OpenAI's API has them.")),
-    "ray": (str, option(MODEL, None, help="Solve on a Ray cluster: auto, or its address. Needs kace[ray].")),
-    "preset": (str, option(MODEL, None, help="Temperatures and token caps: aime25, math-hard, olymmath or starter.")),
-    "seed": (int, option(MODEL, None, help="Draws other samples; the same seed repeats them.")),
-    "teacher": (str, option(MODEL, None,
-        help="anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (answered by files), replay/RUN; or solutions.")),
-    "tree": (Path, option(TREE, None, help="The epistemic tree that MS and HS read from; starter ships with kace.")),
-    "profile": (str, option(TREE, None,
-        help="How trees are learned and read: default, paper or a TOML file; else the tree's own.")),
-    "limit": (int, option(DATA, None, help="Only the first N problems.", min=1)),
-    "shard": (str, option(DATA, None,
-        help="Only part I of N, as 3/8, in a run of its own; kace report --merge joins the parts.")),
-    "batch": (bool, option(LIMITS, None, "--batch",
-        help="Send attempts as jobs of a batch API: half the price, within a day; the same command goes on.")),
-    "max_calls": (int, option(LIMITS, None, help="Stop before more calls than this are made.")),
-    "max_usd": (float, option(LIMITS, None, help="Stop before more money than this is spent.")),
-}  # fmt: skip
 SOLVER = ("model", "base_url", "preset", "seed")
 CAPS = ("max_calls", "max_usd")
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
-EVERYWHERE = {
-    "set_": "typed",
-    "subject": "typed",
-    "config_file": "typed",
-    "as_json": "as_json",
-}
-"""The options of the root, which may follow any verb that has the parameter named here."""
+EVERYWHERE = ("set", "config", "subject")
+PATH = click.Path(path_type=Path)
+SET_FIX = "write --set max_cards=1"
 
 
-class Typed(NamedTuple):
-    """What the user typed of the shared options."""
+class Options:
+    """What was typed of the shared options, by name; options that were not typed are absent."""
 
-    values: Mapping[str, Any]
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return self.values[name]
+    def get(self, name: str) -> Any:
+        """Return an option's value, or `None`."""
+        return self.values.get(name)
+
+    @property
+    def as_json(self) -> bool:
+        """Whether results are JSON."""
+        return bool(self.get("json"))
+
+    @property
+    def limit(self) -> int | None:
+        """How many problems are taken."""
+        return self.get("limit")
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What `--set` says: settings by name, read as TOML values, else as text."""
+        """The settings of `--set` by name, each read as a TOML value, else as text."""
         lines = {}
-        for pair in self.values["set_"]:
+        for pair in self.get("set") or ():
             name, equals, value = pair.partition("=")
+            if not (name.strip() and equals):
+                raise UsageError(f"--set {pair} is no setting", fix=SET_FIX)
+            lines[name] = f"{name} = {value}"
             try:
-                lines[name] = f"{name} = {value}"
                 tomllib.loads(lines[name])
             except tomllib.TOMLDecodeError:
                 lines[name] = f"{name} = {json.dumps(value, ensure_ascii=False)}"
-            if not (name.strip() and equals):
-                raise UsageError(
-                    f"--set {pair} is no setting", fix="write --set max_cards=1"
-                )
         try:
             return tomllib.loads("\n".join(lines.values()))
         except tomllib.TOMLDecodeError as error:
-            raise UsageError(
-                f"--set cannot be read: {error}", fix="write --set max_cards=1"
-            ) from None
+            raise UsageError(f"--set cannot be read: {error}", fix=SET_FIX) from None
 
-    def config(self, *learning: str, **more: object) -> Config:
-        """The configuration: `more`, over it the options, over them `--set`, but for the settings of `learning`."""
+    def config(self, *learning: str, **defaults: object) -> Config:
+        """Return the configuration: `defaults` < options < `--set`.
+
+        Settings of learning, named by `learning`, are left to `learning()`.
+        """
         from kace.config import Config, load_config
 
-        options = {
-            name: value
-            for name, value in self.values.items()
-            if name in Config.model_fields
-        }
-        chosen = {
-            name: value for name, value in self.settings.items() if name not in learning
-        }
-        layers = (more, options, chosen)
-        flags = {
-            name: value
-            for layer in layers
-            for name, value in layer.items()
-            if value is not None
-        }
-        return load_config(flags, file=self.values["config_file"])
+        flags = {key: value for key, value in defaults.items() if value is not None}
+        for name, value in self.values.items():
+            if name in Config.model_fields:
+                flags[name] = value
+        for name, value in self.settings.items():
+            if name not in learning:
+                flags[name] = value
+        return load_config(flags, file=self.get("config"))
 
     def learning(self, kind: type[T], base: Mapping[str, object], **more: object) -> T:
-        """Settings of learning: those of a profile, `--set`, and the options typed."""
+        """Return settings of learning: `base` < `--set` < `more`."""
         from kace.learning.settings import read_settings
 
-        chosen = {
-            name: value
-            for name, value in self.settings.items()
-            if name in kind.model_fields
-        }
-        typed = {name: value for name, value in more.items() if value is not None}
-        return read_settings(kind, {**base, **chosen, **typed})
+        values = dict(base)
+        for name, value in self.settings.items():
+            if name in kind.model_fields:
+                values[name] = value
+        for name, value in more.items():
+            if value is not None:
+                values[name] = value
+        return read_settings(kind, values)
 
 
-def takes(*names: str) -> Callable[[Verb], Verb]:
-    """Give a verb shared options, as `typed`. What it does not ask for of the root's options is refused with it."""
-
-    def wrap(verb: Verb) -> Verb:
-        own = inspect.signature(verb)
-        asked = [name for name in EVERYWHERE if EVERYWHERE[name] in own.parameters]
-
-        @functools.wraps(verb)
-        def run(context: typer.Context, **given: Any) -> None:
-            for param in context.find_root().command.params:
-                if context.obj.get(param.name) and param.name not in asked:
-                    raise UsageError(
-                        f"{context.command_path} takes no {param.opts[0]}",
-                        fix="leave it out",
-                    )
-            typed = Typed({**context.obj, **{name: given.pop(name) for name in names}})
-            more = {"typed": typed, "as_json": typed.as_json, "context": context}
-            verb(
-                **given,
-                **{
-                    name: value
-                    for name, value in more.items()
-                    if name in own.parameters
-                },
-            )
-
-        mine = [
-            each
-            for name, each in own.parameters.items()
-            if name not in (*EVERYWHERE.values(), "context")
-        ]
-        added = {
-            "context": (typer.Context, inspect.Parameter.empty),
-            **{name: SHARED[name] for name in names},
-        }
-        mine += [
-            inspect.Parameter(name, KEYWORD, default=default)
-            for name, (_, default) in added.items()
-        ]
-        keywords = [each.replace(kind=KEYWORD) for each in mine]
-        run.__signature__ = own.replace(parameters=keywords)  # type: ignore[attr-defined]
-        run.__annotations__ = {
-            **verb.__annotations__,
-            **{name: kind for name, (kind, _) in added.items()},
-        }
-        run.everywhere = asked  # type: ignore[attr-defined]
-        return run  # type: ignore[return-value]
-
-    return wrap
+def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+    """Keep an option's value under its name if it was typed."""
+    if value not in (None, (), False):
+        found = list(value) if isinstance(value, tuple) else value
+        context.ensure_object(Options).values[str(option.name)] = found
 
 
-def new_app(**more: Any) -> typer.Typer:
-    """The commands of a verb."""
-    return typer.Typer(
-        cls=GroupedVerbs, rich_markup_mode=None, add_completion=False, **more
-    )
+def _option(*flags: str, **more: Any) -> Callable[[Any], Any]:
+    return click.option(*flags, expose_value=False, callback=_remember, **more)
 
 
-def command(
-    app: typer.Typer, *names: str, name: str | None = None
-) -> Callable[[Verb], Verb]:
-    """Make a function a command of a verb, with shared options."""
-    return lambda verb: app.command(name, cls=GroupedCommand)(takes(*names)(verb))
+SHARED = {
+    "model": _option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="local/NAME or PATH.gguf, openai/NAME, anthropic/NAME, replay/RUN.",
+    ),
+    "base_url": _option(
+        "--base-url",
+        metavar="URL",
+        multiple=True,
+        help="An OpenAI-compatible server for openai/NAME; repeat it for several.",
+    ),
+    "service_tier": _option(
+        "--service-tier", help="flex, priority or auto, where OpenAI's API has them."
+    ),
+    "ray": _option(
+        "--ray", help="Solve on a Ray cluster: auto, or its address. Needs kace[ray]."
+    ),
+    "preset": _option(
+        "--preset",
+        help="Temperatures and token caps: aime25, math-hard, olymmath or starter.",
+    ),
+    "seed": _option(
+        "--seed", type=int, help="Draws other samples; the same seed repeats them."
+    ),
+    "teacher": _option(
+        "--teacher",
+        metavar="NAME",
+        help="anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (answered by "
+        "files), replay/RUN; or solutions.",
+    ),
+    "tree": _option(
+        "--tree",
+        type=PATH,
+        help="The epistemic tree that MS and HS read; starter ships with kace.",
+    ),
+    "profile": _option(
+        "--profile",
+        help="How trees are learned and read: default, paper or a TOML file; else the "
+        "tree's own.",
+    ),
+    "limit": _option(
+        "--limit", type=click.IntRange(min=1), help="Only the first N problems."
+    ),
+    "shard": _option(
+        "--shard",
+        metavar="I/N",
+        help="Only part I of N, as 3/8, in a run of its own; kace report --merge joins "
+        "the parts.",
+    ),
+    "batch": _option(
+        "--batch",
+        is_flag=True,
+        help="Send attempts as jobs of a batch API: half the price, within a day; the "
+        "same command resumes.",
+    ),
+    "max_calls": _option(
+        "--max-calls", type=int, help="Stop before more calls than this are made."
+    ),
+    "max_usd": _option(
+        "--max-usd", type=float, help="Stop before more money than this is spent."
+    ),
+    "set": _option(
+        "--set",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="One setting, such as max_cards=1; may be repeated.",
+    ),
+    "config": _option(
+        "--config", type=PATH, help="A TOML file; by default kace.toml if it exists."
+    ),
+    "subject": _option(
+        "--subject", help="Subject named in prompts (default: mathematics)."
+    ),
+    "json": _option(
+        "--json", is_flag=True, help="Print results as JSON on standard output."
+    ),
+}
+pass_options = click.make_pass_decorator(Options, ensure=True)
 
 
-def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """Arguments, then the groups in their order, then the rest; last those of the root that hold here."""
-    rows: dict[str, list[tuple[str, str]]] = {}
-    shared = getattr(command.callback, "everywhere", ())
-    root = [param for param in ctx.find_root().command.params if param.name in shared]
-    for param in (*root, *command.get_params(ctx)):
-        if record := param.get_help_record(ctx):
-            panel = getattr(param, "rich_help_panel", None) or "Options"
-            rows.setdefault(
-                "Arguments" if param.param_type_name == "argument" else panel, []
-            ).append(record)
-    for group in ("Arguments", *GROUPS, "Options"):
-        if found := rows.get(group):
-            with formatter.section(group):
-                formatter.write_dl(found)
+def takes(
+    *names: str,
+) -> Callable[[Callable[Concatenate[Options, P], R]], Callable[P, R]]:
+    """Give a verb the named options and those of every verb, as its first argument."""
+
+    def decorate(verb: Callable[Concatenate[Options, P], R]) -> Callable[P, R]:
+        decorated = pass_options(verb)
+        for name in reversed((*names, *EVERYWHERE)):
+            decorated = SHARED[name](decorated)
+        return decorated
+
+    return decorate
 
 
-def refuse_replaced(command: Any, ctx: Any, args: list[str]) -> None:
-    """Raise for an option or a verb that is a setting now or has another form, with what to write."""
-    known = {
-        flag
-        for each in (command, ctx.find_root().command)
-        for param in each.get_params(ctx)
-        for flag in param.opts
-    }
-    for flag in (arg.partition("=")[0] for arg in args if arg.startswith("--")):
-        if flag in known or flag == "--":
-            continue
-        from kace.config import Config, RetrievalConfig
-        from kace.learning.settings import Settings
+def setting_of(flag: str) -> str | None:
+    """Return the setting that an unknown option names, if there is one."""
+    from kace.config import Config, RetrievalConfig
+    from kace.learning.settings import Settings
 
-        name = flag.removeprefix("--").replace("-", "_")
-        if any(
-            name in kind.model_fields for kind in (Config, RetrievalConfig, Settings)
-        ):
-            raise UsageError(
-                f"{flag} is a setting, not an option here",
-                fix=f"write --set {name}=VALUE",
-            )
-
-
-class GroupedCommand(TyperCommand):
-    """A command whose help lists its options by group, whole and never cut."""
-
-    format_options = _write_options
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As ever; what has another form now is named with it."""
-        refuse_replaced(self, ctx, args)
-        return super().parse_args(ctx, args)
-
-
-class GroupedVerbs(TyperGroup):
-    """A list of verbs, each with its whole first sentence; in groups where there are any."""
-
-    groups: Mapping[str, Mapping[str, str]] = {}
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As for a command, up to the verb."""
-        verb = next(
-            (place for place, arg in enumerate(args) if arg in self.commands), len(args)
-        )
-        refuse_replaced(self, ctx, args[:verb])
-        return super().parse_args(ctx, args)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The options by group, then the verbs."""
-        _write_options(self, ctx, formatter)
-        groups = self.groups or {
-            "Commands": {name: each.help or "" for name, each in self.commands.items()}
-        }
-        for group, verbs in groups.items():
-            with formatter.section(group):
-                formatter.write_dl(
-                    [
-                        (name, " ".join(told.split("\n\n")[0].split()))
-                        for name, told in verbs.items()
-                    ]
-                )
+    name = flag.lstrip("-").replace("-", "_")
+    for kind in (Config, RetrievalConfig, Settings):
+        if name in kind.model_fields:
+            return name
+    return None

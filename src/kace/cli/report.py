@@ -1,4 +1,4 @@
-"""`kace report`: recorded runs compared, as text, as a page, as Markdown, and as plots for a paper."""
+"""`kace report`: recorded runs compared, as text, as a page, as Markdown, and as plots."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-import typer
+import click
 
 from kace.cards.store import open_tree
-from kace.cli.options import OUTPUT, Typed, command, new_app, option
-from kace.cli.streams import aligned, json_of, note, plain, print_lines, write_output
-from kace.errors import UsageError
+from kace.cli.options import PATH, Options, takes
+from kace.cli.terminal import (
+    aligned,
+    json_of,
+    note,
+    plain,
+    print_lines,
+    write_output,
+)
 from kace.files import write_atomic
 from kace.report.evaluation import (
     Evaluation,
@@ -42,89 +48,72 @@ HEAD = (
 )
 LISTED = 12  # problems named in a line; the rest are counted
 FILES = {"html": "index.html", "md": "report.md"}
-app = new_app()
 
 
-@command(app)
-def report(
-    typed: Typed,
-    as_json: bool,
-    runs: list[Path] = typer.Argument(
-        metavar="RUN...", help="Folders that kace eval wrote.", show_default=False
-    ),
-    form: str = option(
-        OUTPUT,
-        None,
-        "--format",
-        help="text, or files: html, a page; md, Markdown (default: text).",
-    ),
-    out: Path = option(
-        OUTPUT,
-        None,
-        help="Write the page, or Markdown, into this folder (default: report).",
-    ),
-    plots: Path = option(
-        OUTPUT, None, help="Also write every plot here, as SVG and PDF."
-    ),
-    no_pdf: bool = option(
-        OUTPUT,
-        False,
-        "--no-pdf",
-        help="Plots as SVG alone, which needs no extra library.",
-    ),
-    base: str = option(
-        OUTPUT,
-        None,
-        help="The run that the others are compared with, by name; left out, the first.",
-    ),
-    cluster: str = option(
-        OUTPUT,
-        None,
-        help="What counts as one observation: family, problem, domain, or a field of problems.jsonl;"
-        " left out, family where every solve has one, else problem.",
-    ),
-    tree: Path = option(
-        OUTPUT, None, help="The tree whose cards' measured lift to show."
-    ),
-    merge: Path = option(
-        OUTPUT,
-        None,
-        metavar="RUN",
-        help="The runs are shards: join them here first, as one run.",
-    ),
+@click.command("report")
+@click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", *FILES]),
+    help="text, or files: html, a page; md, Markdown (default: text).",
+)
+@click.option(
+    "--out",
+    type=PATH,
+    help="Write the page, or Markdown, into this folder (default: report).",
+)
+@click.option("--plots", type=PATH, help="Also write every plot here, as SVG and PDF.")
+@click.option(
+    "--no-pdf", is_flag=True, help="Plots as SVG alone, which needs no extra library."
+)
+@click.option(
+    "--base",
+    help="The name of the run that the others are compared with; by default the first.",
+)
+@click.option(
+    "--cluster",
+    help="What counts as one observation: family, problem, domain, or a field of "
+    "problems.jsonl; by default family if every solve has one, else problem.",
+)
+@click.option("--tree", type=PATH, help="The tree whose cards' measured lift to show.")
+@click.option(
+    "--merge",
+    type=PATH,
+    metavar="RUN",
+    help="The runs are shards: join them here first, as one run.",
+)
+@takes("json")
+def command(
+    options: Options,
+    runs: Sequence[Path],
+    form: str | None,
+    out: Path | None,
+    plots: Path | None,
+    no_pdf: bool,
+    base: str | None,
+    cluster: str | None,
+    tree: Path | None,
+    merge: Path | None,
 ) -> None:
-    """Say which run is better, or that it cannot be told: kace report RUN RUN; with --out DIR, as a page."""
+    """Compare runs: a table, an HTML page or Markdown.
+
+    RUN are folders that kace eval wrote. kace report RUN RUN prints a table, with --out
+    DIR it writes a page. Differences come with intervals and p values.
+    """
     form = form or ("text" if out is None else "html")
-    if form not in ("text", *FILES):
-        raise UsageError(
-            f"--format cannot be '{form[:40]}'",
-            fix=f"choose one of text, {', '.join(FILES)}",
-        )
     if plots is not None and not no_pdf:
         require_pdf()
     cards = None if tree is None else open_tree(tree)
-    config = typed.config()
+    config = options.config()
     if merge is not None:
-        merged = merge_shards(runs, merge)
-        runs = [merged.folder]
-        note(
-            f"run          {merge}: {counted(merged.problems, 'problem')}, {counted(merged.solves, 'solve')}"
-        )
-        for gap in merged.gaps:
-            note(f"missing      {gap}")
+        runs = _merge(runs, merge)
     found = evaluation_of(
-        open_tables(runs),
-        base=base,
-        tree=cards,
-        prices=config.prices,
-        cluster=cluster,
+        open_tables(runs), base=base, tree=cards, prices=config.prices, cluster=cluster
     )
     drawn = _write_plots(found, plots, pdfs=not no_pdf) if plots else {}
-    if as_json:
-        told = json.loads(evaluation_json(found)) | {"resampled": found.resampled}
-        for row, each in zip(told["comparisons"], found.comparisons, strict=True):
-            row |= {"distinguishable": each.distinguishable, "sentence": each.sentence}
-        write_output(json_of(told) + "\n", None)
+    if options.as_json:
+        write_output(_json_line(found), None)
     elif form == "text":
         print_lines(comparison_lines(found))
     if form != "text":
@@ -134,87 +123,94 @@ def report(
         note(f"note         {warning}")
 
 
+def _merge(shards: Sequence[Path], out: Path) -> list[Path]:
+    merged = merge_shards(shards, out)
+    size = f"{counted(merged.problems, 'problem')}, {counted(merged.solves, 'solve')}"
+    note(f"run          {out}: {size}")
+    for gap in merged.gaps:
+        note(f"missing      {gap}")
+    return [merged.folder]
+
+
+def _json_line(found: Evaluation) -> str:
+    record = json.loads(evaluation_json(found))
+    record["resampled"] = found.resampled
+    for row, each in zip(record["comparisons"], found.comparisons, strict=True):
+        row["distinguishable"] = each.distinguishable
+        row["sentence"] = each.sentence
+    return json_of(record) + "\n"
+
+
 def comparison_lines(found: Evaluation) -> Iterator[str]:
-    """The table, base first; then for every comparison its sentence, the problems that changed, and the harm."""
+    """Yield the table, base first; then each comparison with its changed problems and harm."""
     several = len(found.comparisons) > 1
-    arms = sorted(found.arms, key=lambda arm: arm.name != found.base)
-    rows = [_row(arm, found.against_base(arm.name)) for arm in arms]
-    yield from aligned([(*HEAD, "p (Holm)" if several else "p", "changed"), *rows])
+    rows: list[Sequence[str]] = [(*HEAD, "p (Holm)" if several else "p", "changed")]
+    for arm in sorted(found.arms, key=lambda arm: arm.name != found.base):
+        rows.append(_row(arm, found.against_base(arm.name)))
+    yield from aligned(rows)
     yield found.resampled
     for each in found.comparisons:
-        yield from ("", _plain(each.sentence))
-        yield from (
-            f"  {word:6} {_names(some)}"
-            for word, some in (("gained", each.gained), ("lost", each.lost))
-            if some
-        )
+        yield ""
+        yield _ascii(each.sentence)
+        if each.gained:
+            yield f"  gained {_names(each.gained)}"
+        if each.lost:
+            yield f"  lost   {_names(each.lost)}"
         if each.harm:
             yield f"  cards  {each.harm.words}"
-            yield from (f"         {line}" for line in _card_lines(each.harm.cards))
+            for line in _card_lines(each.harm.cards):
+                yield f"         {line}"
 
 
 def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     seeds = f" x {len(arm.seeds)}" if len(arm.seeds) > 1 else ""
-    accuracy = "" if arm.accuracy is None else f"{arm.accuracy:.1%}"
     interval = f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}" if arm.wilson else ""
     ours = (
-        _plain(f"{arm.name} ({arm.note})" if arm.note else arm.name),
+        _ascii(f"{arm.name} ({arm.note})" if arm.note else arm.name),
         f"{arm.problems:,}{seeds}",
-        accuracy,
+        "" if arm.accuracy is None else f"{arm.accuracy:.1%}",
         interval,
         f"{arm.paper_calls:.2f}",
     )
     if found is None:
         return (*ours, "(base)", "", "", "")
     p = p_text(found.adjusted).removeprefix("p ").removeprefix("= ")
-    against = points(found.difference)
-    ends = " to ".join(map(points, found.interval))
-    return (
-        *ours,
-        _plain(against),
-        _plain(ends),
-        p,
-        f"+{len(found.gained)} -{len(found.lost)}",
-    )
+    ends = " to ".join(points(end) for end in found.interval)
+    changed = f"+{len(found.gained)} -{len(found.lost)}"
+    return (*ours, _ascii(points(found.difference)), _ascii(ends), p, changed)
 
 
 def _card_lines(cards: Sequence[CardHarm]) -> Iterator[str]:
-    """The cards that were shown, the most harmful first, as a table."""
+    """Yield the cards that were shown as a table, the most harmful first."""
+    if not cards:
+        return
     rows = [("card", "shown", "gained", "broken", "")]
     for each in cards[:LISTED]:
         flag = "breaks more than it gains" if each.flagged else ""
-        rows.append(
-            (
-                plain(each.card_id),
-                f"{each.shown:,}",
-                f"{each.gained:,}",
-                f"{each.broken:,}",
-                flag,
-            )
-        )
-    yield from aligned(rows) if cards else ()
+        counts = (f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}")
+        rows.append((plain(each.card_id), *counts, flag))
+    yield from aligned(rows)
     if len(cards) > LISTED:
         yield f"and {len(cards) - LISTED:,} more"
 
 
 def _names(changes: Sequence[Change]) -> str:
-    """The changed problems by name; with several seeds, by how much where it is not all of them."""
-    said = [
-        _plain(c.name, 40) + ("" if abs(c.by) == 1 else f" ({c.by:+.2f})")
-        for c in changes[:LISTED]
-    ]
-    return ", ".join(said) + (
-        f" and {len(changes) - LISTED:,} more" if len(changes) > LISTED else ""
-    )
+    """Return the changed problems by name; with several seeds, by how much if not by all."""
+    names = []
+    for change in changes[:LISTED]:
+        share = "" if abs(change.by) == 1 else f" ({change.by:+.2f})"
+        names.append(_ascii(change.name, 40) + share)
+    rest = len(changes) - LISTED
+    return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def _plain(text: str, limit: int | None = None) -> str:
-    """Text for any terminal: a sign that it cannot show would turn a loss into a gain."""
+def _ascii(text: str, limit: int | None = None) -> str:
+    """Return text for any terminal: a minus sign that it cannot show would turn a loss into a gain."""
     return plain(text, limit).replace("\N{MINUS SIGN}", "-")
 
 
 def _write_plots(found: Evaluation, folder: Path, *, pdfs: bool) -> dict[str, Path]:
-    """Every plot as files; the SVG of each by its title."""
+    """Write every plot and return the SVG of each by its title."""
     written = {}
     for plot in plots_of(found):
         picture = plot.draw(PRINT)
@@ -227,11 +223,9 @@ def _write_plots(found: Evaluation, folder: Path, *, pdfs: bool) -> dict[str, Pa
 
 
 def _write_report(found: Evaluation, place: Path, drawn: dict[str, Path]) -> None:
-    links = {
-        title: quote(Path(os.path.relpath(path, place.parent)).as_posix())
-        for title, path in drawn.items()
-    }
-    write_atomic(
-        place, markdown(found, links) if place.suffix == ".md" else page(found)
-    )
+    links = {}
+    for title, path in drawn.items():
+        links[title] = quote(Path(os.path.relpath(path, place.parent)).as_posix())
+    is_markdown = place.suffix == ".md"
+    write_atomic(place, markdown(found, links) if is_markdown else page(found))
     note(f"report       {place}")

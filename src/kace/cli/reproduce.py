@@ -6,11 +6,11 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-import typer
+import click
 
 from kace.baselines.gepa import require_gepa
 from kace.baselines.parts import require_domains
@@ -18,11 +18,11 @@ from kace.baselines.recipes import BENCHMARKS, PROFILE, Command, Recipe, default
 from kace.baselines.registry import Need
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cli.data import load_data
-from kace.cli.options import MODEL, OUTPUT, Typed, command, new_app, option
-from kace.cli.streams import note, print_lines
+from kace.cli.doctor import model_probes
+from kace.cli.options import PATH, Options, takes
+from kace.cli.terminal import note, print_lines
 from kace.config import Config
 from kace.datasets.starter import SPLITS
-from kace.doctor import model_looks
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.learning.costs import bill_of
@@ -30,38 +30,49 @@ from kace.learning.study import check_training
 from kace.models.budget import Ledger
 from kace.problems import Problem, problem_rows
 
-LEAST_USD = (
-    1e-6  # what a command may spend when nothing is left: nothing but what is free
+LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
+
+
+@click.command("reproduce")
+@click.argument("benchmark")
+@click.option(
+    "--model",
+    "-m",
+    required=True,
+    metavar="NAME",
+    help="The solver: local/NAME, openai/NAME.",
 )
-app = new_app()
-
-
-@command(app, "base_url", "teacher", "tree", "limit", "max_usd")
-def reproduce(
-    typed: Typed,
-    benchmark: str = typer.Argument(help="aime25, math-hard or olymmath."),
-    model: str = option(
-        MODEL, ..., "--model", "-m", help="The solver: local/NAME, openai/NAME."
-    ),
-    arms: str = option(
-        MODEL, None, help="Only these systems, separated by commas: tiered,kace."
-    ),
-    seeds: int = option(
-        MODEL, 3, min=1, max=100, help="Repetitions on the test split."
-    ),
-    out: Path = option(
-        OUTPUT, None, help="Where everything goes; the same command resumes there."
-    ),
-    go: bool = option(
-        OUTPUT,
-        False,
-        "--yes",
-        help="Do it. Without it, the commands and their calls are shown only.",
-    ),
+@takes("base_url", "teacher", "tree", "limit", "max_usd")
+@click.option("--arms", help="Only these systems, separated by commas: tiered,kace.")
+@click.option(
+    "--seeds",
+    default=3,
+    type=click.IntRange(1, 100),
+    help="Repetitions on the test split.",
+)
+@click.option(
+    "--out", type=PATH, help="Where everything goes; the same command resumes there."
+)
+@click.option(
+    "--yes",
+    "go",
+    is_flag=True,
+    help="Run the commands. Without it, they and their calls are only shown.",
+)
+def command(
+    options: Options,
+    benchmark: str,
+    model: str,
+    arms: str | None,
+    seeds: int,
+    out: Path | None,
+    go: bool,
 ) -> None:
-    """Run the paper's table for a benchmark: shows every command first, then runs them with --yes.
+    """Run the paper's table for a benchmark.
 
-    With --tree, a frozen tree is read instead of learning one. --max-usd holds for all commands together.
+    BENCHMARK is aime25, math-hard or olymmath. Shows every command first, then runs
+    them with --yes. With --tree, a frozen tree is read instead of learning one.
+    --max-usd holds for all commands together.
     """
     if benchmark not in BENCHMARKS:
         raise UsageError(
@@ -69,83 +80,107 @@ def reproduce(
             fix=f"choose one of {', '.join(BENCHMARKS)}",
         )
     known = BENCHMARKS[benchmark]
-    config = typed.config(model=model, preset=known.name, profile=PROFILE[1])
+    config = options.config(model=model, preset=known.name, profile=PROFILE[1])
     place = out or Path("runs") / f"reproduce-{benchmark}"
-    chosen = (
-        tuple(name.strip() for name in arms.split(",")) if arms else default_arms(known)
-    )
-    urls = ",".join(typed.base_url) if typed.base_url else None
-    solver = _options({"--model": model, "--base-url": urls, "--preset": known.name})
-    teacher = _options({"--teacher": typed.teacher})
-    settings = _options({"--config": typed.config_file}) + tuple(
-        p for pair in typed.set_ for p in ("--set", pair)
-    )
-    splits: dict[str, tuple[Problem, ...]] = {}
-
-    def load(split: str) -> None:
-        splits[split] = load_data(benchmark, split, config, limit=typed.limit).problems
-        if split == "train" and recipe.taught:
-            check_training(splits[split])
-
+    chosen = default_arms(known)
+    if arms:
+        chosen = tuple(name.strip() for name in arms.split(","))
     sizes: dict[str, int] = {}
     recipe = Recipe(
-        known, chosen, solver, teacher, settings, place, seeds, sizes, typed.tree
+        known,
+        chosen,
+        _solver_options(options, model, known.name),
+        _flags({"--teacher": options.get("teacher")}),
+        _setting_options(options),
+        place,
+        seeds,
+        sizes,
+        options.get("tree"),
     )
-    missing = [
-        *failed(partial(load, split) for split in SPLITS),
-        *failed(looks(recipe, config)),
-    ]
+    splits, missing = _load_splits(recipe, config, options.limit)
+    missing += _failures(_requirements(recipe, config))
     if missing and (go or len(splits) < len(SPLITS)):
-        said = "; ".join(
-            dict.fromkeys(f"{error.message} ({error.fix})" for error in missing)
-        )
+        reasons = dict.fromkeys(f"{each.message} ({each.fix})" for each in missing)
         raise UsageError(
-            f"not ready: {said}", fix="mend each as it says, then run the same command"
+            f"not ready: {'; '.join(reasons)}",
+            fix="mend each as it says, then run the same command",
         )
-    for (
-        split,
-        problems,
-    ) in splits.items():  # each a file of its own, which the commands are given
-        write_atomic(Path(recipe.data(split)), "\n".join(problem_rows(problems)) + "\n")
+    for split, problems in splits.items():
+        rows = "\n".join(problem_rows(problems))
+        write_atomic(Path(recipe.data(split)), f"{rows}\n")
         sizes[split] = len(problems)
-    todo = recipe.commands()
-    print_lines(
-        (*_shown(todo, recipe, config), *(f"# missing: {error}" for error in missing))
-    )
+    commands = recipe.commands()
+    print_lines(_command_lines(commands, recipe, config))
+    print_lines(f"# missing: {error}" for error in missing)
     if go:
-        _run(todo, place, config)
+        _run_all(commands, place, config)
 
 
-def looks(recipe: Recipe, config: Config) -> Iterator[Callable[[], object]]:
-    """What must be there before the first call, beside the data: each raises with the fix where it is missing."""
+def _solver_options(options: Options, model: str, preset: str) -> tuple[str, ...]:
+    urls = options.get("base_url")
+    joined = ",".join(urls) if urls else None
+    return _flags({"--model": model, "--base-url": joined, "--preset": preset})
+
+
+def _setting_options(options: Options) -> tuple[str, ...]:
+    words = list(_flags({"--config": options.get("config")}))
+    for pair in options.get("set") or ():
+        words += ["--set", pair]
+    return tuple(words)
+
+
+def _flags(values: dict[str, object]) -> tuple[str, ...]:
+    words = []
+    for name, value in values.items():
+        if value is not None:
+            words += [name, str(value)]
+    return tuple(words)
+
+
+def _load_splits(
+    recipe: Recipe, config: Config, limit: int | None
+) -> tuple[dict[str, tuple[Problem, ...]], list[KaceError]]:
+    """Return the splits that can be loaded, and the errors of the others."""
+    splits = {}
+    missing = []
+    for split in SPLITS:
+        try:
+            data = load_data(recipe.benchmark.name, split, config, limit=limit)
+            if split == "train" and recipe.taught:
+                check_training(data.problems)
+            splits[split] = data.problems
+        except KaceError as error:
+            missing.append(error)
+    return splits, missing
+
+
+def _requirements(recipe: Recipe, config: Config) -> Iterator[Callable[[], object]]:
+    """Yield what must hold before the first call: each raises with the fix if it does not."""
     if "gepa" in recipe.trainers:
         yield require_gepa
-    asked = (
-        config
-        if recipe.taught or config.synthesis
-        else config.model_copy(update={"teacher": None})
-    )
     if recipe.taught:
         yield config.for_teacher
-    parts = ("engine", "key", "model")
-    yield from (look for name, look in model_looks(asked) if name.split()[-1] in parts)
+    elif not config.synthesis:
+        config = config.model_copy(update={"teacher": None})
+    for name, probe in model_probes(config):
+        if name.split()[-1] in ("engine", "key", "model"):
+            yield probe
     ledger = Ledger(config.caps(), config.prices)
-    yield from (
-        partial(ledger.require_price, name)
-        for name in (config.model, asked.teacher)
-        if name
-    )
+    for model in (config.model, config.teacher):
+        if model:
+            yield partial(ledger.require_price, model)
     if recipe.tree is not None:
         yield partial(_check_tree, recipe.tree, recipe)
 
 
-def failed(some: Iterable[Callable[[], object]]) -> Iterator[KaceError]:
-    """The errors of those that raise one."""
-    for look in some:
+def _failures(checks: Iterator[Callable[[], object]]) -> list[KaceError]:
+    errors = []
+    for check in checks:
         try:
-            look()
+            check()
         except KaceError as error:
-            yield error
+            errors.append(error)
+    return errors
 
 
 def _check_tree(path: Path, recipe: Recipe) -> None:
@@ -159,61 +194,62 @@ def _check_tree(path: Path, recipe: Recipe) -> None:
             require_domains(spec, tree)
 
 
-def _run(todo: Sequence[Command], place: Path, config: Config) -> None:
-    """Every command in a process of its own: the learner's may open no evaluation file, others must."""
+def _command_lines(
+    commands: Sequence[Command], recipe: Recipe, config: Config
+) -> Iterator[str]:
+    expected = 0.0
+    most = 0.0
+    for each in commands:
+        calls = ""
+        if each.calls:
+            expected += each.calls[0]
+            most += each.calls[1]
+            calls = f", {each.calls[0]:.0f} to {each.calls[1]:.0f} calls"
+        yield f"# {each.about}{calls}"
+        yield f"kace {shlex.join(each.words)}"
+    yield (
+        f"# evaluation takes {expected:.0f} to {most:.0f} solver calls; learning and "
+        "training print theirs"
+    )
+    if config.max_usd is not None:
+        cap = f"{config.max_usd:.2f} USD"
+        yield f"# each command is given --max-usd with what is left of {cap}"
+    reported = recipe.benchmark.reported
+    figures = [f"{arm} {reported[arm]}" for arm in recipe.arms if arm in reported]
+    yield f"# the paper reports, in percent: {', '.join(figures)}"
+
+
+def _run_all(commands: Sequence[Command], folder: Path, config: Config) -> None:
+    """Run each command in a process of its own: the learner's may open no evaluation file."""
 
     def spent() -> float:
-        return bill_of(place.rglob("calls"), config).usd
+        return bill_of(folder.rglob("calls"), config).usd
 
-    for number, each in enumerate(todo):
+    for place, each in enumerate(commands):
         note(f"kace: {each.about}")
         cap: tuple[str, ...] = ()
         if config.max_usd is not None and each.paid:
-            cap = ("--max-usd", f"{max(config.max_usd - spent(), LEAST_USD):.6f}")
-        if code := _call((*each.words, *cap)):
-            before, after = (
-                ", ".join(some.about for some in part)
-                for part in (todo[:number], todo[number:])
-            )
-            said = f"'{each.about}' ended with exit code {code}"
+            left = max(config.max_usd - spent(), LEAST_USD)
+            cap = ("--max-usd", f"{left:.6f}")
+        code = _call((*each.words, *cap))
+        if code:
+            done = ", ".join(some.about for some in commands[:place]) or "nothing"
+            rest = ", ".join(some.about for some in commands[place:])
+            failure = f"'{each.about}' ended with exit code {code}"
             fix = "mend what it says, and run the same command: what is done is kept"
             if config.max_usd is not None:
-                said += f", {spent():.4f} of {config.max_usd:.2f} USD spent"
-                fix = "mend what it says (where it is the cap: a higher --max-usd), and run the same command"
-            raise KaceError(
-                f"{said}. Done: {before or 'nothing'}. Left: {after}", fix=fix
-            )
+                failure += f", {spent():.4f} of {config.max_usd:.2f} USD spent"
+                fix = (
+                    "mend what it says (if it is the cap: a higher --max-usd), and run "
+                    "the same command"
+                )
+            raise KaceError(f"{failure}. Done: {done}. Left: {rest}", fix=fix)
 
 
 def _call(words: Sequence[str]) -> int:
-    """The exit code of a command; where this process is told to end, that one is told too and not left at work."""
+    """Run a command and return its exit code. Forwards SIGTERM to it."""
     with subprocess.Popen([sys.executable, "-m", "kace", *words]) as child:
         before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         code = child.wait()
     signal.signal(signal.SIGTERM, before)
     return code
-
-
-def _options(values: dict[str, object]) -> tuple[str, ...]:
-    return tuple(
-        part
-        for name, value in values.items()
-        if value is not None
-        for part in (name, str(value))
-    )
-
-
-def _shown(todo: Sequence[Command], recipe: Recipe, config: Config) -> Iterator[str]:
-    for each in todo:
-        yield f"# {each.about}" + (
-            f", {each.calls[0]:.0f} to {each.calls[1]:.0f} calls" if each.calls else ""
-        )
-        yield "kace " + shlex.join(each.words)
-    expected, most = (
-        sum(each.calls[end] for each in todo if each.calls) for end in (0, 1)
-    )
-    yield f"# evaluation takes {expected:.0f} to {most:.0f} solver calls; learning and training say theirs"
-    if config.max_usd is not None:
-        yield f"# each command is given --max-usd with what is left of {config.max_usd:.2f} USD"
-    reported = recipe.benchmark.reported
-    yield f"# the paper reports, in percent: {', '.join(f'{a} {reported[a]}' for a in recipe.arms if a in reported)}"

@@ -1,188 +1,182 @@
-"""How solves look in a terminal: lines, a table, and a line that says how a run goes."""
+"""What verbs share: safe output, named inputs, a progress line, and async work that a signal ends in order."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.text import Text
+from kace.errors import DataError, redact
+from kace.files import write_atomic
 
-from kace.cli.streams import on_terminal, plain
-from kace.ladder.record import Attempt, Outcome, Solution
-from kace.ladder.tiers import ExitPath
-from kace.problems import Problem
-from kace.runs.metrics import Totals
-from kace.words import counted
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
 
+    from kace.ladder.record import Attempt, Solution
+    from kace.problems import Problem
 
-def votes_of(record: Solution, limit: int = 4) -> str:
-    """The answer classes with their support, most supported first, such as `12 x3, 7 x2, none x1`."""
-    classes = sorted(record.classes, key=lambda c: (-len(c.positions), c.positions[0]))
-    parts = [f"{plain(c.answer, 18)} x{len(c.positions)}" for c in classes[:limit]]
-    if len(classes) > limit:
-        parts.append(f"{len(classes) - limit} more")
-    if silent := sum(
-        a.answer is None and a.outcome is not Outcome.CANCELLED for a in record.attempts
-    ):
-        parts.append(f"none x{silent}")
-    return ", ".join(parts)
-
-
-def verdict_of(record: Solution) -> str:
-    """Whether the answer is right, where one is expected."""
-    return "" if record.correct is None else "right" if record.correct else "wrong"
+T = TypeVar("T")
+SHOW_CURSOR = "\x1b[?25h"
+ENDING = (signal.SIGINT, signal.SIGTERM)
+ends_process: ContextVar[bool] = ContextVar("ends_process", default=False)
+"""Whether the process ends with the command. If not, as in a notebook, signal handlers are restored."""
+ESCAPES = re.compile(
+    r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])"
+)
+CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    r"\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 
 
-def _synthesis(record: Solution) -> str:
-    """What came of the attempt from common facts, where one was made."""
-    attempt = record.synthesis
-    return (
-        f"synthesis {plain(attempt.answer, 18) if attempt.answer else attempt.outcome.value}"
-        if attempt
-        else ""
-    )
+def plain(text: str, limit: int | None = None) -> str:
+    """Return text that is safe to print, cut to `limit` characters.
+
+    It has no escape sequences and nothing that overwrites or reorders.
+    """
+    text = CONTROLS.sub("", ESCAPES.sub("", text))
+    if limit is None:
+        return text
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def audit_line(record: Solution) -> str:
-    """One line that says how an answer came about."""
-    calls = f"{record.real_calls} calls" + (
-        f" ({record.cached_calls} from cache)" if record.cached_calls else ""
-    )
-    if record.real_calls != record.paper_calls:
-        calls += f" (paper {record.paper_calls})"
-    read = []
-    for (
-        recall
-    ) in record.recalls:  # such as `MS:geometry shown 3 of 9 cards ~410 tokens`
-        of = (
-            f"{len(recall.cards)} of "
-            if 0 < len(recall.cards) < recall.eligible
-            else ""
+def escaped(text: str) -> str:
+    """Return JSON that is safe to print: what `plain` removes is escaped, so it reads back the same."""
+    return CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def json_of(value: object) -> str:
+    """Return a value, or text that is JSON already, as a line that is safe to print."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return escaped(text)
+
+
+def note(line: str) -> None:
+    """Print a line that is not a result to standard error."""
+    if sys.stderr is not None:
+        print(plain(line), file=sys.stderr)
+
+
+def source(name: str) -> str:
+    """Return what errors call an input."""
+    return "standard input" if name == "-" else name
+
+
+def read_input(name: str, limit: int, parse: Callable[[bytes], T]) -> T:
+    """Read and parse a file, or standard input for `-`, of at most `limit` bytes."""
+    where = source(name)
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(limit + 1) if sys.stdin is not None else b""
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(limit + 1)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(f"{where}: {reason}", fix="name a file that is there") from None
+    if len(data) > limit:
+        raise DataError(
+            f"{where}: larger than {limit // 1024:,} KiB",
+            fix="is it the right file? else split it",
         )
-        cards = f"{of}{counted(max(recall.eligible, len(recall.cards)), 'card')}"
-        what = f"abstained from {cards}" if recall.abstained else f"shown {cards}"
-        size = (
-            f" {'~' if recall.estimated else ''}{recall.tokens} tokens"
-            if recall.tokens
-            else ""
-        )
-        read.append(
-            f"{recall.tier}:{'+'.join(recall.domains) or 'universal'} {what}{size}"
-        )
-    name = plain(record.name)
-    answer = plain(record.answer or "no answer", 40)
-    tokens = f"{sum(a.input + a.output for a in record.made):,} tokens"
-    parts = (name, answer, verdict_of(record), record.exit_name, votes_of(record), calls, ", ".join(read),
-             _synthesis(record), *record.policies, tokens, f"{record.seconds:.1f} s")  # fmt: skip
-    return "  ".join(part for part in parts if part)
+    try:
+        return parse(data)
+    except DataError as error:
+        raise DataError(f"{where}: {error.message}", fix=error.fix) from None
 
 
-def explanation(record: Solution, text_of: Callable[[Attempt], str]) -> str:
-    """Every attempt of a solve with its text: the one whose working is the answer's first, then tier by tier."""
+def decoded(data: bytes) -> str:
+    """Decode text that a user gave."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError("not UTF-8", fix="save it as UTF-8") from None
+
+
+def write_output(text: str, out: Path | None) -> None:
+    """Write results to a file, replaced whole, or to standard output."""
+    if out is not None:
+        write_atomic(out, text)
+    elif sys.stdout is not None:
+        # Exported text is data: the same bytes on every terminal and locale.
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+
+
+def print_lines(
+    lines: Iterable[str], style: Callable[[str], str] = lambda line: ""
+) -> None:
+    """Print results, styled on a terminal unless `NO_COLOR` is set."""
+    if not on_terminal():
+        for line in lines:
+            print(line)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for line in lines:
+        console.print(Text(line, style=style(line)), soft_wrap=True)
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Return rows as lines in columns, the first `left` of them flush left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    won = record.winner
-    for attempt in sorted(record.made, key=lambda each: each is not won):
-        lens = (
-            "from common facts"
-            if attempt is record.synthesis
-            else attempt.lens or "sampling only"
-        )
-        answer = (
-            f"answer {plain(attempt.answer, 60)}"
-            if attempt.answer
-            else attempt.outcome.value
-        )
-        took = f"({attempt.output} tokens, {attempt.seconds:.1f} s){', the winner' if attempt is won else ''}"
-        body = plain(text_of(attempt) or attempt.detail).strip().splitlines()
-        lines += [
-            f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} {took}"
-        ]
-        lines += [f"   {line}" for line in body]
-        lines += [""]
-    for recall in record.recalls:
-        what = (
-            f"abstained from {counted(recall.eligible, 'card')}"
-            if recall.abstained
-            else "read no card"
-        )
-        lines += [
-            f"-- {recall.tier} {'read ' + ', '.join(recall.cards) if recall.cards else what}"
-        ]
-    lines += [f"-- {record.exit_name}: {votes_of(record, limit=10)}"]
-    return "\n".join(
-        [*lines, f"-- {_synthesis(record)}"] if record.synthesis else lines
-    )
+    for row in rows:
+        cells = []
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            cells.append(cell.ljust(width) if place < left else cell.rjust(width))
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
-def summary_lines(summary: Totals, seconds: float) -> Iterator[str]:
-    """The figures of a run, one a line."""
-    n = summary.problems or 1
-    if summary.accuracy is not None:
-        low, high = summary.interval
-        share = f"{summary.correct} of {summary.labelled} = {summary.accuracy:.1%}"
-        yield f"accuracy     {share}   (95 % interval {low:.1%} to {high:.1%})"
-    exits = ", ".join(
-        f"{path.value} {summary.exits[path]}"
-        for path in ExitPath
-        if summary.exits[path]
-    )
-    yield f"exits        {exits}"
-    kept = (
-        f" ({summary.cached_calls} of {summary.real_calls} read from disk)"
-        if summary.cached_calls
-        else ""
-    )
-    paper = summary.paper_calls / n
-    real = summary.real_calls / n
-    yield f"calls        {paper:.2f} a problem by the paper's count, {real:.2f} really made{kept}"
-    if summary.finished:
-        right = f", {summary.finished_right} right" if summary.labelled else ""
-        yield f"synthesis    {summary.finished} problems answered from common facts{right}"
-    usage = summary.usage
-    yield f"tokens       {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out"
-    if summary.fresh_output and seconds > 0:
-        yield f"speed        {summary.fresh_output / seconds:,.0f} output tokens/s over {seconds:.0f} s"
-    if stopped := summary.outcomes[Outcome.CANCELLED]:
-        yield f"early stop   {stopped} attempts cancelled that could not change the outcome"
-    silent = [
-        each
-        for each in Outcome
-        if each not in (Outcome.ANSWERED, Outcome.CANCELLED) and summary.outcomes[each]
-    ]
-    if silent:
-        listed = ", ".join(
-            f"{outcome.value} {summary.outcomes[outcome]}" for outcome in silent
-        )
-        yield f"no answer    {listed} (attempts; they count and vote for nothing)"
+def on_terminal() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def can_redraw() -> bool:
+    """Whether standard error is a terminal, which can redraw a line."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def columns() -> int:
+    """Return how wide a line may be: the terminal's width, or 80."""
+    return shutil.get_terminal_size((80, 24)).columns if on_terminal() else 80
 
 
 class RunProgress:
-    """Hears how a run goes; in a terminal, a line says so."""
+    """Observes a run; in a terminal, a line below the results shows how far it is."""
 
     def __init__(self, total: int | None) -> None:
         self.total = total
-        self.attempts = self.tokens = self.done = self.right = self.labelled = 0
+        self.attempts = 0
+        self.tokens = 0
+        self.done = 0
+        self.right = 0
+        self.labelled = 0
         self.began = time.monotonic()
-        # results that go into a file or a pipe are left alone
-        console = Console(stderr=True)
-        own = on_terminal()
-        self._live = Live(
-            console=console,
-            get_renderable=self._render,
-            transient=True,
-            redirect_stdout=own,
-        )
+        self._live: Live | None = None
 
     def started(self, problem: Problem) -> None:
-        """A problem steps onto the ladder."""
+        """Do nothing: a problem has begun."""
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
-        """An attempt has ended."""
+        """Count an attempt that has ended."""
         self.attempts += 1
         self.tokens += attempt.input + attempt.output
 
@@ -193,31 +187,111 @@ class RunProgress:
         self.right += bool(solution.correct)
 
     def __enter__(self) -> Self:
-        if terminal():
+        if can_redraw():
+            from rich.console import Console
+            from rich.live import Live
+
+            # Results that go into a file or a pipe must not be redirected.
+            self._live = Live(
+                console=Console(stderr=True),
+                get_renderable=self._render,
+                transient=True,
+                redirect_stdout=on_terminal(),
+            )
             self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._live.stop()
+        if self._live:
+            self._live.stop()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Take the line away while results are printed."""
-        drawn = self._live.is_started
-        self._live.stop()
+        """Remove the line while results are printed."""
+        if self._live:
+            self._live.stop()
         yield
-        if drawn:
+        if self._live:
             self._live.start()
 
     def status(self) -> str:
-        """How far it is."""
+        """Return how far the run is."""
         score = f", {self.right} of {self.labelled} right" if self.labelled else ""
-        return f"{self.done} of {self.total} solved{score}, {self.attempts} attempts, {self.tokens:,} tokens"
+        return (
+            f"{self.done} of {self.total} solved{score}, {self.attempts} attempts, "
+            f"{self.tokens:,} tokens"
+        )
 
-    def _render(self) -> RenderableType:
+    def _render(self) -> Text:
+        from rich.text import Text
+
         return Text(f"{self.status()}, {time.monotonic() - self.began:.0f} s")
 
 
-def terminal() -> bool:
-    """Whether stderr is a terminal that can redraw."""
-    return sys.stderr is not None and sys.stderr.isatty()
+def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
+    """Run async work to its end, or to a signal.
+
+    The first signal cancels the work in order, a second one ends the process at once;
+    both exit with 130. What is finished is on disk, and the same command resumes.
+    """
+    import asyncio  # takes a fifth of the time of `kace --help`
+
+    handlers = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        return asyncio.run(_until_signal(work, resumable))
+    except BaseExceptionGroup as several:
+        if several.split(BrokenPipeError)[1] is not None:
+            raise
+        raise BrokenPipeError from None  # the reader of the results has gone
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _note_interrupted(resumable)
+        sys.exit(130)
+    finally:
+        if not ends_process.get():
+            for number, handler in handlers.items():
+                # Not the main thread; or a handler that C code set.
+                with contextlib.suppress(ValueError, TypeError):
+                    signal.signal(number, handler)
+
+
+async def _until_signal(work: Coroutine[Any, Any, T], resumable: bool) -> T:
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+
+    def end_at_once(*_: object) -> None:
+        _note_interrupted(resumable)
+        if can_redraw():  # the progress line hides the cursor
+            print(SHOW_CURSOR, end="", file=sys.stderr, flush=True)
+        os._exit(130)
+
+    def interrupt() -> None:
+        if task.cancelling():
+            end_at_once()
+        task.cancel()
+
+    # Not possible on every platform and thread.
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        for number in ENDING:
+            loop.add_signal_handler(number, interrupt)
+    try:
+        return await task
+    finally:
+        for number in ENDING:  # a loop that is closed cannot be woken
+            loop.remove_signal_handler(number)
+        if task.cancelled():
+            _handle_signals(end_at_once)
+
+
+def _note_interrupted(resumable: bool) -> None:
+    _handle_signals(signal.SIG_IGN)
+    again = redact(shlex.join(["kace", *sys.argv[1:]]))
+    how = f". Resume with: {again}" if resumable else ""
+    note(f"kace: interrupted{how}")
+
+
+def _handle_signals(handler: Callable[..., object] | signal.Handlers) -> None:
+    with contextlib.suppress(ValueError):  # not the main thread
+        for number in ENDING:
+            signal.signal(number, handler)

@@ -1,17 +1,30 @@
-"""`kace tree`: look at a tree of cards, change it, compare it, go back."""
+"""`kace tree`: create a tree of cards, write and try cards; show, change and compare trees."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
+from kace.api import asolve_config
 from kace.cards import diff as diffs
 from kace.cards import formats
-from kace.cards.card import Difficulty, card_line
-from kace.cards.journal import ChangeKind, author
-from kace.cards.store import TreeStore, open_tree
+from kace.cards.card import (
+    UNIVERSAL,
+    Card,
+    Difficulty,
+    Status,
+    card_line,
+    read_card,
+)
+from kace.cards.draft import TEMPLATE, read_draft
+from kace.cards.journal import ChangeKind, JournalEntry, author
+from kace.cards.store import CALIBRATION, TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import (
     Add,
     Batch,
@@ -19,65 +32,74 @@ from kace.cards.tree import (
     Deprecate,
     Domain,
     Edit,
+    EpistemicTree,
     Relocate,
     SetDomains,
 )
-from kace.cli.options import command, new_app
-from kace.cli.streams import (
-    choice,
+from kace.cli.models import ensure_weights
+from kace.cli.options import PATH, Options, takes
+from kace.cli.solve import SideBySide, colour_of
+from kace.cli.terminal import (
+    RunProgress,
+    columns,
     decoded,
     json_of,
     note,
+    on_terminal,
     plain,
     print_lines,
     read_input,
+    run_async,
     source,
     write_output,
-)
-from kace.cli.tree_card import (
-    MAX_BYTES,
-    STORE,
-    TREE,
-    edited,
-    given_card,
-    new_card,
-    store_at,
-    try_card,
-)
-from kace.cli.tree_show import (
-    card_lines,
-    cards_of,
-    changes_of,
-    drawing,
-    entry_row,
-    figures_of,
-    print_diff,
 )
 from kace.config import tree_path
 from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
+from kace.ladder.selector import estimate
+from kace.ladder.tiers import TierName
+from kace.problems import Problem, check_problem_text
 from kace.words import counted
 
-app = new_app(
-    help="Begin a tree of cards, write one, try it; look at a tree, change it, compare it, go back.",
-    no_args_is_help=True,
-)
-ID = typer.Argument(metavar="ID", help="The card's id.", show_default=False)
-NOTE = typer.Option("", "--note", help="Why, for the log.")
+MAX_BYTES = 256 << 20
+COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
+LABEL = 31  # columns for names, which leaves room for the figures in a terminal of 80
 
 
-@command(app)
-def init(
-    folder: Path = typer.Argument(
-        metavar="DIR", help="A new or empty directory.", show_default=False
-    ),
-    domains: str = typer.Argument(
-        None,
-        metavar="DOMAINS",
-        help="JSON list of {name, description, share, signals}; '-' is standard input; or: starter.",
-    ),
-) -> None:
-    """Begin an empty tree. A small one needs no domains: every problem then sees every card that fits it."""
+class _TreePath(click.ParamType):
+    """A tree's path, or the name of a bundled tree."""
+
+    name = "path"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        return tree_path(value)
+
+
+TREE = click.argument("tree", type=_TreePath())
+NOTE = click.option("--note", "why", default="", help="Why, for the log.")
+
+
+@click.group("tree", no_args_is_help=True)
+def command() -> None:
+    """Create a tree, write and try cards, show and change trees.
+
+    TREE is a tree's directory. Commands that only read also take a JSON file of cards,
+    or `starter`.
+    """
+
+
+@command.command()
+@click.argument("folder", type=PATH, metavar="DIR")
+@click.argument("domains", required=False)
+def init(folder: Path, domains: str | None) -> None:
+    """Create an empty tree in a new or empty directory.
+
+    DOMAINS is a JSON list of {name, description, share, signals} ('-' is standard
+    input), or `starter`. A small tree needs none: every problem then sees every card
+    that fits it.
+    """
     given: tuple[Domain, ...] = ()
     if domains == "starter":
         given = starter_domains()
@@ -89,71 +111,122 @@ def init(
     note(f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}")
 
 
-command(app, name="new-card")(new_card)
-command(app, "model", "base_url", name="try")(try_card)
+@command.command("new-card")
+@TREE
+@click.option("--file", "-f", help="The card's text; '-' or a pipe is standard input.")
+def new_card(tree: Path, file: str | None) -> None:
+    """Write a card: a name, when it helps, the rule, two worked examples.
+
+    In a terminal, a template opens in $EDITOR. The rest has defaults: the card is
+    medium, of every domain, and experimental. See docs/first-card.md.
+    """
+    store = _open_store(tree)
+    before = store.load()
+    provenance = f"written by {author()}"
+    template = None
+    if file is None and _interactive():
+        template = _draft_file(TEMPLATE, ".card.md")
+    while True:
+        if template:
+            _open_editor(template)
+        text = read_input(str(template or file or "-"), MAX_BYTES, decoded)
+        draft = read_draft(text, provenance, before)
+        for change in draft.changes:
+            note(f"changed: {change}")
+        for fault in draft.faults:
+            note(f"- the card {fault.what}. Fix: {fault.fix}")
+        if draft.card:
+            break
+        if not template or not click.confirm("Edit it again?", default=True, err=True):
+            again = f"kace tree new-card {tree} --file {template or 'FILE'}"
+            raise KaceError(
+                f"{counted(len(draft.faults), 'fault')}; nothing was added",
+                fix=f"mend the text, then: {again}",
+            )
+    store.apply(Add(draft.card), author=author(), note="new card")
+    if template:
+        template.unlink()
+    print(draft.card.card_id)
+    note(f'try it with: kace tree try {tree} "A PROBLEM" --answer N')
 
 
-@command(app)
+@command.command("try")
+@TREE
+@click.argument("problem")
+@click.option(
+    "--answer", help="The expected answer: results are then marked right or wrong."
+)
+@takes("model", "base_url")
+def try_card(options: Options, tree: Path, problem: str, answer: str | None) -> None:
+    """Solve a problem without and with the tree, side by side."""
+    check_problem_text(problem)
+    config = options.config(tree=str(tree))
+    cards = open_tree(tree)
+    asked = Problem(problem, answer)
+    ensure_weights(config)
+    solutions = []
+    with RunProgress(2) as progress:
+        # Attempts that read no card are the same in both: they are made once and cached.
+        for each in (config.model_copy(update={"tree": None}), config):
+            work = asolve_config(asked, each, observer=progress)
+            solutions.append(run_async(work, resumable=True))
+    side_by_side = SideBySide(cards, config.retrieval)
+    print_lines(side_by_side.lines(asked, *solutions), colour_of)
+
+
+@command.command()
+@TREE
+@click.argument("what", nargs=-1, metavar="[ID | cards | FILTER...]")
+@click.option("--search", help="List only cards that contain all of these words.")
+@takes("json")
 def show(
-    as_json: bool,
-    tree: Path = TREE,
-    what: list[str] = typer.Argument(
-        None,
-        metavar="[ID | cards | FILTER...]",
-        help="A card's id; or cards, a domain, a difficulty or a status.",
-    ),
-    search: str = typer.Option(
-        None, help="List only cards that hold all of these words."
-    ),
+    options: Options, tree: Path, what: tuple[str, ...], search: str | None
 ) -> None:
-    """Draw the tree, show a card whole with its history, or list cards: kace tree show TREE geometry hard.
+    """Draw the tree, show one card with its history, or list cards.
 
+    kace tree show TREE geometry hard. FILTER is a domain, a difficulty or a status.
     Listed as JSON, cards have the form that `kace tree add` reads.
     """
     store = TreeStore.open(tree) if tree.is_dir() else None
     found = store.load() if store else open_tree(tree)
     if what and (what[0] in found or what[0].isupper()):
         card = found.card(what[0])
-        print_lines([json_of(card_line(card))] if as_json else card_lines(card, store))
+        lines: Iterable[str] = _card_lines(card, store)
+        print_lines([json_of(card_line(card))] if options.as_json else lines)
     elif what or search is not None:
-        print_lines(cards_of(found, what or [], search or "", as_json))
+        print_lines(_list_cards(found, what, search or "", options.as_json))
     else:
-        figures = figures_of(tree, found, store)
-        print_lines([json_of(figures)] if as_json else drawing(figures))
+        figures = _figures(tree, found, store)
+        print_lines([json_of(figures)] if options.as_json else _drawing(figures))
 
 
-@command(app)
-def add(
-    tree: Path = STORE,
-    file: str = typer.Argument(
-        help="Cards as JSON or JSON lines, a tree's JSON, an ACE playbook; '-' is standard input."
-    ),
-    experimental: bool = typer.Option(
-        False, "--experimental", help="Validated cards arrive as experimental."
-    ),
-    why: str = NOTE,
-) -> None:
-    """Add the cards and domains of a file. They keep their status; a card that is there already is left alone.
+@command.command()
+@TREE
+@click.argument("file")
+@click.option(
+    "--experimental", is_flag=True, help="Validated cards arrive as experimental."
+)
+@NOTE
+def add(tree: Path, file: str, experimental: bool, why: str) -> None:
+    """Add the cards and domains of a file.
 
-    A card in the looser form of papers and other stores is made to fit, and what was changed is said. Cards that break
-    a rule are listed with the reason, the rest are added; exit 1 if any was refused.
+    FILE holds cards as JSON or JSON lines, a tree's JSON, or an ACE playbook; '-' is
+    standard input. Cards keep their status; those that are there already are left
+    alone. Cards in a looser form are adapted, and what was changed is printed. Cards
+    that break a rule are listed with the reason; exit 1 if any was refused.
     """
-    store = store_at(tree)
+    store = _open_store(tree)
     before = store.load()
     bundle = read_input(
         file, MAX_BYTES, lambda data: formats.read_exchange(data, before.domain_names)
     )
     if experimental:
         bundle = bundle._replace(cards=tuple(map(diffs.as_import, bundle.cards)))
-    new = tuple(
-        domain for domain in bundle.domains if domain.name not in before.domain_names
-    )
+    new = [each for each in bundle.domains if each.name not in before.domain_names]
     base = before.with_domains((*before.domains, *new))
     for domain in bundle.domains:
         if domain not in base.domains:
-            note(
-                f"domain {domain.name} is described otherwise here, and stays as it is"
-            )
+            note(f"domain {domain.name} has another description here, which is kept")
     fitting, refused = formats.sorted_out(base, bundle)
     for name in fitting:
         if name in bundle.changed:
@@ -162,45 +235,51 @@ def add(
     changes += [Add(card) for card in fitting.values()]
     if changes:
         change = Batch(tuple(changes)) if len(changes) > 1 else changes[0]
-        store.apply(
-            change, author=author(), note=_flat(why or f"import of {source(file)}")
-        )
-    print(*(f"{name}\n" for name in fitting), sep="", end="")
+        reason = why or f"import of {source(file)}"
+        store.apply(change, author=author(), note=_flat(reason))
+    for name in fitting:
+        print(name)
     given = len(bundle.cards) + len(bundle.refused)
     same = given - len(fitting) - len(refused)
-    note(
-        f"{len(fitting)} added"
-        + (f", {same} already there" if same else "")
-        + f"; generation {store.generation}"
-    )
+    already = f", {same} already there" if same else ""
+    note(f"{len(fitting)} added{already}; generation {store.generation}")
     for each in refused:
         note(f"refused {each}")
     if refused:
         raise KaceError(f"{len(refused)} of {given} cards were refused")
 
 
-@command(app)
+@command.command()
+@TREE
+@click.argument("card_id", metavar="ID")
+@click.argument("file", required=False)
+@click.option(
+    "--difficulty",
+    type=click.Choice([kind.value for kind in Difficulty]),
+    help="Move the card to this difficulty.",
+)
+@click.option("--domains", help="Move it to these domains, joined by commas.")
+@click.option(
+    "--deprecate",
+    is_flag=True,
+    help="Keep the card but never show it again; say why with --note.",
+)
+@NOTE
 def edit(
-    tree: Path = STORE,
-    card_id: str = ID,
-    file: str = typer.Argument(
-        None,
-        metavar="[FILE]",
-        help="The card as JSON, or its new text; '-' is standard input.",
-    ),
-    difficulty: str = typer.Option(None, help="Move it to medium, hard or universal."),
-    domains: str = typer.Option(
-        None, help="Move it to these domains, joined by commas."
-    ),
-    deprecate: bool = typer.Option(
-        False,
-        "--deprecate",
-        help="Keep it but never show it again; say why with --note.",
-    ),
-    why: str = NOTE,
+    tree: Path,
+    card_id: str,
+    file: str | None,
+    difficulty: str | None,
+    domains: str | None,
+    deprecate: bool,
+    why: str,
 ) -> None:
-    """Replace a card or its text, move it, or deprecate it. In a terminal, its text opens in your $EDITOR."""
-    store = store_at(tree)
+    """Replace a card or its text, move it, or deprecate it.
+
+    FILE is the card as JSON, or its new text; '-' is standard input. In a terminal and
+    without FILE, its text opens in $EDITOR.
+    """
+    store = _open_store(tree)
     before = store.load()
     card = before.card(card_id)
     moved = difficulty is not None or domains is not None
@@ -211,37 +290,41 @@ def edit(
         )
     if deprecate and not why.strip():
         raise UsageError("a card is deprecated for a reason", fix="say why with --note")
-    change: Change = Deprecate(card_id)
-    if moved:
-        kind = choice(difficulty, Difficulty, "--difficulty") or card.difficulty_tag
-        names = [name.strip() for name in (domains or "").split(",") if name.strip()]
-        change = Relocate(
-            card_id, kind, card.domain_tags if domains is None else tuple(names)
-        )
-    elif not deprecate:
-        change = Edit(
-            edited(card)
-            if file is None
-            else read_input(file, MAX_BYTES, lambda data: given_card(card, data))
-        )
-    print_diff(
-        diffs.diff(before, store.apply(change, author=author(), note=_flat(why)))
-    )
+    change: Change
+    if deprecate:
+        change = Deprecate(card_id)
+    elif moved:
+        kind = Difficulty(difficulty) if difficulty else card.difficulty_tag
+        names = card.domain_tags
+        if domains is not None:
+            parts = [name.strip() for name in domains.split(",")]
+            names = tuple(name for name in parts if name)
+        change = Relocate(card_id, kind, names)
+    elif file is None:
+        change = Edit(_edit_text(card))
+    else:
+        change = Edit(read_input(file, MAX_BYTES, lambda data: _new_card(card, data)))
+    after = store.apply(change, author=author(), note=_flat(why))
+    _print_diff(diffs.diff(before, after))
 
 
-@command(app)
-def log(
-    as_json: bool,
-    tree: Path = STORE,
-    card: str = typer.Argument(None, metavar="[ID]", help="Only changes of this card."),
-    limit: int = typer.Option(None, min=1, help="Only the newest N changes."),
-) -> None:
-    """List the changes of a tree, newest first; as JSON, each with before and after."""
-    entries = list(reversed(changes_of(store_at(tree), card)))
-    print_lines(
-        json_of(entry.model_dump_json()) if as_json else entry_row(entry)
-        for entry in entries[:limit]
-    )
+@command.command()
+@TREE
+@click.argument("card", required=False, metavar="[ID]")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the newest N changes.")
+@takes("json")
+def log(options: Options, tree: Path, card: str | None, limit: int | None) -> None:
+    """List the changes of a tree, or of one card, newest first.
+
+    As JSON, each change has the cards before and after.
+    """
+    entries = _changes_of(_open_store(tree), card)
+    entries.reverse()
+    for entry in entries[:limit]:
+        as_json = options.as_json
+        print_lines(
+            [json_of(entry.model_dump_json()) if as_json else _entry_row(entry)]
+        )
     if card is not None and not entries:
         raise UsageError(
             f"no change of a card '{card[:64]}'",
@@ -249,122 +332,131 @@ def log(
         )
 
 
-@command(app)
-def diff(
-    as_json: bool,
-    tree: Path = TREE,
-    other: str = typer.Argument(
-        metavar="OTHER",
-        help="The tree to compare with, or a generation of the same tree.",
-    ),
-) -> None:
-    """Show what changed between trees, or since a generation: kace tree diff A B, kace tree diff A 3."""
+@command.command()
+@TREE
+@click.argument("other")
+@takes("json")
+def diff(options: Options, tree: Path, other: str) -> None:
+    """Show what changed between two trees, or since a generation.
+
+    kace tree diff A B, kace tree diff A 3.
+    """
     if other.isdecimal() and not Path(other).exists():
-        store = store_at(tree)
+        store = _open_store(tree)
         changes = diffs.diff(store.at(int(other)), store.load())
     else:
         changes = diffs.diff(open_tree(tree), open_tree(tree_path(other)))
-    if not as_json:
-        return print_diff(changes)
-    ids: dict[str, object] = {}
+    if not options.as_json:
+        _print_diff(changes)
+        return
+    record: dict[str, object] = {}
     for kind in ("added", "edited", "relocated", "deprecated", "removed"):
-        ids[kind] = [
-            getattr(each, "after", each).card_id for each in getattr(changes, kind)
-        ]
-    print(
-        json_of(
-            ids | {"domains_changed": changes.domains_before != changes.domains_after}
-        )
-    )
+        cards = [getattr(each, "after", each) for each in getattr(changes, kind)]
+        record[kind] = [card.card_id for card in cards]
+    record["domains_changed"] = changes.domains_before != changes.domains_after
+    print(json_of(record))
 
 
-@command(app)
-def revert(
-    tree: Path = STORE,
-    generation: int = typer.Argument(
-        metavar="GENERATION", min=0, help="The generation to go back to."
-    ),
-    why: str = NOTE,
-) -> None:
-    """Make the tree what it was at a generation, as a new change."""
-    store = store_at(tree)
+@command.command()
+@TREE
+@click.argument("generation", type=click.IntRange(min=0))
+@NOTE
+def revert(tree: Path, generation: int, why: str) -> None:
+    """Restore a tree to a generation, as a new change."""
+    store = _open_store(tree)
     before = store.load()
-    print_diff(
-        diffs.diff(before, store.revert(generation, author=author(), note=_flat(why)))
-    )
+    after = store.revert(generation, author=author(), note=_flat(why))
+    _print_diff(diffs.diff(before, after))
     note(
-        f"{tree} is as it was at generation {generation}; now generation {store.generation}"
+        f"{tree} is as it was at generation {generation}; now generation "
+        f"{store.generation}"
     )
 
 
-@command(app)
-def merge(
-    tree: Path = STORE,
-    other: Path = typer.Argument(
-        help="The tree to take cards from: a directory or a JSON file.",
-        show_default=False,
-    ),
-    prefer: str = typer.Option(None, help="Who wins a conflict: ours or theirs."),
-) -> None:
-    """Bring another tree's cards into this one. They arrive as experimental; a conflict stops it and is listed."""
-    side = choice(prefer, diffs.Prefer, "--prefer")
-    store = store_at(tree)
+@command.command()
+@TREE
+@click.argument("other", type=PATH)
+@click.option(
+    "--prefer",
+    type=click.Choice([side.value for side in diffs.Prefer]),
+    help="Which side wins a conflict.",
+)
+def merge(tree: Path, other: Path, prefer: str | None) -> None:
+    """Merge another tree's cards into this one.
+
+    They arrive as experimental. A conflict stops the merge and is listed.
+    """
+    store = _open_store(tree)
     theirs = open_tree(other)
     mark = f"merge of {theirs.content_hash()[:16]}"
-    for entry in reversed(store.log()):
-        if entry.kind is ChangeKind.REVERT:  # the tree has gone back since
-            break
-        if entry.kind is ChangeKind.BATCH and entry.note == mark:
-            done = f"{other} was merged at generation {entry.generation}"
-            return note(
-                f"{done}; merging it again would count its uses twice. Nothing changed"
-            )
+    merged_at = _merged_at(store, mark)
+    if merged_at is not None:
+        note(
+            f"{other} was merged at generation {merged_at}; merging it again would count "
+            "its uses twice. Nothing changed"
+        )
+        return
+    side = diffs.Prefer(prefer) if prefer else None
     found = diffs.merge(store.load(), theirs, side)
     for conflict in found.conflicts:
-        lines = (
-            f"! {conflict.name}  {', '.join(conflict.fields)}",
-            *(f"    {line}" for line in conflict.lines),
-        )
-        print_lines(map(plain, lines))
+        print(plain(f"! {conflict.name}  {', '.join(conflict.fields)}"))
+        for line in conflict.lines:
+            print(plain(f"    {line}"))
     if found.conflicts and side is None:
-        said = f"{counted(len(found.conflicts), 'conflict')} between {tree} and {other}; nothing changed"
+        conflicts = counted(len(found.conflicts), "conflict")
         raise KaceError(
-            said,
-            fix="choose a side with --prefer ours or --prefer theirs, or edit one of the trees",
+            f"{conflicts} between {tree} and {other}; nothing changed",
+            fix="choose a side with --prefer ours or --prefer theirs, or edit one of "
+            "the trees",
         )
     before = store.generation
     changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
     changes += [Add(found.tree.card(name)) for name in found.added]
-    changes += [
-        Edit(found.tree.card(name)) for name in (*found.united, *found.replaced)
-    ]
+    edited = (*found.united, *found.replaced)
+    changes += [Edit(found.tree.card(name)) for name in edited]
     store.apply(Batch(tuple(changes)), author=author(), note=mark)
-    counts = f"{len(found.added)} added, {len(found.united)} united, {len(found.replaced)} replaced"
-    now = (
-        f"now generation {store.generation}"
-        if store.generation > before
-        else "nothing changed"
+    now = "nothing changed"
+    if store.generation > before:
+        now = f"now generation {store.generation}"
+    note(
+        f"{len(found.added)} added, {len(found.united)} united, "
+        f"{len(found.replaced)} replaced, {len(found.domains)} domains changed; {now}"
     )
-    note(f"{counts}, {len(found.domains)} domains changed; {now}")
 
 
-@command(app)
-def freeze(tree: Path = STORE, why: str = NOTE) -> None:
+def _merged_at(store: TreeStore, mark: str) -> int | None:
+    """Return the generation of an earlier merge, unless the tree was reverted since."""
+    for entry in reversed(store.log()):
+        if entry.kind is ChangeKind.REVERT:
+            return None
+        if entry.kind is ChangeKind.BATCH and entry.note == mark:
+            return entry.generation
+    return None
+
+
+@command.command()
+@TREE
+@NOTE
+def freeze(tree: Path, why: str) -> None:
     """Refuse changes from now on and print the content hash."""
-    print(store_at(tree).freeze(author=author(), note=_flat(why)))
+    print(_open_store(tree).freeze(author=author(), note=_flat(why)))
 
 
-@command(app)
-def thaw(tree: Path = STORE, why: str = NOTE) -> None:
+@command.command()
+@TREE
+@NOTE
+def thaw(tree: Path, why: str) -> None:
     """Allow changes again."""
-    store = store_at(tree)
+    store = _open_store(tree)
     frozen = store.frozen_hash
     store.thaw(author=author(), note=_flat(why))
     note(f"{tree} can be changed again" if frozen else f"{tree} was not frozen")
 
 
-@command(app)
-def verify(as_json: bool, tree: Path = TREE) -> None:
+@command.command()
+@TREE
+@takes("json")
+def verify(options: Options, tree: Path) -> None:
     """Check cards, journal and frozen hash. Exit 1 with the list of problems."""
     if not tree.exists():
         raise UsageError(
@@ -379,37 +471,359 @@ def verify(as_json: bool, tree: Path = TREE) -> None:
             open_tree(tree)
         except KaceError as error:
             problems = [str(error)]
-    print_lines([json_of(problems)] if as_json else map(plain, problems))
+    print_lines([json_of(problems)] if options.as_json else map(plain, problems))
     if problems:
         note(f"kace: {counted(len(problems), 'problem')} in {tree}")
-        raise typer.Exit(1)
-    note(f"{tree}: all is well")
+        sys.exit(1)
+    note(f"{tree}: no problem found")
 
 
-@command(app)
-def export(
-    tree: Path = TREE,
-    to: str = typer.Option(
-        "json",
-        help="json (the whole tree), playbook (ACE's text form) or skill (SKILL.md).",
-    ),
-    out: Path = typer.Option(
-        None, "--out", "-o", help="A file to write; standard output without it."
-    ),
-    name: str = typer.Option(
-        None, help="What a skill calls itself; the tree's name without it."
-    ),
-) -> None:
+@command.command()
+@TREE
+@click.option(
+    "--to",
+    type=click.Choice([form.value for form in formats.TreeFormat]),
+    default=formats.TreeFormat.JSON.value,
+    help="json (the whole tree), playbook (ACE's text form) or skill (SKILL.md).",
+)
+@click.option(
+    "--out", "-o", type=PATH, help="A file to write; by default standard output."
+)
+@click.option("--name", help="The name of a skill; by default the tree's name.")
+def export(tree: Path, to: str, out: Path | None, name: str | None) -> None:
     """Write the tree for another tool."""
-    form = choice(to, formats.TreeFormat, "--to") or formats.TreeFormat.JSON
     found = open_tree(tree)
-    write_output(
-        formats.export(found, form, name or tree.resolve().name.partition(".json")[0]),
-        out,
-    )
+    form = formats.TreeFormat(to)
+    text = formats.export(found, form, name or _name_of(tree))
+    write_output(text, out)
     if out is not None:
         note(f"{len(found)} cards written to {out}")
 
 
+def _open_store(path: Path) -> TreeStore:
+    """Return the store in a directory; a JSON file is refused, since it can only be read."""
+    if path.is_file():
+        raise UsageError(
+            f"{path} is a file, which can only be read",
+            fix="kace tree init DIR FILE, then kace tree add",
+        )
+    return TreeStore.open(path)
+
+
+def _name_of(path: Path) -> str:
+    return path.resolve().name.partition(".json")[0]
+
+
 def _flat(text: str) -> str:
     return " ".join(text.split())
+
+
+# Editing
+
+
+def _interactive() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _new_card(card: Card, data: bytes) -> Card:
+    """Return the card that a file holds, or the card with the text that it holds."""
+    if not data.lstrip().startswith(b"{"):
+        return card.with_payload(decoded(data).rstrip("\n"))
+    after = read_card(data)
+    if after.card_id != card.card_id:
+        raise UsageError(
+            f"the file holds {after.card_id}, not {card.card_id}",
+            fix="edit keeps the id; add makes a new card",
+        )
+    return after
+
+
+def _edit_text(card: Card) -> Card:
+    """Let the user edit a card's text. A text that breaks a rule is kept for another try."""
+    if not _interactive():
+        raise UsageError(
+            "nothing to edit with",
+            fix="name a FILE with the card or its text, or run it in a terminal",
+        )
+    draft = _draft_file(card.payload + "\n", f".{card.card_id}.txt")
+    _open_editor(draft)
+    try:
+        text = read_input(str(draft), MAX_BYTES, decoded).rstrip("\n")
+        unchanged = text == card.payload.rstrip("\n")
+        after = card.with_payload(card.payload if unchanged else text)
+    except KaceError as error:
+        again = f"kace tree edit TREE {card.card_id} {draft}"
+        raise UsageError(
+            f"{error.message}; nothing changed",
+            fix=f"{error.fix}; your text is kept: {again}",
+        ) from None
+    draft.unlink()
+    return after
+
+
+def _draft_file(text: str, suffix: str) -> Path:
+    with tempfile.NamedTemporaryFile(
+        "w", suffix=suffix, encoding="utf-8", delete=False
+    ) as draft:
+        draft.write(text)
+    return Path(draft.name)
+
+
+def _open_editor(draft: Path) -> None:
+    """Let the user edit a file, which is kept whatever happens."""
+    command = '${VISUAL:-${EDITOR:-vi}} "$1"'
+    done = subprocess.run(["sh", "-c", command, "sh", str(draft)], check=False)
+    if done.returncode:
+        raise KaceError(
+            f"the editor ended with {done.returncode}; nothing changed",
+            fix=f"set EDITOR, or name a FILE; your text is in {draft}",
+        )
+
+
+# Showing
+
+
+def _figures(
+    path: Path, tree: EpistemicTree, store: TreeStore | None
+) -> dict[str, Any]:
+    """Return the tree in figures, by domain in the registry's order, `universal` last."""
+    gate = None
+    if (path / CALIBRATION).exists():
+        from kace.learning.calibrate import thresholds_of  # most trees have none
+
+        gate = thresholds_of(path)
+    domains = []
+    for domain in tree.domains:
+        reads = _reads(tree, (domain.name,))
+        about = (domain.name, domain.description, domain.share)
+        domains.append(_domain_figures(tree, *about, reads))
+    reads = _reads(tree, ())
+    about = (UNIVERSAL, "read with every domain", None)
+    domains.append(_domain_figures(tree, *about, reads))
+    return {
+        "name": _name_of(path),
+        **_counts(tree),
+        "tokens_estimated": True,
+        "generation": store.generation if store else None,
+        "frozen": frozen_hash_of(path),
+        "hash": tree.content_hash(),
+        "gate": gate,
+        "domains": domains,
+    }
+
+
+def _reads(tree: EpistemicTree, domains: tuple[str, ...]) -> dict[str, int]:
+    """Return the tokens that MS and HS read in a domain."""
+    tokens = {}
+    for tier in (TierName.MS, TierName.HS):
+        tokens[tier.value] = _counts(tree.project(tier, domains))["tokens"]
+    return tokens
+
+
+def _domain_figures(
+    tree: EpistemicTree,
+    name: str,
+    description: str,
+    share: float | None,
+    reads: dict[str, int],
+) -> dict[str, Any]:
+    """Return one domain in figures. A card with two domains counts in both."""
+    leaves = {}
+    for kind in Difficulty:
+        cards = []
+        for card in tree:
+            if name in card.domain_tags and card.difficulty_tag is kind:
+                cards.append(card)
+        if cards:
+            leaves[kind.value] = _counts(cards)
+    return {
+        "name": name,
+        "description": description,
+        "share": share,
+        "reads": reads,
+        "difficulties": leaves,
+    }
+
+
+def _counts(cards: Iterable[Card]) -> dict[str, Any]:
+    """Count cards, estimated tokens of those that can be shown, and cards per status."""
+    status = dict.fromkeys((kind.value for kind in Status), 0)
+    number = 0
+    tokens = 0
+    for card in cards:
+        number += 1
+        status[card.status.value] += 1
+        if card.status is not Status.DEPRECATED:
+            tokens += estimate(card)
+    return {"cards": number, "tokens": tokens, "status": status}
+
+
+def _drawing(figures: dict[str, Any]) -> Iterator[str]:
+    """Draw the tree: domains, difficulties, cards, tokens and status."""
+    counts = figures["status"].items()
+    status = ", ".join(f"{count:,} {kind}" for kind, count in counts if count)
+    generation = figures["generation"]
+    history = f"generation {generation}"
+    if generation is None:
+        history = "a file, without history"
+    yield f"cards        {figures['cards']:,}" + (f" ({status})" if status else "")
+    yield f"tokens       ~{figures['tokens']:,} (~ is an estimate: characters over four)"
+    yield f"history      {history}"
+    yield f"frozen       {figures['frozen'] or 'no'}"
+    yield f"content      {figures['hash']}"
+    gate = figures["gate"]
+    if gate:
+        yield (
+            f"gate         shows from {gate['threshold']:.3f}, skips ES from "
+            f"{gate['skip_threshold']:.3f}, calibrated"
+        )
+    yield ""
+    kinds = "".join(f" {kind}" for kind in figures["status"])
+    yield f"{plain(figures['name'], LABEL - 1):{LABEL}}{'cards':>6}{'tokens':>9}{kinds}"
+    encoding = sys.stdout.encoding if sys.stdout is not None else ""
+    unicode = encoding.lower().startswith("utf")
+    tagged = 0
+    for domain in figures["domains"]:
+        for line in _branch(domain):
+            yield line if unicode else line.translate(_ASCII)
+        tagged += sum(leaf["cards"] for leaf in domain["difficulties"].values())
+    if tagged > figures["cards"]:
+        yield ""
+        yield "A card with several domains is counted in each."
+
+
+_ASCII = str.maketrans("├└│─", "|`|-")
+
+
+def _branch(domain: dict[str, Any]) -> Iterator[str]:
+    last = domain["name"] == UNIVERSAL
+    leaves = domain["difficulties"]
+    share = "" if domain["share"] is None else f" {domain['share']:.0%}"
+    yield _row(f"{'└─' if last else '├─'} {domain['name']}{share}", leaves.values())
+    indent = "   " if last else "│  "
+    bar = "│  " if leaves else ""
+    reads = domain["reads"]
+    about = f"MS reads ~{reads['MS']:,} tokens here, HS ~{reads['HS']:,}"
+    for text in (domain["description"], about):
+        yield f"{indent}{bar}{plain(text, columns() - 6)}"
+    for number, (kind, leaf) in enumerate(leaves.items(), 1):
+        fork = "└─" if number == len(leaves) else "├─"
+        yield _row(f"{indent}{fork} {kind}", [leaf])
+
+
+def _row(label: str, leaves: Iterable[dict[str, Any]]) -> str:
+    cards = 0
+    tokens = 0
+    status = dict.fromkeys((kind.value for kind in Status), 0)
+    for leaf in leaves:
+        cards += leaf["cards"]
+        tokens += leaf["tokens"]
+        for kind, count in leaf["status"].items():
+            status[kind] += count
+    if len(label) > LABEL:
+        label = label[: LABEL - 1] + "…"
+    counts = "".join(f"{n or '-':>{len(kind) + 1}}" for kind, n in status.items())
+    return f"{label:{LABEL}}{cards:>6}{f'~{tokens:,}':>9}{counts}"
+
+
+def _list_cards(
+    tree: EpistemicTree, filters: Sequence[str], search: str, as_json: bool
+) -> Iterator[str]:
+    """Yield the cards of some places that contain some words, one per line."""
+    known = dict.fromkeys((*tree.domain_names, UNIVERSAL, *Difficulty, *Status))
+    wanted = set(filters) - {"cards"}
+    for word in filters:
+        if word in wanted and word not in known:
+            raise UsageError(
+                f"the tree has no card and no place '{word[:40]}'",
+                fix=f"choose one of {', '.join(known)}, or cards",
+            )
+    words = search.casefold().split()
+    count = 0
+    for card in tree:
+        places = {*card.domain_tags, card.difficulty_tag.value, card.status.value}
+        text = _searched_text(card)
+        if wanted <= places and all(word in text for word in words):
+            count += 1
+            yield json_of(card_line(card)) if as_json else _list_line(card)
+    note(f"{count} of {len(tree)} cards")
+
+
+def _searched_text(card: Card) -> str:
+    parts = [card.card_id, card.payload, *card.routing_conditions]
+    return "\n".join([*parts, *card.wordings, *card.domain_tags]).casefold()
+
+
+def _list_line(card: Card) -> str:
+    """Return a card on one line; in a terminal cut to its width, never inside the id."""
+    place = f"{card.difficulty_tag.value}/{'+'.join(card.domain_tags)}"
+    triggers = "; ".join(plain(trigger, 200) for trigger in card.triggers)
+    line = f"{card.card_id}  {place}  {card.status.value}  {triggers}"
+    width = max(columns(), len(card.card_id) + 1)
+    if on_terminal() and len(line) > width:
+        return line[: width - 1] + "…"
+    return line
+
+
+def _card_lines(card: Card, store: TreeStore | None) -> Iterator[str]:
+    """Yield the whole card, with its history if there is one."""
+    record = card.provenance
+    place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
+    uses = f"{record.n_uses} uses, {record.n_wins} wins, {record.n_losses} losses"
+    facts = [
+        ("place", place),
+        ("status", card.status.value),
+        ("tokens", f"~{estimate(card):,} (estimate)"),
+        ("helpfulness", f"{card.helpfulness_score:g}"),
+        ("record", uses),
+        ("lift", record.validated_lift or "not measured"),
+        ("source", f"{record.source or 'unknown'}, epoch {record.epoch_introduced}"),
+        ("problems", ", ".join(record.supporting_problems) or "none named"),
+    ]
+    facts += [("choose by", condition) for condition in card.routing_conditions]
+    facts += [("found by", wording) for wording in card.wordings]
+    yield card.card_id
+    for name, value in facts:
+        yield f"  {name:12} {plain(value, 300)}"
+    yield ""
+    for line in plain(card.payload.strip("\n")).split("\n"):
+        yield f"  {line}".rstrip()
+    if store is not None:
+        yield ""
+        yield "  history"
+        for entry in _changes_of(store, card.card_id):
+            yield f"  {_entry_row(entry)}"
+
+
+def _changes_of(store: TreeStore, card_id: str | None) -> list[JournalEntry]:
+    """Return the changes of a card, or all."""
+    entries = []
+    for entry in store.log():
+        names = {change.card_id for change in entry.cards}
+        if card_id is None or card_id in names:
+            entries.append(entry)
+    return entries
+
+
+def _entry_row(entry: JournalEntry) -> str:
+    """Return a change on one line: generation, time, author, kind, cards, note."""
+    names = [change.card_id for change in entry.cards]
+    cards = ", ".join(names[:3])
+    if len(names) > 3:
+        cards += f" and {len(names) - 3} more"
+    parts = (
+        f"{entry.generation:>5}",
+        entry.time[:16].replace("T", " "),
+        plain(entry.author, 20),
+        f"{entry.kind.value:9}",
+        cards,
+        plain(entry.note, 200),
+    )
+    return "  ".join(part for part in parts if part).rstrip()
+
+
+def _print_diff(changes: diffs.TreeDiff) -> None:
+    """Print a diff to standard output and its counts to standard error."""
+    lines = map(plain, changes.lines())
+    print_lines(lines, lambda line: COLOURS.get(line.lstrip()[:1], ""))
+    note(changes.summary())

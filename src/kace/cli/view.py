@@ -11,52 +11,55 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-import typer
+import click
 
-from kace.cli.options import OUTPUT, SERVER, command, new_app, option
-from kace.cli.streams import note
+from kace.cli.options import PATH
+from kace.cli.terminal import note
 from kace.config import tree_path
 from kace.errors import UsageError
 from kace.report.workspace import Workspace
 
-app = new_app()
 
-
-@command(app)
-def view(
-    paths: list[Path] = typer.Argument(
-        None,
-        metavar="PATH",
-        parser=tree_path,
-        help="Trees, runs, exchange folders, or folders of these (default: runs, or here).",
-    ),
-    port: int = option(
-        SERVER, 8420, min=0, max=65_535, help="The port; 0 is any free one."
-    ),
-    host: str = option(
-        SERVER,
-        "127.0.0.1",
-        help="The address; one that other machines reach needs --token.",
-    ),
-    token: str = option(
-        SERVER,
-        None,
-        help="A key that visitors must show; the address takes it as ?token=KEY.",
-    ),
-    no_browser: bool = option(
-        SERVER, False, "--no-browser", help="Only print the address."
-    ),
-    export: Path = option(
-        OUTPUT,
-        None,
-        metavar="DIR",
-        help="Write the pages as files that need no server, and stop.",
-    ),
+@click.command("view")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option(
+    "--port",
+    default=8420,
+    type=click.IntRange(0, 65_535),
+    help="The port; 0 picks a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    help="The address; one that other machines reach needs --token.",
+)
+@click.option(
+    "--token", help="A key that visitors must send; in the address as ?token=KEY."
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "--export",
+    type=PATH,
+    metavar="DIR",
+    help="Write the pages as files that need no server, and stop.",
+)
+def command(
+    paths: tuple[str, ...],
+    port: int,
+    host: str,
+    token: str | None,
+    no_browser: bool,
+    export: Path | None,
 ) -> None:
-    """Look at trees, runs and learners in the browser: kace view runs/eval-1."""
-    with closing(
-        Workspace(paths or [Path("runs") if Path("runs").is_dir() else Path()])
-    ) as workspace:
+    """Show trees, runs and learners in the browser.
+
+    PATH are trees, runs, exchange folders, or folders of these (default: runs, or the
+    current folder).
+    """
+    places = [tree_path(path) for path in paths]
+    if not places:
+        places = [Path("runs") if Path("runs").is_dir() else Path()]
+    with closing(Workspace(places)) as workspace:
         if not (find_spec("starlette") and find_spec("uvicorn")):
             raise UsageError(
                 "kace view needs two more libraries", fix="pip install 'kace[web]'"
