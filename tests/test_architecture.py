@@ -20,8 +20,8 @@ PURE = (
     *(f"ladder.{name}" for name in ("vote", "tiers")),
     *("runs.stats", "errors", "models.base", "cards.card_text", "ladder.fence"),
 )
-THIRD_PARTY = {"pydantic", "typer", "rich", "openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
-HEAVY = {"openai", "httpx2", "sympy", "math_verify", "xllamacpp", "rich", "pydantic", "asyncio", "typer"}
+THIRD_PARTY = {"pydantic", "click", "rich", "openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
+HEAVY = {"openai", "httpx2", "sympy", "math_verify", "xllamacpp", "rich", "pydantic", "asyncio", "click"}
 
 
 def imports(module: str) -> set[str]:

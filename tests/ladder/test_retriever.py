@@ -14,7 +14,7 @@ from kace.cards.card import Card, Difficulty, Provenance, Status
 from kace.cards.card_text import Example
 from kace.cards.store import open_tree
 from kace.cards.tree import Domain, EpistemicTree
-from kace.cli.terminal import audit_line
+from kace.cli.solve import audit_line
 from kace.config import RetrievalConfig, load_config, tree_path
 from kace.datasets.starter import load_split
 from kace.errors import UsageError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kace.cards.card import Card, Difficulty, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
-from kace.cli.terminal import audit_line, explanation, summary_lines
+from kace.cli.solve import audit_line, explanation, summary_lines
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
 from kace.ladder.ladder import Kit, climb

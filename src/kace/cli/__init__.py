@@ -88,7 +88,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     ends_process.set(True)
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="kace", standalone_mode=False)
     except KaceError as error:
         _fail(error)
     except click.NoSuchOption as error:

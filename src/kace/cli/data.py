@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kace.cli.options import PATH, Options, takes
+from kace.cli.options import PATH, Commands, Options, takes
 from kace.cli.terminal import note, plain, write_output
 from kace.config import Config
 from kace.datasets.catalog import PUBLISHED
@@ -28,7 +29,7 @@ from kace.models.hub import HubFile, is_present
 from kace.problems import problem_rows
 
 
-@click.group("data", no_args_is_help=True)
+@click.group("data", cls=Commands, no_args_is_help=True)
 def command() -> None:
     """List, fetch, check and write problem sets."""
 
@@ -37,7 +38,7 @@ def command() -> None:
 @takes("json")
 def list_sets(options: Options) -> None:
     """List the data sets, their splits and whether they are here."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for name, bundled in BUNDLED.items():
         rows.append(
             {

@@ -37,7 +37,7 @@ from kace.cli.learn_show import (
     selection_lines,
 )
 from kace.cli.models import ensure_weights, prepare
-from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
+from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
 from kace.cli.report import comparison_lines
 from kace.cli.terminal import escaped, note, print_lines, run_async, write_output
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
@@ -93,7 +93,7 @@ OF_EACH = 2
 TREE = click.argument("tree", type=PATH)
 
 
-@click.group("learn", invoke_without_command=True, no_args_is_help=False)
+@click.group("learn", cls=Commands, invoke_without_command=True)
 @click.option(
     "--train", type=PATH, help="JSONL with a problem and its answer per line."
 )

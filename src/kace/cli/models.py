@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from kace.cli.options import Options, takes
+from kace.cli.options import Commands, Options, takes
 from kace.cli.terminal import can_redraw
 from kace.config import Config
 from kace.errors import KaceError, UsageError
@@ -25,7 +25,7 @@ from kace.models.local import pull as fetch
 DEFAULT = "qwen2.5-coder-0.5b"
 
 
-@click.group("models", no_args_is_help=True)
+@click.group("models", cls=Commands, no_args_is_help=True)
 def command() -> None:
     """List, fetch and find embedded models."""
 

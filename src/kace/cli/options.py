@@ -33,6 +33,14 @@ PATH = click.Path(path_type=Path)
 SET_FIX = "write --set max_cards=1"
 
 
+class Commands(click.Group):
+    """A group that lists its commands in the order of their definition."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.commands)
+
+
 class Options:
     """What was typed of the shared options, by name; options that were not typed are absent."""
 
@@ -51,7 +59,8 @@ class Options:
     @property
     def limit(self) -> int | None:
         """How many problems are taken."""
-        return self.get("limit")
+        limit: int | None = self.get("limit")
+        return limit
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def _load_splits(
     recipe: Recipe, config: Config, limit: int | None
 ) -> tuple[dict[str, tuple[Problem, ...]], list[KaceError]]:
     """Return the splits that can be loaded, and the errors of the others."""
-    splits = {}
+    splits: dict[str, tuple[Problem, ...]] = {}
     missing = []
     for split in SPLITS:
         try:

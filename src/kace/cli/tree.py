@@ -37,7 +37,7 @@ from kace.cards.tree import (
     SetDomains,
 )
 from kace.cli.models import ensure_weights
-from kace.cli.options import PATH, Options, takes
+from kace.cli.options import PATH, Commands, Options, takes
 from kace.cli.solve import SideBySide, colour_of
 from kace.cli.terminal import (
     RunProgress,
@@ -66,22 +66,15 @@ COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
 LABEL = 31  # columns for names, which leaves room for the figures in a terminal of 80
 
 
-class _TreePath(click.ParamType):
-    """A tree's path, or the name of a bundled tree."""
-
-    name = "path"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Path:
-        return tree_path(value)
+def _to_path(context: click.Context, param: click.Parameter, value: str) -> Path:
+    return tree_path(value)
 
 
-TREE = click.argument("tree", type=_TreePath())
+TREE = click.argument("tree", callback=_to_path)
 NOTE = click.option("--note", "why", default="", help="Why, for the log.")
 
 
-@click.group("tree", no_args_is_help=True)
+@click.group("tree", cls=Commands, no_args_is_help=True)
 def command() -> None:
     """Create a tree, write and try cards, show and change trees.
 
@@ -115,10 +108,10 @@ def init(folder: Path, domains: str | None) -> None:
 @TREE
 @click.option("--file", "-f", help="The card's text; '-' or a pipe is standard input.")
 def new_card(tree: Path, file: str | None) -> None:
-    """Write a card: a name, when it helps, the rule, two worked examples.
+    """Write a card: its name, when it helps, a rule, examples.
 
     In a terminal, a template opens in $EDITOR. The rest has defaults: the card is
-    medium, of every domain, and experimental. See docs/first-card.md.
+    medium, of every domain, and experimental. See docs/quickstart.md.
     """
     store = _open_store(tree)
     before = store.load()
@@ -595,11 +588,12 @@ def _figures(
     domains = []
     for domain in tree.domains:
         reads = _reads(tree, (domain.name,))
-        about = (domain.name, domain.description, domain.share)
-        domains.append(_domain_figures(tree, *about, reads))
-    reads = _reads(tree, ())
-    about = (UNIVERSAL, "read with every domain", None)
-    domains.append(_domain_figures(tree, *about, reads))
+        figures = _domain_figures(tree, domain.name, domain.description, reads)
+        domains.append({**figures, "share": domain.share})
+    figures = _domain_figures(
+        tree, UNIVERSAL, "read with every domain", _reads(tree, ())
+    )
+    domains.append({**figures, "share": None})
     return {
         "name": _name_of(path),
         **_counts(tree),
@@ -624,7 +618,6 @@ def _domain_figures(
     tree: EpistemicTree,
     name: str,
     description: str,
-    share: float | None,
     reads: dict[str, int],
 ) -> dict[str, Any]:
     """Return one domain in figures. A card with two domains counts in both."""
@@ -639,7 +632,6 @@ def _domain_figures(
     return {
         "name": name,
         "description": description,
-        "share": share,
         "reads": reads,
         "difficulties": leaves,
     }

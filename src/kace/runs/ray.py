@@ -436,10 +436,7 @@ class RayPool:
             await asyncio.sleep(START_SECONDS)
             if not self._alive:
                 what = f"no Ray worker came up in {START_SECONDS:.0f} s"
-                fix = (
-                    "add nodes with free CPUs or GPUs, or lower ray_cpus and ray_gpus;"
-                    " the same command goes on"
-                )
+                fix = "add nodes with free CPUs; the same command goes on"
                 self.stop(KaceError(what, fix=fix))
 
 
@@ -478,16 +475,9 @@ def _count_workers(ray: Any, config: Config) -> int:
     """Return `ray_workers`, or as many workers as the cluster has room for."""
     if config.ray_workers:
         return config.ray_workers
-    needs = {"CPU": config.ray_cpus, "GPU": config.ray_gpus}
-    there = ray.cluster_resources()
-    wanted = [(name, need) for name, need in needs.items() if need]
-    fit = min((int(there.get(name, 0) / need) for name, need in wanted), default=1)
+    fit = int(ray.cluster_resources().get("CPU", 0))
     if not fit:
-        resources = " and ".join(f"{need:g} {name}" for name, need in wanted)
-        raise KaceError(
-            f"no node of the Ray cluster has {resources}",
-            fix="lower ray_cpus or ray_gpus, or add nodes",
-        )
+        raise KaceError("no node of the Ray cluster has a free CPU", fix="add nodes")
     return fit
 
 
@@ -503,9 +493,7 @@ async def open_pool(
     """Start workers on the cluster, for one run or for several that share calls."""
     ray = connect(config)
     workers = _count_workers(ray, config)
-    remote = ray.remote(
-        num_cpus=config.ray_cpus, num_gpus=config.ray_gpus, max_concurrency=1000
-    )
+    remote = ray.remote(num_cpus=1, max_concurrency=1000)
     actor_class = remote(RayWorker)
     pool = RayPool(
         ray,
