@@ -99,7 +99,7 @@ def test_the_summary_has_interval_exits_both_calls_and_tokens():
     assert "1 of 2 = 50.0%" in text
     assert "95 % interval" in text
     assert "es_unanimous 1, fallback_last_hs 1" in text
-    assert "6.00 a problem by the paper's count, 6.00 really made" in text
+    assert "6.00 per problem by the paper's count, 6.00 really made" in text
     assert "no_answer 10" in text
 
 

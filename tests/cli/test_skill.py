@@ -129,7 +129,7 @@ def test_its_commands_run_in_their_order_and_leave_what_it_says(tmp_path: Path):
     assert [set(each) >= {"answer", "working", "exit", "recalls"} for each in told] == [True] * 3
     assert list(open_tree(tmp_path / "my-tree").cards) == ["RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"]
     compared = json.loads(next(done for line, done in printed.items() if line.startswith("kace report")).stdout)
-    assert "indistinguishable" in compared["comparisons"][0]["sentence"]
+    assert "identical" in compared["comparisons"][0]["sentence"]
     (request,) = (tmp_path / "letters").glob("*.request.md")
     assert request.name.replace(".request.", ".reply.") in request.read_text()
     assert "Not finished" in printed["kace learn report learned"].stdout + printed["kace learn report learned"].stderr

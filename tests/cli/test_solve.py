@@ -185,7 +185,6 @@ BAD = [
     (["solve", "--file", "bad.jsonl", *STEADY], 2, "bad.jsonl:2: not JSON"),
     (["solve", "--file", ".", *STEADY], 2, "is a directory"),
     (["solve", "x", *STEADY, "--set", "fields.nonsense=x"], 2, "fields.nonsense"),
-    (["solve", "x", *STEADY, "--field", "nonsense"], 2, "write --set fields.problem=NAME"),
     (["solve", "x", "--model", "scripted/silent"], 1, "no answer: 10 attempts ended in no_answer"),
     (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9", "--max-usd", "1"], 2, "needs a price"),

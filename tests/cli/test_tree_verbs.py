@@ -322,7 +322,7 @@ def test_conflicts_are_listed_and_nothing_changes_until_a_side_is_chosen(kace, s
     refused(done, 1, "1 conflict between small and other; nothing changed", "--prefer")
     assert "! card READING_CHECK_THE_UNIT  place\n    - universal: universal\n    + medium: algebra" in done.stdout
     assert store.load() == small_tree()
-    refused(kace("merge", "small", "other", "--prefer", "mine"), 2, "ours, theirs")
+    refused(kace("merge", "small", "other", "--prefer", "mine"), 2, "'ours', 'theirs'")
     assert kace("merge", "small", "other", "--prefer", "theirs").returncode == 0
     assert store.load().card("READING_CHECK_THE_UNIT") == theirs
     assert store.load().card(NEW.card_id) == NEW
@@ -340,7 +340,7 @@ def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: 
     assert kace("export", "t", "--to", "skill", "--name", "small tree").stdout == (GOLDEN / "skill.md").read_text(
         encoding="utf-8"
     )
-    refused(kace("export", "t", "--to", "pdf"), 2, "json, playbook, skill")
+    refused(kace("export", "t", "--to", "pdf"), 2, "'json', 'playbook', 'skill'")
 
 
 def test_a_pack_can_be_imported_with_its_domains_and_without_its_promotions(kace, spec_json: Path, tmp_path: Path):
