@@ -13,7 +13,7 @@ import pytest
 
 from kace.baselines.recipes import BENCHMARKS, Recipe, default_arms
 from kace.cards.store import TreeStore
-from kace.cli.reproduce import failed, looks
+from kace.cli.reproduce import failures, requirements
 from kace.config import load_config
 from kace.learning.costs import bill_of
 from kace.report.evaluation import Evaluation, evaluation_of
@@ -208,15 +208,15 @@ def test_an_extra_is_missed_before_the_first_call(monkeypatch: pytest.MonkeyPatc
     recipe = Recipe(BENCHMARKS["aime25"], ("tiered-gepa",), (), (), (), Path("r"), 1, {})
     keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
     config = load_config({"model": "openai/m", "teacher": "anthropic/t"}, env=keys)
-    assert {error.fix for error in failed(looks(recipe, config))} == {"pip install 'kace[gepa]'"}
+    assert {error.fix for error in failures(requirements(recipe, config))} == {"pip install 'kace[gepa]'"}
     bare = recipe._replace(arms=("tiered",))
-    assert list(failed(looks(bare, config))) == [], "who reads nothing needs none, and no teacher"
+    assert list(failures(requirements(bare, config))) == [], "who reads nothing needs none, and no teacher"
 
 
 def test_a_table_that_learns_needs_a_teacher():
     recipe = Recipe(BENCHMARKS["aime25"], ("kace",), (), (), (), Path("r"), 1, {})
     config = load_config({"model": "scripted/steady"}, env={})
-    assert [error.message for error in failed(looks(recipe, config))] == ["no teacher is named"]
+    assert [error.message for error in failures(requirements(recipe, config))] == ["no teacher is named"]
 
 
 def test_each_method_is_trained_for_the_papers_epochs():

@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -98,7 +98,7 @@ def command(
         options.get("tree"),
     )
     splits, missing = _load_splits(recipe, config, options.limit)
-    missing += _failures(_requirements(recipe, config))
+    missing += failures(requirements(recipe, config))
     if missing and (go or len(splits) < len(SPLITS)):
         reasons = dict.fromkeys(f"{each.message} ({each.fix})" for each in missing)
         raise UsageError(
@@ -154,7 +154,7 @@ def _load_splits(
     return splits, missing
 
 
-def _requirements(recipe: Recipe, config: Config) -> Iterator[Callable[[], object]]:
+def requirements(recipe: Recipe, config: Config) -> Iterator[Callable[[], object]]:
     """Yield what must hold before the first call: each raises with the fix if it does not."""
     if "gepa" in recipe.trainers:
         yield require_gepa
@@ -173,7 +173,7 @@ def _requirements(recipe: Recipe, config: Config) -> Iterator[Callable[[], objec
         yield partial(_check_tree, recipe.tree, recipe)
 
 
-def _failures(checks: Iterator[Callable[[], object]]) -> list[KaceError]:
+def failures(checks: Iterable[Callable[[], object]]) -> list[KaceError]:
     errors = []
     for check in checks:
         try:
