@@ -174,6 +174,7 @@ def requirements(recipe: Recipe, config: Config) -> Iterator[Callable[[], object
 
 
 def failures(checks: Iterable[Callable[[], object]]) -> list[KaceError]:
+    """Return the errors of the checks that raise one."""
     errors = []
     for check in checks:
         try:
