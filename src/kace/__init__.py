@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from kace.ladder.tiers import LOCKED, ExitPath
     from kace.models.base import ChatModel, Reply, Request
     from kace.problems import Problem, load_problems
-    from kace.runs.handles import RecordedRun, Tree, load_run
+    from kace.runs.handles import Tree
+    from kace.runs.table import RecordedRun, load_run
 
 # Where the public names live, light modules first.
 _HOMES = (
@@ -43,6 +44,7 @@ _HOMES = (
     "cards.tree",
     "api",
     "runs.handles",
+    "runs.table",
 )
 
 __all__ = [

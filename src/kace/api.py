@@ -25,7 +25,8 @@ from kace.runs.run import Run, climb_with, solve_all
 if TYPE_CHECKING:
     from kace.datasets.loader import Dataset
     from kace.runs.compare import Comparison
-    from kace.runs.handles import RecordedRun, Tree
+    from kace.runs.handles import Tree
+    from kace.runs.table import RecordedRun
 
 T = TypeVar("T")
 LISTEN = 0.2  # seconds between looks for an interrupt
@@ -161,7 +162,7 @@ def evaluate(
     from kace.baselines.registry import require
     from kace.baselines.trial import Trial, run_trial
     from kace.config import benchmark_preset
-    from kace.runs.handles import load_run
+    from kace.runs.table import load_run
 
     named = model if isinstance(model, str | None) else model.name
     preset = benchmark_preset(data, named) if isinstance(data, str) else None

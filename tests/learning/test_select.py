@@ -149,7 +149,7 @@ def test_more_seeds_go_on_from_the_first(tmp_path: Path):
     model = Solver()
     selection = held(tree, model, seeds=2)
     assert model.calls == len(VAL) * 11
-    kept = [*Table.open(tree / "learn" / "select" / "epoch-2").rows()]
+    kept = [*Table.open(tree / "learn" / "select" / "epoch-2")]
     assert {(row.problem, row.seed) for row in kept} == {(problem.id, seed) for problem in VAL for seed in (0, 1)}
     chosen = best_row(selection)
     assert (chosen.n, chosen.right, selection.seeds) == (24, 20, (0, 1))

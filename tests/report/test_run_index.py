@@ -77,7 +77,7 @@ def test_the_rows_and_figures_are_those_of_a_report(tmp_path: Path):
     index, arm = opened(folder), Table.open(folder)
     assert index.complete
     assert index.progress == (600, 600)
-    assert [*index.arm().rows()] == [*arm.rows()]
+    assert [*index.arm()] == [*arm]
     found, expected = figures(index), metrics_of(arm)
     for name in (
         *("name", "model", "problems", "solves", "labelled", "complete", "seeds", "failed", "cost", "exits", "buckets"),

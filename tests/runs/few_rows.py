@@ -74,7 +74,7 @@ def changed(
 ) -> Table:
     """Another table, the same but for what is given."""
     found = Table.of(
-        table.rows() if rows is None else rows,
+        table if rows is None else rows,
         name=table.name if name is None else name,
         manifest=table.manifest.content if manifest is None else manifest,
         folder=folder or table.folder,

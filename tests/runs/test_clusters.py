@@ -102,8 +102,8 @@ def test_accuracy_and_harm_count_copies_together():
     assert found.interval is not None and found.interval.high - found.interval.low > 0.6
     alone = metrics_of(arm, clusters=clusters_of([arm], "problem"))
     assert alone.wilson == pytest.approx(wilson(40, 80))
-    shown = [a_row(row.problem, row.family != "f0", cards=("CARD",), family=row.family) for row in arm.rows()]
-    right = an_arm("tiered", [a_row(row.problem, True, family=row.family) for row in arm.rows()])
+    shown = [a_row(row.problem, row.family != "f0", cards=("CARD",), family=row.family) for row in arm]
+    right = an_arm("tiered", [a_row(row.problem, True, family=row.family) for row in arm])
     by = {field: compare(right, an_arm("kace", shown), clusters_of([arm], field)).harm for field in ("problem", None)}
     harm, copied = by[None], by["problem"]
     assert harm is not None and harm.interval and copied is not None and copied.interval
@@ -121,7 +121,7 @@ def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
     arm = Table.open(folder)
     assert clusters_of([arm]).field == "problem", "no solve has a family"
     domains = clusters_of([arm], "domain")
-    assert Counter(map(domains.of, arm.rows())) == {"sums": 3, "more": 3}
+    assert Counter(map(domains.of, arm)) == {"sums": 3, "more": 3}
     assert (domains.count([arm]), clusters_of([arm], "problem").count([arm, arm])) == (2, 6)
     with pytest.raises(UsageError, match="6 of 6 problems have no field 'family'"):
         clusters_of([arm], "family")
@@ -137,6 +137,6 @@ def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
 
 def test_one_solve_without_a_family_leaves_every_problem_by_itself():
     arm = families("tiered", ("a", 2, 4), ("b", 1, 4))
-    more = an_arm("kace", [*arm.rows(), a_row("z")])
+    more = an_arm("kace", [*arm, a_row("z")])
     assert clusters_of([arm]).field == "family"
     assert clusters_of([arm, more]).field == "problem"

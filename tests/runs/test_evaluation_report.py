@@ -132,7 +132,7 @@ def test_one_arm_needs_no_base():
 
 def test_arms_that_share_no_problem_are_said_and_not_compared():
     one, two = ladders()
-    elsewhere = changed(two, (replace(row, problem=f"f{row.problem}") for row in two.rows()))
+    elsewhere = changed(two, (replace(row, problem=f"f{row.problem}") for row in two))
     found = evaluation_of([one, elsewhere])
     assert found.comparisons == ()
     assert "kace has no problem and seed in common with tiered: the two are not compared." in found.warnings
@@ -141,8 +141,8 @@ def test_arms_that_share_no_problem_are_said_and_not_compared():
 
 def test_what_is_not_alike_or_not_whole_is_said():
     one, two = ladders()
-    other = changed(two, [*two.rows()][1:], manifest=manifest("kace", model="openai/another"))
-    first, *rest = one.rows()
+    other = changed(two, [*two][1:], manifest=manifest("kace", model="openai/another"))
+    first, *rest = one
     failed = changed(one, [replace(first, failed=True, correct=None), *rest])
     found = evaluation_of([failed, other])
     told = " ".join(found.warnings)
@@ -222,7 +222,7 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
 
 def test_a_card_that_breaks_more_than_it_gains_is_flagged_in_the_page():
     one, two = ladders()
-    worse = changed(two, (replace(row, correct=not row.cards) for row in two.rows()))
+    worse = changed(two, (replace(row, correct=not row.cards) for row in two))
     assert "breaks more than it gains</span>" in page(evaluation_of([one, worse]))
     assert "| 1 of 1 |" in markdown(evaluation_of([one, worse]))
 
@@ -254,7 +254,7 @@ def test_an_arm_in_which_nothing_was_solved_yet_breaks_nothing():
 def test_text_from_outside_never_becomes_markup():
     one, two = ladders()
     told = {**manifest(f"kace{XSS}", model=f"m{XSS}"), "data": {"name": f"d{XSS}", "split": f"s{XSS}", "hash": XSS}}
-    rows = tuple(replace(row, label=f"{row.label}{XSS}") for row in two.rows())
+    rows = tuple(replace(row, label=f"{row.label}{XSS}") for row in two)
     evil = changed(two, rows, name=f"kace{XSS}", manifest=told, folder=Path(f"runs/{XSS}"))
     found = evaluation_of([one, evil])
     html, clean = page(found), parsed(page(evaluation_of([one, two])))

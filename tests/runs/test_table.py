@@ -41,7 +41,7 @@ def some(first: int, last: int) -> list[Solution]:
 
 
 def keys(table: Table) -> list[tuple[str, int]]:
-    return [(row.problem[:1], row.seed) for row in table.rows()]
+    return [(row.problem[:1], row.seed) for row in table]
 
 
 def counted_in_another_process(folder: str) -> int:
@@ -51,7 +51,7 @@ def counted_in_another_process(folder: str) -> int:
 def test_rows_are_those_of_the_records(tmp_path: Path):
     solves = some(0, 30)
     table = Table.open(a_run(tmp_path / "run", solves))
-    assert [*table.rows()] == [row_of(solve) for solve in solves]
+    assert [*table] == [row_of(solve) for solve in solves]
     assert [*table.solutions()] == solves
     assert table.solution(solves[7].problem, 0) == solves[7]
     assert table.solution(solves[7].problem, 1) is None
@@ -188,7 +188,7 @@ def test_filters_orders_and_neighbours(tmp_path: Path):
     number, before, after = table.neighbours(f"{3:016x}", 0, wrong)
     assert (number, before and before.label, after and after.label) == (2, "P-1", "P-5")
     assert table.neighbours(f"{2:016x}", 0, wrong) == (0, None, None)
-    hostile = SolveFilter(text="x' OR 1=1", problem="'", card="'; DROP TABLE solves")
+    hostile = SolveFilter(text="x' OR 1=1 card=';DROP", problem="'; DROP TABLE solves")
     assert table.count(hostile) == 0 and table.count() == 6
 
 
@@ -246,7 +246,7 @@ def test_runs_are_named_by_system_and_by_folder_where_two_share_one(tmp_path: Pa
 def test_rows_without_a_folder_make_a_table_too():
     rows = [row_of(solve) for solve in some(0, 4)]
     table = Table.of([*rows, rows[1]], name="kace")
-    assert [*table.rows()] == rows
+    assert [*table] == rows
     assert (table.counts().retried, table.counts().seeds, table.counts().complete) == (1, (0,), True)
     assert {row.exit for row in rows} <= {*ExitPath, None}
 
@@ -329,7 +329,7 @@ def test_recalls_of_a_real_solve_survive(tmp_path: Path):
         classifier_output=3,
     )
     record = b_solve("a").model_copy(update={"recalls": (recall,)})
-    row = next(Table.open(a_run(tmp_path / "run", [record])).rows())
+    row = next(iter(Table.open(a_run(tmp_path / "run", [record]))))
     assert row == row_of(record)
     assert (row.card_tokens, row.classifier_output, row.estimated) == (33, 3, False)
 
@@ -343,9 +343,9 @@ def test_runs_on_disk_give_the_figures_of_rows_in_memory(tmp_path: Path):
         a_run(folder, made, system={"name": folder.name})
     kept = open_tables(folders)
     held = [
-        Table.of(table.rows(), name=table.name, manifest=table.manifest.content, folder=table.folder) for table in kept
+        Table.of(table, name=table.name, manifest=table.manifest.content, folder=table.folder) for table in kept
     ]
-    assert [*kept[0].rows()] == [*held[0].rows()]
+    assert [*kept[0]] == [*held[0]]
     assert evaluation_of(kept) == evaluation_of(held)
 
 

@@ -204,8 +204,8 @@ class Clusters:
     def count(self, tables: Iterable[Table]) -> int:
         """Count the clusters of several runs."""
         if self.field != "problem":
-            return len({self.of(row) for table in tables for row in table.rows()})
-        problems = merge(*((row.problem for row in t.rows()) for t in tables))
+            return len({self.of(row) for table in tables for row in table})
+        problems = merge(*((row.problem for row in t) for t in tables))
         return sum(1 for _ in groupby(problems))
 
 
@@ -248,14 +248,14 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
     known = field in ("problem", "label", "family", "domain")
     for table in tables:
         if known:
-            for row in table.rows():
+            for row in table:
                 value = getattr(row, field)
                 if value and field != "problem":
                     names.setdefault(row.problem, value)
                 elif not value:
                     lacking.add(row.problem)
         else:
-            lacking.update(row.problem for row in table.rows())
+            lacking.update(row.problem for row in table)
             names.update(table.problem_field(field))
     missing = len(lacking - names.keys())
     if missing:

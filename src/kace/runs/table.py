@@ -37,10 +37,12 @@ from kace.errors import DataError, KaceError
 from kace.files import MAX_BYTES, Unreadable, open_plain, whole_lines
 from kace.ladder.record import TRACE_VERSION, Attempt, Damage, Outcome, Solution
 from kace.ladder.tiers import ExitPath
-from kace.models.base import Usage, total
+from kace.markup import notebook_table
+from kace.models.base import total
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_of
 from kace.runs.manifest import Manifest
+from kace.words import counted
 
 if TYPE_CHECKING:
     from kace.config import Price
@@ -61,9 +63,10 @@ RECENT = 30.0  # seconds since the last write within which a run counts as runni
 MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
 LIMIT = 1 << 40  # numbers from here on are damage: sums must stay exact
 MOST_SEED = 1 << 63
-ANSWER_LENGTH = 200  # characters of an answer kept for lists
 MAX_WORDS = 200  # characters of a search text
 NO_LADDER = "none"
+FIRST = ("problem", "label", "text", "seed", "answer", "expected", "correct")
+"""The columns that rows for people begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class SolveRow:
     batch_input: int = 0  # tokens of calls made in batches, part of those above
     batch_cached: int = 0
     batch_output: int = 0
-    answer: str | None = None  # shortened to ANSWER_LENGTH
+    answer: str | None = None
     expected: str | None = None
     was: bool | None = None  # `correct` of the same solve in the base run, if given
 
@@ -115,11 +118,6 @@ def row_of(solution: Solution) -> SolveRow:
     ended = [a for a in solution.attempts if a.outcome is not Outcome.CANCELLED]
     usage = solution.usage
     batch = total([attempt.usage for attempt in solution.made if attempt.batch])
-    routing = Usage(
-        sum(recall.classifier_input for recall in recalls),
-        sum(recall.classifier_cached for recall in recalls),
-        sum(recall.classifier_output for recall in recalls),
-    )
     shown = dict.fromkeys(card for recall in recalls for card in recall.cards)
     return SolveRow(
         problem=solution.problem,
@@ -138,9 +136,9 @@ def row_of(solution: Solution) -> SolveRow:
         cached=usage.cached,
         output=usage.output,
         classifier_calls=sum(recall.classifier_calls for recall in recalls),
-        classifier_input=routing.input,
-        classifier_cached=routing.cached,
-        classifier_output=routing.output,
+        classifier_input=sum(recall.classifier_input for recall in recalls),
+        classifier_cached=sum(recall.classifier_cached for recall in recalls),
+        classifier_output=sum(recall.classifier_output for recall in recalls),
         card_tokens=max(read, default=0),
         read_tokens=sum(read),
         estimated=any(recall.estimated for recall in recalls),
@@ -150,8 +148,8 @@ def row_of(solution: Solution) -> SolveRow:
         batch_input=batch.input,
         batch_cached=batch.cached,
         batch_output=batch.output,
-        answer=solution.answer and solution.answer[:ANSWER_LENGTH],
-        expected=solution.expected and solution.expected[:ANSWER_LENGTH],
+        answer=solution.answer,
+        expected=solution.expected,
     )
 
 
@@ -174,7 +172,6 @@ FIGURES = {
     "right": "right_attempts",
 }
 """What a search term such as `tokens>800` may compare."""
-SHOWS_CARD = "? IN (SELECT value FROM json_each(cards))"
 _TERM = re.compile(r"([a-z_]+)([=<>])(.+)")
 
 
@@ -188,9 +185,6 @@ class SolveFilter:
     change: str = ""  # a key of CHANGES; needs a base run
     text: str = ""  # words of label, family, domain or hash; terms: card=ID, tokens>800
     problem: str = ""  # the hash of one problem
-    domain: str = ""
-    family: str = ""
-    card: str = ""  # a card that was shown
 
     def sql(self) -> tuple[str, list[object]]:
         """Return the condition in SQL and its parameters."""
@@ -205,14 +199,9 @@ class SolveFilter:
         if self.exit:
             parts.append("COALESCE(exit, 'none') = ?")
             values.append(self.exit)
-        for column in ("problem", "domain", "family"):
-            value = getattr(self, column)
-            if value:
-                parts.append(f"{column} = ?")
-                values.append(value)
-        if self.card:
-            parts.append(SHOWS_CARD)
-            values.append(self.card)
+        if self.problem:
+            parts.append("problem = ?")
+            values.append(self.problem)
         for word in self.text[:MAX_WORDS].casefold().split():
             sql, value = _term_sql(word)
             parts.append(sql)
@@ -524,7 +513,7 @@ class Table:
     def __bool__(self) -> bool:
         return True  # a run without solves is still a run
 
-    def rows(self) -> Iterator[SolveRow]:
+    def __iter__(self) -> Iterator[SolveRow]:
         """Iterate over the last solve of every problem and seed, ordered by both."""
         columns = ", ".join(_FIELDS)
         last: tuple[object, object] = ("", -MOST_SEED)
@@ -538,7 +527,7 @@ class Table:
 
     def by_problem(self) -> Iterator[tuple[str, list[SolveRow]]]:
         """Iterate over the problems in order, each with its solves."""
-        for problem, solves in groupby(self.rows(), attrgetter("problem")):
+        for problem, solves in groupby(self, attrgetter("problem")):
             yield problem, list(solves)
 
     def solves(
@@ -674,8 +663,11 @@ class Table:
         assert self.folder is not None
         return _read_at(self.folder / name, place, length)
 
-    def solutions(self, *, texts: bool = False) -> Iterator[Solution]:
-        """Iterate over the last record of every problem and seed, ordered by both."""
+    def solutions(self, *, texts: bool = True) -> Iterator[Solution]:
+        """Iterate over the last record of every problem and seed, ordered by both.
+
+        With `texts`, attempts have what the model wrote, if the run keeps its calls.
+        """
         sql = "SELECT place, length FROM solves ORDER BY problem, seed"
         if self.folder is None or self._memory is not None:
             return
@@ -702,9 +694,12 @@ class Table:
         def with_text(attempt: Attempt) -> Attempt:
             if attempt.text or not attempt.call:
                 return attempt
-            text = self.call_text(attempt.call) or ""
+            text = self._find_text(folder, attempt.call) or ""
             return attempt.model_copy(update={"text": text})
 
+        folder = self._follow_calls()
+        if folder is None:
+            return solution
         update: dict[str, object] = {
             "attempts": tuple(map(with_text, solution.attempts))
         }
@@ -769,8 +764,9 @@ class Table:
     def call_text(self, key: str) -> str | None:
         """Return what the model replied to a call, if the run keeps it."""
         folder = self._follow_calls()
-        if folder is None:
-            return None
+        return None if folder is None else self._find_text(folder, key)
+
+    def _find_text(self, folder: Path, key: str) -> str | None:
         sql = "SELECT segment, place FROM calls WHERE key = ?"
         for segment, place in self.select(sql, [key]):
             with suppress(OSError, ValidationError):
@@ -861,20 +857,49 @@ class Table:
             self._kept[key] = known
         return known[1]
 
-    def as_dicts(self) -> list[dict[str, object]]:
-        """Return one flat row per problem and seed, ready for `pandas.DataFrame`."""
+    def rows(self) -> list[dict[str, object]]:
+        """Return one flat row per problem and seed, ready for `pandas.DataFrame`.
+
+        `text` is `None` if the run keeps no problem texts, `correct` if no answer is
+        expected.
+        """
+        texts = {problem.id: problem.text for problem in self.problems()}
         found = []
-        for row in self.rows():
+        for row in self:
             values = asdict(row)
             del values["was"]
-            first = {name: values[name] for name in ("problem", "label")}
-            first["text"] = self.problem_text(row.problem)
-            for name in ("seed", "answer", "expected", "correct"):
-                first[name] = values[name]
             values["exit"] = row.exit.value if row.exit else None
             values["cards"] = " ".join(row.cards)
+            values["text"] = texts.get(row.problem)
+            first = {name: values.pop(name) for name in FIRST}
             found.append({**first, **values})
         return found
+
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
+    def __repr__(self) -> str:
+        counts = self.counts()
+        labelled = counts.solves - counts.unlabelled
+        folder = self.folder.name if self.folder else ""
+        text = "" if self.name == folder else f"{self.name}, "
+        text += counted(counts.solves, "solve")
+        if labelled:
+            text += f", {self.count(SolveFilter(right='yes'))} of {labelled} right"
+        return f"<RecordedRun {folder}: {text}>"
+
+    def _repr_html_(self) -> str:
+        names = (*FIRST[1:], "exit", "real_calls", "cards")
+        return notebook_table(repr(self), names, self.rows())
+
+
+RecordedRun = Table
+"""What `load_run` returns, as users call it."""
+
+
+def load_run(folder: str | Path) -> RecordedRun:
+    """Open a run directory. Raises `DataError` if there is none."""
+    return Table.open(folder)
 
 
 def open_tables(

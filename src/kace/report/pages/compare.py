@@ -159,12 +159,12 @@ def _telling_seeds(ours: Table, theirs: Table, problems: set[str]) -> dict[str, 
     """Of each problem, the first seed on which the two runs differ."""
     right = {
         (row.problem, row.seed): row.correct
-        for row in theirs.rows()
+        for row in theirs
         if row.problem in problems
     }
     rows = [
         row
-        for row in ours.rows()
+        for row in ours
         if right.get((row.problem, row.seed), row.correct) is not row.correct
     ]
     return {row.problem: row.seed for row in reversed(rows)}
