@@ -342,9 +342,7 @@ def test_runs_on_disk_give_the_figures_of_rows_in_memory(tmp_path: Path):
         made = [b_solve(name, [a_try(right)], read, seed=seed, correct=right) for name, seed, right in marks]
         a_run(folder, made, system={"name": folder.name})
     kept = open_tables(folders)
-    held = [
-        Table.of(table, name=table.name, manifest=table.manifest.content, folder=table.folder) for table in kept
-    ]
+    held = [Table.of(table, name=table.name, manifest=table.manifest.content, folder=table.folder) for table in kept]
     assert [*kept[0]] == [*held[0]]
     assert evaluation_of(kept) == evaluation_of(held)
 

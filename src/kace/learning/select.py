@@ -93,9 +93,7 @@ class Against(Kept):
     def of(cls, base: Table, other: Table, found: Comparison) -> Against:
         """What the other arm gained and lost over the base."""
         before = {(row.problem, row.seed): bool(row.correct) for row in base}
-        changes = [
-            bool(row.correct) - before[row.problem, row.seed] for row in other
-        ]
+        changes = [bool(row.correct) - before[row.problem, row.seed] for row in other]
         return cls(gained=changes.count(1), lost=changes.count(-1), p=found.p)
 
 

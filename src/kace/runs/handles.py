@@ -82,7 +82,9 @@ class Tree:
         for name in domains:
             if name not in tree.domain_names:
                 known = ", ".join(tree.domain_names)
-                none = "none: the tree has no domains, and every problem sees every card"
+                none = (
+                    "none: the tree has no domains, and every problem sees every card"
+                )
                 what = f"the tree has no domain '{name[:40]}'"
                 raise UsageError(what, fix=f"choose of {known or none}")
         return tree.project(TierName(tier), domains)
