@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kace.models.batch import Spool
 from kace.models.cache import CallStore
-from kace.models.spool import Spool
 from tests.models.batch_desk import Desk, asked, texts, votes
 
 

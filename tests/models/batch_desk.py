@@ -13,13 +13,11 @@ from kace.errors import KaceError
 from kace.ladder.ladder import Kit
 from kace.ladder.record import Solution
 from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
-from kace.models.batch import Batched, Pace
-from kace.models.batch_apis import jobs_of
+from kace.models.batch import Batched, BatchEvent, Pace, open_jobs
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
 from kace.models.http import AnthropicModel, OpenAIModel
 from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
-from kace.models.spool import BatchEvent
 from kace.problems import Problem
 from kace.runs.run import Run, climb_with
 from tests.models.batch_server import KEY
@@ -43,7 +41,7 @@ class Desk:
 
     def open(self, calls: CallStore) -> Cached:
         model = Limited(self.make(), AdaptiveLimiter(), RetryPolicy(base=0.01, deadline=30))
-        batched = Batched(model, jobs_of(model), calls, ledger=self.ledger, **self.options)
+        batched = Batched(model, open_jobs(model), calls, ledger=self.ledger, **self.options)
         return Cached(Metered(batched, self.ledger, "solver"), calls)
 
     def climb(self, count: int, **kit: Any) -> list[Solution]:

@@ -15,8 +15,7 @@ import pytest
 from kace.config import Caps, Price
 from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
 from kace.models.base import Failure, ModelError, Reply, Usage
-from kace.models.batch_apis import AnthropicJobs, OpenAIJobs, jobs_of
-from kace.models.jobs import head_of_result
+from kace.models.batch import AnthropicJobs, OpenAIJobs, head_of_result, open_jobs
 from kace.models.scripted import open_scripted
 from tests.models.batch_desk import KINDS, QUICK, Desk, asked, boxed, texts
 from tests.models.batch_server import BatchServer, Drop
@@ -109,16 +108,14 @@ def test_a_job_may_be_held_smaller(desk: Desk, server: BatchServer):
     assert texts(desk.ask(*(asked(number) for number in range(100, 140)))) and len(server.jobs) == 4
 
 
-@pytest.mark.parametrize("live", [True, False])
-def test_what_a_batch_did_not_answer_is_retried(desk: Desk, server: BatchServer, kind: str, live: bool):
+def test_what_a_batch_did_not_answer_is_retried(desk: Desk, server: BatchServer, kind: str):
     """Errors of single lines, expired ones, and such that no file mentions."""
     keys = sorted(request.digest(desk.make().identity) for request in MANY)
     bad = dict(zip(keys, (500, 529, "expired", None), strict=False))
     server.fate = lambda key, body: bad.get(key, 200) if len(server.jobs) == 1 else 200
-    desk.options["live"] = live
     assert texts(desk.ask(*MANY)) == boxed(40)
-    assert len(server.live) == (4 if live else 0) and len(server.jobs) == (1 if live else 2)
-    assert {key for key, times in server.submitted.items() if times > 1} == (set() if live else set(bad))
+    assert len(server.live) == 4 and len(server.jobs) == 1
+    assert set(server.submitted.values()) == {1}
 
 
 @pytest.mark.parametrize("files", [True, False])
@@ -130,11 +127,9 @@ def test_an_expired_batch_with_and_without_results(desk: Desk, server: BatchServ
 
     server.fate = fate
     server.results = files
-    server.hook = lambda step: setattr(server, "results", True) if step == "before the job" and server.jobs else None
-    desk.options["live"] = False
     assert texts(desk.ask(*MANY)) == boxed(40)
-    again = [key for key, times in server.submitted.items() if times == 2]
-    assert len(again) == (sum(int(key, 16) % 2 for key in server.submitted) if files else 40)
+    assert len(server.live) == (sum(int(key, 16) % 2 for key in server.submitted) if files else 40)
+    assert len(server.jobs) == 1
 
 
 def test_a_cancelled_batch_keeps_what_it_answered_and_asks_before_it_spends_again(desk: Desk, server: BatchServer):
@@ -170,9 +165,9 @@ def test_a_completed_job_whose_results_are_not_there_yet_is_waited_for(tmp_path:
     desk = Desk(tmp_path / "run", server.url, "openai")
     shown = {"id": "b", "status": "completed", "request_counts": {"total": 2, "completed": 2, "failed": 0}}
     jobs = OpenAIJobs(desk.make())  # type: ignore[arg-type]
-    assert not jobs._status(shown).outcome
-    assert jobs._status({**shown, "output_file_id": "f"}).outcome == "completed"
-    assert jobs._status({**shown, "status": "expired"}).outcome == "expired"
+    assert not jobs._read_status(shown).outcome
+    assert jobs._read_status({**shown, "output_file_id": "f"}).outcome == "completed"
+    assert jobs._read_status({**shown, "status": "expired"}).outcome == "expired"
 
 
 def test_a_parameter_that_is_not_taken_is_left_out_of_the_next_batch(tmp_path: Path, server: BatchServer):
@@ -306,7 +301,7 @@ def test_someone_elses_batch_of_the_same_size_is_not_taken_for_ours(tmp_path: Pa
 
 def test_a_model_without_a_batch_api_is_refused():
     with pytest.raises(UsageError, match="no batch API"):
-        jobs_of(open_scripted("dice"))
+        open_jobs(open_scripted("dice"))
 
 
 def test_a_server_without_a_batch_api_is_refused(tmp_path: Path):
@@ -320,3 +315,32 @@ def test_damaged_results_are_nobodys():
     for line in (b"{", b'{"custom_id": 3}', b'{"custom_id": "short"}', b"[]", b"[" * 100_000):
         assert head_of_result(line) is None
     assert head_of_result(json.dumps({"custom_id": "f" * 64}).encode()) == 0xFFFFFFFFFFFFFFF
+
+
+@pytest.mark.parametrize("tag", ["**/**/../../../*", "../../victim", "*", "f" * 23, "results"])
+def test_a_log_of_somebody_else_names_no_file_outside(desk: Desk, server: BatchServer, tmp_path: Path, tag: str):
+    victims = [tmp_path / "victim.in", tmp_path / "run" / "notes.txt"]
+    (tmp_path / "run" / "batches" / "**" / "**").mkdir(parents=True)
+    (tmp_path / "run" / "batches" / "a.b").mkdir()
+    for victim in victims:
+        victim.write_text("mine")
+    events = ({"tag": tag, "event": event, "model": desk.make().identity} for event in ("gathered", "collected"))
+    (tmp_path / "run" / "batches.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert texts(desk.ask(*MANY)) == boxed(40)
+    assert [victim.read_text() for victim in victims] == ["mine"] * 2
+
+
+def test_results_are_never_written_through_a_link(desk: Desk, server: BatchServer, tmp_path: Path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "run" / "batches").mkdir(parents=True)
+    (tmp_path / "run" / "batches" / "results.part").symlink_to(victim)
+    assert texts(desk.ask(*MANY)) == boxed(40)
+    assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize("expires", [1e308, -5, "soon", True, [1]])
+def test_an_end_that_no_calendar_has_is_left_out(desk: Desk, server: BatchServer, expires: object):
+    jobs = OpenAIJobs(Desk(Path("unused"), server.url, "openai").make())  # type: ignore[arg-type]
+    status = jobs._read_status({"id": "b", "status": "in_progress", "expires_at": expires})
+    assert status.expires is None or status.expires < 2

@@ -162,9 +162,9 @@ def packed(body):
 
 
 def test_bytes_after_a_compressed_body_are_a_fault():
-    found, _ = sent(packed(gzip.compress(b"four") + b"tail"))
+    found, _ = sent(packed(gzip.compress(b"four", mtime=0) + b"tail"))
     assert type(found) is Transient and "data follows" in str(found)
-    found, _ = sent(packed(gzip.compress(b"four")[:-3]))
+    found, _ = sent(packed(gzip.compress(b"four", mtime=0)[:-3]))
     assert type(found) is Transient and "cut off" in str(found)
 
 

@@ -268,7 +268,7 @@ def test_closing_ends_what_is_under_way_and_what_comes_after(cache: Path):
             await task
         with pytest.raises(ModelError, match="closed"):
             await model.complete(ask("Hello."))
-        assert not engine.alive and not Path(engine._socket).parent.exists()
+        assert not engine.is_alive and not Path(engine._socket).parent.exists()
 
     using(cache, work)
 

@@ -131,8 +131,7 @@ def _open(
     """The model a configuration names, closed with the stack; through batches where it says so and calls are kept."""
     model = open_model(config)
     if config.batch and ledger:
-        from kace.models.batch import Batched
-        from kace.models.batch_apis import jobs_of
+        from kace.models.batch import Batched, open_jobs
 
         if calls is None:
             raise UsageError(
@@ -142,7 +141,7 @@ def _open(
         size = config.batch_size
         model = Batched(
             model,
-            jobs_of(model),
+            open_jobs(model),
             calls,
             wait=config.wait,
             ledger=ledger,

@@ -130,7 +130,7 @@ class HttpClient:
         )
         self._socket = socket
         self._sessions: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, list[aiohttp.ClientSession]
+            asyncio.AbstractEventLoop, aiohttp.ClientSession
         ] = WeakKeyDictionary()
 
     async def post(self, path: str, body: Mapping[str, object]) -> Response:
@@ -180,8 +180,7 @@ class HttpClient:
         fresh: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield the response with its body unread. Raises `Lost`."""
-        pooled, unpooled = self._open_sessions()
-        session = unpooled if fresh else pooled
+        session = self._session(fresh=fresh)
         try:
             async with session.request(
                 method,
@@ -204,46 +203,45 @@ class HttpClient:
             )
             where = f" by the proxy {self._proxy}" if unsent and self._proxy else ""
             raise Lost(describe(error) + where, sent=not unsent) from error
+        finally:
+            if fresh or self._socket:
+                await session.close()
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. Safe to call twice."""
-        for session in self._sessions.pop(asyncio.get_running_loop(), []):
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
             await session.close()
         # A transport releases its socket in the next iteration of the loop.
         await asyncio.sleep(0)
 
-    def _open_sessions(self) -> list[aiohttp.ClientSession]:
-        """Return the session that keeps connections and the one that does not."""
+    def _session(self, fresh: bool) -> aiohttp.ClientSession:
+        """Return the kept session of this event loop, or one for a single request."""
         loop = asyncio.get_running_loop()
-        sessions = self._sessions.get(loop)
-        if sessions is None:
-            # Not aiohttp's own context, which ignores a later change of SSL_CERT_FILE.
-            trusted = (
-                ssl.create_default_context() if self.url.startswith("https") else True
-            )
-            sessions = [self._open_session(kept, trusted) for kept in (True, False)]
-            self._sessions[loop] = sessions
-        return sessions
-
-    def _open_session(
-        self, kept: bool, trusted: ssl.SSLContext | bool
-    ) -> aiohttp.ClientSession:
-        connector: aiohttp.BaseConnector
         if self._socket:
-            connector = aiohttp.UnixConnector(self._socket, limit=0, force_close=True)
-        elif kept:
-            connector = aiohttp.TCPConnector(
-                limit=0, ssl=trusted, keepalive_timeout=IDLE_SECONDS
-            )
-        else:
-            connector = aiohttp.TCPConnector(limit=0, ssl=trusted, force_close=True)
+            return self._open_session(aiohttp.UnixConnector(self._socket))
+        if not fresh and loop in self._sessions:
+            return self._sessions[loop]
+        # aiohttp's own context ignores a later change of SSL_CERT_FILE.
+        secure = self.url.startswith("https")
+        connector = aiohttp.TCPConnector(
+            limit=0,
+            ssl=ssl.create_default_context() if secure else True,
+            keepalive_timeout=IDLE_SECONDS,
+        )
+        session = self._open_session(connector)
+        if not fresh:
+            self._sessions[loop] = session
+        return session
+
+    def _open_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=self._timeout,
             auto_decompress=False,
-            trace_configs=[_note_reuse] if kept else None,
+            trace_configs=[_note_reuse],
         )
 
 

@@ -675,8 +675,6 @@ class LocalModel:
                     self._engine.stop()
 
         await asyncio.to_thread(stop)
-        if self._engine is not None:
-            await self._engine.client.aclose()
 
     async def _running(self) -> Engine:
         engine = self._engine

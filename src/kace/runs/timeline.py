@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from kace.errors import KaceError
 from kace.files import whole_lines
-from kace.models.spool import BatchEvent
+from kace.models.batch import BatchEvent
 from kace.report.scale import Scale
 from kace.runs.index import FileState, Gain
 from kace.runs.solves import RunIndex
