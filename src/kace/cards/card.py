@@ -1,12 +1,19 @@
-"""A card: one piece of knowledge, where it lives, and where it came from. Strict at the border, trusted inside."""
+"""Cards: pieces of knowledge, with their place, their record and their measured lift.
+
+The text of a card is a trigger header, a blank line, a body and worked examples. Cards
+from outside are checked strictly when they are read, and trusted from then on.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, NoReturn, Self
+from typing import Annotated, NamedTuple, NoReturn, Self
 
 from pydantic import (
     BaseModel,
@@ -19,16 +26,17 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from kace.cards import card_text
-from kace.cards.card_text import BULLET, LINE, TEXT, Example, TextError
 from kace.errors import DataError
-from kace.ladder.tiers import TierName
+from kace.words import points
 
 MAX_CARD_BYTES = 16_384
 MAX_PAYLOAD = 8_000
 MAX_LINE = 300
 MAX_WORDINGS = 40
 MAX_COUNT = 1 << 53
+MAX_EXAMPLES = 4
+EXAMPLE_LINES = 24  # non-blank lines of one example
+TRIGGER_WORDS = 5
 UNIVERSAL = "universal"  # the domain tag that passes any domain
 PREFIXES = (
     "EXACT_",
@@ -40,29 +48,227 @@ PREFIXES = (
     "ANTI_",
 )
 LEGACY = ("scope", "tier_eligibility", "tag")
-TRUSTED = {
-    "trusted": True
-}  # validation context for text whose hash says that it passed every rule already
+TRUSTED = {"trusted": True}
+"""Validation context for text whose hash shows that it has passed every rule."""
+
+USEFUL = "Useful when:"
+AVOID = "Do not apply if:"
+BULLET = "- "
+EXAMPLE = "Example:"
+WORKED = "Worked:"
 
 SNAKE = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
 ID = r"^[A-Z0-9]+(_[A-Z0-9]+){2,5}$"
-_FIXES = {
-    "missing": "add the field",
-    "extra_forbidden": "remove the field",
-    "too_long": "remove some",
-    "too_short": "give at least one",
-    "string_too_long": "shorten it",
-    "finite_number": "use a finite number",
-}
-_SHAPES = {
-    "card_id": (
-        "is not 3 to 6 words of A-Z and 0-9 joined by '_'",
-        "use an id such as EXACT_SUM_OF_SQUARES",
-    ),
-    "domain_tags": ("is not snake_case", "use a name such as number_theory"),
-    "name": ("is not snake_case", "use a name such as number_theory"),
-}
-_EVERYWHERE = ("general", "global", "all", "any")
+# Control characters, line separators, direction overrides that make a card read as
+# something else, and what shows nothing at all: a solver would read words that people
+# cannot see. Written for both Python's and pydantic's regular expressions.
+_UNSEEN = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u00ad\u034f\u061c\u115f\u1160"
+    r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+TEXT = rf"^[^{_UNSEEN}]*$"  # several lines: newline and tab are allowed
+LINE = rf"^[^{_UNSEEN}\t\n]*$"  # one line
+
+_STRAY = re.compile(f"[{_UNSEEN}\ud800-\udfff]")
+_ESCAPES = {"\f": "f", "\b": "b", "\a": "a", "\v": "v", "\t": "t", "\r": "r", "\n": "n"}
+# What is left of a TeX command after its backslash and first letter were read as one
+# escape. After a newline only remains that start no English line count.
+_REMAINS = re.compile(
+    r"[\f\x08][A-Za-z]+"
+    r"|\a(?:lpha|ngle|pprox|rc|st|bs)[a-z]*|\v(?:ar|ec|ert|ee)[a-z]*"
+    r"|\t(?:heta|ext|imes|an|au|o|op|riangle|frac|ilde|herefore|binom|ag)(?![a-z])"
+    r"|\r(?:ho|ight|angle|ceil|floor|m|oot|vert)[a-z]*(?![A-Za-z])"
+    r"|\n(?:abla|otin|ewline|subseteq|eq(?=\s*[\\\d{-]))(?![A-Za-z])"
+)
+
+
+# The text of a card
+
+
+class TextError(ValueError):
+    """A rule that the text of a card breaks, and the fix."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked problem of a card's kind."""
+
+    problem: str
+    worked: str
+
+    @property
+    def text(self) -> str:
+        """The example as a payload holds it."""
+        return f"{EXAMPLE}\n{self.problem}\n{WORKED}\n{self.worked}"
+
+
+class CardText(NamedTuple):
+    """The parts of a payload."""
+
+    useful: tuple[str, ...]
+    avoid: tuple[str, ...]
+    body: str
+    examples: tuple[Example, ...] = ()
+
+
+def line_count(text: str) -> int:
+    """Return the number of non-blank lines."""
+    return sum(bool(line.strip()) for line in text.split("\n"))
+
+
+def split_payload(payload: str) -> tuple[str, str]:
+    """Split the rule of a payload at its first blank line into header and body."""
+    rule = split_examples(payload)[0].strip("\n")
+    header, *body = re.split(r"\n[^\S\n]*\n", f"{rule}\n", maxsplit=1)
+    return header.removesuffix("\n"), "".join(body).strip("\n")
+
+
+def split_examples(payload: str) -> tuple[str, tuple[Example, ...]]:
+    """Split a payload into its rule and its examples.
+
+    Where a part lacks its problem or its solution, nothing is split off.
+    """
+    rule, *parts = payload.split(f"\n\n{EXAMPLE}\n")
+    examples = []
+    for part in parts:
+        example = read_example(part)
+        if example is None:
+            return payload, ()
+        examples.append(example)
+    return rule, tuple(examples)
+
+
+def read_example(text: str) -> Example | None:
+    """Read a problem, a line `Worked:` and a solution."""
+    problem, mark, worked = f"\n{text}".partition(f"\n{WORKED}\n")
+    example = Example(problem.strip(), worked.strip())
+    return example if mark and example.problem and example.worked else None
+
+
+def with_examples(payload: str, examples: Sequence[Example]) -> str:
+    """Return a payload with these examples instead of its own."""
+    parts = [split_examples(payload)[0].rstrip("\n")]
+    for example in examples:
+        parts.append(example.text)
+    return "\n\n".join(parts)
+
+
+def read_payload(payload: str) -> CardText:
+    """Split a payload into its parts; raise `TextError` for the first broken rule."""
+    text, faults = examine_payload(payload)
+    for fault in faults:
+        raise fault
+    return text
+
+
+def examine_payload(payload: str) -> tuple[CardText, list[TextError]]:
+    """Split a payload as far as possible; return its parts and every broken rule."""
+    header, body = split_payload(payload)
+    sections: list[list[str]] = []
+    faults = []
+    for line in header.split("\n"):
+        bullet = line.removeprefix(BULLET).strip()
+        if len(sections) < 2 and line.strip() == (USEFUL, AVOID)[len(sections)]:
+            sections.append([])
+        elif sections and line.startswith(BULLET) and bullet:
+            sections[-1].append(bullet)
+        else:
+            what = "does not begin with a trigger header"
+            shape = f"begin with '{USEFUL}' and bullets '{BULLET}...'"
+            other = f"optionally '{AVOID}' and bullets, then a blank line"
+            faults.append(
+                TextError(
+                    f"{what} ({_cut(line)} is no part of one)", f"{shape}, {other}"
+                )
+            )
+            break
+    useful, avoid, *_ = (*sections, [], [])
+    examples = split_examples(payload)[1]
+    text = CardText(tuple(useful), tuple(avoid), body, examples)
+    faults += _text_faults(text, has_avoid=len(sections) > 1)
+    return text, faults
+
+
+def _text_faults(text: CardText, *, has_avoid: bool) -> Iterator[TextError]:
+    add = f"add a line '{BULLET}...'"
+    short = f"at most {TRIGGER_WORDS} words"
+    if not text.useful:
+        yield TextError(f"has no bullet under '{USEFUL}'", f"{add} of {short}")
+    if has_avoid and not text.avoid:
+        yield TextError(f"has no bullet under '{AVOID}'", f"{add}, or remove '{AVOID}'")
+    for bullet in text.useful:
+        words = len(bullet.split())
+        if words > TRIGGER_WORDS:
+            what = f"has a trigger of {words} words ({_cut(bullet)})"
+            yield TextError(what, f"use {short}")
+    if not text.body.strip():
+        yield TextError(
+            "has no body", "put a blank line after the header, then the body"
+        )
+    if text.body.lstrip().startswith((USEFUL, AVOID)):
+        fix = f"remove the blank line before '{AVOID}'"
+        yield TextError("has a blank line inside its header", fix)
+    if len(text.examples) > MAX_EXAMPLES:
+        what = f"has {len(text.examples)} examples"
+        yield TextError(what, f"keep at most {MAX_EXAMPLES}")
+    for example in text.examples:
+        lines = line_count(example.text) - 2
+        if lines > EXAMPLE_LINES:
+            what = f"has an example of {lines} non-blank lines"
+            yield TextError(what, f"use at most {EXAMPLE_LINES}")
+
+
+def stray_character(text: str, *, one_line: bool = False) -> TextError | None:
+    """Return why a text is refused for one of its characters, or None."""
+    broken = broken_tex(text)
+    if broken:
+        return broken
+    found = _STRAY.search(text)
+    if not found and one_line:
+        found = re.search(r"[\t\n]", text)
+    if not found:
+        return None
+    char = found[0]
+    nameless = "lone surrogate" if "\ud800" <= char <= "\udfff" else "control character"
+    name = unicodedata.name(char, nameless).lower()
+    rule = "keep the field on one line" if char in "\t\n" else "remove it"
+    return TextError(
+        f"holds U+{ord(char):04X} ({name}) at character {found.start() + 1}",
+        f"{rule}; a payload may hold newlines and tabs, other fields neither",
+    )
+
+
+def broken_tex(text: str) -> TextError | None:
+    r"""Return why a text is refused for LaTeX that JSON escapes corrupted, or None.
+
+    An example is a form feed before `rac`.
+    """
+    found = _REMAINS.search(text)
+    if found is None:
+        return None
+    char = found[0][0]
+    rest = found[0][1:21]
+    command = rf"\{_ESCAPES[char]}{rest}"
+    indent = ", and indent with spaces" if char == "\t" else ""
+    return TextError(
+        f"holds LaTeX corrupted by JSON escapes: {command} became U+{ord(char):04X}"
+        f" and '{rest}'",
+        f"double every backslash of LaTeX in JSON{indent}",
+    )
+
+
+def _cut(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+
+
+# The record
 
 
 class Difficulty(StrEnum):
@@ -88,13 +294,13 @@ BODY_CAPS: Mapping[Difficulty, int] = {
 }
 """Non-blank lines that a body may have."""
 
-VISIBLE: Mapping[TierName, frozenset[Difficulty]] = {
-    TierName.ES: frozenset(),
-    TierName.FLAT: frozenset(),
-    TierName.MS: frozenset({Difficulty.MEDIUM, Difficulty.UNIVERSAL}),
-    TierName.HS: frozenset({Difficulty.HARD, Difficulty.UNIVERSAL}),
+VISIBLE: Mapping[str, frozenset[Difficulty]] = {
+    "ES": frozenset(),
+    "FLAT": frozenset(),
+    "MS": frozenset({Difficulty.MEDIUM, Difficulty.UNIVERSAL}),
+    "HS": frozenset({Difficulty.HARD, Difficulty.UNIVERSAL}),
 }
-"""What each tier may read. Strict: a tier never reads what another tier's difficulty holds."""
+"""The difficulties that each tier reads."""
 
 
 class CardError(DataError):
@@ -107,7 +313,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class StrictRecord(BaseModel):
-    """A value that takes no other types, no other fields and no changes."""
+    """A record without coercion of types, unknown fields or changes."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -126,7 +332,7 @@ class Provenance(StrictRecord):
 
 
 class Card(StrictRecord):
-    """One card. Build it in Python with the constructor, from outside with `read_card`."""
+    """One card. `read_card` reads one from outside."""
 
     card_id: Annotated[str, StringConstraints(pattern=ID, max_length=64)]
     payload: Annotated[str, StringConstraints(pattern=TEXT, max_length=MAX_PAYLOAD)]
@@ -135,7 +341,7 @@ class Card(StrictRecord):
     domain_tags: Annotated[tuple[Name, ...], Field(min_length=1, max_length=16)]
     helpfulness_score: Annotated[float, Field(allow_inf_nan=False)]
     provenance: Provenance
-    # Problems of its kind in other stories, by which it is found (document expansion); no solver reads them.
+    # Problems of its kind in other stories, used to find it. No solver reads them.
     wordings: Annotated[
         tuple[Line, ...],
         Field(max_length=MAX_WORDINGS, exclude_if=lambda lines: not lines),
@@ -152,40 +358,30 @@ class Card(StrictRecord):
 
     __str__ = __repr__
 
-    def _repr_html_(self) -> str:
-        from kace.markup import join, tag
-
-        return join([tag("p", tag("b", self.card_id)), tag("pre", self.payload)])
-
     @property
     def triggers(self) -> tuple[str, ...]:
         """The `Useful when:` bullets."""
-        useful = self.header.split(f"\n{card_text.AVOID}", 1)[0].split("\n")
-        return tuple(
-            line.removeprefix(BULLET).strip()
-            for line in useful
-            if line.startswith(BULLET)
-        )
+        return examine_payload(self.payload)[0].useful
 
     @property
     def header(self) -> str:
         """The payload before its first blank line."""
-        return card_text.split_payload(self.payload)[0]
+        return split_payload(self.payload)[0]
 
     @property
     def body(self) -> str:
         """The payload after its first blank line, up to its examples."""
-        return card_text.split_payload(self.payload)[1]
+        return split_payload(self.payload)[1]
 
     @property
     def rule(self) -> str:
         """The payload without its examples."""
-        return card_text.split_examples(self.payload)[0].strip()
+        return split_examples(self.payload)[0].strip()
 
     @property
     def examples(self) -> tuple[Example, ...]:
-        """Problems of the card's kind, worked."""
-        return card_text.split_examples(self.payload)[1]
+        """Worked problems of the card's kind."""
+        return split_examples(self.payload)[1]
 
     @property
     def status(self) -> Status:
@@ -193,115 +389,123 @@ class Card(StrictRecord):
         return self.provenance.promotion_status
 
     def at(self, difficulty: Difficulty, domains: Sequence[str]) -> Card:
-        """The card at another place. Its body must respect the cap there."""
-        return self._with(difficulty_tag=difficulty, domain_tags=tuple(domains))
+        """Return the card at another place, where its body must respect the cap."""
+        return self._replace(difficulty_tag=difficulty, domain_tags=tuple(domains))
 
     def with_status(self, status: Status) -> Card:
-        """The card with another promotion status."""
-        return self._with(
-            provenance={**dict(self.provenance), "promotion_status": status}
-        )
+        """Return the card with another promotion status."""
+        record = dict(self.provenance) | {"promotion_status": status}
+        return self._replace(provenance=record)
 
     def with_payload(self, payload: str) -> Card:
-        """The card saying something else."""
-        return self._with(payload=payload)
+        """Return the card with another payload."""
+        return self._replace(payload=payload)
 
     def illustrated(self, examples: Sequence[Example]) -> Card:
-        """The card with these examples instead of its own."""
-        return self.with_payload(card_text.with_examples(self.payload, tuple(examples)))
+        """Return the card with these examples instead of its own."""
+        return self.with_payload(with_examples(self.payload, examples))
 
     def worded(self, wordings: Sequence[str]) -> Card:
-        """The card, found by these wordings instead of its own."""
-        return self._with(wordings=tuple(wordings))
+        """Return the card with these wordings instead of its own."""
+        return self._replace(wordings=tuple(wordings))
 
-    def _with(self, **fields: object) -> Card:
+    def _replace(self, **fields: object) -> Card:
         try:
-            return Card.model_validate({**dict(self), **fields})
+            return Card.model_validate(dict(self) | fields)
         except ValidationError as error:
-            raise _error(self.card_id, *refusal(error)) from None
+            raise _card_error(self.card_id, *refusal(error)) from None
+
+
+def _check(card: Card) -> None:
+    """Check the rules that pydantic cannot express. Raise `TextError`."""
+    if not card.card_id.startswith(PREFIXES):
+        fix = f"begin the id with one of {' '.join(PREFIXES)}"
+        raise TextError("has an id without a known prefix", fix)
+    texts = (card.payload, *card.routing_conditions, *card.wordings)
+    broken = broken_tex("\x1f".join(texts))
+    if broken:
+        raise broken
+    lines = line_count(read_payload(card.payload).body)
+    difficulty = card.difficulty_tag
+    cap = BODY_CAPS[difficulty]
+    if lines > cap:
+        what = f"has a body of {lines} non-blank lines, {difficulty.value} allows {cap}"
+        raise TextError(what, "shorten the body, or split the card")
+    if len(set(card.domain_tags)) < len(card.domain_tags):
+        raise TextError("repeats a domain tag", "name each domain once")
+    if len(card_line(card).encode()) > MAX_CARD_BYTES:
+        what = f"is larger than {MAX_CARD_BYTES:,} bytes as JSON"
+        raise TextError(what, "keep it short")
+
+
+# Reading
 
 
 def read_card(raw: str | bytes, read: Callable[[object], Card] | None = None) -> Card:
-    """Read one card from JSON given by anyone: at most 16 KiB, every rule checked, old stores' fields migrated.
+    """Read one card from JSON that anyone may have written.
 
-    `read` makes the card of the decoded value, where that is not `card_of`.
+    At most 16 KiB; every rule is checked and the fields of old stores are migrated.
+    `read` makes the card of the decoded value, by default `card_of`.
     """
-    size = (
-        len(raw)
-        if isinstance(raw, bytes)
-        else len(raw.encode("utf-8", "surrogatepass"))
-    )
-    if size > MAX_CARD_BYTES:
-        what = f"the card is {size:,} bytes, more than {MAX_CARD_BYTES:,}"
+    data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
+    if len(data) > MAX_CARD_BYTES:
+        what = f"the card is {len(data):,} bytes, more than {MAX_CARD_BYTES:,}"
         raise CardError(what, fix="give one card, and keep it short")
     return (read or card_of)(read_json(raw))
 
 
 def card_of(value: object) -> Card:
-    """The card that a decoded JSON value describes, under the rules of `read_card`."""
+    """Return the card that a decoded JSON value describes."""
     if not isinstance(value, dict):
-        raise CardError(
-            "a card must be a JSON object",
-            fix="give the fields card_id, payload and so on",
-        )
-    card_id = name if isinstance(name := value.get("card_id"), str) else ""
+        fix = "give the fields card_id, payload and so on"
+        raise CardError("a card must be a JSON object", fix=fix)
+    name = value.get("card_id")
+    card_id = name if isinstance(name, str) else ""
+    text = json.dumps(_migrate(value), ensure_ascii=False)
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) > MAX_CARD_BYTES * 2:
+        what = f"is larger than {MAX_CARD_BYTES:,} bytes"
+        raise _card_error(card_id, what, "keep it short")
     try:
-        text = json.dumps(_migrated(value), ensure_ascii=False).encode(
-            "utf-8", "surrogatepass"
-        )
-        if len(text) > MAX_CARD_BYTES * 2:
-            raise _error(
-                card_id, f"is larger than {MAX_CARD_BYTES:,} bytes", "keep it short"
-            )
-        return Card.model_validate_json(text)
+        return Card.model_validate_json(data)
     except ValidationError as error:
-        raise _error(card_id, *refusal(error)) from None
+        raise _card_error(card_id, *refusal(error)) from None
 
 
 def card_line(card: Card) -> str:
-    """The card as canonical JSON on one line: the fields in fixed order, no spaces, no newline at the end."""
+    """Return the card as canonical JSON on one line: fixed order, no spaces."""
     return card.model_dump_json()
 
 
 def read_json(raw: str | bytes) -> object:
-    """Decode JSON, refusing repeated keys, numbers that are none, and nesting no card needs."""
+    """Decode JSON. Refuse repeated keys, NaN, infinities and very deep nesting."""
     try:
         text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except UnicodeDecodeError as error:
-        raise CardError(
-            f"not UTF-8 text (byte {error.start})", fix="save the file as UTF-8"
-        ) from None
+        what = f"not UTF-8 text (byte {error.start})"
+        fix = "save the file as UTF-8"
     except json.JSONDecodeError as error:
-        what = error.msg.lower()
         where = f"line {error.lineno} column {error.colno}"
-        escape = "escape" in what
-        fix = (
-            "double every backslash of LaTeX in JSON"
-            if escape
-            else "check commas, quotes and brackets there"
-        )
-        raise CardError(f"not valid JSON: {what} ({where})", fix=fix) from None
+        what = f"not valid JSON: {error.msg.lower()} ({where})"
+        fix = "check commas, quotes and brackets there"
+        if "escape" in what:
+            fix = "double every backslash of LaTeX in JSON"
     except RecursionError:
-        raise CardError(
-            "the JSON is nested too deeply",
-            fix="a card holds lists of text and one object",
-        ) from None
+        what = "the JSON is nested too deeply"
+        fix = "a card holds lists of text and one object"
     except ValueError as error:  # a number of thousands of digits
-        raise CardError(
-            f"not valid JSON: {str(error).split(';')[0].lower()}",
-            fix="use an ordinary number",
-        ) from None
+        what = f"not valid JSON: {str(error).split(';')[0].lower()}"
+        fix = "use an ordinary number"
+    raise CardError(what, fix=fix)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise CardError(
-            f"the key {twice[:64]!r} appears twice in one JSON object",
-            fix="keep one of the two",
-        )
+        what = f"the key {twice[:64]!r} appears twice in one JSON object"
+        raise CardError(what, fix="keep one of the two")
     return found
 
 
@@ -309,108 +513,167 @@ def _no_number(name: str) -> NoReturn:
     raise CardError(f"{name} is no number", fix="use a finite number")
 
 
-def _migrated(value: Mapping[str, object]) -> dict[str, object]:
-    """The record without the fields of old stores; what `scope` named becomes domain tags."""
+def _migrate(value: Mapping[str, object]) -> dict[str, object]:
+    """Drop the fields of old stores; the names in `scope` become domain tags."""
     record = {name: content for name, content in value.items() if name not in LEGACY}
     scope = value.get("scope")
-    named = [scope] if isinstance(scope, str) else scope
+    names = [scope] if isinstance(scope, str) else scope
     tags = record.get("domain_tags", [])
-    if (
-        isinstance(named, list)
-        and all(isinstance(name, str) for name in named)
-        and isinstance(tags, list)
-    ):
-        snake = ("_".join(name.lower().replace("-", " ").split()) for name in named)
-        scopes = dict.fromkeys(
-            UNIVERSAL if name in _EVERYWHERE else name for name in snake
-        )
-        record["domain_tags"] = [
-            *tags,
-            *(tag for tag in scopes if tag and tag not in tags),
-        ]
+    if isinstance(names, list) and isinstance(tags, list):
+        for name in names:
+            tag = "_".join(str(name).lower().replace("-", " ").split())
+            if tag in ("general", "global", "all", "any"):
+                tag = UNIVERSAL
+            if tag and tag not in tags:
+                tags = [*tags, tag]
+        record["domain_tags"] = tags
     return record
 
 
-def _check(card: Card) -> None:
-    """The rules that pydantic cannot say. Raises `TextError`."""
-    if not card.card_id.startswith(PREFIXES):
-        raise TextError(
-            "has an id without a known prefix",
-            f"begin the id with one of {' '.join(PREFIXES)}",
-        )
-    if broken := card_text.broken_tex(
-        "\x1f".join((card.payload, *card.routing_conditions, *card.wordings))
-    ):
-        raise broken
-    lines = card_text.line_count(card_text.read_payload(card.payload).body)
-    cap = BODY_CAPS[card.difficulty_tag]
-    if lines > cap:
-        what = f"has a body of {lines} non-blank lines, {card.difficulty_tag.value} allows {cap}"
-        raise TextError(what, "shorten the body, or split the card")
-    if len(set(card.domain_tags)) < len(card.domain_tags):
-        raise TextError("repeats a domain tag", "name each domain once")
-    if len(card.model_dump_json().encode()) > MAX_CARD_BYTES:
-        raise TextError(
-            f"is larger than {MAX_CARD_BYTES:,} bytes as JSON", "keep it short"
-        )
+def _card_error(card_id: str, what: str, fix: str) -> CardError:
+    name = f"card {card_id[:64]!r}" if card_id else "a card without an id"
+    return CardError(f"{name}: {what}", fix=fix)
 
 
-def _error(card_id: str, what: str, fix: str) -> CardError:
-    known = f"card {card_id[:64]!r}" if card_id else "a card without an id"
-    return CardError(f"{known}: {what}", fix=fix)
+_FIXES = {
+    "missing": "add the field",
+    "extra_forbidden": "remove the field",
+    "too_long": "remove some",
+    "too_short": "give at least one",
+    "string_too_long": "shorten it",
+    "finite_number": "use a finite number",
+}
+_ID_SHAPE = (
+    "is not 3 to 6 words of A-Z and 0-9 joined by '_'",
+    "use an id such as EXACT_SUM_OF_SQUARES",
+)
+_NAME_SHAPE = ("is not snake_case", "use a name such as number_theory")
+_SHAPES = {"card_id": _ID_SHAPE, "domain_tags": _NAME_SHAPE, "name": _NAME_SHAPE}
 
 
 def refusal(error: ValidationError) -> tuple[str, str]:
-    """What a validation error holds against a value first, in plain words, and the fix."""
+    """Return the first thing wrong with a value, in plain words, and its fix."""
     details = error.errors(include_url=False)
-    first = next((d for d in details if d["type"] == "extra_forbidden"), details[0])
+    unknown = [each for each in details if each["type"] == "extra_forbidden"]
+    first = (unknown or details)[0]
     place = ""
     for part in first["loc"]:
-        known = isinstance(part, int) or (
-            part.isidentifier() and len(part) <= 40
-        )  # else a stranger's key
-        place += (
-            f"[{part}]"
-            if isinstance(part, int)
-            else f".{part}"
-            if known
-            else f".{part[:40]!r}"
-        )
+        if isinstance(part, int):
+            place += f"[{part}]"
+        elif part.isidentifier() and len(part) <= 40:
+            place += f".{part}"
+        else:  # a key that is none of ours
+            place += f".{part[:40]!r}"
     what, fix = _cause(first)
-    return f"{place} {what}".lstrip(".") if place else what, fix
+    return f"{place} {what}".strip().removeprefix("."), fix
 
 
 def _cause(detail: ErrorDetails) -> tuple[str, str]:
     kind = detail["type"]
     given = detail.get("input")
-    context = detail.get("ctx", {})
-    raised = context.get("error")
+    raised = detail.get("ctx", {}).get("error", "")
     if isinstance(raised, TextError):
         return raised.what, raised.fix
-    if kind in ("string_pattern_mismatch", "string_unicode"):
-        field = next(
-            (part for part in reversed(detail["loc"]) if isinstance(part, str)), ""
-        )
-        if field in _SHAPES and isinstance(given, str):
-            return f"{given[:40]!r} {_SHAPES[field][0]}", _SHAPES[field][1]
-        stray = (
-            card_text.stray_character(given, one_line=field != "payload")
-            if isinstance(given, str)
-            else None
-        )
-        lone = "holds a lone surrogate, which no text file can keep", "remove it"
-        return (stray.what, stray.fix) if stray else lone
     if kind == "json_invalid":
-        return (
-            f"is not valid JSON: {context.get('error', '')}",
-            "check quotes, escapes and characters there",
+        fix = "check quotes, escapes and characters there"
+        return f"is not valid JSON: {raised}", fix
+    if kind in ("string_pattern_mismatch", "string_unicode"):
+        names = [part for part in detail["loc"] if isinstance(part, str)]
+        field = names[-1] if names else ""
+        stray = None
+        if isinstance(given, str):
+            if field in _SHAPES:
+                what, fix = _SHAPES[field]
+                return f"{given[:40]!r} {what}", fix
+            stray = stray_character(given, one_line=field != "payload")
+        if stray:
+            return stray.what, stray.fix
+        return "holds a lone surrogate, which no text file can keep", "remove it"
+    what = f"is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    if "type" in kind and isinstance(given, (str, int, float, bool)):
+        what += f" (got {given!r:.40})"
+    return what, _FIXES.get(kind, "see the card's fields in docs/concepts.md")
+
+
+# The measured lift, kept in `validated_lift`
+
+
+class LiftMark(NamedTuple):
+    """The change in the share of right attempts by a card, with its 95 % interval."""
+
+    effect: float
+    low: float
+    high: float
+
+    @property
+    def tone(self) -> str:
+        """Whether the interval is above zero ("good"), below ("bad") or "open"."""
+        if self.low > 0:
+            return "good"
+        return "bad" if self.high < 0 else "open"
+
+    @property
+    def vague(self) -> bool:
+        """Whether too few problems were tried to conclude anything."""
+        return self.high - self.low >= 1.0
+
+    @property
+    def words(self) -> str:
+        """The figures, in points."""
+        return f"{points(self.effect)} [{points(self.low)}, {points(self.high)}]"
+
+
+class LiftCounts(NamedTuple):
+    """What a lift was measured on."""
+
+    shown: int  # attempts with the card
+    hidden: int  # attempts without it
+    problems: int
+    method: str
+
+
+class CardLift(NamedTuple):
+    """The lift noted on a card; without counts where only its tree was measured."""
+
+    mark: LiftMark
+    counts: LiftCounts | None
+    epoch: int | None
+
+
+_FIGURE = r"([+-]?\d+(?:\.\d+)?)"
+_LIFT = re.compile(
+    rf"""{_FIGURE}\ points\ \[{_FIGURE},\ {_FIGURE}\]
+    (?:,\ (\d+)\ attempts\ with,\ (\d+)\ without,\ (\d+)\ problems,\ ([\w-]+)
+    (?:,\ epoch\ (\d+))?)?""",
+    re.VERBOSE,
+)
+
+
+def lift_line(mark: LiftMark, counts: LiftCounts | None, epoch: int) -> str:
+    """Return a lift in words, as `validated_lift` of a card holds it."""
+    measured = "judged by its tree alone"
+    if counts:
+        shown, hidden, problems, method = counts
+        measured = (
+            f"{shown} attempts with, {hidden} without, {problems} problems, {method}"
         )
-    message = detail["msg"][0].lower() + detail["msg"][1:]
-    shown = (
-        f" (got {given!r:.40})"
-        if isinstance(given, (str, int, float, bool)) and "type" in kind
-        else ""
-    )
-    return f"is refused: {message}{shown}", _FIXES.get(
-        kind, "see the card's fields in docs/concepts.md"
-    )
+    effect, low, high = map(plain_points, mark)
+    return f"{effect} points [{low}, {high}], {measured}, epoch {epoch}"
+
+
+def lift_of(card: Card) -> CardLift | None:
+    """Read the lift of a card; None where the field is empty or in other words."""
+    found = _LIFT.match(card.provenance.validated_lift)
+    if not found:
+        return None
+    effect, low, high, shown, hidden, problems, method, epoch = found.groups()
+    mark = LiftMark(float(effect) / 100, float(low) / 100, float(high) / 100)
+    counts = None
+    if method:
+        counts = LiftCounts(int(shown), int(hidden), int(problems), method)
+    return CardLift(mark, counts, int(epoch) if epoch else None)
+
+
+def plain_points(share: float) -> str:
+    """Return a share in percentage points with its sign, in ASCII."""
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # adding zero turns -0.0 into 0.0

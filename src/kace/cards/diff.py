@@ -1,21 +1,21 @@
-"""Two trees side by side: what changed between them, for review, and one merged into the other, card by card.
+"""Compare two trees for review, and merge one into the other card by card.
 
-A merge has no common ancestor to compare with: merging the same tree twice counts its uses twice.
+A merge has no common ancestor to compare with: merging the same tree twice counts its
+uses twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
-from itertools import chain
 from typing import NamedTuple
 
-from kace.cards.card import MAX_COUNT, Card, Provenance, Status
+from kace.cards.card import MAX_COUNT, MAX_LINE, Card, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
 
-MAX_NOTE = 300
+# Differences
 
 
 class CardPair(NamedTuple):
@@ -24,10 +24,16 @@ class CardPair(NamedTuple):
     before: Card
     after: Card
 
+    @property
+    def deprecated(self) -> bool:
+        """Whether the card became deprecated."""
+        now = self.after.status is Status.DEPRECATED
+        return now and self.before.status is not Status.DEPRECATED
+
 
 @dataclass(frozen=True, slots=True)
 class TreeDiff:
-    """Cards by what happened to them. A card that moved and was also rewritten is both relocated and edited."""
+    """Cards by what changed. A card that moved and was rewritten is in two groups."""
 
     added: tuple[Card, ...]
     edited: tuple[CardPair, ...]
@@ -38,68 +44,139 @@ class TreeDiff:
     domains_after: tuple[Domain, ...]
 
     def __bool__(self) -> bool:
-        cards = (
-            self.added
-            or self.edited
-            or self.relocated
-            or self.deprecated
-            or self.removed
-        )
-        return bool(cards) or self.domains_before != self.domains_after
+        return self.summary() != "no change"
 
     def __repr__(self) -> str:
         return f"<TreeDiff: {self.summary()}>"
 
-    def _repr_html_(self) -> str:
-        from kace.markup import tag
-
-        return tag("pre", "\n".join(self.lines()) or "no change")
-
     def lines(self) -> list[str]:
-        """The change as text: `+` added, `~` edited line by line, `>` relocated, `x` deprecated, `-` removed."""
-        added = (
-            (c, _changed_lines((), c.payload.strip("\n").split("\n")))
-            for c in self.added
-        )
-        return [
-            *_domain_lines(self.domains_before, self.domains_after),
-            *chain.from_iterable(
-                _block(f"+ {c.card_id}  {place(c)}", lines) for c, lines in added
-            ),
-            *chain.from_iterable(
-                _block(f"~ {p.after.card_id}  {place(p.after)}", _details(p))
-                for p in self.edited
-            ),
-            *(
-                f"> {p.after.card_id}  {place(p.before)} -> {place(p.after)}"
-                for p in self.relocated
-            ),
-            *(
-                f"x {p.after.card_id}  deprecated, was {p.before.status.value}"
-                for p in self.deprecated
-            ),
-            *(f"- {card.card_id}  {place(card)}" for card in self.removed),
-        ]
+        """Return the change as text.
+
+        `+` marks what was added, `~` edited, `>` relocated, `x` deprecated, `-` removed.
+        """
+        lines = _domain_lines(self.domains_before, self.domains_after)
+        for card in self.added:
+            lines.append(f"+ {card.card_id}  {place(card)}")
+            lines += _indented(_changed((), card.payload.strip("\n").split("\n")))
+        for pair in self.edited:
+            lines.append(f"~ {pair.after.card_id}  {place(pair.after)}")
+            lines += _indented(_details(pair))
+        for before, after in self.relocated:
+            lines.append(f"> {after.card_id}  {place(before)} -> {place(after)}")
+        for before, after in self.deprecated:
+            lines.append(f"x {after.card_id}  deprecated, was {before.status.value}")
+        for card in self.removed:
+            lines.append(f"- {card.card_id}  {place(card)}")
+        return lines
 
     def summary(self) -> str:
-        """The counts in one line."""
-        names = ("added", "edited", "relocated", "deprecated", "removed")
-        parts = [
-            f"{len(getattr(self, name))} {name}"
-            for name in names
-            if getattr(self, name)
-        ]
-        return (
-            ", ".join(
-                parts
-                + ["domains changed"] * (self.domains_before != self.domains_after)
-            )
-            or "no change"
-        )
+        """Return the counts in one line."""
+        parts = []
+        for name in ("added", "edited", "relocated", "deprecated", "removed"):
+            count = len(getattr(self, name))
+            if count:
+                parts.append(f"{count} {name}")
+        if self.domains_before != self.domains_after:
+            parts.append("domains changed")
+        return ", ".join(parts) or "no change"
+
+
+def diff(before: EpistemicTree, after: EpistemicTree) -> TreeDiff:
+    """Return what turns one tree into the other."""
+    pairs = []
+    for card in after:
+        if card.card_id in before and before.card(card.card_id) != card:
+            pairs.append(CardPair(before.card(card.card_id), card))
+    return TreeDiff(
+        added=tuple(card for card in after if card.card_id not in before),
+        edited=tuple(pair for pair in pairs if _details(pair)),
+        relocated=tuple(pair for pair in pairs if place(pair[0]) != place(pair[1])),
+        deprecated=tuple(pair for pair in pairs if pair.deprecated),
+        removed=tuple(card for card in before if card.card_id not in after),
+        domains_before=before.domains,
+        domains_after=after.domains,
+    )
+
+
+def place(card: Card) -> str:
+    """Return the place of a card, for people."""
+    return f"{card.difficulty_tag.value} · {', '.join(card.domain_tags)}"
+
+
+def _details(pair: CardPair) -> list[str]:
+    """Return what changed in a card, without its place and its deprecation."""
+    before, after = pair
+    lines = _changed(before.payload.split("\n"), after.payload.split("\n"))
+    lines += _changed(
+        _labelled("routing", before.routing_conditions),
+        _labelled("routing", after.routing_conditions),
+    )
+    lines += _changed(
+        _labelled("wording", before.wordings), _labelled("wording", after.wordings)
+    )
+    if before.helpfulness_score != after.helpfulness_score:
+        scores = f"{before.helpfulness_score:g} -> {after.helpfulness_score:g}"
+        lines.append(f"helpfulness_score: {scores}")
+    for name, value in before.provenance:
+        now = getattr(after.provenance, name)
+        if value != now and not (name == "promotion_status" and pair.deprecated):
+            lines.append(f"{name}: {_plain(value)} -> {_plain(now)}")
+    return lines
+
+
+def _plain(value: object) -> str:
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return text or "none"
+
+
+def _labelled(label: str, lines: Sequence[str]) -> list[str]:
+    return [f"{label}: {line}" for line in lines]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}".rstrip() for line in lines]
+
+
+def _changed(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Return the lines that went and came, with `-` and `+`."""
+    lines = []
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, start, end, new_start, new_end in matcher.get_opcodes():
+        if kind != "equal":
+            lines += [f"- {line}" for line in before[start:end]]
+            lines += [f"+ {line}" for line in after[new_start:new_end]]
+    return lines
+
+
+def _domain_lines(before: tuple[Domain, ...], after: tuple[Domain, ...]) -> list[str]:
+    old = {domain.name: domain for domain in before}
+    new = {domain.name: domain for domain in after}
+    lines = []
+    for name, domain in new.items():
+        if name not in old:
+            lines.append(f"+ domain {name}: {domain.description}")
+    for name, domain in old.items():
+        if name not in new:
+            lines.append(f"- domain {name}: {domain.description}")
+    for name, domain in new.items():
+        if name in old and old[name] != domain:
+            lines.append(f"~ domain {name}")
+            lines += _indented(_changed(_facts(old[name]), _facts(domain)))
+    if before != after and old == new:
+        lines.append(f"~ domains reordered: {', '.join(new)}")
+    return lines
+
+
+def _facts(domain: Domain) -> list[str]:
+    facts = [domain.description, f"share {domain.share:.0%}"]
+    return facts + _labelled("signal", domain.signals)
+
+
+# Merging
 
 
 class Prefer(StrEnum):
-    """The side that wins where both trees have their own content for one name."""
+    """The side that wins where both trees have a different content for one name."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -114,246 +191,124 @@ class Conflict(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """What a merge gives. With conflicts and no side preferred, `tree` is ours as it was."""
+    """The result of a merge. With conflicts and no side preferred, `tree` is ours."""
 
     tree: EpistemicTree
     added: tuple[str, ...] = ()
-    united: tuple[
-        str, ...
-    ] = ()  # cards of equal content whose records were put together
-    replaced: tuple[str, ...] = ()  # cards that theirs won
-    domains: tuple[
-        str, ...
-    ] = ()  # domains that came with the other tree, or that theirs won
+    united: tuple[str, ...] = ()  # cards of equal content with combined records
+    replaced: tuple[str, ...] = ()  # cards taken from theirs in a conflict
+    domains: tuple[str, ...] = ()  # domains taken from theirs
     conflicts: tuple[Conflict, ...] = ()
-
-
-def diff(before: EpistemicTree, after: EpistemicTree) -> TreeDiff:
-    """What turns one tree into the other."""
-    old = before.cards
-    new = after.cards
-    pairs = [
-        CardPair(old[name], card)
-        for name, card in new.items()
-        if name in old and old[name] != card
-    ]
-    return TreeDiff(
-        added=tuple(card for name, card in new.items() if name not in old),
-        edited=tuple(pair for pair in pairs if any(_details(pair))),
-        relocated=tuple(
-            pair for pair in pairs if place(pair.before) != place(pair.after)
-        ),
-        deprecated=tuple(pair for pair in pairs if _newly_deprecated(pair)),
-        removed=tuple(card for name, card in old.items() if name not in new),
-        domains_before=before.domains,
-        domains_after=after.domains,
-    )
-
-
-def place(card: Card) -> str:
-    """Where a card lives, for people."""
-    return f"{card.difficulty_tag.value} · {', '.join(card.domain_tags)}"
-
-
-def _newly_deprecated(pair: CardPair) -> bool:
-    return (
-        pair.after.status is Status.DEPRECATED
-        and pair.before.status is not Status.DEPRECATED
-    )
-
-
-def _details(pair: CardPair) -> Iterator[str]:
-    """What changed in a card, but for its place and a deprecation, which have lines of their own."""
-    before, after = pair
-    yield from _changed_lines(before.payload.split("\n"), after.payload.split("\n"))
-    yield from _changed_lines(
-        before.routing_conditions, after.routing_conditions, "routing: "
-    )
-    yield from _changed_lines(before.wordings, after.wordings, "wording: ")
-    if before.helpfulness_score != after.helpfulness_score:
-        yield f"helpfulness_score: {before.helpfulness_score:g} -> {after.helpfulness_score:g}"
-    for name, value in before.provenance:
-        now = getattr(after.provenance, name)
-        if value != now and not (
-            name == "promotion_status" and _newly_deprecated(pair)
-        ):
-            yield f"{name}: {_shown(value)} -> {_shown(now)}"
-
-
-def _block(head: str, lines: Iterable[str]) -> Iterator[str]:
-    return chain([head], (f"    {line}".rstrip() for line in lines))
-
-
-def _changed_lines(
-    before: Sequence[str], after: Sequence[str], label: str = ""
-) -> Iterator[str]:
-    for kind, i, j, k, m in SequenceMatcher(
-        None, before, after, autojunk=False
-    ).get_opcodes():
-        if kind != "equal":
-            yield from (f"- {label}{line}" for line in before[i:j])
-            yield from (f"+ {label}{line}" for line in after[k:m])
-
-
-def _domain_lines(
-    before: tuple[Domain, ...], after: tuple[Domain, ...]
-) -> Iterator[str]:
-    old, new = (
-        {domain.name: domain for domain in domains} for domains in (before, after)
-    )
-    yield from (
-        f"+ domain {name}: {domain.description}"
-        for name, domain in new.items()
-        if name not in old
-    )
-    yield from (
-        f"- domain {name}: {domain.description}"
-        for name, domain in old.items()
-        if name not in new
-    )
-    for name, domain in new.items():
-        if name in old and old[name] != domain:
-            yield from _block(
-                f"~ domain {name}", _changed_lines(_facts(old[name]), _facts(domain))
-            )
-    if before != after and old == new:
-        yield f"~ domains reordered: {', '.join(new)}"
-
-
-def _facts(domain: Domain) -> list[str]:
-    return [
-        domain.description,
-        f"share {domain.share:.0%}",
-        *(f"signal: {signal}" for signal in domain.signals),
-    ]
-
-
-def _shown(value: object) -> str:
-    return (
-        ", ".join(value)
-        if isinstance(value, tuple)
-        else str(value)
-        if value != ""
-        else "none"
-    )
 
 
 def merge(
     ours: EpistemicTree, theirs: EpistemicTree, prefer: Prefer | None = None
 ) -> Merged:
-    """Bring the other tree's domains and cards into ours; a new card arrives experimental.
+    """Bring the other tree's domains and cards into ours.
 
-    Cards of equal content become one, their records united. Others conflict: nothing merges until a side is preferred.
+    A new card arrives experimental. Cards of equal content become one with a combined
+    record. Others conflict, and nothing merges until a side is preferred.
     """
     domains = {domain.name: domain for domain in ours.domains}
-    others = {domain.name: domain for domain in theirs.domains}
-    both = {
-        name
-        for name, card in theirs.cards.items()
-        if name in ours and _content(card) == _content(ours.card(name))
-    }
-    conflicts = (
-        *_conflicts("domain", domains, others),
-        *_conflicts(
-            "card",
-            ours.cards,
-            {name: card for name, card in theirs.cards.items() if name not in both},
-        ),
-    )
+    cards = dict(ours.cards)
+    conflicts = []
+    new_domains = []
+    added = []
+    united = []
+    replaced = []
+    for domain in theirs.domains:
+        name = domain.name
+        conflict = _conflict(f"domain {name}", domains.get(name), domain)
+        if conflict:
+            conflicts.append(conflict)
+        if name not in domains or (conflict and prefer is Prefer.THEIRS):
+            new_domains.append(name)
+            domains[name] = domain
+    for name, card in theirs.cards.items():
+        mine = ours.cards.get(name)
+        conflict = _conflict(f"card {name}", mine, card)
+        if mine is None:
+            added.append(name)
+            cards[name] = as_import(card)
+        elif conflict:
+            conflicts.append(conflict)
+            if prefer is Prefer.THEIRS:
+                replaced.append(name)
+                cards[name] = as_import(card)
+        else:
+            cards[name] = _unite(mine, card)
+            if cards[name] != mine:
+                united.append(name)
     if conflicts and prefer is None:
-        return Merged(tree=ours, conflicts=conflicts)
-    added = {
-        name: as_import(card) for name, card in theirs.cards.items() if name not in ours
-    }
-    pairs = (
-        (name, _united(ours.card(name), card))
-        for name, card in theirs.cards.items()
-        if name in both
+        return Merged(ours, conflicts=tuple(conflicts))
+    return Merged(
+        EpistemicTree.of(domains.values(), cards.values()),
+        tuple(added),
+        tuple(united),
+        tuple(replaced),
+        tuple(new_domains),
+        tuple(conflicts),
     )
-    united = {name: card for name, card in pairs if card != ours.card(name)}
-    new = {name: domain for name, domain in others.items() if name not in domains}
-    replaced: dict[str, Card] = {}
-    if prefer is Prefer.THEIRS:
-        replaced = {
-            name: as_import(theirs.card(name))
-            for name in theirs.cards
-            if name in ours and name not in both
-        }
-        new = {
-            name: domain
-            for name, domain in others.items()
-            if _content(domain) != _content(domains.get(name))
-        }
-    tree = EpistemicTree.of(
-        (domains | new).values(),
-        ({**ours.cards, **added, **united, **replaced}).values(),
-    )
-    names = tuple(name for name in domains | new if name in new)
-    return Merged(tree, tuple(added), tuple(united), tuple(replaced), names, conflicts)
 
 
 def as_import(card: Card) -> Card:
-    """A card from elsewhere: experimental until it is validated here. A deprecated one stays deprecated."""
-    return (
-        card.with_status(Status.EXPERIMENTAL)
-        if card.status is Status.VALIDATED
-        else card
-    )
+    """Return a card as experimental, unless it is deprecated."""
+    if card.status is Status.DEPRECATED:
+        return card
+    return card.with_status(Status.EXPERIMENTAL)
 
 
-def _content(part: Card | Domain | None) -> Mapping[str, Sequence[str]]:
-    """What a solve can notice, by field. The share of a domain describes a corpus, so two trees may differ there."""
-    if part is None:
-        return {}
+def _conflict(
+    name: str, ours: Card | Domain | None, theirs: Card | Domain
+) -> Conflict | None:
+    """Return how two parts of one name differ in what a solve can notice."""
+    if ours is None:
+        return None
+    fields = []
+    lines = []
+    before = _content(ours)
+    for field, after in _content(theirs).items():
+        if list(before[field]) != list(after):
+            fields.append(field)
+            lines += _changed(before[field], after)
+    return Conflict(name, tuple(fields), tuple(lines)) if fields else None
+
+
+def _content(part: Card | Domain) -> Mapping[str, Sequence[str]]:
+    """Return what a solve can notice of a card or a domain, by field.
+
+    The share of a domain describes a corpus, so two trees may differ there.
+    """
     if isinstance(part, Domain):
         return {"description": [part.description], "signals": part.signals}
+    tags = ", ".join(sorted(part.domain_tags))
+    status = "deprecated" if part.status is Status.DEPRECATED else "shown"
     return {
-        "place": [
-            f"{part.difficulty_tag.value}: {', '.join(sorted(part.domain_tags))}"
-        ],
-        "status": ["deprecated" if part.status is Status.DEPRECATED else "shown"],
+        "place": [f"{part.difficulty_tag.value}: {tags}"],
+        "status": [status],
         "routing_conditions": part.routing_conditions,
         "wordings": part.wordings,
         "payload": part.payload.split("\n"),
     }
 
 
-def _conflicts(
-    kind: str, ours: Mapping[str, Card | Domain], theirs: Mapping[str, Card | Domain]
-) -> Iterator[Conflict]:
-    for name, other in theirs.items():
-        if name in ours:
-            before = _content(ours[name])
-            after = _content(other)
-            fields = tuple(field for field in before if before[field] != after[field])
-            lines = tuple(
-                line
-                for field in fields
-                for line in _changed_lines(before[field], after[field])
-            )
-            if fields:
-                yield Conflict(f"{kind} {name}", fields, lines)
-
-
-def _united(mine: Card, other: Card) -> Card:
-    """Our card with what is known about both; the score is the mean, weighed by how much each card was used."""
+def _unite(mine: Card, other: Card) -> Card:
+    """Return our card with both records; the score is weighed by the uses."""
     ours = mine.provenance
     theirs = other.provenance
-    if ours.model_copy(update={"promotion_status": theirs.promotion_status}) == theirs:
-        return mine  # the same record: nothing to add up
-    counters = ("n_uses", "n_wins", "n_losses")
+    status = {"promotion_status": ours.promotion_status}
+    if theirs.model_copy(update=status) == ours:
+        return mine
+    problems = dict.fromkeys((*ours.supporting_problems, *theirs.supporting_problems))
     record = Provenance(
         source=_joined(ours.source, theirs.source),
-        supporting_problems=tuple(
-            dict.fromkeys((*ours.supporting_problems, *theirs.supporting_problems))
-        ),
+        supporting_problems=tuple(problems),
         validated_lift=_joined(ours.validated_lift, theirs.validated_lift),
         promotion_status=ours.promotion_status,
+        n_uses=min(MAX_COUNT, ours.n_uses + theirs.n_uses),
+        n_wins=min(MAX_COUNT, ours.n_wins + theirs.n_wins),
+        n_losses=min(MAX_COUNT, ours.n_losses + theirs.n_losses),
         epoch_introduced=min(ours.epoch_introduced, theirs.epoch_introduced),
-        **{
-            name: min(MAX_COUNT, getattr(ours, name) + getattr(theirs, name))
-            for name in counters
-        },
     )
     uses = ours.n_uses + theirs.n_uses
     share = ours.n_uses / uses if uses else 0.5
@@ -365,4 +320,4 @@ def _joined(mine: str, other: str) -> str:
     if not other or other in mine.split("; "):
         return mine
     joined = f"{mine}; {other}" if mine else other
-    return joined if len(joined) <= MAX_NOTE else mine
+    return joined if len(joined) <= MAX_LINE else mine

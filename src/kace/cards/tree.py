@@ -1,4 +1,4 @@
-"""The epistemic tree: a registry of domains and the cards that live at (difficulty, domain). An immutable value."""
+"""The epistemic tree: domains, and the cards at each (difficulty, domain). Immutable."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from kace.cards.card import (
+    LINE,
     UNIVERSAL,
     VISIBLE,
     Card,
@@ -26,20 +25,10 @@ from kace.cards.card import (
     card_line,
     refusal,
 )
-from kace.cards.card_text import LINE
 from kace.errors import DataError
-from kace.ladder.tiers import TierName
 
-RESERVED = frozenset(
-    {UNIVERSAL, "mixed", "unknown"}
-)  # names that mean something else to the classifier
-
-Block = Mapping[str, Card]
-"""The cards that may be shown of one difficulty and one choice of domains, by id, in order of id."""
-
-Cell = tuple[Difficulty, frozenset[str]]
-"""A difficulty and the very domains a card is tagged with: each card lies in one block, so none is read twice."""
-Blocks = Mapping[Cell, Block]
+RESERVED = frozenset({UNIVERSAL, "mixed", "unknown"})
+"""Names with another meaning for the classifier."""
 
 
 class TreeError(DataError):
@@ -53,67 +42,41 @@ class Domain(StrictRecord):
     description: Annotated[
         str, StringConstraints(pattern=LINE, min_length=1, max_length=300)
     ]
-    share: Annotated[float, Field(ge=0, le=1)] = (
-        0.0  # the part of the corpus that belongs here
-    )
-    signals: Annotated[
-        tuple[Line, ...], Field(max_length=40)
-    ] = ()  # what a problem of this domain looks like
+    share: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the corpus
+    signals: Annotated[tuple[Line, ...], Field(max_length=40)] = ()
+    """What a problem of this domain looks like."""
 
 
 class EpistemicTree:
-    """Domains and cards. Every change gives a new tree and leaves the old one as it was."""
+    """Domains and cards. Every change returns a new tree."""
 
-    __slots__ = ("_blocks", "_cards", "_hash", "_projections", "_sorted", "domains")
+    __slots__ = ("_hash", "_projections", "cards", "domains")
 
     def __init__(
-        self,
-        domains: tuple[Domain, ...],
-        cards: dict[str, Card],
-        blocks: Blocks,
-        *,
-        in_order: bool,
+        self, domains: tuple[Domain, ...], cards: Mapping[str, Card], digest: str = ""
     ) -> None:
         self.domains = domains
-        self._cards = cards
-        self._sorted = in_order
-        self._blocks = blocks
-        self._projections: dict[tuple[TierName, frozenset[str]], tuple[Card, ...]] = {}
-        self._hash = ""
+        self.cards: Mapping[str, Card] = MappingProxyType(dict(sorted(cards.items())))
+        """All cards by id, in order of id, deprecated ones included."""
+        self._hash = digest
+        self._projections: dict[tuple[str, frozenset[str]], tuple[Card, ...]] = {}
 
     @classmethod
     def of(
         cls, domains: Iterable[Domain], cards: Iterable[Card], digest: str = ""
     ) -> EpistemicTree:
-        """A tree from its parts, and its content hash where that is known; raises `TreeError` where they do not fit."""
+        """Build a tree; `digest` is its content hash where that is known.
+
+        Raise `TreeError` where the parts do not fit.
+        """
         registry = _registry(domains)
         found: dict[str, Card] = {}
         for card in cards:
             if found.setdefault(card.card_id, card) is not card:
-                raise TreeError(
-                    f"two cards are called {card.card_id}",
-                    fix="rename or remove one of them",
-                )
+                what = f"two cards are called {card.card_id}"
+                raise TreeError(what, fix="rename or remove one of them")
         _check_tags(found.values(), registry)
-        ordered = dict(sorted(found.items()))
-        tree = cls(
-            registry,
-            ordered,
-            _moved({}, ((None, card) for card in ordered.values())),
-            in_order=True,
-        )
-        tree._hash = digest
-        return tree
-
-    @property
-    def cards(self) -> Mapping[str, Card]:
-        """All cards by id, in order of id, deprecated ones included."""
-        if (
-            not self._sorted
-        ):  # an added card was appended; sorting waits until somebody looks
-            self._cards = dict(sorted(self._cards.items()))
-            self._sorted = True
-        return MappingProxyType(self._cards)
+        return cls(registry, found, digest)
 
     @property
     def shown(self) -> tuple[Card, ...]:
@@ -126,104 +89,110 @@ class EpistemicTree:
         return tuple(domain.name for domain in self.domains)
 
     def __len__(self) -> int:
-        return len(self._cards)
+        return len(self.cards)
 
     def __contains__(self, card_id: object) -> bool:
-        return card_id in self._cards
+        return card_id in self.cards
 
     def __iter__(self) -> Iterator[Card]:
         return iter(self.cards.values())
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, EpistemicTree)
-            and self.domains == other.domains
-            and self._cards == other._cards
-        )
+        if not isinstance(other, EpistemicTree):
+            return NotImplemented
+        return (self.domains, self.cards) == (other.domains, other.cards)
 
     def __hash__(self) -> int:
         return hash(self.content_hash())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return EpistemicTree, (self.domains, dict(self.cards), self._hash)
 
     def __repr__(self) -> str:
         return f"<EpistemicTree of {len(self.domains)} domains and {len(self)} cards>"
 
     def card(self, card_id: str) -> Card:
-        """The card of that name; raises `TreeError` where there is none."""
-        if card_id not in self._cards:
-            raise TreeError(
-                f"the tree has no card {card_id[:64]!r}",
-                fix="see the ids: kace tree show TREE cards",
-            )
-        return self._cards[card_id]
+        """Return the card of that id; raise `TreeError` without one."""
+        if card_id not in self.cards:
+            what = f"the tree has no card {card_id[:64]!r}"
+            raise TreeError(what, fix="see the ids: kace tree show TREE cards")
+        return self.cards[card_id]
 
     def revised(
         self, cards: Mapping[str, Card | None], domains: Iterable[Domain] | None = None
     ) -> EpistemicTree:
-        """The tree after many changes at once: cards by id, `None` for one that is gone; perhaps another registry."""
+        """Return the tree after many changes at once.
+
+        Cards are given by id, `None` for one to remove. `domains` replaces the registry.
+        """
         if not cards and domains is None:
             return self
-        kept = {name: card for name, card in cards.items() if card is not None}
-        gone = [name for name in cards if name not in kept and name in self._cards]
-        merged = self._cards | kept
-        for name in gone:
-            del merged[name]
-        registry = self.domains if domains is None else _registry(domains)
-        _check_tags((kept if domains is None else merged).values(), registry)
-        in_order = self._sorted and len(merged) + len(gone) == len(self._cards)
-        blocks = _moved(
-            self._blocks,
-            ((self._cards.get(name), card) for name, card in cards.items()),
-        )
-        return EpistemicTree(registry, merged, blocks, in_order=in_order)
+        merged = dict(self.cards)
+        changed = []
+        for name, card in cards.items():
+            if card is None:
+                merged.pop(name, None)
+            else:
+                merged[name] = card
+                changed.append(card)
+        if domains is None:
+            _check_tags(changed, self.domains)
+            return EpistemicTree(self.domains, merged)
+        registry = _registry(domains)
+        _check_tags(merged.values(), registry)
+        return EpistemicTree(registry, merged)
 
     def with_domains(self, domains: Iterable[Domain]) -> EpistemicTree:
-        """The tree with another registry, which must still name every domain a card is tagged with."""
+        """Return the tree with another registry, which must name every tag in use."""
         return self.revised({}, domains)
 
-    def project(self, tier: TierName, domains: Sequence[str]) -> tuple[Card, ...]:
-        """The cards a tier may read in these domains, each once: the universal ones only where no domain is named.
+    def project(self, tier: str, domains: Sequence[str]) -> tuple[Card, ...]:
+        """Return the cards a tier may read in these domains, each once.
 
-        ES reads none, ever, and a deprecated card is never read. What prompts share comes first: universal difficulty,
-        then the tier's own; within each, cards of every domain, then by their domains, then by id.
+        Without a domain these are the universal cards. ES reads none, and a deprecated
+        card is never read. What prompts share comes first: universal difficulty, then
+        the tier's own; within each, cards of every domain, then by their domains, then
+        by id.
         """
         names = frozenset(domains).intersection(self.domain_names) | {UNIVERSAL}
         found = self._projections.get((tier, names))
         if found is None:
             visible = VISIBLE[tier]
-            cells = [
-                cell
-                for cell in self._blocks
-                if cell[0] in visible and not names.isdisjoint(cell[1])
-            ]
-            cells.sort(
-                key=lambda c: (
-                    c[0] is not Difficulty.UNIVERSAL,
-                    UNIVERSAL not in c[1],
-                    sorted(c[1]),
-                )
-            )
-            blocks = (self._blocks[cell].values() for cell in cells)
-            found = self._projections[tier, names] = tuple(chain.from_iterable(blocks))
+            cards = []
+            for card in self.shown:
+                if card.difficulty_tag in visible and names.intersection(
+                    card.domain_tags
+                ):
+                    cards.append(card)
+            found = tuple(sorted(cards, key=_reading_order))
+            self._projections[tier, names] = found
         return found
 
     def content_hash(self) -> str:
-        """The sha256 of the domains and cards in canonical form, whatever edits led to them."""
+        """Return the sha256 of the domains and cards in canonical form."""
         if not self._hash:
-            text = "\n".join((domains_line(self.domains), *map(card_line, self), ""))
-            self._hash = hashlib.sha256(text.encode()).hexdigest()
+            digest = hashlib.sha256(f"{domains_line(self.domains)}\n".encode())
+            for card in self:
+                digest.update(f"{card_line(card)}\n".encode())
+            self._hash = digest.hexdigest()
         return self._hash
+
+
+def _reading_order(card: Card) -> tuple[bool, bool, list[str]]:
+    own = card.difficulty_tag is not Difficulty.UNIVERSAL
+    return own, UNIVERSAL not in card.domain_tags, sorted(set(card.domain_tags))
 
 
 _DOMAINS = TypeAdapter(tuple[Domain, ...])
 
 
 def domains_line(domains: tuple[Domain, ...]) -> str:
-    """The registry as canonical JSON on one line."""
+    """Return the registry as canonical JSON on one line."""
     return _DOMAINS.dump_json(domains).decode()
 
 
 def domain_of(value: object) -> Domain:
-    """The domain that a decoded JSON value describes; raises `TreeError`."""
+    """Return the domain that a decoded JSON value describes; raise `TreeError`."""
     try:
         return Domain.model_validate_json(json.dumps(value))
     except ValidationError as error:
@@ -236,72 +205,43 @@ def _registry(domains: Iterable[Domain]) -> tuple[Domain, ...]:
     names = Counter(domain.name for domain in registry)
     for name, times in names.items():
         if times > 1:
-            raise TreeError(
-                f"two domains are called {name}", fix="rename or remove one of them"
-            )
+            what = f"two domains are called {name}"
+            raise TreeError(what, fix="rename or remove one of them")
         if name in RESERVED:
-            raise TreeError(
-                f"a domain may not be called {name!r}",
-                fix="the name is reserved; choose another",
-            )
+            what = f"a domain may not be called {name!r}"
+            raise TreeError(what, fix="the name is reserved; choose another")
     return registry
 
 
 def _check_tags(cards: Iterable[Card], domains: tuple[Domain, ...]) -> None:
     known = {UNIVERSAL, *(domain.name for domain in domains)}
     for card in cards:
-        if not known.issuperset(card.domain_tags):
-            what = f"the tree has no domain {next(tag for tag in card.domain_tags if tag not in known)!r}"
-            raise TreeError(
-                f"card {card.card_id}: {what}",
-                fix=f"use one of {', '.join(sorted(known))}",
-            )
+        for tag in card.domain_tags:
+            if tag not in known:
+                what = f"card {card.card_id}: the tree has no domain {tag!r}"
+                raise TreeError(what, fix=f"use one of {', '.join(sorted(known))}")
 
 
-def _moved(blocks: Blocks, pairs: Iterable[tuple[Card | None, Card | None]]) -> Blocks:
-    """The blocks after cards changed from one to the other: only those that a card left or entered are copied."""
-    left: defaultdict[Cell, set[str]] = defaultdict(set)
-    entered: defaultdict[Cell, dict[str, Card]] = defaultdict(dict)
-    for before, after in pairs:
-        if before is not None and before.status is not Status.DEPRECATED:
-            left[before.difficulty_tag, frozenset(before.domain_tags)].add(
-                before.card_id
-            )
-        if after is not None and after.status is not Status.DEPRECATED:
-            entered[after.difficulty_tag, frozenset(after.domain_tags)][
-                after.card_id
-            ] = after
-    changed: dict[Cell, Block] = {}
-    for cell in left.keys() | entered.keys():
-        old = blocks.get(cell, {})
-        new = entered[cell]
-        gone = left[cell] - new.keys()
-        block = {name: card for name, card in old.items() if name not in gone} | new
-        changed[cell] = (
-            block
-            if new.keys() <= old.keys()
-            else dict(sorted(block.items(), key=itemgetter(0)))
-        )
-    return {**blocks, **changed}
+# Changes
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """A new card."""
+    """Add a new card."""
 
     card: Card
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The card of the same id says something else."""
+    """Replace the card of the same id."""
 
     card: Card
 
 
 @dataclass(frozen=True, slots=True)
 class Relocate:
-    """A card moves to another difficulty or other domains."""
+    """Move a card to another difficulty or other domains."""
 
     card_id: str
     difficulty: Difficulty
@@ -310,21 +250,21 @@ class Relocate:
 
 @dataclass(frozen=True, slots=True)
 class Deprecate:
-    """A card is never shown again."""
+    """Never show a card again."""
 
     card_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetDomains:
-    """Another registry of domains."""
+    """Replace the registry of domains."""
 
     domains: tuple[Domain, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several changes, in order, that happen together or not at all."""
+    """Make several changes in order, all or none."""
 
     changes: tuple[Change, ...]
 
@@ -333,64 +273,47 @@ Change = Add | Edit | Relocate | Deprecate | SetDomains | Batch
 
 
 def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
-    """The tree after a change; raises `TreeError` or `CardError` where the change breaks a rule."""
-    cards: dict[str, Card] = {}  # gathered, so that importing many stays quick
-    for each in _single(change):
+    """Return the tree after a change; raise `TreeError` or `CardError` if it breaks a rule."""
+    cards: dict[str, Card] = {}  # gathered, so that importing many cards stays quick
+    for each in _single_changes(change):
         if isinstance(each, SetDomains):
-            tree = tree.revised(cards).revised({}, each.domains)
+            tree = tree.revised(cards).with_domains(each.domains)
             cards = {}
-        else:
-            card = _card_after(each, tree, cards)
-            cards[card.card_id] = card
+            continue
+        name = _card_id(each)
+        if isinstance(each, Add):
+            if name in cards or name in tree:
+                what = f"the tree already has a card {name}"
+                raise TreeError(what, fix="edit it, or choose another id")
+            cards[name] = each.card
+            continue
+        now = cards.get(name) or tree.card(name)
+        match each:
+            case Edit(card):
+                cards[name] = card
+            case Relocate(_, difficulty, domains):
+                cards[name] = now.at(difficulty, domains)
+            case Deprecate():
+                cards[name] = now.with_status(Status.DEPRECATED)
     return tree.revised(cards)
 
 
-def _card_after(
-    change: Add | Edit | Relocate | Deprecate,
-    tree: EpistemicTree,
-    changed: Mapping[str, Card],
-) -> Card:
-    name = _name(change)
-    if isinstance(change, Add):
-        if name in changed or name in tree:
-            raise TreeError(
-                f"the tree already has a card {name}",
-                fix="edit it, or choose another id",
-            )
-        return change.card
-    now = changed.get(name) or tree.card(name)
-    match change:
-        case Edit(card):
-            return card
-        case Relocate(_, difficulty, domains):
-            return now.at(difficulty, domains)
-        case Deprecate():
-            return now.with_status(Status.DEPRECATED)
-
-
-def _name(change: Add | Edit | Relocate | Deprecate) -> str:
-    return change.card.card_id if isinstance(change, Add | Edit) else change.card_id
-
-
-def touched(change: Change) -> tuple[str, ...]:
-    """The ids of the cards a change may alter."""
-    return tuple(
-        dict.fromkeys(
-            _name(each) for each in _single(change) if not isinstance(each, SetDomains)
-        )
-    )
-
-
-def _single(change: Change) -> Iterator[Add | Edit | Relocate | Deprecate | SetDomains]:
+def _single_changes(
+    change: Change,
+) -> Iterator[Add | Edit | Relocate | Deprecate | SetDomains]:
     if isinstance(change, Batch):
         for each in change.changes:
-            yield from _single(each)
+            yield from _single_changes(each)
     else:
         yield change
 
 
+def _card_id(change: Add | Edit | Relocate | Deprecate) -> str:
+    return change.card.card_id if isinstance(change, Add | Edit) else change.card_id
+
+
 def cards_by_source(tree: EpistemicTree) -> Mapping[str, frozenset[str]]:
-    """By the name of a training problem, the ids of the cards that it gave rise to."""
+    """Return the ids of the cards that each training problem has led to."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for card in tree:
         for name in card.provenance.supporting_problems:
