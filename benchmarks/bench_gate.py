@@ -14,8 +14,7 @@ import statistics
 import time
 from itertools import cycle, islice
 
-from kace.cards.card import Card, Difficulty, Provenance
-from kace.cards.card_text import Example
+from kace.cards.card import Card, Difficulty, Example, Provenance
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.datasets.techniques.generate import technique_problems

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from bench_evaluate import write_run
 from bench_tree import grown
 
-from kace.cards.state import TreeState, state_text
+from kace.cards.store import TreeState, state_text
 from kace.files import write_atomic
 
 if TYPE_CHECKING:

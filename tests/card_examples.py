@@ -7,8 +7,7 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.cards.card_text import LINE
+from kace.cards.card import LINE, UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.cards.tree import Domain
 
 NAMES = ("algebra", "geometry", "number_theory")

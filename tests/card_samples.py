@@ -6,8 +6,7 @@ import re
 
 from hypothesis import strategies as st
 
-from kace.cards.card import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.cards.card_text import LINE, broken_tex
+from kace.cards.card import BODY_CAPS, LINE, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status, broken_tex
 from kace.cards.tree import Domain, EpistemicTree
 
 ALGEBRA = Domain(name="algebra", description="equations, factoring and identities", share=0.6, signals=("solve for x",))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card_text import Example
+from kace.cards.card import Example
 from kace.learning.leakage import ContaminationHashes, Leaks
 from kace.learning.text import other_writings
 from kace.problems import Problem

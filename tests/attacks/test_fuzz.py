@@ -14,9 +14,7 @@ from kace.answers.extract import Answer, read_answer
 from kace.answers.normalize import MAX_CHARS
 from kace.cards.card import card_line, read_card
 from kace.cards.formats import read_exchange, to_json, tree_from_json
-from kace.cards.journal import JournalEntry, read_journal
-from kace.cards.state import read_file
-from kace.cards.store import TreeStore
+from kace.cards.store import JournalEntry, TreeStore, read_file, read_journal
 from kace.errors import DataError, KaceError
 from kace.ladder.record import Solution, read_trace
 from kace.learning.blocks import MAX_BLOCKS, Grammar, read_blocks

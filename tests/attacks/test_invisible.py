@@ -11,7 +11,6 @@ import pytest
 from pydantic import ValidationError
 
 from kace.cards.card import Card, card_line
-from kace.cards.state import check_store
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add, domains_line
 from kace.errors import KaceError
@@ -89,5 +88,5 @@ def test_a_card_that_only_its_hash_vouched_for_enters_no_other_tree(tmp_path: Pa
     ours = TreeStore.create(tmp_path / "ours", small_tree().domains, [])
     with pytest.raises(KaceError, match="has a body of 41 non-blank lines"):
         ours.apply(Add(theirs.card("MICRO_NEW_CARD")), author="me")
-    assert list(ours.load()) == [] and check_store(tmp_path / "ours") == []
-    assert any("41 non-blank lines" in each for each in check_store(tmp_path / "theirs"))
+    assert list(ours.load()) == [] and TreeStore(tmp_path / "ours").verify() == []
+    assert any("41 non-blank lines" in each for each in TreeStore(tmp_path / "theirs").verify())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.baselines.parts import stand_ins
-from kace.cards.card_text import Example
+from kace.cards.card import Example
 from kace.cards.tree import EpistemicTree
 from kace.ladder.prompt import card_block, template
 from tests.baselines.arena import DOMAINS, EVERYWHERE, TREE, Solver, ids, lost, reading, solve

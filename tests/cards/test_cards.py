@@ -9,8 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kace.cards.card import BODY_CAPS, VISIBLE, Card, CardError, Difficulty, Status, card_line, card_of, read_card
-from kace.cards.card_text import EXAMPLE_LINES, MAX_EXAMPLES, Example, split_examples
+from kace.cards.card import (
+    BODY_CAPS,
+    EXAMPLE_LINES,
+    MAX_EXAMPLES,
+    VISIBLE,
+    Card,
+    CardError,
+    Difficulty,
+    Example,
+    Status,
+    card_line,
+    card_of,
+    read_card,
+    split_examples,
+)
 from kace.ladder.tiers import TierName
 from tests.card_examples import a_card, cards, with_body
 

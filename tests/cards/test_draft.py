@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kace.cards.card import Difficulty, Status
-from kace.cards.draft import TEMPLATE, read_draft
+from kace.cards.formats import TEMPLATE, read_draft
 
 WRITTEN = (Path(__file__).parents[2] / "docs" / "examples" / "average-speed.md").read_text(encoding="utf-8")
 

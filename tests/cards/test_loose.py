@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 from kace.cards.card import CardError, Difficulty, card_line, card_of
-from kace.cards.formats import read_exchange, tree_from_json
-from kace.cards.loose import SOURCE, loosened
+from kace.cards.formats import SOURCE, loosened, read_exchange, tree_from_json
 from kace.cards.store import TreeStore
 from kace.errors import DataError
 from tests.card_samples import cards, small_tree

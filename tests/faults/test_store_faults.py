@@ -207,7 +207,7 @@ def test_a_newer_format_is_refused_and_left_untouched(store: TreeStore):
 
 
 def test_a_journal_that_a_newer_version_went_on_with_is_refused_and_left_untouched(store: TreeStore):
-    from kace.cards.journal import _checksum
+    from kace.cards.store import _checksum
 
     entry = store.log()[-1].model_dump(mode="json") | {"v": 2, "generation": 6, "colour": "red"}
     text = json.dumps(entry)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice, product
 
-from kace.cards.card import Card, Difficulty, Provenance
-from kace.cards.card_text import Example
+from kace.cards.card import Card, Difficulty, Example, Provenance
 from kace.cards.tree import Domain
 
 THINGS = (  # noqa: SIM905

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from kace.cards.card import Card, Difficulty, Provenance, Status
-from kace.cards.card_text import Example
+from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.ladder.relevance import BACKGROUND, MOST_COMPARED, OWN_TEXT, BackgroundScore, Relevance, weight

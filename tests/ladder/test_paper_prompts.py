@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from kace.cards.card_text import Example
+from kace.cards.card import Example
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.ladder.ladder import climb

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.cards.card import Card, Difficulty, Provenance
-from kace.cards.card_text import Example
+from kace.cards.card import Card, Difficulty, Example, Provenance
 from kace.ladder.fence import neutral
 from kace.ladder.prompt import PromptContext, card_block, shown_text, solver_prompt, template_hashes
 from kace.ladder.tiers import Lens

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kace.cards.card import Card, Difficulty, Provenance, Status
-from kace.cards.card_text import Example
+from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.store import open_tree
 from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.solve import audit_line

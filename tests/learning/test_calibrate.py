@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Card, Difficulty, Provenance, Status
-from kace.cards.card_text import Example
+from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.store import CALIBRATION, TreeStore
 from kace.cards.tree import Add, Batch, Domain, EpistemicTree
 from kace.config import load_config

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card_text import Example
+from kace.cards.card import Example
 from kace.cards.store import open_tree
 from kace.config import tree_path
 from kace.datasets.starter.generate import generate_set

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.cards.card_text import Example
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Provenance, Status
 from kace.cards.tree import Batch, Deprecate, Edit, EpistemicTree, Relocate, applied
 from kace.ladder.tiers import ExitPath, TierName
 from kace.learning.blocks import CardRefusal

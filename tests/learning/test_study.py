@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card_text import Example
+from kace.cards.card import Example
 from kace.config import load_config
 from kace.errors import UsageError
 from kace.learning.leakage import ContaminationHashes

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
-from kace.cards.card_text import Example
-from kace.cards.lift import lift_of
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Status, lift_of
 from kace.cards.store import TreeStore
 from kace.cards.tree import Add, Domain
 from kace.ladder.selector import estimate

@@ -12,7 +12,7 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 from kace.cards.card import Card, Provenance, Status
-from kace.cards.state import TreeState, state_text
+from kace.cards.store import TreeState, state_text
 from kace.cards.tree import EpistemicTree
 from kace.files import write_atomic
 from kace.report.app import create_app

@@ -13,8 +13,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from kace.baselines.training import MethodSettings, Training, TrainPlan, read_artefact
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance
-from kace.cards.card_text import Example, with_examples
+from kace.cards.card import (
+    UNIVERSAL,
+    Card,
+    Difficulty,
+    Example,
+    Provenance,
+    with_examples,
+)
 from kace.cards.tree import EpistemicTree
 from kace.errors import DataError
 from kace.files import write_atomic

@@ -9,8 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, StringConstraints
 
 from kace.baselines.training import read_artefact
-from kace.cards.card import Count
-from kace.cards.card_text import LINE
+from kace.cards.card import LINE, Count
 from kace.cards.tree import Domain
 from kace.errors import one_line
 from kace.files import write_atomic

@@ -12,8 +12,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from kace.baselines.training import Training
-from kace.cards.card import BODY_CAPS, Card, CardError, Difficulty
-from kace.cards.card_text import BULLET, TRIGGER_WORDS, USEFUL
+from kace.cards.card import (
+    BODY_CAPS,
+    BULLET,
+    TRIGGER_WORDS,
+    USEFUL,
+    Card,
+    CardError,
+    Difficulty,
+)
 from kace.cards.tree import Add, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.fence import fenced, quoted_line, shortened

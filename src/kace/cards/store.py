@@ -606,8 +606,8 @@ class TreeStore:
     def _adopt(self, state: TreeState) -> bool:
         """Record what was edited by hand, if the journal is whole."""
         entries = self.log()
-        generations = [entry.generation for entry in entries]
-        if generations != list(range(state.generation + 1)):
+        in_order = [entry.generation for entry in entries] == list(range(len(entries)))
+        if not in_order or len(entries) != state.generation + 1:
             return False
         before = replace(state, tree=replayed(NOTHING.tree, entries))
         note = "cards.jsonl was edited directly"
@@ -623,7 +623,12 @@ class TreeStore:
         note: str,
     ) -> EpistemicTree:
         """Append the change from a state to a tree, then rewrite cards.jsonl."""
-        entry = _entry(state, tree, kind, author, note)
+        try:  # a tree from others may hold cards that only its hash vouched for
+            entry = _entry(state, tree, kind, author, note)
+        except ValidationError as error:
+            what, fix = refusal(error)
+            what = f"the change cannot be recorded: {what}"
+            raise UsageError(what, fix=fix) from None
         if entry is None:
             return state.tree
         line = entry.line()
@@ -660,20 +665,16 @@ def _entry(
     always = kind in (ChangeKind.CREATE, ChangeKind.FREEZE, ChangeKind.THAW)
     if not cards and domains is None and not always:
         return None
-    try:
-        return JournalEntry(
-            generation=state.generation + 1,
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            author=author,
-            note=note,
-            kind=kind,
-            cards=tuple(cards),
-            domains=domains,
-            frozen=state.frozen,
-        )
-    except ValidationError as error:
-        what, fix = refusal(error)
-        raise UsageError(f"the change cannot be recorded: {what}", fix=fix) from None
+    return JournalEntry(
+        generation=state.generation + 1,
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        author=author,
+        note=note,
+        kind=kind,
+        cards=tuple(cards),
+        domains=domains,
+        frozen=state.frozen,
+    )
 
 
 def _card_problems(path: Path, state: TreeState) -> Iterator[str]:

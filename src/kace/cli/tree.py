@@ -22,8 +22,8 @@ from kace.cards.card import (
     card_line,
     read_card,
 )
-from kace.cards.draft import TEMPLATE, read_draft
-from kace.cards.journal import ChangeKind, JournalEntry, author
+from kace.cards.formats import TEMPLATE, read_draft
+from kace.cards.store import ChangeKind, JournalEntry, author
 from kace.cards.store import CALIBRATION, TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import (
     Add,
@@ -220,7 +220,7 @@ def add(tree: Path, file: str, experimental: bool, why: str) -> None:
     for domain in bundle.domains:
         if domain not in base.domains:
             note(f"domain {domain.name} has another description here, which is kept")
-    fitting, refused = formats.sorted_out(base, bundle)
+    fitting, refused = formats.select_new(base, bundle)
     for name in fitting:
         if name in bundle.changed:
             note(f"changed {name}: {'; '.join(map(plain, bundle.changed[name]))}")

@@ -21,8 +21,7 @@ from kace.ladder.tiers import Lens, TierName
 from kace.models.base import Message, Role
 
 if TYPE_CHECKING:
-    from kace.cards.card import Card
-    from kace.cards.card_text import Example
+    from kace.cards.card import Card, Example
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.cards.card_text import BULLET, stray_character
+from kace.cards.card import BULLET, stray_character
 from kace.ladder.fence import fenced, neutral
 from kace.ladder.ladder import Kit, drawn
 from kace.ladder.prompt import (

@@ -11,8 +11,16 @@ from kace.answers.exact import Number
 from kace.answers.extract import last_boxed
 from kace.answers.normalize import normal_form
 from kace.answers.parse import exact_value
-from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty
-from kace.cards.card_text import EXAMPLE, Example, line_count, read_example
+from kace.cards.card import (
+    BODY_CAPS,
+    EXAMPLE,
+    UNIVERSAL,
+    Card,
+    Difficulty,
+    Example,
+    line_count,
+    read_example,
+)
 from kace.errors import one_line
 from kace.ladder.fence import fenced, neutral, shortened
 from kace.ladder.prompt import card_text

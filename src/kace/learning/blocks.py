@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from kace.cards.card_text import stray_character
+from kace.cards.card import stray_character
 from kace.errors import one_line
 from kace.learning.steps import Kept
 

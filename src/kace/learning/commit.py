@@ -10,17 +10,21 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kace.cards.card import (
+    AVOID,
     MAX_COUNT,
     UNIVERSAL,
+    USEFUL,
     Card,
     CardError,
     Difficulty,
+    LiftCounts,
+    LiftMark,
     Provenance,
     Status,
     card_of,
+    lift_line,
+    plain_points,
 )
-from kace.cards.card_text import AVOID, USEFUL
-from kace.cards.lift import LiftCounts, LiftMark, lift_line, plain_points
 from kace.cards.tree import Add, Change, Deprecate, Edit, EpistemicTree
 from kace.ladder.record import Solution
 from kace.learning.effects import Impact, Lift, evidence

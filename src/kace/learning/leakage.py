@@ -38,8 +38,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from kace.answers.exact import Number, Word
 from kace.answers.extract import Answer, last_boxed
-from kace.cards.card import Card
-from kace.cards.card_text import Example
+from kace.cards.card import Card, Example
 from kace.errors import one_line
 from kace.learning.blocks import CardRefusal
 from kace.learning.numbers import (

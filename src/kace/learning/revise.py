@@ -6,8 +6,15 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from kace.cards.card import UNIVERSAL, Card, CardError, Difficulty, Status, card_of
-from kace.cards.card_text import with_examples
+from kace.cards.card import (
+    UNIVERSAL,
+    Card,
+    CardError,
+    Difficulty,
+    Status,
+    card_of,
+    with_examples,
+)
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree, Relocate, applied
 from kace.errors import DataError, one_line
 from kace.ladder.fence import fenced, neutral, quoted_line

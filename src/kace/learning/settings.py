@@ -7,8 +7,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from kace.cards.card import MAX_WORDINGS
-from kace.cards.card_text import MAX_EXAMPLES
+from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS
 from kace.errors import UsageError
 from kace.learning.steps import Kept
 

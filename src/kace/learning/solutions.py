@@ -13,8 +13,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kace.answers.extract import last_boxed
-from kace.cards.card import SNAKE, Card, CardError, Difficulty
-from kace.cards.card_text import EXAMPLE_LINES, Example, line_count, with_examples
+from kace.cards.card import (
+    EXAMPLE_LINES,
+    SNAKE,
+    Card,
+    CardError,
+    Difficulty,
+    Example,
+    line_count,
+    with_examples,
+)
 from kace.cards.tree import RESERVED, Domain
 from kace.errors import DataError, UsageError, one_line
 from kace.ladder.relevance import vocabulary, weight

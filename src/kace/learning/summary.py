@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kace.cards.lift import plain_points
+from kace.cards.card import plain_points
 from kace.learning.report import Report
 from kace.learning.solutions import SOURCE
 from kace.words import counted

@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from kace.baselines.registry import Spec, spec_of
-from kace.cards.card import Card, Status
-from kace.cards.lift import lift_of
+from kace.cards.card import Card, Status, lift_of
 from kace.cards.tree import EpistemicTree
 from kace.config import Price
 from kace.errors import UsageError, redact

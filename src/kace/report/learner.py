@@ -10,8 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.cards.card import Card, Status
-from kace.cards.lift import LiftMark
+from kace.cards.card import Card, LiftMark, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.learning.admit import Rulings

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kace.cards.lift import LiftMark
+    from kace.cards.card import LiftMark
 
 # From which mean lift on a place has which colour, and what the colour means.
 BANDS = (

@@ -14,10 +14,14 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from kace.cards.card import TRUSTED, Card, Difficulty
-from kace.cards.journal import CardChange, JournalEntry, read_journal
-from kace.cards.lift import lift_of
-from kace.cards.store import TreeStore, open_tree
+from kace.cards.card import TRUSTED, Card, Difficulty, lift_of
+from kace.cards.store import (
+    CardChange,
+    JournalEntry,
+    TreeStore,
+    open_tree,
+    read_journal,
+)
 from kace.cards.tree import Domain, EpistemicTree
 from kace.files import whole_lines
 from kace.ladder.selector import estimate

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from kace.cards.card import Card, CardError
 from kace.cards.diff import TreeDiff, diff, place
-from kace.cards.draft import read_draft
-from kace.cards.journal import author
-from kace.cards.store import TreeStore, open_tree
+from kace.cards.formats import read_draft
+from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import tree_path
 from kace.errors import DataError, UsageError

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kace.cards.card import Card, Status
-from kace.cards.card_text import TextError, read_payload
-from kace.cards.journal import JournalEntry
-from kace.cards.lift import LiftCounts, lift_of
+from kace.cards.card import Card, LiftCounts, Status, TextError, lift_of, read_payload
+from kace.cards.store import JournalEntry
 from kace.ladder.prompt import card_text
 from kace.report.page import HOME, Crumb, Page, PageRequest
 from kace.report.pages.diff import DiffLine, card_diff, diff_lines, what_changed
