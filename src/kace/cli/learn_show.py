@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kace.cards.card import Status
-from kace.cards.card import plain_points
+from kace.cards.card import Status, plain_points
 from kace.cli.terminal import RunProgress, aligned, columns, note, plain
 from kace.ladder.record import Solution
 from kace.learning import select

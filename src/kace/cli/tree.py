@@ -23,8 +23,15 @@ from kace.cards.card import (
     read_card,
 )
 from kace.cards.formats import TEMPLATE, read_draft
-from kace.cards.store import ChangeKind, JournalEntry, author
-from kace.cards.store import CALIBRATION, TreeStore, frozen_hash_of, open_tree
+from kace.cards.store import (
+    CALIBRATION,
+    ChangeKind,
+    JournalEntry,
+    TreeStore,
+    author,
+    frozen_hash_of,
+    open_tree,
+)
 from kace.cards.tree import (
     Add,
     Batch,
