@@ -90,7 +90,7 @@ class _Part:
     def read(self) -> bytes:
         """Return some bytes, none at the end or after a fault."""
         try:
-            block = self._response.read1(BLOCK)
+            block: bytes = self._response.read1(BLOCK)
         except (OSError, http.client.HTTPException) as error:
             self.fault = str(error) or type(error).__name__
             return b""

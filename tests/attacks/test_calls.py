@@ -41,6 +41,8 @@ ODD_USAGE: dict[str, object] = {
     "negative": {"prompt_tokens": -20, "completion_tokens": -7},
     "negative prompt": {**GOOD, "prompt_tokens": -HUGE},
     "negative reply": {**GOOD, "completion_tokens": -HUGE},
+    "true": {"prompt_tokens": True, "completion_tokens": True},
+    "texts of numbers": {"prompt_tokens": "20", "completion_tokens": "7"},
     "half a token": {"prompt_tokens": 20.5, "completion_tokens": 7},
     "not a number": {"prompt_tokens": float("nan"), "completion_tokens": 7},
     "infinite": {"prompt_tokens": float("inf"), "completion_tokens": 7},

@@ -9,7 +9,7 @@ import pytest
 from kace.config import Caps, Price
 from kace.errors import BudgetExceeded, UsageError
 from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Sampling, Usage, chat
-from kace.models.budget import Ledger, Metered, worst_cost
+from kace.models.budget import Ledger, Metered, charge, worst_cost
 
 USAGE = Usage(input=10, cached=4, output=5)
 PRICE = Price(input=1000.0, output=2000.0, cached=100.0)
@@ -58,7 +58,7 @@ def test_an_epoch_of_the_papers_teacher_costs_what_the_paper_says():
 
 
 def test_the_worst_case_counts_a_cache_that_is_dear_to_write():
-    prompt, output = 64 + 1, 10
+    prompt, output = 64 + 2, 10
     dear, cheap = Price(1.0, 2.0, written=4.0), Price(1.0, 2.0, written=0.5)
     assert worst_cost(dear, request()) == pytest.approx((prompt * 4.0 + output * 2.0) / 1e6)
     assert worst_cost(cheap, request()) == pytest.approx((prompt * 1.0 + output * 2.0) / 1e6)
@@ -92,7 +92,7 @@ def test_no_more_calls_than_the_cap_however_many_run_side_by_side():
 
 
 def test_money_is_reserved_at_its_worst_case_so_the_cap_is_never_passed():
-    worst = PRICE.cost(Usage(input=64 + 1, output=10))
+    worst = PRICE.cost(Usage(input=64 + 2, output=10))
     real = PRICE.cost(Usage(10, 4, 5))
     ledger = Ledger(Caps(usd=worst * 1.5), {"openai/metered": PRICE})
     model, errors = spend(ledger, 30)
@@ -124,6 +124,19 @@ def test_a_cap_on_money_holds_where_token_counts_are_missing_or_impossible(
     assert model.calls == 3 and len(errors) == 17
     assert ledger.usd == pytest.approx(3 * worst)
     assert caplog.text.count("reports no usable token counts") == 1, "said once"
+
+
+@pytest.mark.parametrize("text", ["3 7 1 " * 500, "\u6c42\u548c" * 400, "\u28ff" * 300])
+def test_no_tokenizer_makes_more_tokens_than_are_reserved(text: str):
+    asked = Request(chat("", text), Sampling(0.0, 0, 0), AttemptKey("p", 0, "ES", 0))
+    assert worst_cost(Price(1.0, 1.0), asked) * 1e6 >= len(text.encode())
+
+
+def test_fewer_tokens_than_a_text_can_have_are_charged_at_worst():
+    reply = Reply("x" * 20_000, Finish.STOP, Usage(input=10, output=1), 0.0)
+    assert charge(PRICE, request(), reply) == worst_cost(PRICE, request())
+    sound = Reply("x" * 20_000, Finish.STOP, Usage(input=10, output=5_000), 0.0)
+    assert charge(PRICE, request(), sound) == PRICE.cost(sound.usage)
 
 
 def test_spending_is_kept_by_role_and_failures_are_counted():

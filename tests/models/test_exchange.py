@@ -144,7 +144,7 @@ def test_whatever_differs_has_another_name_and_every_name_stays_in_the_folder(tm
 def test_what_cannot_be_a_reply_is_refused_by_name(tmp_path: Path):
     answer = paths(tmp_path)[1]
     answer.write_bytes(b"\xff\xfe caf\xe9")
-    with pytest.raises(DataError, match=r"reply\.md: not utf-8 text"):
+    with pytest.raises(DataError, match=r"reply\.md: not UTF-8 text"):
         ask(tmp_path, wait=False)
     answer.unlink()
     answer.mkdir()

@@ -1,4 +1,4 @@
-"""What calls cost, and the caps on it: one choke point for every model of a run."""
+"""The ledger: what calls cost, and the caps that every model of a run shares."""
 
 from __future__ import annotations
 
@@ -23,121 +23,126 @@ from kace.models.base import (
 
 log = logging.getLogger(__name__)
 
-CHARS_PER_TOKEN = 2  # deliberately low, so that a reservation made before the provider has counted is never too small
-FREE = (
-    "local",
-    "scripted",
-    "replay",
-    "exchange",
-    "solutions",
-)  # that nobody sends a bill for
+FREE = ("local", "scripted", "replay", "exchange", "solutions")
+"""Providers that cost nothing."""
+OVERHEAD = 64  # tokens of a prompt beside its text
+MAX_CHARS_PER_TOKEN = 50  # fewer tokens for a text than this allows are impossible
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 
+def free_price(model: str) -> Price | None:
+    """Return a price of zero for a model that costs nothing, `None` for any other."""
+    return Price(0.0, 0.0) if model.split("/")[0] in FREE else None
+
+
 def worst_cost(price: Price, request: Request) -> float:
-    """Return the most a call can cost: nothing cached, and all written to a cache if that is dearer."""
-    prompt = sum(len(m.content) for m in request.messages) // CHARS_PER_TOKEN + 64
-    dearer = price.written is not None and price.written > price.input
-    written = prompt if dearer else 0
+    """Return the most a call can cost: a token per byte, nothing read from a cache."""
+    # No byte-level tokenizer makes more tokens than bytes; digits and CJK come close.
+    prompt = OVERHEAD
+    for message in request.messages:
+        prompt += len(message.content.encode("utf-8", "replace"))
+    written = 0
+    if price.written is not None and price.written > price.input:
+        written = prompt
     return price.cost(Usage(prompt, 0, request.sampling.max_tokens, written))
 
 
 def charge(price: Price, request: Request, reply: Reply) -> float:
-    """Return what a reply is charged: its cost, or the worst case if token counts are missing or impossible."""
+    """Return the cost of a reply, the worst case if its token counts are impossible."""
     usage = reply.usage
-    counted = (
+    least_output = max(bool(reply.text), len(reply.text) // MAX_CHARS_PER_TOKEN)
+    plausible = (
         usage.input > 0
-        and usage.output >= (1 if reply.text else 0)
-        and min(usage.cached, usage.written) >= 0
+        and usage.output >= least_output
+        and usage.cached >= 0
+        and usage.written >= 0
+        and usage.cached + usage.written <= usage.input
     )
-    if counted and usage.cached + usage.written <= usage.input:
+    if plausible:
         return price.cost(usage, reply.batch)
     return worst_cost(price, request)
-
-
-def free_price(model: str) -> Price | None:
-    """Nothing, for a model that nobody sends a bill for; `None` for any other."""
-    return Price(0.0, 0.0) if model.split("/")[0] in FREE else None
 
 
 @dataclass(slots=True)
 class Spent:
     """What one role has used so far."""
 
-    calls: int = 0  # every request sent, those sent again too
+    calls: int = 0  # every request sent, retries included
     failed: int = 0
     usage: Usage = field(default_factory=Usage)
     usd: float = 0.0
 
 
-async def _nowhere(fault: Exception) -> None: ...
+async def _no_ledger(fault: Exception) -> None: ...
 
 
-_sending_again: ContextVar[Callable[[Exception], Awaitable[None]]] = ContextVar(
-    "sending_again", default=_nowhere
+_on_retry: ContextVar[Callable[[Exception], Awaitable[None]]] = ContextVar(
+    "on_retry", default=_no_ledger
 )
 
 
 async def sent_again(fault: Exception) -> None:
-    """Enter that one more request is sent for the call under way, in every ledger it is entered in.
+    """Enter another request for the call under way, in every ledger that counts it.
 
-    What came of the last one is charged where it may be billed. Raises `BudgetExceeded` where a cap is reached.
+    The last request is charged if it may be billed. Raises `BudgetExceeded` at a cap.
     """
-    await _sending_again.get()(fault)
+    await _on_retry.get()(fault)
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts every request that leaves the machine and holds the caps.
+    """Counts every request that is sent, and enforces the caps.
 
-    A call reserves its worst case before it starts, so the caps are never passed however many run side by side; when
-    it does not fit but others are under way, it waits for what they really cost.
+    A call reserves its worst case before it starts, so the caps hold however many calls
+    run side by side. A call that does not fit waits while others are under way, since
+    these may cost less than they reserved.
     """
 
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
     roles: dict[str, Spent] = field(default_factory=dict)
-    uncounted: set[str] = field(
-        default_factory=set
-    )  # models that were heard to report no usable token counts
-    reserved: float = 0.0  # the worst that calls under way may cost
+    uncounted: set[str] = field(default_factory=set)  # models without token counts
+    reserved: float = 0.0
     _under_way: int = 0
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def calls(self) -> int:
-        """Requests sent or about to be, over all roles: every try is one."""
+        """Requests of all roles, sent or about to be."""
         return sum(role.calls for role in self.roles.values())
 
     @property
     def usd(self) -> float:
-        """Money spent, over all roles."""
+        """Money spent by all roles."""
         return sum(role.usd for role in self.roles.values())
 
     @property
     def usage(self) -> Usage:
-        """Tokens, over all roles."""
-        return total([role.usage for role in self.roles.values()])
+        """Tokens of all roles."""
+        return total(role.usage for role in self.roles.values())
 
     def price(self, model: str) -> Price | None:
-        """The price of a model, where it is known."""
+        """Return the price of a model, if it is known."""
         return free_price(model) or self.prices.get(model)
 
     def require_price(self, model: str) -> None:
-        """Refuse a money cap that could not be enforced."""
+        """Refuse a cap on money that cannot be enforced."""
         if self.caps.usd is not None and self.price(model) is None:
-            fix = f'add [prices."{model}"] with input and output USD per million tokens to kace.toml'
+            fix = (
+                f'add [prices."{model}"] with input and output USD per million tokens '
+                "to kace.toml"
+            )
             raise UsageError(f"--max-usd needs a price for '{model}'", fix=fix)
 
     @asynccontextmanager
     async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
-        """Room within the caps for one call that costs this at worst, and where to enter what it did cost."""
+        """Reserve the worst case of one call, and yield where to enter its real cost."""
         spent = self.roles.setdefault(role, Spent())
-        outer = _sending_again.get()
+        outer = _on_retry.get()
         await self._enter(spent, worst)
-        held = True  # not between two requests of a call, where it may be refused
+        held = True  # not between two requests of a call, where a cap may refuse it
 
-        async def again(fault: Exception) -> None:
+        async def retry(fault: Exception) -> None:
             nonlocal held
             self._leave(spent, worst, fault)
             held = False
@@ -145,7 +150,7 @@ class Ledger:
             await self._enter(spent, worst)
             held = True
 
-        mark = _sending_again.set(again)
+        mark = _on_retry.set(retry)
         try:
             yield spent
         except BaseException as error:
@@ -155,7 +160,7 @@ class Ledger:
         else:
             self._leave(spent, worst)
         finally:
-            _sending_again.reset(mark)
+            _on_retry.reset(mark)
 
     async def _enter(self, spent: Spent, worst: float) -> None:
         while not self._fits(worst):
@@ -169,25 +174,28 @@ class Ledger:
     ) -> None:
         self.reserved -= worst
         self._under_way -= 1
-        spent.failed += fault is not None
+        if fault is not None:
+            spent.failed += 1
         if isinstance(fault, ModelError) and fault.billed:
             spent.usd += worst
-        self._freed.set()  # all who wait look again
+        self._freed.set()  # every waiting call checks again
         self._freed.clear()
 
     def _fits(self, worst: float) -> bool:
-        """Whether a call may start; raises where it never could."""
-        if self.caps.calls is not None and self.calls >= self.caps.calls:
-            raise BudgetExceeded(
-                f"the cap of {self.caps.calls} calls is reached", fix=CAP_FIX
+        """Whether a call may start now. Raises `BudgetExceeded` if it never may."""
+        cap = self.caps.calls
+        if cap is not None and self.calls >= cap:
+            raise BudgetExceeded(f"the cap of {cap} calls is reached", fix=CAP_FIX)
+        limit = self.caps.usd
+        if limit is None or self.usd + self.reserved + worst <= limit:
+            return True
+        if not self._under_way:
+            what = (
+                f"the next call might pass the cap of {limit:.2f} USD "
+                f"({self.usd:.4f} spent)"
             )
-        fits = (
-            self.caps.usd is None or self.usd + self.reserved + worst <= self.caps.usd
-        )
-        if not fits and not self._under_way:
-            over = f"the next call might pass the cap of {self.caps.usd:.2f} USD ({self.usd:.4f} spent)"
-            raise BudgetExceeded(over, fix=CAP_FIX)
-        return fits
+            raise BudgetExceeded(what, fix=CAP_FIX)
+        return False
 
 
 class Metered(Wrapper):
@@ -199,20 +207,20 @@ class Metered(Wrapper):
         self.role = role
 
     async def complete(self, request: Request) -> Reply:
-        """Answer within the caps."""
+        """Answer one request within the caps."""
         price = self.ledger.price(self.name) or Price(0.0, 0.0)
-        async with self.ledger.reserve(self.role, worst_cost(price, request)) as spent:
+        worst = worst_cost(price, request)
+        async with self.ledger.reserve(self.role, worst) as spent:
             reply = await self.model.complete(request)
             spent.usage += reply.usage
-            charged = charge(price, request, reply)
-            spent.usd += charged
-            if (
-                charged != price.cost(reply.usage, reply.batch)
-                and self.name not in self.ledger.uncounted
-            ):
-                self.ledger.uncounted.add(self.name)
-                log.warning(
-                    "%s reports no usable token counts: such calls are charged at their worst",
-                    self.name,
-                )
+            cost = charge(price, request, reply)
+            spent.usd += cost
+            if cost != price.cost(reply.usage, reply.batch):
+                self._warn()
             return reply
+
+    def _warn(self) -> None:
+        if self.name not in self.ledger.uncounted:
+            self.ledger.uncounted.add(self.name)
+            said = "%s reports no usable token counts: such calls are charged at worst"
+            log.warning(said, self.name)

@@ -1,6 +1,7 @@
-"""Finished calls on disk, keyed by what was asked and which attempt it was, and models that replay them.
+"""Finished calls on disk, and models that replay them.
 
-A store is a folder of append-only segments, one per process: no lock, and a kill costs at most the line being written.
+A store is a folder of append-only segments, one per process: it needs no lock, and a
+kill costs at most the line being written.
 """
 
 from __future__ import annotations
@@ -28,15 +29,13 @@ from kace.models.base import (
     Wrapper,
 )
 
-TEACHER = (
-    "TEACHER"  # the tier under which a teacher's calls are kept beside the solver's
-)
-KEY_AT = len('{"key":"')
+TEACHER = "TEACHER"  # the tier of a teacher's calls
+KEY_START = len('{"key":"')
 KEY_LENGTH = 64
 
 
 class CallRecord(BaseModel):
-    """One finished call. The prompt is not kept: `key` is its hash, and the run's manifest says how to render it."""
+    """One finished call. The prompt is not kept: `key` is its hash."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -52,71 +51,69 @@ class CallRecord(BaseModel):
     input: int
     cached: int
     output: int
-    written: int = Field(
-        default=0, exclude_if=lambda written: written == 0
-    )  # 0 is left out, as in older records
+    # The defaults of the following are not written, as in older records.
+    written: int = Field(default=0, exclude_if=lambda written: written == 0)
     seconds: float
     confidence: Confidence | None = Field(
-        default=None, exclude_if=lambda told: told is None
+        default=None, exclude_if=lambda confidence: confidence is None
     )
-    batch: bool = Field(
-        default=False, exclude_if=lambda batch: not batch
-    )  # answered by a batch, at its price
+    batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
 
     @classmethod
     def of(cls, key: str, model: str, attempt: AttemptKey, reply: Reply) -> CallRecord:
-        """The record of a reply that has just arrived."""
-        text = reply.text.encode("utf-8", "replace").decode()
-        drawn = {
-            name: getattr(part, name)
-            for part in (attempt, reply.usage)
-            for name in part.__slots__
-        }
-        fields = {
-            **drawn,
-            "text": text,
-            "finish": reply.finish.value,
-            "seconds": round(reply.seconds, 4),
-        }
+        """Return the record of a new reply."""
         return cls(
             key=key,
             model=model,
+            problem=attempt.problem,
+            seed=attempt.seed,
+            tier=attempt.tier,
+            index=attempt.index,
+            text=reply.text.encode("utf-8", "replace").decode(),
+            finish=reply.finish.value,
+            input=reply.usage.input,
+            cached=reply.usage.cached,
+            output=reply.usage.output,
+            written=reply.usage.written,
+            seconds=round(reply.seconds, 4),
             confidence=reply.confidence,
             batch=reply.batch,
-            **fields,
         )
 
     def reply(self) -> Reply:
-        """The reply as it was, marked as read from disk."""
-        usage = Usage(self.input, self.cached, self.output, self.written)
-        said = Reply(
+        """Return the reply, marked as read from disk."""
+        return Reply(
             self.text,
             Finish(self.finish),
-            usage,
+            Usage(self.input, self.cached, self.output, self.written),
             self.seconds,
+            cached=True,
+            call=self.key,
             confidence=self.confidence,
+            batch=self.batch,
         )
-        return replace(said, cached=True, call=self.key, batch=self.batch)
 
 
 class CallStore:
-    """Finished calls by key, held in memory by their places only, so that a store may be large.
+    """Finished calls by key. Only their places are in memory, so a store may be large.
 
-    Every segment in the folder is read, and one of its own written. A call of other folders is copied when it is used.
+    Reads every segment of its folder and of the folders `also`, and writes one of its
+    own. A call in another folder is copied when it is used.
     """
 
     def __init__(self, folder: Path, also: Sequence[Path] = ()) -> None:
         self.folder = folder
         self._own: LineLog | None = None
         self._places: dict[int, tuple[Path, int]] = {}
-        for segment in (
-            path for each in (*also, folder) for path in sorted(each.glob("*.jsonl"))
-        ):
-            for _, offset, line in whole_lines(segment):
-                with suppress(ValueError):  # a damaged line costs itself only
-                    self._places[
-                        head_of(line[KEY_AT : KEY_AT + KEY_LENGTH].decode("ascii"))
-                    ] = segment, offset
+        for each in (*also, folder):
+            for segment in sorted(each.glob("*.jsonl")):
+                self._index(segment)
+
+    def _index(self, segment: Path) -> None:
+        for _, offset, line in whole_lines(segment):
+            key = line[KEY_START : KEY_START + KEY_LENGTH]
+            with suppress(ValueError):  # a damaged line costs only itself
+                self._places[head_of(key.decode("ascii"))] = (segment, offset)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -125,40 +122,43 @@ class CallStore:
         return head in self._places
 
     def records(self) -> Iterator[CallRecord]:
-        """Every kept call that can be read, one at a time."""
-        for segment in dict.fromkeys(path for path, _ in [*self._places.values()]):
+        """Yield every call that can be read, one at a time."""
+        segments = dict.fromkeys(segment for segment, _ in self._places.values())
+        for segment in segments:
             for _, _, line in whole_lines(segment):
                 with suppress(ValidationError):
                     yield CallRecord.model_validate_json(line)
 
     def get(self, key: str) -> Reply | None:
-        """The reply kept under a key."""
-        return record.reply() if (record := self.record(key)) else None
+        """Return the reply kept under a key."""
+        record = self.record(key)
+        return record.reply() if record else None
 
     def record(self, key: str) -> CallRecord | None:
-        """The call kept under a key. A damaged record is as good as none: the call is made again."""
-        if (place := self._places.get(head_of(key))) is None:
+        """Return the call kept under a key, `None` if it is missing or damaged."""
+        place = self._places.get(head_of(key))
+        if place is None:
             return None
         segment, offset = place
         with suppress(ValidationError), open_plain(segment) as file:
             file.seek(offset)
-            if (
-                record := CallRecord.model_validate_json(file.readline(MAX_BYTES))
-            ).key == key:
-                if segment.parent != self.folder:
-                    self.put(record)
-                return record
+            record = CallRecord.model_validate_json(file.readline(MAX_BYTES))
+            if record.key != key:
+                return None
+            if segment.parent != self.folder:
+                self.put(record)
+            return record
         return None
 
     def put(self, record: CallRecord) -> None:
-        """Keep a finished call. When this returns, a kill can no longer lose it."""
+        """Keep a finished call. When this returns, a kill no longer loses it."""
         self.put_line(record.key, record.model_dump_json())
 
     def put_line(self, key: str, line: str) -> None:
-        """The same for a record that is a line of JSON already."""
+        """Keep a record that is a line of JSON already."""
         if self._own is None:
             self._own = LineLog(self.folder / f"{secrets.token_hex(8)}.jsonl")
-        self._places[head_of(key)] = self._own.path, self._own.append(line)
+        self._places[head_of(key)] = (self._own.path, self._own.append(line))
 
     def close(self) -> None:
         """Make everything durable."""
@@ -167,7 +167,7 @@ class CallStore:
 
 
 def head_of(key: str) -> int:
-    """Enough of a key to find it by."""
+    """Return enough of a key to find it by."""
     if len(key) != KEY_LENGTH:
         raise ValueError(f"not a key: {key[:20]!r}")
     return int(key[:15], 16)
@@ -182,9 +182,9 @@ class Cached(Wrapper):
         self._under_way: dict[str, asyncio.Lock] = {}
 
     async def complete(self, request: Request) -> Reply:
-        """Read the reply from disk, or make the call and keep it. Failures are not kept: the next run tries again.
+        """Read the reply from disk, or make the call and keep it.
 
-        Whoever asks the same while the call is under way waits for it, and reads what it kept.
+        Failures are not kept. The same request made meanwhile waits for the reply.
         """
         key = request.digest(self.identity)
         async with self._under_way.setdefault(key, asyncio.Lock()):
@@ -197,9 +197,8 @@ class Cached(Wrapper):
         reply = await self.model.complete(request)
         record = CallRecord.of(key, self.identity, request.attempt, reply)
         self.store.put(record)
-        return replace(
-            record.reply(), cached=reply.cached
-        )  # what a later run will read, to the letter
+        # Exactly what a later run will read.
+        return replace(record.reply(), cached=reply.cached)
 
     async def aclose(self) -> None:
         """Close the inner model and the store."""
@@ -208,65 +207,66 @@ class Cached(Wrapper):
 
 
 def read_calls(path: Path) -> list[CallRecord]:
-    """All records of one segment; the first malformed line raises `DataError`."""
+    """Return all records of a segment. Raises `DataError` for a malformed line."""
     records = []
     try:
         for number, _, line in whole_lines(path):
             try:
                 records.append(CallRecord.model_validate_json(line))
             except ValidationError as error:
-                what = (
-                    f"{path}:{number}: not a call record ({error.errors()[0]['msg']})"
-                )
-                fix = "cut that line out"
-                raise DataError(what, fix=fix) from None
+                reason = error.errors()[0]["msg"]
+                what = f"{path}:{number}: not a call record ({reason})"
+                raise DataError(what, fix="cut that line out") from None
     except Unreadable:
         raise
     except OSError as error:
-        raise DataError(
-            f"{path}: {(error.strerror or str(error)).lower()}",
-            fix="name a recorded calls file",
-        ) from None
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(f"{path}: {reason}", fix="name a recorded calls file") from None
     return records
 
 
 class Replay:
-    """Answers from records; a request that was never recorded stops the run, since a guess would be a false result."""
+    """A model that answers from records; an unrecorded request stops the run."""
 
     def __init__(self, records: Sequence[CallRecord], source: str) -> None:
         if not records:
-            raise DataError(
-                f"{source}: no recorded calls", fix="name the calls folder of a run"
-            )
+            fix = "name the calls folder of a run"
+            raise DataError(f"{source}: no recorded calls", fix=fix)
         self.source = source
         self.name = f"replay/{source}"
-        self._replies = {record.key: record for record in records}
-        self._models = tuple(dict.fromkeys(record.model for record in records))
-        self.identity = self._models[
-            0
-        ]  # the recorded model's: requests hash to the keys they were recorded under
+        self._records = {record.key: record for record in records}
+        self._models = list(dict.fromkeys(record.model for record in records))
+        # The recorded model's, so that requests have the keys of the recording.
+        self.identity = self._models[0]
 
     @classmethod
     def open(cls, path: Path, *, teacher: bool = False) -> Replay:
-        """Read one segment, or all of a calls folder or run; what the teacher said is for a teacher only."""
+        """Read a segment, a calls folder or a run: its solver's calls or its teacher's."""
         folder = inside(path, "calls") if (path / "calls").is_dir() else path
-        files = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
-        records = (record for file in files for record in read_calls(file))
-        return cls(
-            [record for record in records if (record.tier == TEACHER) is teacher],
-            str(path),
-        )
+        segments = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
+        records = []
+        for segment in segments:
+            for record in read_calls(segment):
+                if (record.tier == TEACHER) is teacher:
+                    records.append(record)
+        return cls(records, str(path))
 
     async def complete(self, request: Request) -> Reply:
-        """The recorded reply."""
+        """Return the recorded reply."""
         for model in self._models:
-            if record := self._replies.get(request.digest(model)):
+            record = self._records.get(request.digest(model))
+            if record is not None:
                 return record.reply()
         at = request.attempt
-        raise KaceError(
-            f"{self.source}: no recording of problem {at.problem} {at.tier} attempt {at.index} seed {at.seed}",
-            fix="replay with the problems, seed, preset, settings and kace version of the recorded run",
+        what = (
+            f"{self.source}: no recording of problem {at.problem} {at.tier} "
+            f"attempt {at.index} seed {at.seed}"
         )
+        fix = (
+            "replay with the problems, seed, preset, settings and kace version of the "
+            "recorded run"
+        )
+        raise KaceError(what, fix=fix)
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are open."""

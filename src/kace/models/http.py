@@ -499,14 +499,14 @@ class Remote(ABC):
                 self._leave_out(left_out)
                 return response.body
             report = ErrorReport(response)
-            error = self.error_of(report)
-            if isinstance(error, ModelError):
-                error.billed = False
+            fault = self.error_of(report)
+            if isinstance(fault, ModelError):
+                fault.billed = False
             parameter = report.unsupported(self.OPTIONAL, left_out)
             if parameter is None:
-                raise error
+                raise fault
             left_out |= {parameter}
-            await sent_again(error)
+            await sent_again(fault)
 
     def _leave_out(self, left_out: frozenset[str]) -> None:
         for name in sorted(left_out - self.left_out):
@@ -904,9 +904,9 @@ class Servers:
                 errors.append(error)
         # Waiting helps for a rate limit, perhaps for a lost server, never for a KaceError.
         for kind in (RateLimited, ModelError):
-            for error in errors:
-                if isinstance(error, kind):
-                    raise error
+            for fault in errors:
+                if isinstance(fault, kind):
+                    raise fault
         raise errors[0]
 
     def candidates(self, key: str) -> Iterator[Server]:

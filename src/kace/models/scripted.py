@@ -1,9 +1,12 @@
-"""Models without weights, for tests and benchmarks. Every reply is a pure function of the request."""
+"""Models without weights, for tests and benchmarks.
+
+Every reply is a pure function of the request.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from urllib.parse import parse_qsl
 
 from kace.errors import UsageError
@@ -13,19 +16,20 @@ Script = Callable[[Request], str]
 
 
 class Scripted:
-    """A model that says what its script says, after `latency` seconds."""
+    """A model that replies with what its script returns, after `latency` seconds."""
 
     def __init__(
         self, script: Script, *, name: str = "custom", latency: float = 0.0
     ) -> None:
         self.script = script
         self.latency = latency
-        self.calls = 0  # requests that reached this model
-        self.name = self.identity = f"scripted/{name}"
+        self.calls = 0
+        self.name = f"scripted/{name}"
+        self.identity = self.name
         self.confidence: Callable[[Request], Confidence | None] = lambda request: None
 
     async def complete(self, request: Request) -> Reply:
-        """Play the script."""
+        """Run the script."""
         self.calls += 1
         await asyncio.sleep(self.latency)
         text = self.script(request)
@@ -35,40 +39,43 @@ class Scripted:
         return Reply(text, Finish.STOP, usage, self.latency, confidence=confidence)
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are open."""
 
 
 def steady(request: Request) -> str:
-    """Always the same answer: every problem leaves at the first gate."""
+    """Return always the same answer: every problem exits at the first gate."""
     return "Every step agrees. \\boxed{42}"
 
 
+def silent(request: Request) -> str:
+    """Return a reply without an answer."""
+    return "I cannot tell."
+
+
 def dice(sides: int) -> Script:
-    """A fair die thrown anew for every attempt: problems leave at every exit."""
-    return lambda request: (
-        f"The die shows \\boxed{{{request.sampling.seed % sides + 1}}}"
-    )
+    """Return a script that throws a die per attempt: problems leave at every exit."""
+
+    def throw(request: Request) -> str:
+        side = request.sampling.seed % sides + 1
+        return f"The die shows \\boxed{{{side}}}"
+
+    return throw
 
 
 def open_scripted(spec: str) -> Scripted:
-    """The model for `steady`, `silent` (never an answer), `dice` or `dice?sides=6&latency=0.1`."""
+    """Open `steady`, `silent`, `dice` or `dice?sides=6&latency=0.1`."""
     name, _, query = spec.partition("?")
     try:
         options = {option: float(value) for option, value in parse_qsl(query)}
     except ValueError:
-        raise UsageError(
-            f"an option of scripted model '{spec}' is not a number",
-            fix="e.g. dice?sides=6",
-        ) from None
-    throw = dice(int(options.get("sides", 6)))
-    scripts: Mapping[str, Script] = {
+        what = f"an option of scripted model '{spec}' is not a number"
+        raise UsageError(what, fix="e.g. dice?sides=6") from None
+    scripts: dict[str, Script] = {
         "steady": steady,
-        "silent": lambda _: "I cannot tell.",
-        "dice": throw,
+        "silent": silent,
+        "dice": dice(int(options.get("sides", 6))),
     }
     if name not in scripts:
-        raise UsageError(
-            f"unknown model 'scripted/{name}'",
-            fix=f"choose one of {', '.join(scripts)}",
-        )
+        fix = f"choose one of {', '.join(scripts)}"
+        raise UsageError(f"unknown model 'scripted/{name}'", fix=fix)
     return Scripted(scripts[name], name=spec, latency=options.get("latency", 0.0))
