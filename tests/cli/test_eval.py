@@ -108,7 +108,7 @@ def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace:
     assert all(row["paper_calls"] == len(row["attempts"]) for row in solves)
     calls = sum(len(row["attempts"]) for row in solves) / len(solves)
     said = kace("eval", "--system", "kace-skip-es", *settings, "--out", "kace-skip-es")
-    assert f"{calls:.2f} a problem by the paper's count, {calls:.2f} really made" in said.stdout
+    assert f"{calls:.2f} per problem by the paper's count, {calls:.2f} really made" in said.stdout
     runs = ("kace", "kace-skip-es")
     assert f"{calls:.2f}" in kace("report", *runs).stdout
     reported = kace("report", *runs, "--tree", "tree", "--format", "md", "--out", "report")

@@ -121,7 +121,7 @@ WRONG = {
     "no place": (("learn", "--train", "train.jsonl"), "--out is missing"),
     "few problems": ((*BY_FILES, "--limit", "5"), "too few to learn from"),
     "held out": ((*BY_FILES, "--held-out", "train.jsonl"), "18 training problems appear in train.jsonl too"),
-    "unknown method": ((*BY_FILES, "--method", "magic"), "unknown method 'magic'"),
+    "unknown method": ((*BY_FILES, "--method", "magic"), "'magic' is not one of"),
     "unknown measure": ((*BY_FILES, "--set", "impact=magic"), "impact cannot be 'magic'"),
     "a sure hiding": ((*BY_FILES, "--set", "dropout_rate=1"), "dropout_rate cannot be 1"),
     "unknown setting": ((*BY_FILES, "--set", "impacts=1"), "unknown setting 'impacts'"),

@@ -55,7 +55,7 @@ def test_few_shot_demonstrations_are_gathered_and_evaluated(kace: Kace, tmp_path
     (tmp_path / "test.jsonl").write_text("\n".join(problem_rows(problems(1, start=50))) + "\n")
     knn = kace("learn", "--method", "knn-fewshot", "--train", "solved.jsonl", "--set", "index=solution", "--out", "knn")
     assert knn.returncode == 0, knn.stderr
-    assert "18 of 18 training problems worked, found by solution" in knn.stdout and "no model is asked" in knn.stdout
+    assert "18 of 18 training problems worked, found by solution" in knn.stdout and "no model is called" in knn.stdout
     dice = ("--model", "scripted/dice?sides=9", "--seeds", "1")
     run = kace("eval", "--system", "knn-fewshot-skip-es", "--artefact", "knn", "--data", "test.jsonl", *dice, "--json")
     assert run.returncode == 0, run.stderr
@@ -95,7 +95,7 @@ def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: K
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nothing", *SCRIPTED), "choose one of kace, ace, domain-ace, gepa, reflections"),
+        (("nothing", *SCRIPTED), "'kace', 'ace', 'domain-ace', 'gepa', 'reflections'"),
         (("ace", "--train", "train.jsonl", "--model", "scripted/dice"), "a learner needs a teacher"),
         (("ace", *SCRIPTED, "--limit", "3"), "too few to learn from"),
         (("knn-fewshot", "--train", "train.jsonl"), "no training problem has a worked solution"),
