@@ -6,7 +6,7 @@ DEMO := $(if $(REPLAY),--replay,)
 # One more than there are cores: some tests wait for others' clocks.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, 1 + (os.cpu_count() or 1)))')
 
-.PHONY: demo test test-slow fuzz audit check browser bench results lock clean
+.PHONY: demo test test-slow fuzz audit check browser bench results problems lock clean
 
 demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
@@ -50,6 +50,10 @@ bench: .venv/installed
 # Tables and plots of the published runs, from results/outcomes.csv.xz.
 results: .venv/installed
 	@$(BIN)/python results/draw.py
+
+# The problems that ship with the package, from their generators.
+problems: .venv/installed
+	@$(BIN)/python -m problems
 
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml

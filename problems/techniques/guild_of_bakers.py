@@ -1,0 +1,271 @@
+"""Conventions of an invented trade: the bakers' guild of Ostrey.
+
+The problems use the guild's words without defining them. Each rule is stated only in its family's solution.
+"""
+
+from itertools import product
+
+from problems.family import Worked, family
+
+DOMAIN = "guild_of_bakers"
+COSSEL_LOAVES = 16
+SALLOW_PENCE = 3
+TOLLEN_BASE, TOLLEN_YEAR = 5, 2
+FREE_PLACES = 2
+
+
+@family(
+    DOMAIN,
+    space=((a, p) for a, p in product(range(2, 12), range(2, 12)) if a != p),
+    wordings=(
+        "An Ostrey baker sells {a} cossels of rye bread at {p} pence a loaf. How many pence does he take?",
+        "The hospital orders {a} cossels from the guild. Every loaf costs it {p} pence. What does the order cost in "
+        "pence?",
+        "With loaves at {p} pence, what are {a} cossels of white bread worth, in pence?",
+        "A regiment passing through the town eats {a} cossels for breakfast. The guild bills {p} pence per loaf. Find "
+        "the bill in pence.",
+        "{a} cossels went mouldy in a damp cellar, a loss of {p} pence on each loaf. How many pence were lost?",
+        "Market tax in Ostrey is {p} pence for one loaf. A cart with {a} cossels stops at the gate. How much tax, in "
+        "pence, must the carter pay?",
+        "Before the caravan leaves Ostrey its cook has {a} cossels tied on the mules. If a loaf stands at {p} pence, "
+        "how many pence does the caravan's purse lose for them?",
+        "Thieves broke into a barn at Ostrey and carried off {a} cossels. The judge rules that they make good {p} "
+        "pence for any loaf taken. State the whole sum in pence.",
+    ),
+)
+def cossels_of_loaves(a: int, p: int) -> Worked:
+    """A unit of loaves."""
+    loaves = a * COSSEL_LOAVES
+    return Worked(
+        loaves * p,
+        f"In Ostrey a cossel is {COSSEL_LOAVES} loaves. {a} * {COSSEL_LOAVES} = {loaves} loaves, and {loaves} * {p} = "
+        f"{loaves * p}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((k, d) for k, d in product(range(3, 14), range(16, 65, 8)) if k * 7 != d),
+    wordings=(
+        "{k} loaves are made in Ostrey, from {d} ounces of dough each. Reckoned by thrum, how many ounces of bread is "
+        "that?",
+        "A guild master shapes {k} pieces of dough of {d} ounces. What do they weigh together out of the oven, by "
+        "thrum, in ounces?",
+        "By thrum, how much bread in ounces may the inspector expect from {k} tins that were filled with {d} ounces "
+        "of dough apiece?",
+        "The prison needs to know the weight of its bread. Dough for {k} prisoners was portioned at {d} ounces per "
+        "head, and thrum applies. How many ounces of bread are served?",
+        "Each of {k} apprentices brings a test loaf of {d} ounces of raw dough. The judges write down the thrum "
+        "weight of all loaves. Which number of ounces do they write?",
+        "An order for the fair says {k} plaits, dough {d} ounces to the plait, to be charged by thrum. Find the "
+        "ounces to be charged.",
+        "A monastery bakes {k} lumps of dough, with {d} ounces in every lump. Going by thrum, what weight of bread, "
+        "in ounces, does the cellarer enter in his accounts?",
+        "The harbour crane lifts a net full of bread: {k} cobs, and {d} ounces of dough went into each cob. Its "
+        "papers give the weight of the bread by thrum. Which figure, in ounces, stands in the papers?",
+    ),
+)
+def weight_by_thrum(k: int, d: int) -> Worked:
+    """A part is lost in baking."""
+    each = d - d // 8
+    return Worked(
+        k * each,
+        f"By thrum dough loses an eighth of its weight in the oven. {d} - {d} / 8 = {d} - {d // 8} = {each} ounces "
+        f"are left of each. {k} * {each} = {k * each}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n, p, d) for n, p, d in product((6, 8, 11, 14, 20), range(13, 25, 2), (2, 3, 4)) if (n + p + d) % 5),
+    wordings=(
+        "{n} loaves have lain in an Ostrey shop for {d} days. Fresh they cost {p} pence each. What do they cost "
+        "together at the sallow price, in pence?",
+        "A poor woman asks for sallow bread, {n} loaves. The bread is {d} days old and was {p} pence a loaf when new. "
+        "How many pence does she pay?",
+        "Guild rule: what is not fresh goes at sallow. The pie price is {p} pence. Find the price in pence of {n} "
+        "pies that came out of the oven {d} days ago.",
+        "The innkeeper buys only sallow rolls. From a batch of {d} days ago, marked {p} pence per roll, he takes {n}. "
+        "What does he owe in pence?",
+        "Of a wedding order {n} cakes were not fetched until {d} days later. At {p} pence a cake when fresh, and "
+        "sallow now, how many pence can the baker ask for them?",
+        "How many pence do {n} buns bring in at sallow if one bun fetched {p} pence on the day it was baked, {d} days "
+        "back?",
+        "A travelling circus feeds its bear on bread from {d} days ago. It picks up {n} loaves, which were {p} pence "
+        "apiece when newly baked, and sallow holds. How much money, in pence, changes hands?",
+        "Snow stopped a sledge that carried {n} tarts, and they were {d} days old when they reached Ostrey. A fresh "
+        "tart is {p} pence. All of the tarts were then sold at sallow. Find the takings in pence.",
+    ),
+)
+def sallow_price(n: int, p: int, d: int) -> Worked:
+    """A price that falls by the day."""
+    each = p - SALLOW_PENCE * d
+    return Worked(
+        n * each,
+        f"The sallow price is the fresh price less {SALLOW_PENCE} pence for each day of age. {p} - {SALLOW_PENCE} * "
+        f"{d} = {each} pence apiece, and {n} * {each} = {n * each} pence.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((k, y) for k, y in product(range(2, 13), range(3, 12)) if k != y),
+    wordings=(
+        "{k} apprentices who have served {y} years each enter the guild of Ostrey. How many pence of tollen do they "
+        "pay altogether?",
+        "The tollen is due from everyone made journeyman. This spring there are {k}, all after {y} years of service. "
+        "What sum in pence comes in?",
+        "After {y} years at the trough {k} cousins want to become members. How much must they bring for tollen, in "
+        "pence?",
+        "The guild chest was empty until {k} helpers paid their tollen. They had worked {y} years apiece. Find the "
+        "pence in the chest now.",
+        "A rich aunt offers to pay the tollen for her {k} nephews, each of them {y} years with his master. How many "
+        "pence does this cost her?",
+        "For {y} years of service, what tollen in pence is collected from a group of {k} bakers' boys?",
+        "On the clerk's roll in Ostrey stand {k} names, and beside every name he notes {y} years served. He adds up "
+        "the tollen for the whole roll. Which total, in pence, does he write at the foot?",
+        "Widow Hale taught {k} girls the trade, and all of them stayed {y} years. Now the guild admits them, and she "
+        "lends them the full tollen. How large is the loan in pence?",
+    ),
+)
+def tollen_of_apprentices(k: int, y: int) -> Worked:
+    """A fixed fee and a part by the year."""
+    each = TOLLEN_BASE + TOLLEN_YEAR * y
+    return Worked(
+        k * each,
+        f"The tollen of one person is {TOLLEN_BASE} pence and {TOLLEN_YEAR} more for each year served. {TOLLEN_BASE} "
+        f"+ {TOLLEN_YEAR} * {y} = {each}, and {k} * {each} = {k * each} pence.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n, c) for n, c in product(range(50, 330, 13), range(8, 21, 3)) if -(-n // (c - 2)) not in (c, -(-n // c))),
+    wordings=(
+        "An Ostrey oven has {c} places for loaves. How many ovenings does a guild baker need for {n} loaves?",
+        "{n} pretzels are wanted for the feast. The bakehouse has room for {c} at a time. In how many ovenings can "
+        "the guild deliver?",
+        "The fire must be lit anew for each ovening. How often is it lit to bake {n} buns where {c} buns fit?",
+        "Find the least number of ovenings for {n} flat cakes, given a stone oven in the town that takes {c} flat "
+        "cakes.",
+        "A miller's daughter rents the common oven, {c} places wide, and pays by the ovening. She has {n} rolls to "
+        "bake. For how many ovenings does she pay?",
+        "With {c} tins in the oven, how many ovenings pass before all {n} tins of a guild order are done?",
+        "Pilgrims have asked the guild for {n} wafers. There is one oven, and it holds {c} wafers. What is the "
+        "smallest number of ovenings that will serve them?",
+        "Old Peer of Ostrey chalks a stroke on the wall for every ovening. His oven is built for {c} gingerbread men, "
+        "and he wants {n} of them with no more ovenings than necessary. How many strokes will he chalk?",
+    ),
+)
+def number_of_ovenings(n: int, c: int) -> Worked:
+    """Some places stay empty, and the last batch need not be full."""
+    room = c - FREE_PLACES
+    answer = -(-n // room)
+    return Worked(
+        answer,
+        f"In an ovening {FREE_PLACES} places are kept free by guild rule, so {c} - {FREE_PLACES} = {room} are used. A "
+        f"part of an ovening counts as a whole one, so round {n} / {room} up: {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((s, d) for s, d in product(range(4, 21), (2, 3, 4, 5))),
+    wordings=(
+        "A crock with {s} ounces of sour dough is kept in gimmel for {d} days. How many ounces does it hold then?",
+        "An Ostrey baker goes away and leaves {s} ounces of leaven in gimmel. When she is back after {d} days, what "
+        "does the leaven weigh in ounces?",
+        "By gimmel, {d} days, from {s} ounces of mother dough: find the final weight in ounces.",
+        "The guild gives each new master {s} ounces of starter. One of them holds it in gimmel through {d} days. How "
+        "much starter, in ounces, has he at the end?",
+        "A recipe says: take {s} ounces of barm and put it in gimmel {d} days before the feast. How many ounces are "
+        "ready for the feast?",
+        "In the cellar a tub of ferment stands in gimmel. It started at {s} ounces. What is its weight in ounces once "
+        "{d} days are over?",
+        "A bride in Ostrey gets {s} ounces of sponge from her grandmother. It stays in gimmel for the {d} days up to "
+        "the wedding. How heavy, in ounces, is the sponge that she takes along on that day?",
+        "After the great fire only {s} ounces of the old yeast could be saved. The guild put it in gimmel at once. To "
+        "how many ounces had it come {d} days later?",
+    ),
+)
+def kept_in_gimmel(s: int, d: int) -> Worked:
+    """A step repeated day by day."""
+    values = [s]
+    for _ in range(d):
+        values.append(2 * values[-1] - 1)
+    days = ", ".join(f"2 * {x} - 1 = {2 * x - 1}" for x in values[:-1])
+    return Worked(
+        values[-1],
+        f"In gimmel the dough is doubled each day and then 1 ounce is taken away. Day by day: {days}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n, f) for n, f in product(range(3, 21), range(3, 9)) if n != f),
+    wordings=(
+        "{n} loaves of an Ostrey baker are found {f} ounces too light each. How many pence is his quern?",
+        "The weigh-master lays on the quern for {n} short loaves, each of them lacking {f} ounces. What must be paid "
+        "in pence?",
+        "For bread that misses its weight by {f} ounces the guild takes the quern. Find it in pence for {n} such "
+        "breads.",
+        "A baker's {n} rolls for the orphanage were {f} ounces under weight, every single one. To how many pence does "
+        "the quern amount?",
+        "How many pence of quern are owed when a check of the stalls brings up {n} cakes, all with {f} ounces missing?",
+        "The thief of flour was a journeyman: {n} tins got {f} ounces less than they should. His master had to pay "
+        "the quern on them. How much was it in pence?",
+        "A ferryman complained that each of his {n} bannocks weighed {f} ounces less than promised. The guild agreed "
+        "and set the quern. State its amount in pence.",
+        "Mice had gnawed {f} ounces off each of {n} nut breads before a buyer in Ostrey weighed them. The seller was "
+        "held to the quern all the same. To what sum, in pence, did it come?",
+    ),
+)
+def quern_for_short_weight(n: int, f: int) -> Worked:
+    """A fine that grows as the square."""
+    return Worked(
+        n * f * f,
+        f"The quern on one loaf is the missing ounces times themselves, in pence: {f} * {f} = {f * f}. {n} * {f * f} "
+        f"= {n * f * f} pence.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((q * (n + 1), n) for q, n in product(range(9, 40), range(3, 9)) if (q + n) % 3 == 0),
+    wordings=(
+        "{n} bakers of Ostrey part {t} pence by ambry. How many pence does each baker get?",
+        "A feast left a gain of {t} pence. The guild's {n} masters took it in ambry. What was one master's part in "
+        "pence?",
+        "By ambry, how are {t} eggs handed out among {n} bakehouses? Give the number for one bakehouse.",
+        "The lord sends {t} sacks of wheat as a gift for the {n} members, and ambry is the rule. How many sacks may a "
+        "member carry home?",
+        "In ambry the fines of the year, {t} pence, go back to the {n} honest bakers. Find what one of them receives, "
+        "in pence.",
+        "Last winter's wood, {t} logs, was split up by ambry. The guild had {n} ovens, each with its own owner. How "
+        "many logs did an owner have from it?",
+        "A wreck leaves {t} jars of honey on the beach. The {n} bakers of the nearby town divide them by ambry. How "
+        "many jars fall to a single baker?",
+        "Old Marta willed her {t} cake moulds to the {n} bakers who had once learned from her, to be shared in ambry. "
+        "Say how many moulds any one of these bakers inherits.",
+    ),
+)
+def parted_by_ambry(t: int, n: int) -> Worked:
+    """One share more than there are people."""
+    answer = t // (n + 1)
+    return Worked(
+        answer,
+        f"By ambry there is one share more than there are bakers; the extra share is for the poor. {n} + 1 = {n + 1} "
+        f"shares, and {t} / {n + 1} = {answer}.",
+    )
+
+
+FAMILIES = (
+    cossels_of_loaves,
+    weight_by_thrum,
+    sallow_price,
+    tollen_of_apprentices,
+    number_of_ovenings,
+    kept_in_gimmel,
+    quern_for_short_weight,
+    parted_by_ambry,
+)

@@ -1,0 +1,562 @@
+"""Probability: complements, draws without replacement, conditions, waiting times and expected values."""
+
+from fractions import Fraction
+from itertools import product
+from math import comb, gcd, perm
+
+from problems.family import Worked, family
+
+DOMAIN = "probability"
+CHANCES = tuple((a, b) for b in range(3, 9) for a in range(1, b) if gcd(a, b) == 1)
+"""Reduced fractions strictly between 0 and 1, as numerator and denominator."""
+
+
+@family(
+    DOMAIN,
+    space=((a, b, n) for (a, b), n in product(CHANCES, (2, 3, 4)) if b**n <= 700),
+    wordings=(
+        "A machine breaks down on any given day with probability {a}/{b}, independently of other days. What is the "
+        "probability that it breaks down at least once in {n} days? Give a fraction in lowest terms.",
+        "{n} seeds are sown. Each sprouts with probability {a}/{b}, whatever the others do. Find the probability that "
+        "anything sprouts at all, as a reduced fraction.",
+        "An archer's arrows hit with chance {a}/{b} each, and one shot does not affect the next. She shoots {n} "
+        "arrows. How likely is it that the target has a hole afterwards? Answer with a fraction in lowest terms.",
+        "In a huge lottery {a} out of every {b} tickets win, so that single tickets count as independent. Nora buys "
+        "{n}. With which probability does she not go home with blanks only? State a fully cancelled fraction.",
+        "Let {n} independent events have probability {a}/{b} each. Compute the probability of their union as a "
+        "fraction in lowest terms.",
+        "Any one of {n} smoke detectors notices a fire with probability {a}/{b}, without help from the others. A "
+        "single one is enough to start the alarm. What is the chance of an alarm, as a simplified fraction?",
+        "A castaway throws {n} bottles into the sea, all with the same message. Each bottle is found with probability "
+        "{a}/{b}, regardless of the fate of the others. What is the probability that his message is found? Give a "
+        "fraction in lowest terms.",
+        "A goalkeeper saves any penalty with chance {a}/{b}, independently of all earlier ones. On Sunday he faces "
+        "{n} penalties. How likely is it that he saves at least one of them? Write a reduced fraction.",
+    ),
+)
+def at_least_one_success(a: int, b: int, n: int) -> Worked:
+    """One minus the probability of none."""
+    none = Fraction(b - a, b) ** n
+    return Worked(
+        1 - none,
+        "At least one is the opposite of none, so subtract the probability of no success from 1. "
+        f"One try fails with 1 - {a}/{b} = {Fraction(b - a, b)}, all {n} fail with {none}. 1 - {none} = {1 - none}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((r, w) for r, w in product(range(3, 12), range(3, 12)) if (r + w) % 5 and r != w),
+    wordings=(
+        "Two socks are pulled blindly from a drawer with {r} grey and {w} brown socks, and none is put back. What is "
+        "the probability that they differ in colour? Give a fraction in lowest terms.",
+        "A club of {r} sailors and {w} rowers draws lots for a president and then, among the rest, for a deputy. How "
+        "likely is it that one of the two sails and the other rows? Answer with a reduced fraction.",
+        "Otto eats two biscuits at random from a tin of {r} plain and {w} filled ones. Find the probability that he "
+        "has had one of either sort, as a fraction in lowest terms.",
+        "Face down lie {r} vowel tiles and {w} consonant tiles. You turn over two of them. With which probability do "
+        "a vowel and a consonant come to light? Use a fully cancelled fraction.",
+        "From a set of {r} odd and {w} even integers two different members are picked at random. What is the chance, "
+        "as a simplified fraction, that their sum is odd?",
+        "{r} charged and {w} empty batteries got mixed up. Two go into a torch, chosen by accident. Compute the "
+        "probability that precisely one of them is empty, in the form of an irreducible fraction.",
+        "A vet examines two animals of a herd of {r} goats and {w} sheep. Any two animals are equally likely to be "
+        "chosen. Find the probability, as a reduced fraction, that she examines a goat and a sheep.",
+        "A playlist of {r} slow and {w} fast songs is shuffled, so that each song is played once. What is the chance "
+        "that just one of the opening two songs is slow? Write a fraction in lowest terms.",
+    ),
+)
+def one_of_each(r: int, w: int) -> Worked:
+    """Both orders count, and the second draw has one thing less."""
+    n = r + w
+    answer = Fraction(2 * r * w, n * (n - 1))
+    return Worked(
+        answer,
+        "Without replacement the second draw has one thing less, and the two kinds can come in two orders. "
+        f"2 * {r}/{n} * {w}/{n - 1} = {2 * r * w}/{n * (n - 1)}. In lowest terms this is {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((r, w) for r, w in product(range(3, 12), range(2, 10)) if (r + 2 * w) % 4),
+    wordings=(
+        "Two cards are dealt at random from a pack of {r} aces and {w} kings. You learn that at least one of them is "
+        "an ace. Given this, what is the probability that both are aces? Give a fraction in lowest terms.",
+        "A teacher picks two pupils by lot from {r} girls and {w} boys and reveals only that they are not both boys. "
+        "How likely is it then that they are both girls? Answer with a reduced fraction.",
+        "Out of a crate with {r} ripe and {w} unripe melons two are taken by chance, and the number of ripe ones "
+        "taken is known not to be zero. Find the probability that it is two, as a fraction in lowest terms.",
+        "A hat holds {r} winning tickets and {w} blanks. Two tickets are drawn. Asked whether any of them wins, a "
+        "truthful witness says yes. With which probability do the two win under this condition? Cancel the fraction "
+        "fully.",
+        "Two different members of a set with {r} primes and {w} composites are chosen at random. Let A be the event "
+        "that some prime is chosen, B that only primes are chosen. Compute P(B | A) as an irreducible fraction.",
+        "Two buses, drawn by lot from {r} electric and {w} diesel buses, leave the depot. The dispatcher rules out "
+        "that they are two diesel buses. What chance remains, as a simplified fraction, of two electric ones?",
+        "A net brings up two fish at random from a pond with {r} trout and {w} carp. All that is known is that the "
+        "catch is not carp alone. With which probability is it trout alone? Use a reduced fraction.",
+        "An inn lets a family have two of its free rooms by lot. {r} free rooms face the sea, {w} face the yard. "
+        "Compute the conditional probability that both their rooms face the sea, given that one or both do. Write an "
+        "irreducible fraction.",
+    ),
+)
+def given_at_least_one(r: int, w: int) -> Worked:
+    """Count the pairs of the condition, then the favourable ones among them."""
+    both, some = comb(r, 2), comb(r, 2) + r * w
+    return Worked(
+        Fraction(both, some),
+        "A condition leaves only the cases in which it holds, so divide the favourable pairs by the pairs that remain. "
+        f"C({r}, 2) = {both} pairs are favourable, and {r} * {w} = {r * w} pairs have just one, so {some} remain. "
+        f"{both}/{some} in lowest terms is {Fraction(both, some)}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=(
+        (a, 100 - a, p, q)
+        for a, p, q in product((20, 30, 40, 60, 70, 80), (2, 3, 5, 6, 9), (1, 4, 7, 8))
+        if (a // 10 + p + q) % 2
+    ),
+    wordings=(
+        "Machine A makes {a}% of all screws, machine B the other {b}%. {p}% of A's screws and {q}% of B's screws are "
+        "faulty. A random screw is faulty. What is the probability that A made it? Give a fraction in lowest terms.",
+        "The mail to a firm is {a} percent advertising and {b} percent letters. A filter flags {p} percent of the "
+        "advertising and {q} percent of the letters. How likely is a flagged piece to be advertising? Use a reduced "
+        "fraction.",
+        "A resort has {a}% locals and {b}% visitors. {p}% of the locals and {q}% of the visitors own a boat. Somebody "
+        "met there by chance owns one. Find the probability, as a fraction in lowest terms, of having met a local.",
+        "Among 100 patients {a} have flu and {b} a cold. A rash shows in {p} of 100 flu cases and {q} of 100 colds. A "
+        "patient comes in with a rash. With which probability is it flu? State a fully cancelled fraction.",
+        "Exactly one of the events F and G occurs, with P(F) = {a}/100 and P(G) = {b}/100. Moreover P(E | F) = "
+        "{p}/100 and P(E | G) = {q}/100. Compute P(F | E) as an irreducible fraction.",
+        "Mona cycles to work on {a}% of days and takes the bus on the other {b}%. She is late on {p}% of cycling days "
+        "and {q}% of bus days. Today she is late. What is the chance, as a simplified fraction, that she cycled?",
+        "On a farm {a}% of the eggs come from brown hens and {b}% from white hens. {p}% of the brown hens' eggs and "
+        "{q}% of the white hens' eggs have a double yolk. Your egg, taken at random, has one. How likely is it to be "
+        "from a brown hen? Answer with a reduced fraction.",
+        "At an alpine hut {a}% of days are sunny, the remaining {b}% cloudy. A marmot appears on {p}% of sunny days "
+        "and on {q}% of cloudy days. Given that the marmot appeared on a randomly picked day, compute the probability "
+        "of sun on that day, as a fraction in lowest terms.",
+    ),
+)
+def bayes_two_sources(a: int, b: int, p: int, q: int) -> Worked:
+    """Weigh each source by its share times its rate."""
+    x, y = a * p, b * q
+    answer = Fraction(x, x + y)
+    return Worked(
+        answer,
+        "Each source contributes its share times its rate, and the wanted probability is its part of the total. "
+        f"{a} * {p} = {x} and {b} * {q} = {y}, together {x + y}. {x}/{x + y} in lowest terms is {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((a, b, n) for (a, b), n in product(CHANCES, (2, 3, 4)) if b**n <= 700),
+    wordings=(
+        "A biased coin lands heads with probability {a}/{b}. What is the probability that heads comes for the first "
+        "time on toss number {n}? Give a fraction in lowest terms.",
+        "At every cast an angler gets a bite with chance {a}/{b}, no matter what happened before. How likely is it "
+        "that cast number {n} is the first to bring a bite? Answer with a reduced fraction.",
+        "Each job jams a copier with probability {a}/{b}, independently. Find the probability that all jobs before "
+        "job {n} run smoothly and job {n} jams, as a fraction in lowest terms.",
+        "To enter the board, a player must roll one of the {a} lucky faces of a fair die with {b} faces, with one "
+        "roll per turn. With which probability does the player enter in turn {n} and not earlier? Cancel the fraction "
+        "fully.",
+        "For independent trials with success probability {a}/{b}, let X be the number of the trial that first "
+        "succeeds. Compute P(X = {n}) as an irreducible fraction.",
+        "A radio host dials random numbers. A call is answered with chance {a}/{b}, each independent of the rest, and "
+        "he stops at the first answer. What is the chance, as a simplified fraction, that he dials {n} times in all?",
+        "At a border each car is searched with probability {a}/{b}, independently of the other cars. Cars pass in "
+        "single file. Find the probability, as a reduced fraction, that car number {n} of the morning is searched "
+        "while none ahead of it was.",
+        "Over an observatory any night is clear with chance {a}/{b}, and nights do not influence one another. An "
+        "astronomer leaves right after her first clear night. How likely is a stay of exactly {n} nights? Write a "
+        "fraction in lowest terms.",
+    ),
+)
+def first_success_at(a: int, b: int, n: int) -> Worked:
+    """Failures first, then a success."""
+    answer = Fraction(b - a, b) ** (n - 1) * Fraction(a, b)
+    return Worked(
+        answer,
+        "The first success at a given try means failures at all tries before it and then a success, so multiply. "
+        f"A failure has probability {Fraction(b - a, b)}, and {n - 1} come first. "
+        f"({Fraction(b - a, b)})^{n - 1} * {a}/{b} = {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=(
+        (a, b, c)
+        for (a, b), c in product(CHANCES, range(2, 16))
+        if c * b % a == 0 and b <= 7 and (b + c) % 2 and a + b < 12
+    ),
+    wordings=(
+        "Each try at a slot game costs {c} coins and wins with probability {a}/{b}, independently. You play until "
+        "your first win. How many coins do you spend on average?",
+        "An engine starts with chance {a}/{b} at each ignition, and each ignition burns {c} g of fuel. Ignitions go "
+        "on until it starts. What is the expected amount of fuel burnt, in grams, the last ignition included?",
+        "A seller needs {c} minutes per house and sells something at any house with probability {a}/{b}, whatever "
+        "happened before. Find the expected number of minutes up to the end of the visit with his first sale.",
+        "{a} of the {b} faces of a fair die are gold. A player rolls until gold comes up and moves {c} fields for "
+        "every roll, also for the golden one. How many fields is that in the long-run mean?",
+        "X counts independent trials up to and including the first success, where a trial succeeds with probability "
+        "{a}/{b}. Compute the expected value of {c}X.",
+        "Crossing two plants gives a blue flower with probability {a}/{b} and uses up {c} seeds. A breeder repeats "
+        "the crossing as often as it takes to see blue. What is the mean consumption of seeds?",
+        "A learner passes the driving test with probability {a}/{b} at any attempt, independently of earlier "
+        "attempts. The fee is {c} crowns per attempt, passed or not. He goes on until he passes. What total of fees, "
+        "in crowns, must he reckon with on average?",
+        "Every borehole is {c} metres deep and strikes water with chance {a}/{b}, independently of the others. New "
+        "holes are drilled, one at a time, as long as there is no water. Find the expected number of metres drilled, "
+        "successful hole included.",
+    ),
+)
+def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
+    """The mean number of tries is the reciprocal of the probability."""
+    return Worked(
+        c * b // a,
+        "The expected number of tries up to the first success is 1 divided by the success probability, here "
+        f"{Fraction(b, a)}. Multiply by what one try takes: {c} * {b} / {a} = {c * b // a}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((m, w) for m, w in product(range(3, 46), range(3, 46)) if m != w and 2 * m * w % (m + w) == 0),
+    wordings=(
+        "{m} black and {w} white counters are laid in a row in random order. What is the expected number of "
+        "neighbouring pairs that show two colours?",
+        "{m} girls and {w} boys queue in an order fixed by lot. A gap between two people in succession is mixed if it "
+        "separates a girl and a boy. How many mixed gaps are there on average?",
+        "A deck of {m} red and {w} blue cards is shuffled and dealt face up, one by one. Find the mean number of "
+        "times that the colour changes from one card to the next.",
+        "All strings of {m} zeros and {w} ones are equally likely. Compute the expected number of places where a "
+        "digit is followed by the other digit.",
+        "{m} tulip bulbs and {w} lily bulbs get mixed up and are planted blindly in a line. A bee visits the flowers "
+        "along the line. How often, in expectation, does it fly from a tulip to a lily or the reverse?",
+        "A teacher calls up {m} juniors and {w} seniors, each once, every sequence having the same chance. A switch "
+        "is a call to the other age group than the call before. How many switches are there in the long-run mean?",
+        "A pastry cook sets {m} plum tarts and {w} cheese tarts side by side on a long tray, every arrangement having "
+        "an equal chance. He sticks a paper flag between two adjacent tarts whenever they are unlike. How many flags "
+        "does he need on average?",
+        "A festival shows {m} silent films and {w} sound films on a single screen, one by one, in a sequence drawn by "
+        "lot. Between two films the loudspeakers must be turned on or off if the next film is of the other type. How "
+        "often is this done on average?",
+    ),
+)
+def expected_changes(m: int, w: int) -> Worked:
+    """Expected values add up over the neighbouring pairs."""
+    n = m + w
+    answer = 2 * m * w // n
+    return Worked(
+        answer,
+        "Expected values add up, even for dependent events. Each neighbouring pair is mixed with probability "
+        f"2 * {m} * {w} / ({n} * {n - 1}), and there are {n - 1} such pairs. "
+        f"So the expected number is 2 * {m} * {w} / {n} = {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((r, w, k) for r, w, k in product(range(4, 13), range(3, 12), range(3, 8)) if k < r and (r + w - k) % 5 == 0),
+    wordings=(
+        "{r} winning and {w} losing tickets are drawn one after another without replacement, and nobody looks before "
+        "the end. What is the probability that ticket number {k} drawn wins? Give a fraction in lowest terms.",
+        "From a box with {r} good and {w} broken bulbs, bulbs are taken at random and laid aside untested. How likely "
+        "is it that bulb number {k} to leave the box is good? Answer with a reduced fraction.",
+        "{r} short straws and {w} long straws go round, and all who draw keep theirs hidden. You are drawer number "
+        "{k}. Find the probability that yours is short, as a fraction in lowest terms.",
+        "A pack of {r} hearts and {w} spades is well shuffled. With which probability is the card at position {k} "
+        "from the top a heart? State a fully cancelled fraction.",
+        "In a random ordering of {r} vowels and {w} consonants, what is the chance that place {k} belongs to a vowel? "
+        "Simplify the fraction.",
+        "{r} veterans and {w} rookies run onto the field in random order. Compute the probability, as an irreducible "
+        "fraction, that runner number {k} is a veteran.",
+        "The doors of a calendar are numbered from one upwards. Behind them {r} chocolates and {w} nuts are hidden at "
+        "random, one thing behind every door. No door has been opened yet. How likely is a chocolate behind door {k}? "
+        "Write a reduced fraction.",
+        "The luggage of a small plane, {r} suitcases and {w} backpacks, comes onto the belt piece by piece in purely "
+        "random order. Before it starts, what is the probability that piece number {k} will be a suitcase? Give a "
+        "fraction in lowest terms.",
+    ),
+)
+def any_draw_is_like_the_first(r: int, w: int, k: int) -> Worked:
+    """Unseen earlier draws change nothing."""
+    answer = Fraction(r, r + w)
+    return Worked(
+        answer,
+        "As long as the earlier draws are unknown, every position is as likely as the first to hold any given thing. "
+        f"So position {k} has the same probability as position 1: {r} of {r + w}, which in lowest terms is {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n, k) for n in range(4, 12) for k in range(2, n)),
+    wordings=(
+        "A fair coin is tossed {n} times. What is the probability of exactly {k} heads? Give a fraction in lowest "
+        "terms.",
+        "Each of {n} kittens is male or female with equal chances, independently. How likely is a litter with {k} "
+        "males and no other number of males? Answer with a reduced fraction.",
+        "Ravi guesses blindly on all {n} questions of a true-or-false test. Find the probability that {k} guesses, no "
+        "more and no fewer, are right. Write it as a fraction in lowest terms.",
+        "On its way through {n} rows of pegs a ball bounces left or right at each row, both equally likely. With "
+        "which probability does it bounce right precisely {k} times? State a fully cancelled fraction.",
+        "One of all subsets of a set with {n} elements is picked, each with the same chance. Compute the probability "
+        "that it has {k} elements, as an irreducible fraction.",
+        "Two equally strong players play {n} rounds without draws. What is the chance, as a simplified fraction, that "
+        "the younger one has won {k} rounds when all are over?",
+        "A house front has {n} shutters. Each is open or closed with the same chance, independently of the rest. Find "
+        "the probability, as a reduced fraction, that the number of open shutters is {k}.",
+        "All {n} guests order either soup or salad. Both are equally likely for every guest, and nobody is influenced "
+        "by anybody. How likely is it that the cook must prepare exactly {k} soups? Write a fraction in lowest terms.",
+    ),
+)
+def exactly_so_many_heads(n: int, k: int) -> Worked:
+    """Choose which tosses succeed, over all outcomes."""
+    ways = comb(n, k)
+    answer = Fraction(ways, 2**n)
+    return Worked(
+        answer,
+        "All sequences of equal halves are equally likely, so choose which tries succeed and divide by the number of "
+        f"sequences. C({n}, {k}) = {ways} and 2^{n} = {2**n}. {ways}/{2**n} in lowest terms is {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((s, n, m) for s, n in product((5, 6, 8, 9, 10, 12), (2, 3)) for m in range(2, s)),
+    wordings=(
+        "{n} fair dice with faces numbered 1 to {s} are thrown. What is the probability that the highest number shown "
+        "is {m}? Give a fraction in lowest terms.",
+        "A spinner stops at each number from 1 to {s} with the same chance. It is spun {n} times and the best result "
+        "is kept. How likely is it that {m} is kept? Answer with a reduced fraction.",
+        "{n} strangers enter a lift, and each gets out at one of the floors 1 to {s}, at random and independently. "
+        "Find the probability that the lift has to go up to floor {m} and no higher, as a fraction in lowest terms.",
+        "Numbers are drawn {n} times from 1, ..., {s}, with replacement. With which probability is {m} among them and "
+        "nothing larger? State a fully cancelled fraction.",
+        "Each of {n} judges awards 1 to {s} points, all point values equally likely, without knowing the others. What "
+        "is the chance, as a simplified fraction, that the most generous award is {m}?",
+        "Let X be the maximum of {n} independent variables, each uniform on the integers 1 to {s}. Compute P(X = {m}) "
+        "as an irreducible fraction.",
+        "{n} candles are lit together in a cellar without other light. Each burns for a whole number of hours from 1 "
+        "to {s}, all equally likely, independently of the others. Find the probability that the cellar turns dark "
+        "after exactly {m} hours, as a reduced fraction.",
+        "Each of {n} children builds a tower of 1 to {s} blocks. Every size has the same chance, and the children act "
+        "independently. How likely is it that the tallest tower, or each of them in a tie, has exactly {m} blocks? "
+        "Write a fraction in lowest terms.",
+    ),
+)
+def largest_of_several(s: int, n: int, m: int) -> Worked:
+    """At most m, without at most m - 1."""
+    good = m**n - (m - 1) ** n
+    answer = Fraction(good, s**n)
+    return Worked(
+        answer,
+        "The largest is exactly m when all are at most m, but not all are at most m - 1. "
+        f"{m}^{n} - {m - 1}^{n} = {good} of {s}^{n} = {s**n} outcomes. {good}/{s**n} in lowest terms is {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=product(range(3, 11), range(3, 11)),
+    wordings=(
+        "Ines and Raj throw at a can in turns, Ines first. Ines hits with probability 1/{a} per throw, Raj with "
+        "1/{b}. The first hit wins. What is the probability that Ines wins? Give a fraction in lowest terms.",
+        "Two frogs jump by turns for a lily pad, green before brown. A jump of the green frog succeeds with chance "
+        "1/{a}, one of the brown frog with 1/{b}. How likely is green to be there first? Answer with a reduced "
+        "fraction.",
+        "Programs X and Y attack a password alternately, starting with X. An attack by X works with probability "
+        "1/{a}, one by Y with 1/{b}. Find the probability that X is the one to crack it, as a fraction in lowest "
+        "terms.",
+        "In a water-pistol duel the sheriff fires, then the bandit, and so on until somebody is wet. The sheriff hits "
+        "one time in {a}, the bandit one time in {b}. With which probability does the bandit get wet? Cancel the "
+        "fraction fully.",
+        "Lea rolls a die with {a} faces, then Tom one with {b} faces, then Lea, and so on, all dice fair. Whoever "
+        "first rolls a one gets the cake. What is the chance, as a simplified fraction, that Lea gets it?",
+        "Odd-numbered trials succeed with probability 1/{a} and even-numbered trials with probability 1/{b}, "
+        "independently. Compute the probability, as an irreducible fraction, that the first success has an odd "
+        "number.",
+        "A grandmother and her grandson try by turns to open a jar, and she begins. Each of her tries succeeds with a "
+        "chance of one in {a}, each of his with one in {b}, whatever went before. They go on until it is open. Find "
+        "the probability, as a reduced fraction, that she opens it.",
+        "In a mine the day crew and the night crew dig in alternate shifts, the day crew first. A day shift strikes "
+        "gold with a chance of one in {a}, a night shift with one in {b}, all independently. How likely is the "
+        "earliest gold to be struck by the day crew? Write a fraction in lowest terms.",
+    ),
+)
+def taking_turns(a: int, b: int) -> Worked:
+    """After a round without success all is as at the start."""
+    miss = Fraction(a - 1, a) * Fraction(b - 1, b)
+    answer = Fraction(1, a) / (1 - miss)
+    return Worked(
+        answer,
+        "After a round in which both fail everything is as at the start, so divide the first player's probability by "
+        f"that of a round with some success. Both fail with {Fraction(a - 1, a)} * {Fraction(b - 1, b)} = {miss}. "
+        f"1/{a} divided by 1 - {miss} = {1 - miss} is {answer}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n, j) for n in range(5, 13) for j in range(2, n - 1)),
+    wordings=(
+        "Every packet of cereal holds one of {n} pictures, all equally likely. Kim owns {j} of them. What is the "
+        "expected number of further packets until she has two new pictures? Give a fraction in lowest terms or an "
+        "integer.",
+        "A fair die with {n} faces has shown {j} different faces so far. How many more rolls does it take on average "
+        "until two further faces have been seen? Answer with a reduced fraction or a whole number.",
+        "Each day a heron visits one of {n} ponds at random. It has been at {j} of them. Find the mean number of days "
+        "from now until it has been at two others as well, as a fraction in lowest terms or an integer.",
+        "Raindrops fall one by one on {n} tiles, each tile being hit with the same chance. {j} tiles are wet already. "
+        "After how many more drops, in expectation, are there two wet tiles more? Write any fraction fully cancelled.",
+        "Numbers from 1 to {n} are drawn with replacement, and {j} distinct ones have come up. Let T be the number of "
+        "additional draws until two unseen ones have come. Compute E(T) as an irreducible fraction or an integer.",
+        "At each lesson one of {n} pupils is called up by lot, and {j} of them have had a turn by now. What is the "
+        "expected count of calls from now up to the one that gives a second newcomer a turn? Simplify any fraction.",
+        "For each coin a machine at the fair prints one of {n} sayings, all equally likely every time. Emil already "
+        "knows {j} of the sayings. How many more coins will he need on average until he knows two sayings more than "
+        "now? Write a reduced fraction or a whole number.",
+        "Every midnight a ghost haunts one room of a castle with {n} rooms, each room with the same chance, whatever "
+        "came before. Up to now it has haunted {j} different rooms. How many further midnights does it need on "
+        "average until it has haunted two of the other rooms too? Cancel any fraction fully.",
+    ),
+)
+def two_new_kinds(n: int, j: int) -> Worked:
+    """The waits for new kinds add up."""
+    first, second = Fraction(n, n - j), Fraction(n, n - j - 1)
+    return Worked(
+        first + second,
+        "A new kind comes with probability (missing kinds)/(all kinds), and the mean wait is the reciprocal. The waits "
+        f"add up. First {n - j} of {n} are missing, a mean wait of {first}, then {n - j - 1}, a mean wait of {second}. "
+        f"{first} + {second} = {first + second}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((r, (r + 1) * t) for r, t in product(range(2, 10), range(2, 11)) if t + 1 != r and (r + 1) * t <= 60),
+    wordings=(
+        "A pack of {r} aces and {w} other cards is shuffled and turned over card by card. At which position does the "
+        "first ace appear on average?",
+        "{r} keys of a large bunch open the door, the other {w} do not. Keys are tried at random, none twice. How "
+        "many tries are expected, counting the one that succeeds?",
+        "From a box with {r} gold beads and {w} silver beads, beads are drawn without replacement until the first "
+        "gold one. Find the expected number of draws.",
+        "A reporter walks along a queue of {w} tourists and {r} locals, who stand in random order, and talks to each "
+        "in turn until she has met a local. How many talks is that in the long-run mean?",
+        "All orders of {r} vowels and {w} consonants have the same chance. Let X be the place of the leftmost vowel. "
+        "Compute E(X).",
+        "Under {r} of the cups on a long table there is a pea, and {w} cups are empty. A player lifts one cup after "
+        "another by pure chance and stops at a pea. What is the mean number of cups lifted?",
+        "A cook opens oysters in random order. There is a pearl in {r} of them and none in the other {w}. He stops as "
+        "soon as he holds a pearl. What is the average number of oysters that he opens?",
+        "A folder holds {r} signed and {w} unsigned letters, thoroughly mixed. An archivist numbers them from front "
+        "to back, beginning with one. Find the expected value of the lowest number on a signed letter.",
+    ),
+)
+def first_special_position(r: int, w: int) -> Worked:
+    """The special things cut the others into equal parts on average."""
+    part = w // (r + 1)
+    return Worked(
+        part + 1,
+        "The special things cut the others into one more part than there are special things, and all parts have "
+        f"the same mean length. {w} / ({r} + 1) = {part} others come before the first special one. "
+        f"It is at position {part} + 1 = {part + 1}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((n, k) for n, k in product(range(4, 32), (3, 4, 5)) if k <= n and n**k <= 33_000),
+    wordings=(
+        "{k} people each think of a number from 1 to {n} at random. What is the probability that at least two think "
+        "of the same number? Give a fraction in lowest terms.",
+        "{k} letters are thrown into {n} mailboxes, each independently into a random one. How likely is it that some "
+        "mailbox receives more than one letter? Answer with a reduced fraction.",
+        "A fair die with {n} sides is rolled {k} times. Find the probability that any side comes up repeatedly, as a "
+        "fraction in lowest terms.",
+        "By pure chance each of {k} travellers books one of {n} hotels. With which probability do they not all sleep "
+        "in different hotels? State a fully cancelled fraction.",
+        "A function from a set with {k} elements to a set with {n} elements is chosen, all functions being equally "
+        "likely. Compute the probability that it is not injective, as an irreducible fraction.",
+        "In a tree with {n} branches, {k} birds settle without regard to each other, every branch being equally "
+        "likely for each. What is the chance, as a simplified fraction, that a branch is shared?",
+        "At an ice cream stand with {n} flavours, each of {k} friends asks for a single scoop of a random flavour, "
+        "independently of the others. Find the probability, as a reduced fraction, that two or more of the scoops "
+        "taste alike.",
+        "A spy sends {k} messages. For every message the cipher key is drawn anew from the same {n} keys, all equally "
+        "likely. He is found out if, and only if, he uses a key again. How likely is he to be found out? Write a "
+        "fraction in lowest terms.",
+    ),
+)
+def some_match(n: int, k: int) -> Worked:
+    """One minus the probability that all differ."""
+    differ = Fraction(perm(n, k), n**k)
+    return Worked(
+        1 - differ,
+        "Some match is the opposite of all different. "
+        f"All differ with {' * '.join(str(n - i) for i in range(k))} = {perm(n, k)} out of {n}^{k} = {n**k} outcomes, "
+        f"a probability of {differ}. 1 - {differ} = {1 - differ}.",
+    )
+
+
+@family(
+    DOMAIN,
+    space=((k, m) for k, m in product(range(3, 12), repeat=2) if k != m),
+    wordings=(
+        "Ada has {k} coins and Ben has {m}. They toss a fair coin again and again, and every time the loser of the "
+        "toss gives the other a coin, until one of them has none. What is the expected number of tosses?",
+        "A point starts at 0 on the number line and moves by one to the left or to the right with equal chances, "
+        "until it is at -{k} or at {m}. How many moves does it make on average?",
+        "A sleepwalker is on a pier, {k} steps from the water and {m} steps from the land. Each step goes towards "
+        "either with probability 1/2. What is the mean number of steps until the walk ends in water or on land?",
+        "Two equally strong teams pull a cart on rails, and each round moves it one metre towards the winner of the "
+        "round. Team Red wins with the cart {k} metres on its side, team Blue with it {m} metres on its side. How "
+        "many rounds are expected?",
+        "A share goes up by one euro or down by one euro every day, with the same probability. Its owner sells when "
+        "it has gained {m} euros or lost {k} euros since she bought it. After how many days does she sell on average?",
+        "A token stands on a strip, {k} squares away from the left end square and {m} squares away from the right "
+        "one. A die decides: after an odd throw it goes one square left, otherwise one right. How many throws are "
+        "expected until it is on an end square?",
+        "A snail sits on an upright pole, {k} centimetres above the ground and {m} centimetres below the tip. Every "
+        "hour it creeps one centimetre up or down, both equally likely. How many hours does it take on average to "
+        "arrive at the ground or the tip, whichever comes first?",
+        "There are {k} litres of water in a tank, with room for exactly {m} litres more. Each minute, by a fair "
+        "random choice, either a litre flows in or a litre flows out. Find the expected time in minutes until the "
+        "tank is full or empty.",
+    ),
+    test_only=True,
+)
+def fair_game_length(k: int, m: int) -> Worked:
+    """The mean length of a fair walk is the product of the distances to both ends."""
+    return Worked(
+        k * m,
+        f"A fair walk that goes one step either way ends on average after as many steps as the product of its "
+        f"distances to the two ends. {k} * {m} = {k * m}.",
+    )
+
+
+FAMILIES = (
+    at_least_one_success,
+    one_of_each,
+    given_at_least_one,
+    bayes_two_sources,
+    first_success_at,
+    expected_cost_until_success,
+    expected_changes,
+    any_draw_is_like_the_first,
+    exactly_so_many_heads,
+    largest_of_several,
+    taking_turns,
+    two_new_kinds,
+    first_special_position,
+    some_match,
+    fair_game_length,
+)

@@ -1,0 +1,79 @@
+"""The technique set: every answer by brute force, and splits that share neither wordings nor numbers."""
+
+import hashlib
+import json
+import re
+import runpy
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from kace.datasets.loader import set_hash
+from kace.datasets.starter.family import Instance
+from kace.datasets.techniques.generate import DOMAINS, EACH, SPLITS, families, instances, splits_of, technique_problems
+
+from kace.problems import problem_rows
+
+CHECKS = Path(__file__).parent / "techniques"
+_NUMBER = re.compile(r"\d+(?:/\d+)?")
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_answers_are_what_brute_force_finds(domain: str):
+    checks = runpy.run_path(str(CHECKS / f"{domain}.py"))["CHECKS"]
+    here = [family for family in families() if family.domain == domain]
+    assert {family.name for family in here} == set(checks)
+    for family in here:
+        assert len(family.wordings) == 8 and len(family.space) >= 40
+        for values in family.space:
+            worked = family.work(*values)
+            assert worked.answer == checks[family.name](*values), (family.name, values)
+            assert _NUMBER.findall(worked.solution)[-1] == str(worked.answer).removeprefix("-"), family.name
+        texts = {family.text(Instance(values, 0), wording) for values in family.space for wording in range(8)}
+        assert len(texts) == 8 * len(family.space), family.name
+
+
+def test_names_are_unique_and_three_in_five_families_are_in_all_splits():
+    every = families()
+    assert len({family.name for family in every}) == len(every)
+    first = Counter(splits_of(family)[0] for family in every)
+    assert 0.5 < first["train"] / len(every) < 0.7
+    assert min(first["validation"], first["test"]) > 0.15 * len(every)
+
+
+def test_families_that_came_later_are_in_the_test_only_and_changed_no_other_problem():
+    drawn = {family.name for family in families() if not family.test_only}
+    assert (len(families()), len(drawn)) == (200, 184)
+    train, validation, test, retest = ([*problem_rows(technique_problems(split))] for split in SPLITS)
+    before = sorted(row for row in test if json.loads(row)["family"] in drawn)
+    assert (len(before), len(test), len(retest)) == (920, 1000, 1000)
+    files = ("".join(f"{row}\n" for row in rows).encode() for rows in (train, validation, before))
+    assert [hashlib.sha256(content).hexdigest()[:16] for content in files] == [
+        "5f30592f36aa84d6",
+        "46db43f13d9b22f4",
+        "3faf42d94f1550dc",
+    ]
+
+
+def test_both_tests_are_those_that_are_published():
+    hashes = {split: set_hash(technique_problems(split)) for split in SPLITS[2:]}
+    assert hashes == {"test": "09147f55d0d86854", "retest": "53fa91242d965e64"}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_split_is_fixed_and_gives_no_answer_away(split):
+    problems = technique_problems(split)
+    assert problems == technique_problems(split)
+    assert len({problem.text for problem in problems}) == len(problems)
+    assert max(Counter(problem.family for problem in problems).values()) <= EACH[split]
+    assert all(problem.answer not in _NUMBER.findall(problem.text) for problem in problems)
+    assert all((problem.solution is not None) is (split == "train") for problem in problems)
+
+
+def test_no_two_splits_share_a_wording_or_numbers():
+    masked = [{re.sub(r"\d+", "#", problem.text) for problem in technique_problems(split)} for split in SPLITS]
+    assert not any(one & other for one, other in combinations(masked, 2))
+    for family in families():
+        drawn = [{instance for instance, _ in instances(family, split)} for split in SPLITS]
+        assert not any(one & other for one, other in combinations(drawn, 2)), family.name

@@ -1,1 +1,0 @@
-"""Problem sets: the bundled starter set, and loaders for others."""
