@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from kace.files import write_atomic
@@ -16,7 +16,11 @@ from kace.problems import BUNDLED, DATA, SPLITS, Problem, problem_rows
 from problems.starter.generate import draw_problems, starter_problems
 from problems.techniques.generate import technique_problems
 
-GENERATORS = {"starter": starter_problems, "techniques": technique_problems}
+GENERATORS: Mapping[str, Callable[[str], tuple[Problem, ...]]] = {
+    "starter": starter_problems,
+    "starter-1000": lambda split: tuple(draw_problems(1000, 1, split)),
+    "techniques": technique_problems,
+}
 
 
 def file_content(problems: Iterable[Problem]) -> bytes:

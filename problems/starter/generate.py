@@ -23,7 +23,6 @@ FAMILIES: tuple[Family, ...] = tuple(family for domain in DOMAINS for family in 
 SIZES = {"train": 100, "validation": 100, "test": 200}
 """Problems of the fixed splits."""
 TEST_ONLY = 40  # problems of the test split whose families are in no other split
-LARGE = 1000  # problems of the sample that published figures are measured on: `draw(1000, 1, "test")`
 FIXED_SEED = 2
 RESERVED = 4  # at least the largest number of problems of one family in one fixed split
 
@@ -66,8 +65,6 @@ def share(family: Family, split: str) -> Iterator[Draw]:
 
 def starter_problems(split: str) -> tuple[Problem, ...]:
     """Return the problems of a split in their fixed order."""
-    if split == "large":
-        return tuple(draw_problems(LARGE, 1, "test"))
     random = Random(f"starter/{FIXED_SEED}/{split}")
     alone = TEST_ONLY if split == "test" else 0
     draws: list[Draw] = []

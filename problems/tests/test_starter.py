@@ -7,20 +7,12 @@ from collections import Counter
 from itertools import chain, combinations, islice
 
 import pytest
-from benchmarks.draw_splits import BUNDLED, BUNDLED_TEST_ONLY, bundle, write_splits
-from kace.datasets.starter import SPLITS, Split, load_split
-from kace.datasets.starter.family import Family, Instance
-from kace.datasets.starter.generate import (
-    FAMILIES,
-    FOLDER,
-    RESERVED,
-    generate_set,
-    share,
-)
-from slow_answers import SLOW
 
 from kace.errors import UsageError
-from kace.problems import Problem
+from kace.problems import SPLITS, Problem, load_bundled
+from problems.family import Family, Instance
+from problems.starter.generate import FAMILIES, RESERVED, SIZES, TEST_ONLY, draw_problems, share, starter_problems
+from problems.tests.slow_answers import SLOW
 
 CHECKED_DRAWS = 40
 DOMAINS = {"number_theory", "combinatorics", "geometry", "rates_and_sequences", "house_conventions"}
@@ -28,7 +20,7 @@ DOMAINS = {"number_theory", "combinatorics", "geometry", "rates_and_sequences", 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 each_split = pytest.mark.parametrize("split", SPLITS)
 SHARED = [family for family in FAMILIES if not family.test_only]
-TEST_ONLY = [family for family in FAMILIES if family.test_only]
+ALONE = [family for family in FAMILIES if family.test_only]
 
 
 @each_family
@@ -82,29 +74,31 @@ def test_answers_are_whole_numbers_or_fractions_in_lowest_terms(family: Family):
 def test_families_have_names_of_their_own_and_all_domains_have_some_only_for_the_test():
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
     assert {family.name for family in FAMILIES} == set(SLOW)
-    assert {family.domain for family in FAMILIES} == DOMAINS == {family.domain for family in TEST_ONLY}
+    assert {family.domain for family in FAMILIES} == DOMAINS == {family.domain for family in ALONE}
     assert len(SHARED) == 48
-    assert len(TEST_ONLY) == 10
-
-
-def test_the_bundled_files_are_what_the_families_give(tmp_path):
-    write_splits(tmp_path)
-    for split in SPLITS:
-        assert (tmp_path / f"{split}.jsonl").read_bytes() == (FOLDER / f"{split}.jsonl").read_bytes()
+    assert len(ALONE) == 10
 
 
 @each_split
-def test_a_bundled_split_has_its_size_its_labels_and_nothing_missing(split: Split):
-    problems = load_split(split)
-    assert len(problems) == BUNDLED[split]
+def test_the_shipped_files_are_what_the_families_give(split: str):
+    assert load_bundled("starter", split) == starter_problems(split), "run: make problems"
+
+
+def test_the_sample_of_the_published_figures_is_drawn_by_seed_1():
+    assert load_bundled("starter-1000", "test") == tuple(draw_problems(1000, 1, "test")), "run: make problems"
+
+
+@each_split
+def test_a_bundled_split_has_its_size_its_labels_and_nothing_missing(split: str):
+    problems = load_bundled("starter", split)
+    assert len(problems) == SIZES[split]
     assert [p.label for p in problems] == [f"starter-{split}-{i:04}" for i in range(1, len(problems) + 1)]
     assert all(p.answer and p.domain and p.family for p in problems)
-    assert tuple(bundle(split)) == problems
 
 
 @each_split
-def test_only_training_problems_carry_a_solution_and_it_holds_the_answer(split: Split):
-    for problem in load_split(split):
+def test_only_training_problems_carry_a_solution_and_it_holds_the_answer(split: str):
+    for problem in load_bundled("starter", split):
         if split == "train":
             assert problem.solution and problem.answer
             assert problem.answer in problem.solution
@@ -113,24 +107,24 @@ def test_only_training_problems_carry_a_solution_and_it_holds_the_answer(split: 
 
 
 @each_split
-def test_no_bundled_problem_prints_its_own_answer(split: Split):
-    for problem in load_split(split):
+def test_no_bundled_problem_prints_its_own_answer(split: str):
+    for problem in load_bundled("starter", split):
         assert problem.answer not in re.findall(r"\d+(?:/\d+)?", problem.text)
 
 
 @each_split
-def test_families_are_balanced_in_a_bundled_split(split: Split):
-    counts = Counter(problem.family for problem in load_split(split))
+def test_families_are_balanced_in_a_bundled_split(split: str):
+    counts = Counter(problem.family for problem in load_bundled("starter", split))
     shared = [counts[family.name] for family in SHARED]
     assert min(shared) >= (3 if split == "test" else 2)
     assert max(shared) - min(shared) <= 1
     assert max(counts.values()) <= RESERVED
-    only = sum(counts[family.name] for family in TEST_ONLY)
-    assert only == (BUNDLED_TEST_ONLY if split == "test" else 0)
+    only = sum(counts[family.name] for family in ALONE)
+    assert only == (TEST_ONLY if split == "test" else 0)
 
 
 def test_bundled_splits_share_no_text_no_instance_and_no_wording():
-    texts = [problem.text for split in SPLITS for problem in load_split(split)]
+    texts = [problem.text for split in SPLITS for problem in load_bundled("starter", split)]
     assert len(set(texts)) == len(texts)
     for family in SHARED:
         draws = {split: list(share(family, split)) for split in SPLITS}
@@ -148,11 +142,11 @@ def test_bundled_problems_of_a_family_never_repeat_their_numbers():
 def test_a_bundled_problem_can_be_traced_to_the_share_of_its_split():
     for split in SPLITS:
         reserved = {draw.text for family in FAMILIES for draw in islice(share(family, split), RESERVED)}
-        assert {problem.text for problem in load_split(split)} <= reserved
+        assert {problem.text for problem in load_bundled("starter", split)} <= reserved
 
 
 def test_house_terms_are_explained_in_training_solutions_only():
-    taught = " ".join(p.solution or "" for p in load_split("train") if p.domain == "house_conventions")
+    taught = " ".join(p.solution or "" for p in load_bundled("starter", "train") if p.domain == "house_conventions")
     for phrase in (
         "brade is 20 sacks",
         "up to the next multiple of 10",
@@ -160,24 +154,24 @@ def test_house_terms_are_explained_in_training_solutions_only():
         "every second lock",
     ):
         assert phrase in taught
-    texts = " ".join(problem.text for split in SPLITS for problem in load_split(split))
+    texts = " ".join(problem.text for split in SPLITS for problem in load_bundled("starter", split))
     assert "brade is" not in texts
     assert "frost" not in taught
     assert "elder" not in taught
 
 
 def test_the_same_seed_gives_the_same_set_and_another_seed_another():
-    first = list(generate_set(300, 7, "validation"))
-    assert first == list(generate_set(300, 7, "validation"))
-    assert {p.text for p in first} != {p.text for p in generate_set(300, 8, "validation")}
+    first = list(draw_problems(300, 7, "validation"))
+    assert first == list(draw_problems(300, 7, "validation"))
+    assert {p.text for p in first} != {p.text for p in draw_problems(300, 8, "validation")}
 
 
 @each_split
-def test_a_large_set_has_distinct_texts_and_keeps_clear_of_the_bundled_splits(split: Split):
-    problems = list(generate_set(2_000, 7, split))
+def test_a_large_set_has_distinct_texts_and_keeps_clear_of_the_bundled_splits(split: str):
+    problems = list(draw_problems(2_000, 7, split))
     texts = {problem.text for problem in problems}
     assert len(texts) == len({problem.label for problem in problems}) == 2_000
-    bundled = chain.from_iterable(load_split(each) for each in SPLITS)
+    bundled = chain.from_iterable(load_bundled("starter", each) for each in SPLITS)
     assert not texts & {problem.text for problem in bundled}
     assert not texts & {
         draw.text for family in SHARED for each in SPLITS if each != split for draw in share(family, each)
@@ -185,13 +179,13 @@ def test_a_large_set_has_distinct_texts_and_keeps_clear_of_the_bundled_splits(sp
 
 
 def test_a_set_that_fits_borrows_no_instance_from_another_split():
-    texts = {problem.text for problem in generate_set(len(SHARED), 3, "train")}
+    texts = {problem.text for problem in draw_problems(len(SHARED), 3, "train")}
     assert texts <= {draw.text for family in SHARED for draw in share(family, "train")}
 
 
 @pytest.mark.parametrize(("n", "split"), [(200, "train"), (200, "validation"), (1_000, "test"), (2_000, "test")])
-def test_a_larger_set_is_even_over_the_families(n: int, split: Split):
-    counts = Counter(problem.family for problem in generate_set(n, 7, split))
+def test_a_larger_set_is_even_over_the_families(n: int, split: str):
+    counts = Counter(problem.family for problem in draw_problems(n, 7, split))
     assert set(counts) == {family.name for family in (FAMILIES if split == "test" else SHARED)}
     assert max(counts.values()) - min(counts.values()) <= 1
 
@@ -199,16 +193,11 @@ def test_a_larger_set_is_even_over_the_families(n: int, split: Split):
 @pytest.mark.parametrize("n", [0, -1, 10**7])
 def test_a_set_that_cannot_be_made_is_refused_before_the_first_problem(n: int):
     with pytest.raises(UsageError, match="ask for 1 to"):
-        generate_set(n, 7, "train")
-
-
-def test_an_unknown_split_is_refused_with_the_names_there_are():
-    with pytest.raises(UsageError, match="train, validation, test"):
-        load_split("dev")  # type: ignore[arg-type]
+        draw_problems(n, 7, "train")
 
 
 def test_a_generated_problem_is_a_whole_problem():
-    problem = next(generate_set(1, 7, "train"))
+    problem = next(draw_problems(1, 7, "train"))
     assert isinstance(problem, Problem)
     assert problem.label == "starter-train-7-00001"
     assert problem.solution

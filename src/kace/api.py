@@ -23,7 +23,7 @@ from kace.runs.manifest import manifest_of
 from kace.runs.run import Run, climb_with, solve_all
 
 if TYPE_CHECKING:
-    from kace.datasets.loader import Dataset
+    from kace.problems import Dataset
     from kace.runs.compare import Comparison
     from kace.runs.handles import Tree
     from kace.runs.table import RecordedRun
@@ -304,7 +304,7 @@ def _problems(given: Problems, config: Config | None = None) -> tuple[Problem, .
 
 
 def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dataset:
-    from kace.datasets.loader import ALL, Dataset, labelled, load_configured, set_hash
+    from kace.problems import ALL, Dataset, labelled, load_dataset, set_hash
 
     if not isinstance(given, str | Path):
         problems = _problems(given)
@@ -316,7 +316,7 @@ def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dat
         return labelled(
             Dataset("problems", ALL, problems, set_hash(problems), "given"), limit
         )
-    return labelled(load_configured(given, split, config), limit)
+    return labelled(load_dataset(given, split, config), limit)
 
 
 def _finished(work: Coroutine[Any, Any, T]) -> T:

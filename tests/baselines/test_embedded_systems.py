@@ -10,15 +10,15 @@ import pytest
 
 from kace.baselines.registry import Bench, open_system
 from kace.cards.card import Difficulty
+from kace.cards.formats import starter_domains
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config, user_cache
-from kace.datasets.starter import load_split, starter_domains
 from kace.errors import KaceError
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.models.cache import CallStore
 from kace.models.local import find_weights, pull
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 from tests.baselines.arena import BARE, FLAT, UNTRAINED, card
 
 NAME = "qwen2.5-coder-0.5b"
@@ -46,7 +46,7 @@ def weights() -> Path:
 
 
 def one_of(family: str) -> Problem:
-    return next(problem for problem in load_split("test") if problem.family == family)
+    return next(problem for problem in load_bundled("starter", "test") if problem.family == family)
 
 
 async def solve_all(

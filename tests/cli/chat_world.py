@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
-from kace.datasets.catalog import PUBLISHED
-from kace.datasets.loader import read_listing
 from kace.models.base import AttemptKey, Message, Request, Role, Sampling
-from kace.problems import Problem
+from kace.problems import Problem, published_sets, read_listing
 from tests.baselines.ace_world import AceTeacher
 from tests.learning.world import DOMAINS, RULES, World, problems, solve, statement
 from tests.models.chat_server import Answer, Seen, says
@@ -27,13 +25,13 @@ NOTHING_LEARNED = "<notes>\nmistake: none\nlesson: none\n</notes>"
 
 def write_aime(folder: Path) -> None:
     """The files of aime25 with this world's problems under the listed names, the domains and rules by turns."""
-    published = next(each for each in PUBLISHED if each.name == "aime25")
+    published = published_sets()["aime25"]
     files: dict[str, list[str]] = {}
     for number, (split, listed) in enumerate(read_listing(published.listing).items()):
         made = problems(6, start=20 * number)
-        for entry, problem in zip(listed, islice(cycle(_turns(made)), len(listed)), strict=True):
-            row = {"problem": problem.text, "answer": problem.answer, "id": entry.label}
-            files.setdefault(published.parts[split].pool.local, []).append(json.dumps(row))
+        for label, problem in zip(listed.values(), islice(cycle(_turns(made)), len(listed)), strict=True):
+            row = {"problem": problem.text, "answer": problem.answer, "id": label}
+            files.setdefault(published.splits[split].source.local, []).append(json.dumps(row))
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in files.items():
         (folder / name).write_text("\n".join(lines) + "\n")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kace.datasets.catalog import PUBLISHED
-from kace.problems import load_problems
+from kace.problems import load_problems, published_sets
 from tests.command import run_kace
-from tests.datasets.file_server import FileServer, address, serving
+from tests.file_server import FileServer, address, serving
 
 
 @pytest.fixture
@@ -26,10 +25,11 @@ def test_the_list_names_every_set_its_splits_and_that_nothing_is_here_yet(kace):
     rows = [json.loads(line) for line in kace("list", "--json").stdout.splitlines()]
     assert [(row["name"], row["here"]) for row in rows] == [
         ("starter", True),
+        ("starter-1000", True),
         ("techniques", True),
-        *((known.name, False) for known in PUBLISHED),
+        *((known.name, False) for known in published_sets().values()),
     ]
-    assert rows[2]["splits"] == {"train": 45, "validation": 45, "test": 30}
+    assert rows[3]["splits"] == {"train": 45, "validation": 45, "test": 30}
     shown = kace("list").stdout
     assert "45 / 45 / 30" in shown and "MathArena/aime_2025" in shown
 
@@ -50,7 +50,7 @@ def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(kace):
 
 
 def test_other_bytes_than_the_published_ones_are_refused(kace):
-    (known,) = (known for known in PUBLISHED if known.name == "olymmath")
+    known = published_sets()["olymmath"]
     with serving(FileServer({address(file): b"{}\n" for file in known.files})) as hub:
         done = kace("fetch", "olymmath", HF_ENDPOINT=hub.url)
     assert done.returncode == 1 and "refused: sha256" in done.stderr

@@ -7,10 +7,9 @@ import pytest
 from kace.cards.store import open_tree
 from kace.cards.tree import EpistemicTree
 from kace.config import tree_path
-from kace.datasets.starter import load_split
 from kace.ladder.relevance import BackgroundScore
 from kace.learning.calibrate import LEAST_WORDED
-from kace.problems import load_problems
+from kace.problems import load_bundled, load_problems
 from tests.ladder.other_subjects import other_subjects
 from tests.recorded import published_tree
 
@@ -31,7 +30,7 @@ def test_a_tree_of_three_cards_and_one_with_a_thousand_more_show_what_the_publis
     thousand = BackgroundScore(EpistemicTree.of(tree.domains, [*cards, *others]))
     first = {card.card_id for card in cards[:3]}
     shown = 0
-    for problem in load_split("test"):
+    for problem in load_bundled("starter", "test"):
         scores = whole(problem.text, LEAST_WORDED)
         shown += bool(scores)
         assert thousand(problem.text, LEAST_WORDED) == scores

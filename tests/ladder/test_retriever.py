@@ -15,7 +15,6 @@ from kace.cards.store import open_tree
 from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.solve import audit_line
 from kace.config import RetrievalConfig, load_config, tree_path
-from kace.datasets.starter import load_split
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit, climb
 from kace.ladder.record import Solution
@@ -23,7 +22,7 @@ from kace.ladder.retriever import EsPolicy, Retriever
 from kace.ladder.tiers import TierName
 from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 from tests.one_loop import JUDGE, LOOP
 from tests.recorded import published_tree
 
@@ -276,7 +275,7 @@ def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: flo
     model = Asked(())
     retriever = Retriever(tree, model, RetrievalConfig(relevance_threshold=threshold, es_policy="skip"))
     skipped = 0
-    for problem in load_split("test"):
+    for problem in load_bundled("starter", "test"):
         if LOOP.run(retriever.covers(problem)):
             skipped += 1
             found = LOOP.run(retriever.retrieve(problem, TierName.MS, (), ()))

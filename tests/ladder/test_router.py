@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from kace.cards.formats import starter_domains
 from kace.cards.tree import Domain
-from kace.datasets.starter import load_split, starter_domains
-from kace.datasets.techniques.generate import technique_problems
 from kace.errors import KaceError
 from kace.ladder.fence import BARRED, fenced, neutral, shortened
 from kace.ladder.router import (
@@ -27,7 +26,7 @@ from kace.ladder.router import (
 from kace.models.base import AttemptKey, Failure, ModelError, Request, Role, Sampling, Usage, chat
 from kace.models.local import build_grammar
 from kace.models.scripted import Scripted
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 
 NAMES = ("algebra", "geometry", "number_theory")
 REGISTRY = (
@@ -260,7 +259,7 @@ def test_a_text_cannot_begin_or_end_a_turn(marker: str):
 
 @pytest.mark.parametrize("split", ["test", "train", "validation"])
 def test_ordinary_problems_are_left_alone(split: str):
-    problems = (*technique_problems(split), *(load_split(split) if split != "validation" else ()))
+    problems = (*load_bundled("techniques", split), *(load_bundled("starter", split) if split != "validation" else ()))
     assert len(problems) > 100
     assert [problem.text for problem in problems if neutral(problem.text) != problem.text] == []
 
@@ -292,7 +291,7 @@ def test_long_texts_keep_their_beginning_and_their_end():
 
 def test_the_starter_registry_has_the_domains_of_its_problems():
     domains = starter_domains()
-    problems = load_split("train")
+    problems = load_bundled("starter", "train")
     for domain in domains:
         share = sum(problem.domain == domain.name for problem in problems) / len(problems)
         assert domain.share == share
@@ -301,7 +300,7 @@ def test_the_starter_registry_has_the_domains_of_its_problems():
 
 def test_no_signal_is_a_problem_of_the_starter_set():
     signals = {signal for domain in starter_domains() for signal in domain.signals}
-    texts = {problem.text for split in ("validation", "test") for problem in load_split(split)}
+    texts = {problem.text for split in ("validation", "test") for problem in load_bundled("starter", split)}
     assert not signals & texts
 
 
@@ -345,6 +344,6 @@ def test_words_alone_name_the_domain_that_shares_most_with_the_problem():
 
 
 def test_words_place_the_starter_set_better_than_a_guess():
-    problems = list(load_split("validation"))
+    problems = list(load_bundled("starter", "validation"))
     right = sum(route_by_words(p, starter_domains()).domains == (p.domain,) for p in problems)
     assert right > 0.6 * len(problems)

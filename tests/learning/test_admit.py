@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.datasets.starter import load_split
 from kace.ladder.fence import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.admit import OPEN_RULES, Rulings, admit, false_equation, read_rulings, screen
@@ -16,7 +15,7 @@ from kace.learning.leakage import Leaks
 from kace.learning.propose import AdmissionContext, Proposals, TreeCell
 from kace.learning.teacher import Teacher, instructions
 from kace.learning.text import banned_phrases, is_vague
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 from tests.learning.said import Said
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
@@ -59,7 +58,7 @@ def ruling(card_id: str, verdict: str = "admit", rule: str = "", reason: str = "
 
 @pytest.mark.parametrize("card_id", PAYLOADS)
 def test_a_sound_card_breaks_no_rule(card_id):
-    assert screen(sound_card(card_id), MEDIUM, Leaks(load_split("train")), DOMAINS) is None
+    assert screen(sound_card(card_id), MEDIUM, Leaks(load_bundled("starter", "train")), DOMAINS) is None
 
 
 @pytest.mark.parametrize(

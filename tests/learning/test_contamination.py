@@ -9,11 +9,9 @@ import pytest
 from kace.cards.card import Example
 from kace.cards.store import open_tree
 from kace.config import tree_path
-from kace.datasets.starter.generate import generate_set
-from kace.datasets.techniques.generate import SPLITS, technique_problems
 from kace.learning.leakage import ContaminationHashes, Leaks
 from kace.learning.settings import Settings
-from kace.problems import Problem
+from kace.problems import BUNDLED, Problem, load_bundled
 from tests.learning.sound_cards import PAYLOADS, sound_card
 from tests.recorded import published_tree
 
@@ -83,7 +81,7 @@ def test_a_wording_that_is_learned_from_may_be_retold_and_one_held_out_may_not()
 @pytest.mark.parametrize(("solver", "refused"), [("0.5b", 7), ("1.5b", 4)])
 def test_demonstrations_known_to_retell_a_test_wording_are_over_the_default_cut_off(solver: str, refused: int):
     tree = open_tree(tree_path("starter") if solver == "0.5b" else published_tree("starter-1.5b"))
-    test = ContaminationHashes.of(generate_set(1000, 1, "test"))
+    test = ContaminationHashes.of(load_bundled("starter-1000", "test"))
     texts = [example.problem for card in tree for example in card.examples]
     over = [text for text in texts if test.overlap(text) > CUT_OFF]
     assert len(over) == refused
@@ -95,14 +93,14 @@ def test_demonstrations_known_to_retell_a_test_wording_are_over_the_default_cut_
 def test_no_training_problem_of_the_technique_set_reaches_the_default_cut_off():
     """Its splits share techniques and no story. Other wordings of other families come over it now and then."""
     held_out = ContaminationHashes.of(
-        problem for split in SPLITS if split != "train" for problem in technique_problems(split)
+        problem for split in BUNDLED["techniques"] if split != "train" for problem in load_bundled("techniques", split)
     )
-    largest = max(held_out.overlap(problem.text) for problem in technique_problems("train"))
+    largest = max(held_out.overlap(problem.text) for problem in load_bundled("techniques", "train"))
     assert CUT_OFF - 0.02 < largest < CUT_OFF
 
 
 def test_no_card_that_the_retest_may_show_retells_one_of_its_wordings():
-    retest = ContaminationHashes.of(technique_problems("retest"))
+    retest = ContaminationHashes.of(load_bundled("techniques", "retest"))
     tree = open_tree(published_tree("techniques"))
     texts = [text for card in tree.shown for text in (*(each.problem for each in card.examples), *card.wordings)]
     assert len(texts) == 2342

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kace.cards.card import Card, Difficulty, Provenance
-from kace.datasets.starter import load_split
 from kace.learning.leakage import Leaks
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
-TRAIN = load_split("train")
+TRAIN = load_bundled("starter", "train")
 STARTER = Leaks(TRAIN)
 BARGE = Problem("A barge carries 7 brades and 2 sacks of barley. How many sacks is that?", "142", "barge")
 CHANCE = Problem("A bag holds red and white balls, as many of each. How likely is red?", r"\frac{9}{17}", "chance")

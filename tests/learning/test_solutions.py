@@ -9,7 +9,6 @@ import pytest
 
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, load_config
-from kace.datasets.starter.generate import load_split
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.router import route_by_words
 from kace.ladder.tiers import TierName
@@ -24,7 +23,7 @@ from kace.learning.study import LearnPlan, open_study
 from kace.learning.summary import summary
 from kace.models.base import Request
 from kace.models.scripted import Scripted
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 from tests.learning.world import RULES, World, problems, solve, statement
 
 CELL = TreeCell(TierName.MS, WHOLE)
@@ -81,9 +80,9 @@ def test_a_label_that_can_name_no_domain_makes_a_single_one(name: str) -> None:
 
 
 def test_most_problems_are_placed_by_words_where_their_label_says() -> None:
-    domains = partition_by_label(load_split("train")).domains
+    domains = partition_by_label(load_bundled("starter", "train")).domains
     for split in ("train", "validation"):
-        found = [each.domain in route_by_words(each, domains).domains for each in load_split(split)]
+        found = [each.domain in route_by_words(each, domains).domains for each in load_bundled("starter", split)]
         assert sum(found) >= 0.7 * len(found), split
 
 
@@ -94,7 +93,7 @@ def test_a_set_without_solutions_is_refused_with_the_fix() -> None:
 
 
 def test_the_kinds_of_the_starter_set_are_mostly_its_families() -> None:
-    train = load_split("train")
+    train = load_bundled("starter", "train")
     named = {each.name: each.family for each in train}
     pure = total = 0
     for domain in partition_by_label(train).domains:

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kace.datasets.starter import load_split
 from kace.ladder.record import ClassRecord, Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Confidence
 from kace.models.cache import CallRecord
-from kace.problems import Problem, problem_rows
+from kace.problems import Problem, load_bundled, problem_rows
 from kace.report.app import document
 from kace.report.page import Links, NotHere, PageRequest
 from kace.report.pages.problem import climb_of, problem_page
@@ -294,7 +293,7 @@ def test_a_learners_run_finds_its_tree_and_its_shared_calls(tmp_path: Path):
 
 
 def test_the_problem_is_shown_where_it_is_bundled_and_missed_where_not(tmp_path: Path):
-    known = load_split("test")[0]
+    known = load_bundled("starter", "test")[0]
     shelf = shelf_of(tmp_path, a_solve(known.id), a_solve())
     assert " ".join(known.text.split())[:40] in read(ask(shelf, known.id)).text
     assert "a trace keeps a problem’s hash" in read(ask(shelf)).text

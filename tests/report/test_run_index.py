@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench_evaluate import lines
 from kace.errors import DataError
 from kace.ladder.record import Solution
 from kace.models.cache import CallRecord
@@ -22,6 +21,7 @@ from kace.runs.selection import Choice, ChosenSolves
 from kace.runs.solves import RunIndex
 from kace.runs.table import Table
 from tests.report.samples import a_run, a_solve
+from tests.runs.made_up import lines
 
 
 def opened(folder: Path, **options: Path) -> RunIndex:

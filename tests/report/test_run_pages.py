@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kace.config import Price
-from kace.datasets.starter import generate_set
 from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
+from kace.problems import load_bundled
 from kace.report.app import document
 from kace.report.page import Links, NotHere, PageRequest, file_name
 from kace.report.pages import run as run_pages
@@ -181,9 +181,9 @@ def test_only_runs_of_the_same_problems_are_offered_for_comparison(tmp_path: Pat
     assert "/run/kace/against/same" in links and "/run/kace/against/strange" not in links
 
 
-def test_problems_are_shown_in_words_the_starter_sets_by_their_seed(tmp_path: Path):
-    problem = next(generate_set(1, 7, "test"))
-    a_run(tmp_path / "kace", [a_solve(problem.id, label="starter-test-7-00001")])
+def test_problems_of_the_bundled_sets_are_shown_in_words(tmp_path: Path):
+    problem = load_bundled("starter", "test")[0]
+    a_run(tmp_path / "kace", [a_solve(problem.id, label=problem.label)])
     assert problem.text[:60] in read(ask(Workspace([tmp_path]))).text
 
 

@@ -14,11 +14,10 @@ import pytest
 
 from kace.baselines.trial import Trial, run_trial
 from kace.config import load_config
-from kace.datasets.loader import Dataset, set_hash
 from kace.errors import BudgetExceeded, KaceError, UsageError
 from kace.ladder.record import last_solutions
 from kace.models.cache import CallStore
-from kace.problems import Problem
+from kace.problems import Dataset, Problem, set_hash
 from tests.models.chat_server import Answer, ChatServer, Seen, says
 from tests.observers import Counting
 

@@ -12,10 +12,9 @@ import pytest
 
 from kace.baselines.trial import Trial, run_trial
 from kace.config import load_config
-from kace.datasets.loader import Dataset, set_hash
 from kace.errors import DataError, UsageError
 from kace.ladder.record import last_solutions
-from kace.problems import Problem
+from kace.problems import Dataset, Problem, set_hash
 from kace.runs.run import Run
 from kace.runs.shards import Shard, merge_shards
 from kace.runs.table import Table

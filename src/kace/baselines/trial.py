@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from kace.baselines.registry import Bench, open_system, spec_of
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
-from kace.datasets.loader import Dataset
 from kace.errors import DataError
 from kace.files import read_plain
 from kace.ladder.ladder import Observer
 from kace.ladder.record import Solution
 from kace.ladder.session import Session, open_session
 from kace.models.base import ChatModel
-from kace.problems import Problem
+from kace.problems import Dataset, Problem
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.run import Run, Solve, work_through
 from kace.runs.shards import Shard

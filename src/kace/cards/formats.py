@@ -41,6 +41,7 @@ from kace.cards.card import (
 )
 from kace.cards.tree import Domain, EpistemicTree, TreeError, domain_of
 from kace.errors import DataError
+from kace.problems import DATA
 
 SOURCE = "imported"  # the source of a card that names none
 SKILL_NAME_CHARS = 64
@@ -202,6 +203,11 @@ def read_domains(text: str) -> tuple[Domain, ...]:
     """Read a registry: a list of domains, or an object with one under `domains`."""
     value = read_json(text)
     return _domains(value.get("domains") if isinstance(value, dict) else value)
+
+
+def starter_domains() -> tuple[Domain, ...]:
+    """Return the domains that a tree of the starter set begins with."""
+    return read_domains((DATA / "starter-domains.json").read_text(encoding="utf-8"))
 
 
 def tree_from_json(data: bytes) -> EpistemicTree:

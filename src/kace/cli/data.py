@@ -12,21 +12,23 @@ import click
 from kace.cli.options import PATH, Commands, Options, takes
 from kace.cli.terminal import note, plain, write_output
 from kace.config import Config
-from kace.datasets.catalog import PUBLISHED
-from kace.datasets.loader import (
+from kace.errors import UsageError
+from kace.problems import (
     BUNDLED,
     NAMES,
+    SPLITS,
     Dataset,
+    HubFile,
     canonical,
     find_doubles,
+    is_cached,
     labelled,
-    load_configured,
+    load_bundled,
+    load_dataset,
+    problem_rows,
+    published_sets,
     split_names,
 )
-from kace.datasets.starter import SPLITS, generate_set, load_split
-from kace.errors import UsageError
-from kace.models.hub import HubFile, is_present
-from kace.problems import problem_rows
 
 
 @click.group("data", cls=Commands, no_args_is_help=True)
@@ -39,13 +41,11 @@ def command() -> None:
 def list_sets(options: Options) -> None:
     """List the data sets, their splits and whether they are here."""
     rows: list[dict[str, Any]] = []
-    for name, bundled in BUNDLED.items():
+    for name, splits in BUNDLED.items():
         rows.append(
             {
                 "name": name,
-                "splits": {
-                    split: len(bundled.problems(split)) for split in bundled.splits
-                },
+                "splits": {split: len(load_bundled(name, split)) for split in splits},
                 "here": True,
                 "about": "techniques with exact answers, bundled",
                 "licence": "Apache-2.0",
@@ -53,12 +53,12 @@ def list_sets(options: Options) -> None:
             }
         )
     cache = options.config().cache_dir / "data"
-    for known in PUBLISHED:
+    for known in published_sets().values():
         rows.append(
             {
                 "name": known.name,
-                "splits": {split: part.size for split, part in known.parts.items()},
-                "here": all(is_present(file, cache) for file in known.files),
+                "splits": {split: part.size for split, part in known.splits.items()},
+                "here": all(is_cached(file, cache) for file in known.files),
                 "about": known.about,
                 "licence": known.licence,
                 "sources": list(dict.fromkeys(file.repo for file in known.files)),
@@ -157,30 +157,18 @@ def check(options: Options, sets: tuple[str, ...]) -> None:
 @click.option(
     "--split",
     default="test",
-    help="train, validation or test: its wordings and families.",
-)
-@click.option(
-    "--n",
-    type=click.IntRange(min=1),
-    help="Generate this many new problems instead of the bundled ones.",
-)
-@click.option(
-    "--seed", default=0, type=click.IntRange(min=0), help="The seed of new problems."
+    help=f"Which split: {', '.join(SPLITS)}.",
 )
 @click.option(
     "--out", "-o", type=PATH, help="A file to write; by default standard output."
 )
-def starter(split: str, n: int | None, seed: int, out: Path | None) -> None:
-    """Write the starter set as JSONL: techniques with exact answers computed by code."""
-    if split not in SPLITS:
-        raise UsageError(
-            f"unknown split '{split}'", fix=f"choose one of {', '.join(SPLITS)}"
-        )
-    problems = load_split(split) if n is None else generate_set(n, seed, split)
-    rows = [f"{row}\n" for row in problem_rows(problems)]
-    write_output("".join(rows), out)
+def starter(split: str, out: Path | None) -> None:
+    """Write a split of the starter set as JSONL."""
+    problems = load_bundled("starter", split)
+    rows = "".join(f"{row}\n" for row in problem_rows(problems))
+    write_output(rows, out)
     if out is not None:
-        note(f"{len(rows)} problems written to {out}")
+        note(f"{len(problems)} problems written to {out}")
 
 
 def load_data(
@@ -196,7 +184,7 @@ def load_data(
     def on_fetch(file: HubFile) -> None:
         note(f"fetching {file.repo} {file.path}")
 
-    data = load_configured(name, split, config, on_fetch)
+    data = load_dataset(name, split, config, on_fetch)
     for remark in data.notes:
         note(f"{data.name} {data.split}: {remark}")
     return labelled(data, limit) if checked else data

@@ -21,13 +21,11 @@ from kace.cli.options import PATH, Options, takes
 from kace.cli.solve import SideBySide, colour_of
 from kace.cli.terminal import RunProgress, columns, note, print_lines, run_async
 from kace.config import Config, tree_path
-from kace.datasets.loader import Dataset, set_hash
-from kace.datasets.starter import SPLITS, load_split
 from kace.errors import KaceError
 from kace.ladder.record import Solution
-from kace.problems import Problem
+from kace.problems import DATA, SPLITS, Dataset, Problem, load_bundled, set_hash
 
-RECORDED = Path(__file__).parent.parent / "datasets" / "starter" / "bundled" / "demo"
+RECORDED = DATA / "demo"
 WITHOUT = "without-cards"
 WITH = "with-cards"
 """Two runs: in the folder that the demo writes, and recorded in the package."""
@@ -109,7 +107,7 @@ def demo_problems() -> tuple[Problem, ...]:
     """Return the problems of the demo, in its order."""
     problems = {}
     for split in SPLITS:
-        for problem in load_split(split):
+        for problem in load_bundled("starter", split):
             problems[problem.label] = problem
     return tuple(problems[label] for label in CHOSEN)
 

@@ -30,8 +30,8 @@ from kace.cli.terminal import (
     write_output,
 )
 from kace.config import Config, benchmark_preset, tree_path
-from kace.datasets.loader import Dataset
 from kace.errors import KaceError, UsageError
+from kace.problems import Dataset
 from kace.runs.compare import Comparison, compare
 from kace.runs.metrics import Metrics
 from kace.runs.shards import Shard

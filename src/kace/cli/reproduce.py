@@ -22,13 +22,12 @@ from kace.cli.doctor import model_probes
 from kace.cli.options import PATH, Options, takes
 from kace.cli.terminal import note, print_lines
 from kace.config import Config
-from kace.datasets.starter import SPLITS
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.learning.costs import bill_of
 from kace.learning.study import check_training
 from kace.models.budget import Ledger
-from kace.problems import Problem, problem_rows
+from kace.problems import SPLITS, Problem, problem_rows
 
 LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
 

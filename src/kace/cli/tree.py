@@ -22,7 +22,7 @@ from kace.cards.card import (
     card_line,
     read_card,
 )
-from kace.cards.formats import TEMPLATE, read_draft
+from kace.cards.formats import TEMPLATE, read_draft, starter_domains
 from kace.cards.store import (
     CALIBRATION,
     ChangeKind,
@@ -61,7 +61,6 @@ from kace.cli.terminal import (
     write_output,
 )
 from kace.config import tree_path
-from kace.datasets.starter import starter_domains
 from kace.errors import KaceError, UsageError
 from kace.ladder.selector import estimate
 from kace.ladder.tiers import TierName

@@ -18,7 +18,6 @@ from kace.baselines.trial import Trial, solve_trial
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, first_url
-from kace.datasets.loader import ALL, Dataset
 from kace.errors import DataError, UsageError
 from kace.files import inside, lock_folder, read_plain
 from kace.ladder.ladder import Observer
@@ -28,7 +27,7 @@ from kace.learning.steps import Kept, LearnManifest, ProblemSet
 from kace.learning.study import require_answers
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
-from kace.problems import Problem, problems_hash
+from kace.problems import ALL, Dataset, Problem, problems_hash
 from kace.runs.compare import Comparison, compare, compare_all, p_text
 from kace.runs.manifest import manifest_of
 from kace.runs.metrics import metrics_of

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config
-from kace.datasets.loader import overlaps
 from kace.errors import DataError, UsageError
 from kace.files import inside
 from kace.ladder.ladder import Dropout, Observer, climb
@@ -40,7 +39,7 @@ from kace.models import open_model
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.models.cache import CallStore, Replay
-from kace.problems import Problem
+from kace.problems import Problem, overlaps
 from kace.runs.manifest import manifest_of, solver_prompts
 from kace.runs.metrics import Totals
 from kace.runs.run import Run, Solve

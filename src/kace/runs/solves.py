@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -15,12 +14,11 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from kace.datasets.starter import SPLITS, Split, generate_set, load_split
 from kace.errors import DataError, KaceError
 from kace.files import MAX_BYTES, open_plain, whole_lines
 from kace.ladder.record import TRACE_VERSION, TRACES, Damage, Solution
 from kace.ladder.tiers import ExitPath
-from kace.problems import Problem, problem_of
+from kace.problems import SPLITS, Problem, load_bundled, problem_of
 from kace.report.page import NotHere, StillReading
 from kace.runs.calls import CallIndex
 from kace.runs.index import FileState, Gain, Sidecar, is_held
@@ -31,10 +29,8 @@ from kace.runs.table import SolveRow, Table, row_of
 BATCH = 1_000  # solves read at a time
 RECENT = 30.0  # seconds since the last solve within which a run counts as going on
 MAX_MANIFEST = 8_000_000  # bytes that are read of a manifest for a page
-MAX_DRAWN = 20_000  # starter problems that are drawn for their texts
 PACKED = 10  # how much larger a compressed trace is once it is read, about
 SHOWN = 200  # characters of an answer that are kept for lists
-_STARTER = re.compile(r"starter-(train|validation|test)-(\d{1,9})-(\d{5,7})")
 _FIELDS = tuple(
     field.name
     for field in fields(SolveRow)
@@ -292,14 +288,6 @@ class RunIndex(Sidecar):
                 kept := _kept(path, FileState.of(path)).get(problem)
             ):
                 return kept
-        drawn = _STARTER.fullmatch(label or "")
-        with contextlib.suppress(KaceError):
-            if drawn and (
-                text := _starter(
-                    drawn[1], int(drawn[2]), self.setup.problems or int(drawn[3])
-                ).get(problem)
-            ):
-                return text
         return next(
             (text for split in SPLITS if (text := _starter(split).get(problem))), None
         )
@@ -379,14 +367,9 @@ def _kept(path: Path, state: FileState) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _starter(split: Split, seed: int | None = None, n: int = 0) -> Mapping[str, str]:
-    """The texts of a bundled split, or of the first n problems that a seed draws."""
-    drawn = (
-        load_split(split)
-        if seed is None
-        else generate_set(min(n, MAX_DRAWN), seed, split)
-    )
-    return {problem.id: problem.text for problem in drawn}
+def _starter(split: str) -> Mapping[str, str]:
+    """Return the texts of a bundled split."""
+    return {problem.id: problem.text for problem in load_bundled("starter", split)}
 
 
 def at_work(folder: Path, *files: Path) -> bool:

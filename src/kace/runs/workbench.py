@@ -21,7 +21,6 @@ from pydantic import BaseModel, ValidationError
 
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config
-from kace.datasets.loader import overlaps
 from kace.errors import DataError
 from kace.files import inside, read_plain, write_atomic
 from kace.ladder.ladder import Dropout, Observer, climb
@@ -35,7 +34,7 @@ from kace.ladder.synthesis import TEACHER_TIER
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, CallStore, read_calls
-from kace.problems import Problem
+from kace.problems import Problem, overlaps
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run, Solve
 from kace.runs.steps import (

@@ -9,24 +9,29 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.draw_splits import draw_all
-from kace.datasets.catalog import PUBLISHED, Published
-from kace.datasets.loader import find_doubles, from_folder, from_hub, load
-from kace.datasets.starter import SPLITS
-from kace.models.hub import HubFile
-from tests.datasets.file_server import FileServer, address, serving
+from kace.config import load_config
+from kace.problems import (
+    SPLITS,
+    HubFile,
+    PublishedSet,
+    find_doubles,
+    load_dataset,
+    published_sets,
+    read_folder,
+    read_hub,
+)
+from problems.splits import draw_all
+from tests.file_server import FileServer, address, serving
 
-FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-NOWHERE = "http://127.0.0.1:9"
+FOLDER = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 LEVELS = ("easy", "hard")
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no published data in {FOLDER}")
-each = pytest.mark.parametrize("known", PUBLISHED, ids=[known.name for known in PUBLISHED])
+each = pytest.mark.parametrize("known", published_sets().values(), ids=published_sets())
 Row = dict[str, object]
 
 
@@ -35,18 +40,21 @@ def local(name: str) -> list[Row]:
 
 
 @each
-def test_every_split_has_its_size_its_hash_and_an_answer_to_everything(known: Published, tmp_path: Path):
+def test_every_split_has_its_size_its_hash_and_an_answer_to_everything(known: PublishedSet, tmp_path: Path):
     for split in SPLITS:
-        found = load(known.name, split, data_dir=FOLDER, cache=tmp_path, hub=NOWHERE)
-        assert (len(found.problems), found.hash, found.notes) == (known.parts[split].size, known.parts[split].hash, ())
+        found = load_dataset(known.name, split, load_config({"data_dir": FOLDER}, env={}))
+        assert (len(found.problems), found.hash, found.notes) == (
+            known.splits[split].size,
+            known.splits[split].hash,
+            (),
+        )
         assert all(problem.answer and problem.label for problem in found.problems)
         assert split == "train" or not any(problem.solution for problem in found.problems)
 
 
 def test_the_lists_are_those_the_documented_draw_makes():
     for name, text in draw_all(FOLDER).items():
-        (known,) = (known for known in PUBLISHED if known.name == name)
-        assert known.listing.read_text(encoding="utf-8") == text
+        assert published_sets()[name].listing.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize(
@@ -55,18 +63,18 @@ def test_the_lists_are_those_the_documented_draw_makes():
     ids=["competitions", "gsm8k"],
 )
 def test_no_problem_stands_in_two_splits(names: tuple[str, ...], twice: list[set[str]]):
-    chosen = [known for known in PUBLISHED if known.name in names]
-    sets = {f"{known.name} {split}": from_folder(known, split, FOLDER).problems for known in chosen for split in SPLITS}
+    chosen = [published_sets()[name] for name in names]
+    sets = {f"{known.name} {split}": read_folder(known, split, FOLDER).problems for known in chosen for split in SPLITS}
     found = find_doubles(sets)
     assert all(one == other for (one, other), _, _ in found)
     assert [{finding.ours.label, finding.theirs.label} for finding in found] == twice, "as published"
 
 
 def test_math_hard_is_spread_over_the_seven_subjects():
-    (known,) = (known for known in PUBLISHED if known.name == "math-hard")
+    known = published_sets()["math-hard"]
     levels = {row["id"]: row["level"] for name in ("math500.jsonl", "math_l45_train.jsonl") for row in local(name)}
     for split in SPLITS:
-        problems = from_folder(known, split, FOLDER).problems
+        problems = read_folder(known, split, FOLDER).problems
         spread = Counter(problem.domain for problem in problems)
         assert len(spread) == 7 and set(spread.values()) == {7, 8}
         assert {levels[problem.label] for problem in problems} == {4, 5}
@@ -125,29 +133,27 @@ FORMS: dict[str, Callable[[Row], Row]] = {
 """How each file is laid out on the hub, as its card describes it."""
 
 
-def without_hashes(known: Published) -> Published:
+def without_hashes(known: PublishedSet) -> PublishedSet:
     """The same data set, its files known by revision only."""
-    parts = {
-        split: replace(
-            part, pool=replace(part.pool, files=tuple(replace(file, sha256=None) for file in part.pool.files))
-        )
-        for split, part in known.parts.items()
-    }
-    return replace(known, parts=parts)
+    splits = {}
+    for name, split in known.splits.items():
+        files = tuple(file._replace(sha256="") for file in split.source.files)
+        splits[name] = split._replace(source=split.source._replace(files=files))
+    return known._replace(splits=splits)
 
 
 @each
-def test_the_form_on_the_hub_gives_the_same_problems(known: Published, tmp_path: Path):
+def test_the_form_on_the_hub_gives_the_same_problems(known: PublishedSet, tmp_path: Path):
     files: dict[str, bytes] = {}
-    for part in without_hashes(known).parts.values():
-        rows = [FORMS[part.pool.local](row) for row in local(part.pool.local)]
-        for number, file in enumerate(part.pool.files):
+    for part in without_hashes(known).splits.values():
+        rows = [FORMS[part.source.local](row) for row in local(part.source.local)]
+        for number, file in enumerate(part.source.files):
             written = as_parquet if file.path.endswith(".parquet") else as_jsonl
-            files[address(file)] = written(rows[number :: len(part.pool.files)])
+            files[address(file)] = written(rows[number :: len(part.source.files)])
     with serving(FileServer(files)) as hub:
         for split in SPLITS:
-            ours = from_folder(known, split, FOLDER)
-            theirs = from_hub(without_hashes(known), split, cache=tmp_path, hub=hub.url)
+            ours = read_folder(known, split, FOLDER)
+            theirs = read_hub(without_hashes(known), split, cache_dir=tmp_path, hub=hub.url)
             assert (theirs.hash, theirs.notes) == (ours.hash, ())
             assert {p.id: (p.answer, p.domain) for p in theirs.problems} == {
                 p.id: (p.answer, p.domain) for p in ours.problems
@@ -158,9 +164,12 @@ def test_the_form_on_the_hub_gives_the_same_problems(known: Published, tmp_path:
 
 
 def test_olymmath_is_the_published_files_byte_for_byte(tmp_path: Path):
-    (known,) = (known for known in PUBLISHED if known.name == "olymmath")
+    known = published_sets()["olymmath"]
     rows = {level: [olymmath(row) for row in local("olymmath_en.jsonl") if row["level"] == level] for level in LEVELS}
     files: dict[HubFile, bytes] = {file: as_jsonl(rows[level]) for file, level in zip(known.files, LEVELS, strict=True)}
     with serving(FileServer({address(file): content for file, content in files.items()})) as hub:
         for split in SPLITS:
-            assert load("olymmath", split, cache=tmp_path, hub=hub.url).notes == ()
+            assert (
+                load_dataset("olymmath", split, load_config({"cache_dir": tmp_path, "hub": hub.url}, env={})).notes
+                == ()
+            )

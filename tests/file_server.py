@@ -1,14 +1,15 @@
-"""A hub of files: redirects as the real one does, and can break off, refuse or answer with a page of its own."""
+"""A hub of files on this machine, as the Hugging Face hub answers."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.server
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kace.models.hub import HubFile
+from kace.problems import HubFile
 
 
 @dataclass
@@ -16,11 +17,12 @@ class FileServer:
     """Files by their path on the hub."""
 
     files: Mapping[str, bytes] = field(default_factory=dict)
-    drops: int = 0
-    """How many answers break off half way."""
     page: bytes | None = None
     """What every address answers with, instead of files."""
     seen: list[str] = field(default_factory=list)
+    """The paths of downloads; questions about a file's size are not counted."""
+    headers: list[Mapping[str, str]] = field(default_factory=list)
+    """The headers of every request."""
     url: str = ""
 
 
@@ -31,25 +33,25 @@ def address(file: HubFile) -> str:
 @contextlib.contextmanager
 def serving(server: FileServer) -> Iterator[FileServer]:
     class Handler(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.answer()
+
         def do_GET(self) -> None:
-            path, store, _ = self.path.partition("?store")
-            if not store:
-                server.seen.append(path)
-            body = server.files.get(path) if server.page is None else server.page
+            server.seen.append(self.path)
+            self.wfile.write(self.answer())
+
+        def answer(self) -> bytes:
+            server.headers.append(dict(self.headers))
+            body = server.files.get(self.path) if server.page is None else server.page
             if body is None:
-                return self.send_error(404)
-            if not store:
-                self.send_response(302)
-                self.send_header("Location", f"{path}?store")
-                self.send_header("Content-Length", "0")
-                return self.end_headers()
+                self.send_error(404)
+                return b""
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
+            self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+            self.send_header("X-Repo-Commit", "1" * 40)
             self.end_headers()
-            if server.drops:
-                server.drops, body = server.drops - 1, body[: len(body) // 2]
-                self.close_connection = True
-            self.wfile.write(body)
+            return body
 
         def log_message(self, *args: object) -> None: ...
 

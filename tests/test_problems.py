@@ -1,0 +1,414 @@
+"""Problems are known by content, bad files are refused by line, and named sets are the same from every copy."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from kace import problems as problems_module
+from kace.config import load_config
+from kace.errors import DataError, KaceError, UsageError
+from kace.problems import (
+    MAX_LINE_BYTES,
+    MAX_PROBLEM_CHARS,
+    NAMES,
+    SPLITS,
+    Dataset,
+    HubFile,
+    Problem,
+    PublishedSet,
+    PublishedSplit,
+    Source,
+    cached_path,
+    canonical,
+    duplicates,
+    fetch,
+    find_doubles,
+    fingerprint,
+    is_cached,
+    load_bundled,
+    load_dataset,
+    load_problems,
+    name_domain,
+    overlaps,
+    problem_rows,
+    published_sets,
+    read_folder,
+    read_hub,
+    read_listing,
+    set_hash,
+)
+from tests.file_server import FileServer, address, serving
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_identity_is_the_text_alone():
+    assert Problem("2+2?", "4", label="a").id == Problem(" 2+2? ", "5", label="b").id
+    assert Problem("2+2?").id != Problem("2+3?").id
+
+
+def test_rows_round_trip(tmp_path: Path):
+    problems = (Problem("2+2?", "4", "a", "sums", "add", "count"), Problem("∑ of nothing?", "0"))
+    path = tmp_path / "p.jsonl"
+    path.write_text("".join(f"{row}\n" for row in problem_rows(problems)), encoding="utf-8")
+    assert load_problems(path) == problems
+
+
+@pytest.mark.parametrize("name", ["problem", "question", "input"])
+def test_the_usual_field_names_are_found(tmp_path: Path, name: str):
+    assert load_problems(write(tmp_path / "p", {name: "2+2?", "answer": 4}))[0] == Problem("2+2?", "4")
+
+
+def test_a_field_map_names_the_rest(tmp_path: Path):
+    path = write(tmp_path / "p", {"q": "2+2?", "gold": "4", "key": "k1"})
+    (problem,) = load_problems(path, {"problem": "q", "answer": "gold", "id": "key"})
+    assert (problem.text, problem.answer, problem.label) == ("2+2?", "4", "k1")
+
+
+def test_bom_crlf_blank_lines_and_gzip_are_read(tmp_path: Path):
+    data = b'\xef\xbb\xbf{"problem": "a?"}\r\n\r\n{"problem": "b?"}'
+    (tmp_path / "p.jsonl").write_bytes(data)
+    (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress(data))
+    assert [p.text for p in load_problems(tmp_path / "p.jsonl")] == ["a?", "b?"]
+    assert load_problems(tmp_path / "p.jsonl.gz") == load_problems(tmp_path / "p.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", "no problems"),
+        (b"\n \n", "no problems"),
+        (b'{"problem": "a?"}\n{"problem": \n', ":2: not JSON"),
+        (b'{"problem": "a?"}\n[1]\n', ":2: a list"),
+        (b'{"answer": "4"}\n', ":1: no problem text"),
+        (b'{"problem": "  "}\n', ":1: no problem text"),
+        (b'{"problem": ["a"]}\n', ":1: field 'problem' is a list"),
+        (b'{"problem": "a?", "answer": {"x": 1}}\n', ":1: field 'answer' is a dict"),
+        (b'{"problem": "a?", "answer": true}\n', ":1: field 'answer' is a bool"),
+        (b'{"problem": "a?"}\n{"problem": "a? "}\n', ":2: the same problem text as line 1"),
+        ('{"problem": "caf\xe9"}\n'.encode("latin-1"), ":1: not UTF-8"),
+        (b'{"problem": "\\ud800"}\n', ":1: the text has a lone surrogate"),
+        (b'{"problem": ' + b"[" * 100_000 + b"\n", ":1: not JSON"),
+        (b'{"problem": "' + b"a" * (MAX_PROBLEM_CHARS + 1) + b'"}\n', "over the limit"),
+        (b'{"problem": "' + b"a" * (MAX_LINE_BYTES + 1) + b'"}\n', "line is longer"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(tmp_path: Path, data: bytes, complaint: str):
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(data)
+    with pytest.raises(DataError) as caught:
+        load_problems(path)
+    assert complaint in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_a_folder_and_a_broken_gzip_are_refused(tmp_path: Path):
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b'{"problem": "a?"}\n' * 100)[:20])
+    for path in (tmp_path / "absent", tmp_path, tmp_path / "cut.gz"):
+        with pytest.raises(DataError, match=str(path)):
+            load_problems(path)
+
+
+HENS = Problem("A farmer has 17 hens and 23 ducks, and sells 9 of the hens. How many birds are left?", "31", "hens")
+AGAIN = Problem("a farmer has 17 hens and 23 ducks and sells 9 of the hens; how many birds are left", "31", "again")
+OTHER = Problem("A farmer has 18 hens and 23 ducks, and sells 9 of the hens. How many birds are left?", "32", "other")
+SINES = (Problem(r"Compute $\sin 60^\circ$.", label="sin"), Problem(r"Compute $\cos 60^\circ$.", label="cos"))
+TOLD = "A farmer has 17 hens and 23 ducks, and sells 9 of the hens at the market. How many birds are left?"
+
+
+def test_the_same_problem_told_with_other_spacing_case_or_signs_is_found():
+    again = Problem(
+        "a farmer has 17 hens   and 23 ducks -- and sells 9 of the hens, at the market; how many birds are left"
+    )
+    ((ours, theirs),) = overlaps([Problem("unrelated 5"), again], [Problem(TOLD)])
+    assert ours is again and theirs.text == TOLD
+
+
+def test_a_word_changed_is_still_the_same_problem():
+    assert overlaps([Problem(TOLD.replace("market", "fair"))], [Problem(TOLD)])
+
+
+def test_other_numbers_make_another_problem():
+    assert not overlaps([Problem(TOLD.replace("17", "18"))], [Problem(TOLD)])
+
+
+def test_the_bundled_splits_do_not_overlap():
+    splits = {name: load_bundled("starter", name) for name in SPLITS}
+    for one, other in combinations(splits, 2):
+        assert overlaps(splits[one], splits[other]) == []
+    assert len(overlaps(splits["train"], splits["train"])) == len(splits["train"])
+
+
+def test_a_problem_told_again_is_found_once_and_other_numbers_make_another_problem():
+    assert duplicates([OTHER, HENS, *SINES, AGAIN]) == [(HENS, AGAIN)]
+    assert duplicates([HENS, OTHER, *SINES]) == []
+
+
+def test_sets_are_checked_inside_and_against_each_other():
+    found = find_doubles({"train": [HENS, AGAIN], "test": [OTHER, SINES[0]], "mine": [SINES[0]]})
+    assert [(finding.sets, finding.ours.label, finding.theirs.label) for finding in found] == [
+        (("train", "train"), "hens", "again"),
+        (("test", "mine"), "sin", "sin"),
+    ]
+    assert find_doubles({"train": [HENS], "test": [OTHER, *SINES]}) == []
+
+
+TEXTS = [f"What is {n} plus\n one?" for n in range(10)]
+NAMED = {"problem": "problem", "answer": "answer", "id": "unique_id"}
+NOWHERE = "http://127.0.0.1:9"
+
+
+def listed(split: str, numbers: range) -> str:
+    return "".join(f"{split}\t{fingerprint(TEXTS[n])}\tsum-{n}\n" for n in numbers)
+
+
+def rows(texts: list[str]) -> bytes:
+    lines = [
+        {"unique_id": f"sum-{n}", "problem": text, "answer": n + 1, "subject": "Sums & More", "solution": "add"}
+        for n, text in enumerate(texts)
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> PublishedSet:
+    """Ten problems: the first two to train on, the next to validate, the rest to test."""
+    listing = tmp_path / "sums.tsv"
+    listing.write_text("# by hand\n" + listed("train", range(2)) + listed("validation", range(2, 3)))
+    return sums_of(listing, HubFile("someone/sums", "1" * 40, "sums.jsonl", ""))
+
+
+def sums_of(listing: Path, file: HubFile, fields: Mapping[str, str] = {**NAMED, "domain": "subject"}) -> PublishedSet:
+    source = Source("sums", "sums.jsonl", (file,), fields)
+    parts = {
+        split: PublishedSplit(source, len(numbers), set_hash(Problem(TEXTS[n]) for n in numbers))
+        for split, numbers in zip(SPLITS, (range(2), range(2, 3), range(3, 10)), strict=True)
+    }
+    return PublishedSet("sums", "for tests", "none", parts, listing)
+
+
+def hub_copy(published: PublishedSet, content: bytes, split: str, cache: Path) -> Dataset:
+    with serving(FileServer({address(published.files[0]): content})) as hub:
+        return read_hub(published, split, cache_dir=cache, hub=hub.url)
+
+
+def test_a_listed_split_has_the_problems_of_its_list_in_its_order(sums: PublishedSet, tmp_path: Path):
+    found = hub_copy(sums, rows(TEXTS[::-1]), "train", tmp_path / "cache")
+    assert [problem.text for problem in found.problems] == TEXTS[:2]
+    assert [problem.label for problem in found.problems] == ["sum-0", "sum-1"], "labels are the list's"
+    assert found.name == "sums" and found.source == "someone/sums@111111111111" and found.notes == ()
+
+
+def test_a_split_without_a_list_is_what_the_lists_leave(sums: PublishedSet, tmp_path: Path):
+    found = hub_copy(sums, rows(TEXTS), "test", tmp_path / "cache")
+    assert [problem.text for problem in found.problems] == TEXTS[3:] and found.notes == ()
+
+
+def test_only_what_is_learned_from_comes_with_solutions(sums: PublishedSet, tmp_path: Path):
+    for split in SPLITS:
+        found = hub_copy(sums, rows(TEXTS), split, tmp_path / "cache")
+        assert {problem.solution for problem in found.problems} == {"add" if split == "train" else None}
+
+
+def test_copies_that_differ_in_white_space_are_the_same_set(sums: PublishedSet, tmp_path: Path):
+    copies = [rows(TEXTS), rows([f"  {text.replace(' ', '  ')} " for text in TEXTS])]
+    one, other = (hub_copy(sums, copy, "test", tmp_path / str(n)) for n, copy in enumerate(copies))
+    assert one.hash == other.hash == sums.splits["test"].hash and other.notes == ()
+
+
+def test_a_problem_in_another_wording_is_known_by_its_label_and_noted(sums: PublishedSet, tmp_path: Path):
+    reworded = ["What do you get when you add one to zero?", *TEXTS[1:]]
+    found = hub_copy(sums, rows(reworded), "train", tmp_path / "cache")
+    assert found.problems[0].text == reworded[0] and found.hash != sums.splits["train"].hash
+    (note,) = found.notes
+    assert "sum-0 " in note and "sum-1" not in note and found.hash in note
+
+
+def test_a_rewording_in_a_split_without_a_list_is_noted_too(sums: PublishedSet, tmp_path: Path):
+    found = hub_copy(sums, rows([*TEXTS[:9], "What is one more than nine?"]), "test", tmp_path / "cache")
+    assert len(found.problems) == 7 and "one problem or more" in found.notes[0]
+
+
+@pytest.mark.parametrize(("split", "reason"), [("train", "1 of 2 problems.*: sum-1"), ("test", "6 problems.*not 7")])
+def test_a_missing_problem_is_an_error(sums: PublishedSet, tmp_path: Path, split: str, reason: str):
+    texts = [TEXTS[0], *TEXTS[2:]] if split == "train" else TEXTS[:9]
+    with pytest.raises(DataError, match=reason):
+        hub_copy(sums, rows(texts).replace(b'"unique_id": "sum-1"', b'"unique_id": ""'), split, tmp_path / "cache")
+
+
+def test_a_problem_without_an_answer_is_an_error(sums: PublishedSet, tmp_path: Path):
+    content = rows(TEXTS).replace(b'"answer": 1,', b'"answer": "",')
+    with pytest.raises(DataError, match="no answer to sum-0"):
+        hub_copy(sums, content, "train", tmp_path / "cache")
+
+
+def test_a_folder_is_read_instead_of_the_hub_and_says_what_it_lacks(sums: PublishedSet, tmp_path: Path):
+    with pytest.raises(DataError, match=r"has no sums\.jsonl"):
+        read_folder(sums, "train", tmp_path)
+    (tmp_path / "sums.jsonl").write_bytes(rows(TEXTS).replace(b'"unique_id"', b'"id"'))
+    found = read_folder(sums, "train", tmp_path)
+    assert found.hash == sums.splits["train"].hash and found.source.endswith("sums.jsonl")
+    assert {problem.domain for problem in found.problems} == {"sums_and_more"}
+
+
+def test_parquet_is_read_by_its_columns(sums: PublishedSet, tmp_path: Path):
+    columns = {"problem": TEXTS, "answer": list(range(10)), "more": [["x"]] * 10}
+    named = as_parquet({**columns, "unique_id": [f"sum-{n}" for n in range(10)]})
+    found = from_hub_parquet(sums, named, tmp_path)
+    assert [(problem.answer, problem.label) for problem in found.problems] == [("0", "sum-0"), ("1", "sum-1")]
+    with pytest.raises(DataError, match=r"no column unique_id; it has problem, answer, more"):
+        from_hub_parquet(sums, as_parquet(columns), tmp_path / "other")
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        from_hub_parquet(sums, b"PAR1 but nothing more PAR1", tmp_path / "broken")
+
+
+def test_without_pyarrow_a_parquet_file_names_the_extra(sums: PublishedSet, tmp_path: Path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(KaceError, match=r"needs pyarrow.*kace\[data\]"):
+        from_hub_parquet(sums, b"PAR1PAR1", tmp_path)
+
+
+def as_parquet(columns: Mapping[str, Sequence[object]]) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'data' is not installed")
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.table(dict(columns)), stream)
+    return stream.getvalue()
+
+
+def from_hub_parquet(published: PublishedSet, content: bytes, cache: Path) -> Dataset:
+    file = HubFile("someone/sums", "1" * 40, "sums.parquet", "")
+    return hub_copy(sums_of(published.listing, file, NAMED), content, "train", cache / "parquet")
+
+
+def test_the_bundled_sets_need_no_hub(tmp_path: Path):
+    config = load_config({"cache_dir": tmp_path, "hub": NOWHERE}, env={})
+    found = load_dataset("starter", "validation", config)
+    assert found.problems == load_bundled("starter", "validation")
+    assert (found.split, found.source, found.hash) == ("validation", "bundled", "6033293db5109451")
+    assert load_dataset("starter-1000", "test", config).hash == "180370bcd863ca9c", (
+        "the sample of the published figures"
+    )
+    assert load_dataset("techniques", "retest", config).hash == "53fa91242d965e64"
+
+
+def test_any_jsonl_file_is_a_data_set_with_a_field_map(tmp_path: Path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"q": "1 + 1", "a": "2"}\n{"q": "1 + 2", "a": "3"}\n')
+    found = load_dataset(path, "test", load_config({"fields": {"problem": "q", "answer": "a"}}, env={}))
+    assert [problem.answer for problem in found.problems] == ["2", "3"]
+    assert (found.name, found.split) == ("mine.jsonl", "all")
+    assert found.hash == set_hash([Problem("1+2"), Problem("1+1")]), "neither order nor white space counts"
+
+
+def test_names_are_known_however_they_are_spelt_and_the_nearest_is_named():
+    assert canonical("MATH-Hard") == canonical("math_hard") == "math-hard" and canonical("aime25") == "aime25"
+    assert canonical("folder/aime25") is None and canonical("mine.jsonl") is None
+    with pytest.raises(UsageError, match="did you mean olymmath"):
+        canonical("olymath")
+    with pytest.raises(UsageError, match=f"use one of {', '.join(NAMES)}"):
+        canonical("zzz")
+
+
+def test_a_wrong_split_is_refused_with_the_names_there_are():
+    for name, splits in (("aime25", "train, validation, test"), ("techniques", "train, validation, test, retest")):
+        with pytest.raises(UsageError, match=f"{name} has no split 'dev'.*{splits}"):
+            load_dataset(name, "dev", load_config(env={}))
+
+
+def test_the_sizes_are_the_papers():
+    sizes = {known.name: tuple(part.size for part in known.splits.values()) for known in published_sets().values()}
+    assert sizes == {
+        "aime25": (45, 45, 30),
+        "math-hard": (50, 50, 50),
+        "olymmath": (30, 40, 27),
+        "gsm8k": (6973, 500, 1319),
+    }
+
+
+@pytest.mark.parametrize("known", published_sets().values(), ids=published_sets())
+def test_every_list_fits_its_split_and_holds_no_text(known: PublishedSet):
+    listing = read_listing(known.listing)
+    seen: set[str] = set()
+    for split, listed in listing.items():
+        assert len(listed) == known.splits[split].size
+        assert not listed.keys() & seen, "no problem is in two splits"
+        seen |= listed.keys()
+    for line in known.listing.read_text().splitlines():
+        assert line.startswith("# ") or (len(line) < 72 and " " not in line)
+
+
+def test_every_published_file_is_fixed_by_its_commit():
+    for known in published_sets().values():
+        for file in known.files:
+            assert len(file.revision) == 40 and int(file.revision, 16)
+            assert not file.sha256 or (len(file.sha256) == 64 and int(file.sha256, 16))
+
+
+def test_subjects_are_domains():
+    assert name_domain(Problem("?", domain="Counting & Probability")).domain == "counting_and_probability"
+    assert name_domain(Problem("?")).domain is None
+
+
+CONTENT = b'{"problem": "1+1?", "answer": "2"}\n' * 5_000
+FILE = HubFile("someone/sums", "1" * 40, "data/sums.jsonl", hashlib.sha256(CONTENT).hexdigest())
+
+
+def test_a_file_is_downloaded_once_without_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_canary")
+    told: list[HubFile] = []
+    with serving(FileServer({address(FILE): CONTENT})) as hub:
+        for _ in range(2):
+            path = fetch(FILE, cache_dir=tmp_path, hub=hub.url, watch=told.append)
+            assert path.read_bytes() == CONTENT
+    assert len(hub.seen) == len(told) == 1
+    assert "canary" not in str(hub.headers)
+
+
+def test_a_cached_file_with_other_bytes_is_downloaded_again(tmp_path: Path):
+    path = cached_path(FILE, tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT[:-1])
+    assert not is_cached(FILE, tmp_path)
+    with serving(FileServer({address(FILE): CONTENT})) as hub:
+        assert fetch(FILE, cache_dir=tmp_path, hub=hub.url).read_bytes() == CONTENT
+
+
+def test_other_bytes_a_page_and_a_file_that_is_too_long_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    parquet = FILE._replace(path="data/sums.parquet", sha256="")
+    cases = [
+        (FILE, FileServer({address(FILE): CONTENT + b" "}), "refused: sha256"),
+        (parquet, FileServer(page=b"<html>please log in</html>"), "not a Parquet file"),
+    ]
+    for file, server, reason in cases:
+        with serving(server) as hub, pytest.raises(KaceError, match=reason):
+            fetch(file, cache_dir=tmp_path, hub=hub.url)
+    monkeypatch.setattr(problems_module, "MAX_FILE_BYTES", 100_000)
+    with serving(FileServer({address(FILE): CONTENT})) as hub, pytest.raises(KaceError, match="longer than"):
+        fetch(FILE, cache_dir=tmp_path, hub=hub.url)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_hub_without_the_file_or_out_of_reach_is_one_line_that_says_what_to_do(tmp_path: Path):
+    nowhere = "http://user:hunter2@127.0.0.1:9"
+    with serving(FileServer()) as hub:
+        for where, reason in ((hub.url, "HTTP 404"), (nowhere, "refused")):
+            with pytest.raises(KaceError) as caught:
+                fetch(FILE, cache_dir=tmp_path, hub=where)
+            message = str(caught.value)
+            assert "someone/sums" in message and reason in message and "--set data_dir=DIR" in message
+            assert "\n" not in message and "hunter2" not in message
