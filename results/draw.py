@@ -175,9 +175,11 @@ class Published:
             solves[name] += sum(changes)
             means[name] += Fraction(sum(changes), len(changes))
             sizes[name] += 1
-        moved = Counter((means[name], sizes[name]) for name in sizes)
+        moved: Counter[tuple[Fraction | int, int]] = Counter()
+        for name, size in sizes.items():
+            moved[means[name], size] += 1
         if unchanged:
-            moved[Fraction(0), 1] += unchanged
+            moved[0, 1] += unchanged
         changed = [gain for gain in solves.values() if gain]
         if sum(changed) <= 0:
             changed = [-gain for gain in changed]

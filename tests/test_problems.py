@@ -404,9 +404,12 @@ def test_other_bytes_a_page_and_a_file_that_is_too_long_are_refused(tmp_path: Pa
 
 
 def test_a_hub_without_the_file_or_out_of_reach_is_one_line_that_says_what_to_do(tmp_path: Path):
-    nowhere = "http://user:hunter2@127.0.0.1:9"
     with serving(FileServer()) as hub:
-        for where, reason in ((hub.url, "HTTP 404"), (nowhere, "refused")):
+        for where, reason in (
+            (hub.url, "HTTP 404"),
+            ("http://127.0.0.1:9", "refused"),
+            ("http://user:hunter2@127.0.0.1:9", "could not get"),
+        ):
             with pytest.raises(KaceError) as caught:
                 fetch(FILE, cache_dir=tmp_path, hub=where)
             message = str(caught.value)

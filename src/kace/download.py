@@ -79,7 +79,9 @@ class _Part:
             raise Unavailable(f"HTTP {error.code}") from None
         except urllib.error.URLError as error:
             raise Unavailable(str(error.reason)) from None
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except (http.client.InvalidURL, ValueError):  # its message repeats a password
+            raise Unavailable("the address of the hub cannot be read") from None
+        except (OSError, http.client.HTTPException) as error:
             raise Unavailable(str(error) or type(error).__name__) from None
         self.start = start if self._response.status == 206 else 0
         length = self._response.headers.get("Content-Length") or ""
