@@ -21,7 +21,7 @@ from kace.models.base import (
     Usage,
     chat,
 )
-from kace.models.limits import START, AdaptiveLimiter, Limited, RetryPolicy
+from kace.models.limits import BROKEN_SECONDS, START, AdaptiveLimiter, Limited, RetryPolicy
 
 REQUEST = Request(chat("s", "u"), Sampling(0.6, 100, 1), AttemptKey("p", 0, "ES", 0))
 REPLY = Reply("4", Finish.STOP, Usage(1, 0, 1), 1.0)
@@ -469,3 +469,20 @@ def test_a_limiter_outlives_an_event_loop_that_was_torn_down_in_full_flow():
         await asyncio.wait_for(model.complete(REQUEST), 60.0)
 
     run(later())
+
+
+def test_after_a_user_error_calls_fail_unsent_for_some_seconds_and_then_the_model_recovers():
+    server = Server(KaceError("401", fix="set OPENAI_API_KEY"), KaceError("402"), REPLY)
+
+    async def work():
+        model, found = limited(server), []
+        for pause in (0.0, 1.0, BROKEN_SECONDS, 1.0, BROKEN_SECONDS, 0.0):
+            await asyncio.sleep(pause)
+            try:
+                found.append((await model.complete(REQUEST)).text)
+            except KaceError as error:
+                found.append(error.message)
+        return found
+
+    assert run(work()) == ["401", "401", "402", "402", "4", "4"]
+    assert len(server.calls) == 4

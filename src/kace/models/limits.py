@@ -38,6 +38,7 @@ guess, and after a pace that held."""
 SLOWEST = 1 / 60  # calls per second; no 429 reduces the pace further
 WARN_AFTER = 3  # 429s in a row: a single one is how the pace is found
 LONGEST_PAUSE = 60.0  # seconds for which one Retry-After holds back other calls
+BROKEN_SECONDS = 5.0  # for which calls fail unsent after a user error
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,8 @@ class AdaptiveLimiter:
 class Limited(Wrapper):
     """A model with retries and a limit on its calls.
 
-    After a user error, later requests fail with the same message and are not sent.
+    After a user error, requests fail unsent with the same message for a few seconds. A
+    run ends at the first; a server recovers when the key or the provider is mended.
     """
 
     def __init__(
@@ -225,6 +227,7 @@ class Limited(Wrapper):
         self._limiter = limiter
         self._policy = policy
         self._broken: KaceError | None = None
+        self._broken_until = 0.0
         # 429s since the last reply
         self._refused = 0
         self._refused_since = 0.0
@@ -264,7 +267,7 @@ class Limited(Wrapper):
             except KaceError as error:
                 # A cap belongs to one ledger only: calls of others may continue.
                 if not isinstance(error, BudgetExceeded):
-                    self._broken = error
+                    self._break(error)
                 raise
             failures += 1
             wait = self._policy.wait(failures, fault.retry_after)
@@ -289,11 +292,11 @@ class Limited(Wrapper):
                 f"{self.name} asks to wait {asked:.0f} s, longer than a call may take: "
                 f"{error.message}"
             )
-            self._broken = KaceError(what, fix=fix)
-            raise self._broken from error
+            too_long = KaceError(what, fix=fix)
+            self._break(too_long)
+            raise too_long from error
         policy = self._policy
         if self._refused >= policy.refusals and seconds >= policy.patience:
-            # Not broken for good: `kace serve` continues, and recovers with a reply.
             row = f"{self._refused} calls refused in a row, for {seconds:.0f} s"
             what = f"{self.name} is rate limited: {row}: {error.message}"
             raise KaceError(what, fix=fix) from error
@@ -302,6 +305,14 @@ class Limited(Wrapper):
             said = "%s is rate limited: calls are sent more slowly (%s)"
             log.warning(said, self.name, error.message)
 
+    def _break(self, error: KaceError) -> None:
+        self._broken = error
+        self._broken_until = asyncio.get_running_loop().time() + BROKEN_SECONDS
+
     def _check_unbroken(self) -> None:
-        if self._broken is not None:
-            raise type(self._broken)(self._broken.message, fix=self._broken.fix)
+        if self._broken is None:
+            return
+        if asyncio.get_running_loop().time() >= self._broken_until:
+            self._broken = None
+            return
+        raise type(self._broken)(self._broken.message, fix=self._broken.fix)
