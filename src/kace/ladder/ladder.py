@@ -1,23 +1,26 @@
-"""The loop: climb the ladder until a gate opens."""
+"""The ladder: sample, vote, and climb until a gate opens."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.config import TierSampling
 from kace.errors import KaceError
-from kace.ladder.prompt import NOTHING, Prompt, PromptContext, Prompts, solver_prompt
-from kace.ladder.record import Attempt, ClassRecord, Outcome, Solution
+from kace.ladder.prompt import NOTHING, Context, Prompt, Prompts, solver_prompt
+from kace.ladder.record import (
+    Attempt,
+    ClassRecord,
+    Outcome,
+    RetrievedContext,
+    Solution,
+)
 from kace.ladder.tiers import (
     FALLBACK_GATE,
     LOCKED,
@@ -25,64 +28,80 @@ from kace.ladder.tiers import (
     Lens,
     Tier,
     TierName,
-    decided,
+    is_decided,
 )
-from kace.ladder.vote import AnswerClass, Standing, count, group
+from kace.ladder.vote import AnswerClass, Standing, Vote, count, group
 from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
 from kace.problems import Problem
 
-if TYPE_CHECKING:
-    from kace.ladder.confidence import ConfidencePolicy
-    from kace.ladder.retriever import ContextSource, Retrieval
-    from kace.ladder.synthesis import Synthesis
 
+class ContextSource(Protocol):
+    """Finds what a tier reads: in a tree, or in whatever is compared with one."""
 
-log = logging.getLogger(__name__)
-
-Tiers = Callable[
-    [Problem], Awaitable[Sequence[Tier]]
-]  # the tiers that a problem climbs
-
-
-async def locked(problem: Problem) -> Sequence[Tier]:
-    """The ladder of the paper, the same for every problem."""
-    return LOCKED
+    async def retrieve(
+        self,
+        problem: Problem,
+        tier: TierName,
+        before: Sequence[Attempt],
+        earlier: Sequence[Context],
+    ) -> Context | None:
+        """Return what a tier reads; `before` are the attempts made so far, `earlier` what earlier tiers read."""
+        ...
 
 
 class Observer(Protocol):
-    """Hears of progress while problems climb."""
+    """Receives the progress of solves."""
 
     def started(self, problem: Problem) -> None:
-        """A problem steps onto the ladder."""
+        """Called when the first tier of a problem begins."""
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
-        """An attempt has ended."""
+        """Called when an attempt has ended."""
 
     def solved(self, solution: Solution) -> None:
-        """A problem has left the ladder."""
+        """Called when a problem is solved."""
+
+
+class Silent:
+    """Ignores the progress of solves."""
+
+    def started(self, problem: Problem) -> None:
+        """Do nothing."""
+
+    def attempted(self, problem: Problem, attempt: Attempt) -> None:
+        """Do nothing."""
+
+    def solved(self, solution: Solution) -> None:
+        """Do nothing."""
+
+
+# Policies: what may differ from the paper's ladder
+
+Tiers = Callable[[Problem], Awaitable[Sequence[Tier]]]
+"""Returns the tiers that a problem climbs."""
+Opens = Callable[[Tier, Vote, Sequence[Attempt]], bool]
+"""Whether a tier's gate opens on its vote and attempts."""
+Amend = Callable[["Climb", "Kit"], Awaitable["Climb"]]
+"""Returns a finished climb with another answer."""
+
+
+async def locked(problem: Problem) -> Sequence[Tier]:
+    """Return the ladder of the paper, the same for every problem."""
+    return LOCKED
+
+
+def gate_opens(tier: Tier, vote: Vote, attempts: Sequence[Attempt]) -> bool:
+    """Whether the tier's own gate opens, by counts of votes alone."""
+    return tier.gate.opens(vote)
 
 
 @dataclass(frozen=True, slots=True)
-class Dropout:
-    """Hides each card from each attempt at random: a pure function of the two, so that a rerun hides the same.
+class Policies:
+    """What differs from the paper's ladder; the defaults are the paper's."""
 
-    Draws are independent, so that attempts with a card less those without it estimate its worth without bias.
-    """
-
-    rate: float = 0.5
-    seed: int = 0
-
-    def hidden(self, key: AttemptKey, card_ids: Sequence[str]) -> tuple[str, ...]:
-        """The cards hidden from an attempt, in the order given."""
-        return tuple(
-            card_id for card_id in card_ids if self._draw(key, card_id) < self.rate
-        )
-
-    def _draw(self, key: AttemptKey, card_id: str) -> float:
-        text = f"{self.seed}\x1f{key.problem}\x1f{key.seed}\x1f{key.tier}\x1f{key.index}\x1f{card_id}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") / (
-            1 << 56
-        )
+    tiers: Tiers = locked
+    opens: Opens = gate_opens
+    amend: tuple[Amend, ...] = ()  # applied in order when the climb has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,188 +110,109 @@ class Kit:
 
     model: ChatModel
     judge: Judge
-    sampling: Mapping[str, TierSampling]
-    subject: Subject = MATHEMATICS  # what prompts say, and how answers are read
-    seed: int = 0
-    early_stop: bool = False
-    source: ContextSource | None = (
-        None  # what to read from; without one, the ladder climbs on the problem alone
-    )
-    dropout: Dropout | None = (
-        None  # hides cards from single attempts at random, to measure what each is worth
-    )
-    synthesis: Synthesis | None = None
-    """Has the solver finish from the common facts of the HS attempts, where these fail their gate."""
+    sampling: Mapping[str, TierSampling]  # by tier
+    subject: Subject = MATHEMATICS  # named in prompts; says how answers are read
     prompts: Prompts = "default"  # whose instructions attempts get
-    tiers: Tiers = locked  # what a problem climbs. Anything but the locked ladder is beyond the paper, and says so
-    observer: Observer | None = None
-    logprobs: bool = False  # ask how sure the model was of each attempt
-    confidence: ConfidencePolicy | None = None  # what that decides
+    seed: int = 0
+    early_stop: bool = False  # cancel attempts that can no longer change the outcome
+    source: ContextSource | None = None  # without one, tiers read nothing
+    policies: Policies = Policies()
+    observer: Observer = Silent()
 
 
-async def climb(problem: Problem, kit: Kit) -> Solution:
-    """Sample, vote, and climb until some answer has enough agreement."""
-    began = time.monotonic()
-    if kit.observer:
-        kit.observer.started(problem)
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """A problem that has left the ladder."""
+
+    problem: Problem
+    path: ExitPath | None
+    vote: Vote  # of the last tier
+    winner: Standing | None
+    attempts: tuple[Attempt, ...]
+    last_tier: int  # position of the first attempt of the last tier
+    classes: tuple[AnswerClass, ...]
+    context: Context = NOTHING  # what the last tier read
+    recalls: tuple[RetrievedContext, ...] = ()  # what each tier read
+    finishing: Attempt | None = None  # an attempt after the ladder
+    policies: tuple[str, ...] = ()  # names of what else than votes decided
+
+
+async def solve(problem: Problem, kit: Kit) -> Solution:
+    """Solve a problem: climb the ladder, apply the policies, and grade the answer."""
+    start = time.monotonic()
+    kit.observer.started(problem)
+    climbed = await climb(problem, kit)
+    for amend in kit.policies.amend:
+        climbed = await amend(climbed, kit)
+    seconds = time.monotonic() - start
+    solution = await conclude(climbed, seconds, kit)
+    kit.observer.solved(solution)
+    return solution
+
+
+async def climb(problem: Problem, kit: Kit) -> Climb:
+    """Sample, vote, and climb until some answer has enough agreement; else fall back on all attempts."""
     attempts: list[Attempt] = []
-    read: list[Retrieval] = []
-    finishing: Attempt | None = None
-    tiers = await kit.tiers(problem)
-    for tier in tiers:
+    contexts: list[Context] = []
+    recalls: list[RetrievedContext] = []
+    for tier in await kit.policies.tiers(problem):
         start = len(attempts)
-        found = (
-            await kit.source.retrieve(problem, tier.name, attempts, read)
-            if kit.source
-            else None
-        )
+        context = NOTHING
+        found = await retrieve(problem, tier, attempts, contexts, kit)
         if found:
-            read.append(found)
-        context = found.context if found else NOTHING
+            context = found
+            contexts.append(found)
+            recalls.append(found.record(tier.name))
         attempts += await sample(problem, tier, context, attempts, kit)
         classes = await classes_of(problem, attempts, kit)
         vote = count(classes, start, len(attempts))
-        if tier.gate.opens(vote) and (
-            not kit.confidence or kit.confidence.confirms(tier, attempts[start:])
-        ):
+        if kit.policies.opens(tier, vote, attempts[start:]):
             path = tier.exit
             winner = vote.leader
             break
     else:
         path, winner = fallback(classes, len(attempts))
-        if kit.synthesis:
-            finishing = await kit.synthesis.finish(
-                problem, attempts[start:], context.cards, kit
-            )
-    if kit.confidence:
-        winner = kit.confidence.winner(vote, classes, attempts, winner)
-    last = next((each for each in reversed(attempts) if each.answer is not None), None)
-    answer = winner.answer if winner else said(problem, last, kit)
-    if finishing and finishing.answer is not None:
-        answer = said(problem, finishing, kit)
-    solution = await conclude(
-        problem,
-        kit,
-        path,
-        answer,
-        attempts,
-        classes,
-        seconds=time.monotonic() - began,
-        read=read,
-        finishing=finishing,
-    )
-    if kit.observer:
-        kit.observer.solved(solution)
-    return solution
-
-
-async def conclude(
-    problem: Problem,
-    kit: Kit,
-    path: ExitPath | None,
-    answer: Answer | None,
-    attempts: Sequence[Attempt],
-    classes: Sequence[AnswerClass],
-    *,
-    seconds: float,
-    read: Sequence[Retrieval],
-    finishing: Attempt | None,
-) -> Solution:
-    """The solution: the answer graded, and every attempt marked right or wrong where an answer is expected."""
-    verdict = await grade(problem, answer, kit)
-    correct = None if problem.answer is None else verdict is Verdict.SAME
-    right = await right_positions(problem, classes, kit)
-    marked = attempts
-    if correct is not None:
-        marked = [
-            a.model_copy(update={"correct": place in right})
-            for place, a in enumerate(attempts)
-        ]
-    if finishing:
-        # Where it has an answer, that is the solution's, and so is the verdict on it.
-        finishing = finishing.model_copy(
-            update={"correct": correct and finishing.answer is not None}
-        )
-    made = [*attempts, *([finishing] if finishing else ())]
-    return Solution(
-        problem=problem.id,
-        label=problem.label,
-        family=problem.family,
-        domain=problem.domain,
-        seed=kit.seed,
-        exit=path,
-        answer=answer.text if answer else None,
-        expected=problem.answer,
-        verdict=verdict,
-        correct=correct,
-        paper_calls=len(attempts),
-        real_calls=sum(a.calls for a in made),
-        seconds=round(seconds, 4),
-        failed=any(a.outcome is Outcome.PROVIDER_ERROR for a in made),
-        recalls=tuple(each.record for each in read),
-        classes=tuple(
-            ClassRecord(answer=c.answer.text, positions=c.positions) for c in classes
-        ),
-        attempts=tuple(marked),
-        synthesis=finishing,
-        policies=kit.confidence.names if kit.confidence else (),
+    return Climb(
+        problem=problem,
+        path=path,
+        vote=vote,
+        winner=winner,
+        attempts=tuple(attempts),
+        last_tier=start,
+        classes=classes,
+        context=context,
+        recalls=tuple(recalls),
     )
 
 
 def fallback(
     classes: Sequence[AnswerClass], attempts: int
 ) -> tuple[ExitPath, Standing | None]:
-    """How a solve leaves that no gate let out: by the plurality of all attempts, or with the last one that answered."""
+    """Return the exit and the winner if no gate opened: the plurality of all attempts, or the last that answered."""
     vote = count(classes, 0, attempts)
     if FALLBACK_GATE.opens(vote):
         return ExitPath.FALLBACK_PLURALITY, vote.leader
     return ExitPath.FALLBACK_LAST_HS, None
 
 
-async def sample(
+async def retrieve(
     problem: Problem,
     tier: Tier,
-    context: PromptContext,
     before: Sequence[Attempt],
+    earlier: Sequence[Context],
     kit: Kit,
-) -> list[Attempt]:
-    """The tier's attempts in order, made side by side."""
-    asked = asked_of(problem, tier, context, kit)
-    done: dict[int, Attempt] = {}
-    stopped: list[KaceError] = []
-    async with asyncio.TaskGroup() as siblings:
-        tasks = {
-            siblings.create_task(attempt(problem, each, kit)): each.key.index
-            for each in asked
-        }
-        waiting = set(tasks)
-        when = asyncio.FIRST_COMPLETED if kit.early_stop else asyncio.ALL_COMPLETED
-        while waiting:
-            finished, waiting = await asyncio.wait(waiting, return_when=when)
-            for task in finished:
-                match task.result():
-                    case Attempt() as result:
-                        done[tasks[task]] = result
-                    case error:
-                        stopped.append(error)
-            if (
-                waiting
-                and not stopped
-                and await settled(problem, tier, before, done, kit)
-            ):
-                for task in waiting:
-                    task.cancel()
-                break
-    if stopped:
-        raise stopped[0]
-    return [
-        done.get(each.key.index) or Attempt.cancelled(each.key, each.lens)
-        for each in asked
-    ]
+) -> Context | None:
+    """Return what the tier reads, if there is a source and it has something for it."""
+    if kit.source is None:
+        return None
+    return await kit.source.retrieve(problem, tier.name, before, earlier)
 
 
-class Asked(NamedTuple):
-    """An attempt before it is made: which it is, what it is shown, and the cards that it is not."""
+# Attempts
+
+
+class Planned(NamedTuple):
+    """An attempt before it is made: its key, its prompt, and the cards hidden from it."""
 
     key: AttemptKey
     lens: Lens | None
@@ -280,28 +220,60 @@ class Asked(NamedTuple):
     hidden: tuple[str, ...]
 
 
-def asked_of(
-    problem: Problem, tier: Tier, context: PromptContext, kit: Kit
-) -> list[Asked]:
-    """The tier's attempts with what the tier reads."""
+async def sample(
+    problem: Problem,
+    tier: Tier,
+    context: Context,
+    before: Sequence[Attempt],
+    kit: Kit,
+) -> list[Attempt]:
+    """Make the tier's attempts side by side and return them in order."""
+    planned = plan_attempts(problem, tier, context, kit)
+    done: dict[int, Attempt] = {}
+    errors: list[KaceError] = []
+    when = asyncio.FIRST_COMPLETED if kit.early_stop else asyncio.ALL_COMPLETED
+    async with asyncio.TaskGroup() as group:
+        tasks = {}
+        for index, each in enumerate(planned):
+            tasks[group.create_task(make_attempt(problem, each, kit))] = index
+        waiting = set(tasks)
+        while waiting:
+            finished, waiting = await asyncio.wait(waiting, return_when=when)
+            for task in finished:
+                result = task.result()
+                if isinstance(result, KaceError):
+                    errors.append(result)
+                else:
+                    done[tasks[task]] = result
+            if waiting and not errors:
+                if await is_tier_decided(problem, tier, before, done, kit):
+                    for task in waiting:
+                        task.cancel()
+                    break
+    if errors:
+        raise errors[0]
+    attempts = []
+    for index, each in enumerate(planned):
+        made = done.get(index)
+        attempts.append(made or Attempt.cancelled(each.key, each.lens))
+    return attempts
+
+
+def plan_attempts(
+    problem: Problem, tier: Tier, context: Context, kit: Kit
+) -> list[Planned]:
+    """Return the tier's attempts with their prompts."""
     role = tier.name if kit.prompts == "paper" else None
-    asked = []
+    planned = []
     for index, lens in enumerate(tier.lenses):
         key = AttemptKey(problem.id, kit.seed, tier.name.value, index)
-        hidden = (
-            kit.dropout.hidden(key, [card.card_id for card in context.cards])
-            if kit.dropout
-            else ()
-        )
-        seen = tuple(card for card in context.cards if card.card_id not in hidden)
-        prompt = solver_prompt(
-            problem.text, lens, replace(context, cards=seen), role, kit.subject
-        )
-        asked.append(Asked(key, lens, prompt, hidden))
-    return asked
+        seen, hidden = context.seen_by(key)
+        prompt = solver_prompt(problem.text, lens, seen, role, kit.subject)
+        planned.append(Planned(key, lens, prompt, hidden))
+    return planned
 
 
-async def settled(
+async def is_tier_decided(
     problem: Problem,
     tier: Tier,
     before: Sequence[Attempt],
@@ -310,87 +282,147 @@ async def settled(
 ) -> bool:
     """Whether the tier's missing attempts can no longer change its gate or its answer."""
     start = len(before)
-    stop = len(before) + tier.attempts
-    so_far = [*before, *(done.get(index) for index in range(tier.attempts))]
-    pending = [start + index for index in range(tier.attempts) if index not in done]
-    return decided(
-        tier.gate, count(await classes_of(problem, so_far, kit), start, stop), pending
-    )
+    stop = start + tier.attempts
+    indexes = range(tier.attempts)
+    so_far = [*before, *map(done.get, indexes)]
+    pending = [start + index for index in indexes if index not in done]
+    classes = await classes_of(problem, so_far, kit)
+    return is_decided(tier.gate, count(classes, start, stop), pending)
 
 
-async def attempt(problem: Problem, asked: Asked, kit: Kit) -> Attempt | KaceError:
-    """One attempt. A user error is returned, not raised, so that siblings already paid for finish and are kept."""
-    key, lens, prompt, hidden = asked
+async def make_attempt(
+    problem: Problem, planned: Planned, kit: Kit
+) -> Attempt | KaceError:
+    """Make one attempt. A user error is returned, not raised, so that siblings already paid for are kept."""
+    key, lens, prompt, hidden = planned
     try:
-        result = await drawn(key, lens, prompt, kit)
+        attempt = await sample_once(key, lens, prompt, kit)
     except KaceError as error:
         return error
-    result = result.model_copy(update={"hidden": hidden}) if hidden else result
-    if kit.observer:
-        kit.observer.attempted(problem, result)
-    return result
+    if hidden:
+        attempt = attempt.model_copy(update={"hidden": hidden})
+    kit.observer.attempted(problem, attempt)
+    return attempt
 
 
-def request_of(key: AttemptKey, prompt: Prompt, kit: Kit) -> Request:
-    """What an attempt asks of the solver."""
-    draw = kit.sampling[TierName(key.tier)]
-    sampling = Sampling(draw.temperature, draw.max_tokens, key.sampling_seed())
-    return Request(prompt.messages, sampling, key, logprobs=kit.logprobs)
-
-
-async def drawn(
+async def sample_once(
     key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit
 ) -> Attempt:
-    """One call to the solver; the one place where a failed call becomes data."""
+    """Call the solver once; the one place where a failed call becomes data."""
+    tier = kit.sampling[key.tier]
+    sampling = Sampling(tier.temperature, tier.max_tokens, key.sampling_seed())
     try:
-        reply = await kit.model.complete(request_of(key, prompt, kit))
+        reply = await kit.model.complete(Request(prompt.messages, sampling, key))
     except ModelError as error:
         return Attempt.failed(key, error, lens, prompt.hash)
-    if kit.logprobs and reply.text and reply.confidence is None:
-        say_unsure(kit.model.name)
     return Attempt.read(key, reply, lens, prompt.hash)
 
 
-@cache
-def say_unsure(model: str) -> None:
-    """Say, once for each model, that confidence is not to be had of it."""
-    log.warning(
-        "%s gives no usable log-probabilities: its attempts have no confidence, and count as average",
-        model,
-    )
+# Answers
 
 
-def said(problem: Problem, attempt: Attempt | None, kit: Kit) -> Answer | None:
-    """The answer of an attempt, read as the subject's answers are."""
-    return (
-        None
-        if attempt is None or attempt.answer is None
-        else kit.subject.read(attempt.answer, problem.text)
-    )
+def read_answer(problem: Problem, text: str, kit: Kit) -> Answer:
+    """Return an answer as the subject's answers are read."""
+    return kit.subject.read(text, problem.text)
 
 
 async def classes_of(
     problem: Problem, attempts: Sequence[Attempt | None], kit: Kit
 ) -> tuple[AnswerClass, ...]:
-    """The classes of equivalent answers. A comparison without a verdict never merges two answers."""
+    """Return the classes of equivalent answers. A comparison without a verdict never merges two answers."""
 
     async def same(left: Answer, right: Answer) -> bool:
         return await kit.judge(left, right) is Verdict.SAME
 
-    return await group([said(problem, attempt, kit) for attempt in attempts], same)
+    answers: list[Answer | None] = []
+    for attempt in attempts:
+        text = attempt.answer if attempt else None
+        answers.append(None if text is None else read_answer(problem, text, kit))
+    return await group(answers, same)
+
+
+async def conclude(climbed: Climb, seconds: float, kit: Kit) -> Solution:
+    """Return the solution: the answer graded, and every attempt marked right or wrong if an answer is expected."""
+    problem = climbed.problem
+    attempts = climbed.attempts
+    finishing = climbed.finishing
+    answer = final_answer(climbed, kit)
+    verdict = await grade(problem, answer, kit)
+    correct = None
+    if problem.answer is not None:
+        correct = verdict is Verdict.SAME
+        attempts = await mark(climbed, kit)
+    if finishing:
+        # If it has an answer, that is the solution's answer, and so is the verdict on it.
+        right = correct and finishing.answer is not None
+        finishing = finishing.model_copy(update={"correct": right})
+    made = [*attempts, finishing] if finishing else attempts
+    classes = [ClassRecord(answer=c.answer.text, positions=c.positions) for c in climbed.classes]  # fmt: skip
+    return Solution(
+        problem=problem.id,
+        label=problem.label,
+        family=problem.family,
+        domain=problem.domain,
+        seed=kit.seed,
+        exit=climbed.path,
+        answer=answer.text if answer else None,
+        expected=problem.answer,
+        verdict=verdict,
+        correct=correct,
+        paper_calls=len(attempts),
+        real_calls=sum(attempt.calls for attempt in made),
+        seconds=round(seconds, 4),
+        failed=any(each.outcome is Outcome.PROVIDER_ERROR for each in made),
+        recalls=climbed.recalls,
+        classes=tuple(classes),
+        attempts=attempts,
+        synthesis=finishing,
+        policies=climbed.policies,
+    )
+
+
+def final_answer(climbed: Climb, kit: Kit) -> Answer | None:
+    """Return the answer after the ladder if there is one, else the winner's, else the last that was given."""
+    if climbed.finishing and climbed.finishing.answer is not None:
+        return read_answer(climbed.problem, climbed.finishing.answer, kit)
+    if climbed.winner:
+        return climbed.winner.answer
+    for attempt in reversed(climbed.attempts):
+        if attempt.answer is not None:
+            return read_answer(climbed.problem, attempt.answer, kit)
+    return None
 
 
 async def grade(problem: Problem, answer: Answer | None, kit: Kit) -> Verdict | None:
-    """The verdict against the expected answer, where the problem has one."""
+    """Return the verdict against the expected answer; `None` if the problem has none."""
     if problem.answer is None:
         return None
-    expected = kit.subject.read(problem.answer, problem.text)
-    return await kit.judge(expected, answer) if answer else Verdict.DIFFERENT
+    if answer is None:
+        return Verdict.DIFFERENT
+    expected = read_answer(problem, problem.answer, kit)
+    return await kit.judge(expected, answer)
+
+
+async def mark(climbed: Climb, kit: Kit) -> tuple[Attempt, ...]:
+    """Return the attempts, each marked right or wrong."""
+    right = await right_positions(climbed.problem, climbed.classes, kit)
+    marked = []
+    for position, attempt in enumerate(climbed.attempts):
+        marked.append(attempt.model_copy(update={"correct": position in right}))
+    return tuple(marked)
 
 
 async def right_positions(
     problem: Problem, classes: Sequence[AnswerClass], kit: Kit
 ) -> frozenset[int]:
-    """The positions of the attempts that gave the expected answer; empty where the problem has none."""
-    right = [c for c in classes if await grade(problem, c.answer, kit) is Verdict.SAME]
-    return frozenset(position for c in right for position in c.positions)
+    """Return the positions of the attempts that gave the expected answer; none if the problem has none."""
+    right: set[int] = set()
+    for each in classes:
+        if await grade(problem, each.answer, kit) is Verdict.SAME:
+            right.update(each.positions)
+    return frozenset(right)
+
+
+def with_policies(kit: Kit, **changes: object) -> Kit:
+    """Return the kit with some policies changed."""
+    return replace(kit, policies=replace(kit.policies, **changes))  # type: ignore[arg-type]

@@ -1,14 +1,17 @@
-"""Prompts: text files, filled in one place, known by their hash.
+"""Prompts: text files, filled in one place and identified by their hash.
 
 What all attempts share comes first (the instructions, then the cards of a block, or their examples as turns of the
-conversation), then what a problem's attempts share (its text), then what differs between them (the lens), so that
-provider and server prefix caches hit.
+conversation), then what the attempts at one problem share (its text), then what differs between them (the lens), so
+that the prefix caches of providers and servers hit.
+
+Text from outside is quoted so that it cannot end its own quotation.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -16,44 +19,103 @@ from typing import TYPE_CHECKING, Literal
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.config import Config
-from kace.ladder.fence import fenced, neutral
+from kace.ladder.record import RetrievedContext
 from kace.ladder.tiers import Lens, TierName
-from kace.models.base import Message, Role
+from kace.models.base import AttemptKey, Message, Role, Usage
 
 if TYPE_CHECKING:
     from kace.cards.card import Card, Example
 
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A rendered prompt and the hash of the templates it came from."""
-
-    messages: tuple[Message, ...]
-    hash: str
-
-
 Prompts = Literal["default", "paper"]
 """Whose instructions attempts and the classifier get: ours, or the paper's roles, lenses and JSON reply."""
 Placement = Literal["instructions", "problem", "demonstrations"]
-"""Where cards are placed in the prompt: after the instructions, before the problem, or as few-shot demonstrations:
-earlier turns, in which the problems of a card's examples are asked and solved. A card without one is then placed after
-the instructions."""
+"""Where cards are placed: after the instructions, before the problem, or as few-shot demonstrations, which are earlier
+turns that pose and solve the problems of a card's examples. A card without examples is then placed after the
+instructions."""
+
+# Quoting
+
+TAGS = (
+    "problem",
+    "attempt",
+    "card",
+    "cards",
+    "domain",
+    "facts",
+    "revision",
+    "gap",
+    "ruling",
+    "notes",
+    "example",
+)
+"""Every tag that a prompt of ours opens or closes."""
+BARRED = "‹"  # replaces a `<` or `[` that would begin one of these; still readable
+_TURNS = (
+    r"<(?=\|\w+\|>)",  # Qwen, Llama 3 and later, Phi, gpt-oss
+    r"<(?=｜[^<>｜]{1,40}｜>)",  # DeepSeek
+    r"<(?=(?:start_of_turn|end_of_turn|bos|eos|\|turn|turn\|)>)",  # Gemma
+    r"<(?=/s>|</?SYS>>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",  # Llama 2, Mistral
+)
+_OURS = re.compile(
+    rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})(?![^\W_]))|{'|'.join(_TURNS)}", re.IGNORECASE
+)
+
+
+def fenced(tag: str, text: str) -> str:
+    """Return the text between `<tag>` and `</tag>`, which it cannot contain."""
+    if tag not in TAGS:
+        raise ValueError(f"'{tag}' is not one of our tags")
+    return f"<{tag}>\n{neutral(text.strip())}\n</{tag}>"
+
+
+def neutral(text: str) -> str:
+    """Return the text without our tags, however spaced, and without the turn markers of chat templates.
+
+    Local engines interpret turn markers such as `<|im_end|>` anywhere in a prompt. Other signs, such as `<` in an
+    inequality, stay as they are.
+    """
+    return _OURS.sub(BARRED, text)
+
+
+def quoted_line(text: str, limit: int = 300) -> str:
+    """Return text from outside on one line, so that it cannot begin a line of its own."""
+    return neutral(shortened(" ".join(text.split()), limit))
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return at most `limit` characters: the beginning and the end, since the question is mostly at the end."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    head = (limit - 3) // 2
+    tail = limit - 3 - head
+    return f"{text[:head]} … {text[len(text) - tail :]}"
+
+
+# What a tier reads
 
 
 @dataclass(frozen=True, slots=True)
-class PromptContext:
-    """What an attempt reads besides its problem."""
+class Context:
+    """What the attempts of a tier are shown beside the problem, and how it was found."""
 
     cards: tuple[Card, ...] = ()
     notes: str = ""  # learned text without the form of cards, such as a playbook
-    instructions: str = (
-        ""  # learned text that takes the place of the solver's instructions
-    )
-    empty_block: bool = False  # show the block's introduction also where there are no cards: the empty-prompt control
+    instructions: str = ""  # learned text that replaces the solver's instructions
+    empty_block: bool = False  # show the introduction of a block without cards: the empty-prompt control
     placement: Placement = "instructions"
+    # One name, or two if both are primary; none if unknown, and then only universal cards apply.
+    domains: tuple[str, ...] = ()
+    eligible: int = 0  # cards of the block before the relevance threshold and the budget
+    tokens: int = 0
+    estimated: bool = False
+    calls: int = 0  # made to choose what is read; they are not solver calls
+    usage: Usage = Usage()
+    hide: Callable[[AttemptKey, Sequence[str]], tuple[str, ...]] | None = None
+    """Returns which of these cards are hidden from an attempt, to measure what each is worth."""
 
     @property
-    def as_text(self) -> tuple[Card, ...]:
+    def text_cards(self) -> tuple[Card, ...]:
         """The cards that are shown as text."""
         if self.placement != "demonstrations":
             return self.cards
@@ -66,160 +128,186 @@ class PromptContext:
             return ()
         return tuple(example for card in self.cards for example in card.examples)
 
-    def beside(self, problem: str) -> PromptContext:
-        """The same without demonstrations of the problem itself, and without a card that has no other.
+    @property
+    def learned_hash(self) -> str:
+        """The hash of the notes and instructions; empty if there are none."""
+        if not self.notes and not self.instructions:
+            return ""
+        return templates_hash(self.notes, self.instructions)
 
-        Else a card that demonstrates training problems would be measured by what is copied from it.
+    def beside(self, problem: str) -> Context:
+        """Return the context without demonstrations of the problem itself, and without a card that has no other.
+
+        Otherwise a card that demonstrates training problems would be measured by what is copied from it.
         """
-        asked = _spaced(problem)
-        if all(_spaced(example.problem) != asked for example in self.demonstrations):
+        same = _spaced(problem)
+        if all(_spaced(example.problem) != same for example in self.demonstrations):
             return self
         kept = []
         for card in self.cards:
-            left = tuple(
-                example
-                for example in card.examples
-                if _spaced(example.problem) != asked
-            )
-            if left == card.examples:
+            others = tuple(e for e in card.examples if _spaced(e.problem) != same)
+            if others == card.examples:
                 kept.append(card)
-            elif left:
-                kept.append(card.illustrated(left))
+            elif others:
+                kept.append(card.illustrated(others))
         return replace(self, cards=tuple(kept))
 
-    @property
-    def learned_hash(self) -> str:
-        """Which notes and instructions these are; empty where there are none."""
-        return (
-            templates_hash(self.notes, self.instructions)
-            if self.notes or self.instructions
-            else ""
+    def seen_by(self, key: AttemptKey) -> tuple[Context, tuple[str, ...]]:
+        """Return what one attempt is shown, and the cards that are hidden from it."""
+        if self.hide is None:
+            return self, ()
+        hidden = self.hide(key, [card.card_id for card in self.cards])
+        seen = tuple(card for card in self.cards if card.card_id not in hidden)
+        return replace(self, cards=seen), hidden
+
+    def record(self, tier: TierName) -> RetrievedContext:
+        """Return the entry for the trace."""
+        return RetrievedContext(
+            tier=tier,
+            domains=self.domains,
+            cards=tuple(card.card_id for card in self.cards),
+            eligible=self.eligible,
+            tokens=self.tokens,
+            estimated=self.estimated,
+            classifier_calls=self.calls,
+            classifier_input=self.usage.input,
+            classifier_cached=self.usage.cached,
+            classifier_output=self.usage.output,
+            notes=self.learned_hash,
         )
 
 
-NOTHING = PromptContext()
+NOTHING = Context()
+
+
+# Templates
+
+
+@cache
+def template(name: str, subject: Subject = MATHEMATICS) -> str:
+    """Return the text of `prompts/NAME.md`, or of `prompts/subject/NAME.md` for another subject, if it exists."""
+    folder = files("kace").joinpath("prompts")
+    if subject != MATHEMATICS and folder.joinpath("subject", f"{name}.md").is_file():
+        answer = template(f"subject/answer_{subject.answers}")
+        return subject.named(template(f"subject/{name}").replace("{answer}", answer))
+    text = folder.joinpath(f"{name}.md").read_text(encoding="utf-8")
+    return subject.named(text.strip())
+
+
+def template_hashes(part: str = "") -> dict[str, str]:
+    """Return the hash of every template of a folder, for a run's manifest; without a folder, of the solver's."""
+    hashes = {}
+    folder = files("kace").joinpath("prompts", part)
+    for file in sorted(path.name for path in folder.iterdir()):
+        if file.endswith(".md"):
+            name = file.removesuffix(".md")
+            name = f"{part}/{name}" if part else name
+            hashes[name] = templates_hash(template(name))
+    return hashes
+
+
+@cache
+def templates_hash(*parts: str) -> str:
+    """Return 16 digits that identify templates."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
 
 def subject_of(config: Config) -> Subject:
-    """Return the subject that a configuration names, with how its answers are read."""
+    """Return the subject that a configuration names, and how its answers are read."""
     return Subject(config.subject, config.answers, config.tolerance)
+
+
+# The solver's prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered prompt and the hash of its templates."""
+
+    messages: tuple[Message, ...]
+    hash: str
 
 
 def solver_prompt(
     problem: str,
     lens: Lens | None,
-    context: PromptContext = NOTHING,
+    context: Context = NOTHING,
     tier: TierName | None = None,
     subject: Subject = MATHEMATICS,
 ) -> Prompt:
-    """The prompt of one attempt, with what its tier reads. With a tier, it has the tier's role and the paper's lens."""
+    """Return the prompt of one attempt. With a tier, it has the tier's role and the paper's lens."""
     context = context.beside(problem)
+    turns = context.demonstrations
+    # The empty-prompt control has the shape that cards would have: without text, if they are demonstrations.
+    empty_turns = context.empty_block and context.placement == "demonstrations"
+    empty_text = context.empty_block and not empty_turns
     instructions = context.instructions or template("solve", subject)
     finish = template("finish", subject)
-    turns = context.demonstrations
-    bare = context.empty_block and context.placement == "demonstrations"
-    # A demonstration says how to work; after a lens a small model follows the lens instead.
-    folder = "paper/" if tier else ""
-    steer = (
-        template(f"{folder}lens_{lens.value}", subject)
-        if lens and not turns and not bare
-        else ""
-    )
-    role = (
-        template(f"paper/role_{tier.value.lower()}", subject)
-        if tier and tier is not TierName.FLAT
-        else ""
-    )
-    knowledge = (
-        template("knowledge")
-        if context.as_text or (context.empty_block and not bare)
-        else ""
-    )
-    learned = template("notes") if context.notes else ""
-    block = _paragraphs(knowledge, card_block(context.as_text)) if knowledge else ""
-    notes = _paragraphs(learned, fenced("notes", context.notes)) if learned else ""
+    steer = ""
+    if lens and not turns and not empty_turns:
+        # With a demonstration there is no lens: a small model would follow the lens instead.
+        folder = "paper/" if tier else ""
+        steer = template(f"{folder}lens_{lens.value}", subject)
+    role = ""
+    if tier and tier is not TierName.FLAT:
+        role = template(f"paper/role_{tier.value.lower()}", subject)
+    knowledge = block = ""
+    if context.text_cards or empty_text:
+        knowledge = template("knowledge")
+        block = _paragraphs(knowledge, card_block(context.text_cards))
+    learned = notes = ""
+    if context.notes:
+        learned = template("notes")
+        notes = _paragraphs(learned, fenced("notes", context.notes))
     near = context.placement == "problem"
     system = _paragraphs(instructions, role, "" if near else block, notes)
-    # A small model follows what it read last: the form of the answer is asked for once more, after the lens.
+    # A small model follows what it read last, so the form of the answer is repeated after the lens.
     user = _paragraphs(block if near else "", neutral(problem.strip()), steer, finish)
-    marks = ("near" if near else "", "turns" if turns else "", learned, role)
-    return Prompt(
-        messages=(
-            Message(Role.SYSTEM, system),
-            *_conversation(turns, finish),
-            Message(Role.USER, user),
-        ),
-        hash=templates_hash(
-            instructions, knowledge, *filter(None, marks), steer, finish
-        ),
+    marks = ["near" if near else "", "turns" if turns else "", learned, role]
+    hashed = [instructions, knowledge, *filter(None, marks), steer, finish]
+    messages = (
+        Message(Role.SYSTEM, system),
+        *_conversation(turns, finish),
+        Message(Role.USER, user),
     )
-
-
-def _paragraphs(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))
-
-
-def _conversation(examples: Sequence[Example], finish: str) -> Iterator[Message]:
-    for example in examples:
-        yield Message(Role.USER, f"{neutral(example.problem)}\n\n{finish}")
-        yield Message(Role.ASSISTANT, neutral(example.worked))
+    return Prompt(messages, templates_hash(*hashed))
 
 
 def shown_text(cards: Sequence[Card], placement: Placement) -> str:
-    """What an attempt reads of cards, for counting."""
-    context = PromptContext(tuple(cards), placement=placement)
-    turns = (
-        message.content
-        for message in _conversation(context.demonstrations, template("finish"))
-    )
-    return "\n".join(
-        (*([card_block(context.as_text)] if context.as_text else ()), *turns)
-    )
+    """Return what an attempt reads of cards, for counting tokens."""
+    context = Context(tuple(cards), placement=placement)
+    turns = _conversation(context.demonstrations, template("finish"))
+    parts = [message.content for message in turns]
+    if context.text_cards:
+        parts.insert(0, card_block(context.text_cards))
+    return "\n".join(parts)
 
 
 def card_block(cards: Sequence[Card]) -> str:
-    """Cards between our markers, in the order given. Nothing inside a card can close the block."""
+    """Return cards between our markers, in order. Nothing inside a card can close the block."""
     return fenced("cards", "\n\n".join(map(card_text, cards)))
 
 
 def card_text(card: Card) -> str:
-    """One card as the solver reads it: the rule and when it applies."""
+    """Return one card as the solver reads it: the rule and when it applies."""
     lines = [f"[{card.card_id}]", card.rule]
     if card.routing_conditions:
         lines.append("Choose by: " + "; ".join(card.routing_conditions))
     return neutral("\n".join(lines))
 
 
-@cache
-def template(name: str, subject: Subject = MATHEMATICS) -> str:
-    """The text of `prompts/NAME.md`; for another subject that of `prompts/subject/NAME.md`, if there is one."""
-    folder = files("kace").joinpath("prompts")
-    if subject != MATHEMATICS and folder.joinpath("subject", f"{name}.md").is_file():
-        asked = template(f"subject/answer_{subject.answers}")
-        return subject.named(template(f"subject/{name}").replace("{answer}", asked))
-    return subject.named(
-        folder.joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
-    )
+def _conversation(examples: Sequence[Example], finish: str) -> list[Message]:
+    turns = []
+    for example in examples:
+        turns.append(Message(Role.USER, f"{neutral(example.problem)}\n\n{finish}"))
+        turns.append(Message(Role.ASSISTANT, neutral(example.worked)))
+    return turns
 
 
-def template_hashes(part: str = "") -> dict[str, str]:
-    """Every template of a part of the folder and its hash, for a run's manifest; the solver's without a part."""
-    folder = files("kace").joinpath("prompts", part)
-    found = sorted(
-        path.name.removesuffix(".md")
-        for path in folder.iterdir()
-        if path.name.endswith(".md")
-    )
-    names = [f"{part}/{name}" if part else name for name in found]
-    return {name: templates_hash(template(name)) for name in names}
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 def _spaced(text: str) -> str:
-    """The text, however its lines are broken."""
+    """Return the text without regard to line breaks."""
     return " ".join(text.split())
-
-
-@cache
-def templates_hash(*parts: str) -> str:
-    """What templates are known by, in 16 digits."""
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kace.answers.equal import Judge
+from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import UsageError
-from kace.ladder.confidence import open_policy
-from kace.ladder.ladder import Kit, Observer
+from kace.ladder.ladder import Amend, Kit, Observer, Policies, Silent, with_policies
+from kace.ladder.policies import (
+    ConfidencePolicy,
+    SkipEs,
+    Synthesis,
+    WithLogprobs,
+    open_policy,
+)
 from kace.ladder.prompt import subject_of
-from kace.ladder.retriever import EsPolicy, Retriever
+from kace.ladder.retrieve import Retriever
 from kace.models import open_model
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
-
-if TYPE_CHECKING:
-    from kace.cards.tree import EpistemicTree
-
 
 BATCH_WINDOW = 10_000  # problems open at once, at about 20 kB each
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open model with its judge, its ledger and the number of problems worth climbing at once."""
+    """The open resources of a run: its models, judge, ledger and call store. The one bundle that is passed around."""
 
+    config: Config
     kit: Kit
-    role: Callable[[str], ChatModel]  # the same model under another name in the ledger
     ledger: Ledger
-    window: int
+    model: ChatModel  # as the provider serves it; use `role` to call it
+    calls: CallStore | None
+    synthesis: Synthesis | None = None
+
+    def role(self, name: str) -> ChatModel:
+        """Return the model under a name in the ledger."""
+        return in_role(name, self.model, self.ledger, self.calls)
 
     @property
     def classifier(self) -> ChatModel:
-        """The model that places problems."""
+        """The model that routes problems."""
         return self.role("classifier")
 
+    @property
+    def window(self) -> int:
+        """The number of problems worth solving at once."""
+        return window(self.config)
+
     def reading(self, tree: EpistemicTree, config: Config) -> Kit:
-        """The kit with a tree to read from, as the configuration says."""
+        """Return the kit with a tree to read from, as the configuration says."""
         source = Retriever(
             tree,
             self.classifier,
@@ -50,7 +63,25 @@ class Session:
             seed=config.seed,
             subject=subject_of(config),
         )
-        return replace(self.kit, source=source, tiers=EsPolicy(source))
+        return with_policies(replace(self.kit, source=source), tiers=SkipEs(source))
+
+    def billed(
+        self, bill: Ledger, calls: CallStore | None = None, seed: int | None = None
+    ) -> Kit:
+        """Return the kit of one request, whose calls are entered on a bill of its own as well."""
+        also = partial(in_role, ledger=bill, calls=calls)
+        seed = self.kit.seed if seed is None else seed
+        model = _solver(self.config, also("solver", self.role("solver")))
+        kit = replace(self.kit, model=model, seed=seed)
+        if isinstance(kit.source, Retriever):  # requests share what it has indexed
+            source = kit.source.routed_by(also("classifier", self.classifier), seed)
+            kit = with_policies(replace(kit, source=source), tiers=SkipEs(source))
+        if self.synthesis is not None:
+            teacher = also("synthesis", self.synthesis.teacher)
+            own = replace(self.synthesis, teacher=teacher).amend
+            amend = [own if each == self.synthesis.amend else each for each in kit.policies.amend]  # fmt: skip
+            kit = with_policies(kit, amend=tuple(amend))
+        return kit
 
 
 @asynccontextmanager
@@ -63,56 +94,47 @@ async def open_session(
     observer: Observer | None = None,
     ledger: Ledger | None = None,
 ) -> AsyncIterator[Session]:
-    """Open the model (or use the one given, the caller's to close) behind ledger and cache, and what else is asked."""
+    """Open the model behind ledger and cache, with the judge and what the configuration names.
+
+    A model that is given stays the caller's to close.
+    """
     ledger = ledger or Ledger(config.caps(), config.prices)
-    async with AsyncExitStack() as opened_here:
-        opened = model or _open(config, opened_here, calls, ledger)
+    async with AsyncExitStack() as stack:
+        opened = model or _open(config, stack, calls, ledger)
         ledger.require_price(opened.name)
-        role = partial(in_role, model=opened, ledger=ledger, calls=calls)
         synthesis = None
         if config.synthesis:
-            teacher = _open(config.for_teacher(), opened_here)
+            teacher = _open(config.for_teacher(), stack)
             ledger.require_price(teacher.name)
-            from kace.ladder.synthesis import Synthesis
-
-            synthesis = Synthesis(
-                in_role("synthesis", teacher, ledger, calls),
-                config.teacher_max_tokens,
-            )
+            teacher = in_role("synthesis", teacher, ledger, calls)
+            synthesis = Synthesis(teacher, config.teacher_max_tokens)
         kit = Kit(
-            model=role("solver"),
-            judge=await opened_here.enter_async_context(Judge()),
+            model=_solver(config, in_role("solver", opened, ledger, calls)),
+            judge=await stack.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
             subject=subject_of(config),
+            prompts=config.retrieval.prompts,
             seed=config.seed,
             early_stop=config.early_stop,
-            synthesis=synthesis,
-            prompts=config.retrieval.prompts,
-            observer=observer,
-            logprobs=config.asks_logprobs,
-            confidence=open_policy(config),
+            policies=_policies(open_policy(config), synthesis),
+            observer=observer or Silent(),
         )
-        session = Session(kit, role, ledger, window(config))
-        yield (
-            session
-            if tree is None
-            else replace(session, kit=session.reading(tree, config))
-        )
+        session = Session(config, kit, ledger, opened, calls, synthesis)
+        if tree is not None:
+            session = replace(session, kit=session.reading(tree, config))
+        yield session
 
 
 def in_role(
-    role: str,
-    model: ChatModel,
-    ledger: Ledger,
-    calls: CallStore | None,
+    role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None
 ) -> ChatModel:
-    """The model as one role of a run uses it: entered in the ledger, and never paid twice where calls are kept."""
-    model = Metered(model, ledger, role)
-    return model if calls is None else Cached(model, calls)
+    """Return the model in one role of a run: entered in the ledger, and never paid twice if calls are kept."""
+    metered = Metered(model, ledger, role)
+    return metered if calls is None else Cached(metered, calls)
 
 
 def window(config: Config) -> int:
-    """Enough problems to keep every connection busy, and no more: what is open at once is what memory holds."""
+    """Return enough problems to keep every connection busy, and no more: open problems are held in memory."""
     if config.batch:
         return BATCH_WINDOW
     if config.model.startswith("local/"):
@@ -122,13 +144,31 @@ def window(config: Config) -> int:
     return config.max_connections or 100
 
 
+def _policies(
+    confidence: ConfidencePolicy | None, synthesis: Synthesis | None
+) -> Policies:
+    policies = Policies()
+    amend: list[Amend] = []
+    if confidence:
+        policies = replace(policies, opens=confidence.opens)
+        amend.append(confidence.amend)
+    if synthesis:
+        amend.append(synthesis.amend)
+    return replace(policies, amend=tuple(amend))
+
+
+def _solver(config: Config, model: ChatModel) -> ChatModel:
+    # Outermost, since a call with log-probabilities is kept apart from one without.
+    return WithLogprobs(model) if config.asks_logprobs else model
+
+
 def _open(
     config: Config,
     stack: AsyncExitStack,
     calls: CallStore | None = None,
     ledger: Ledger | None = None,
 ) -> ChatModel:
-    """The model a configuration names, closed with the stack; through batches where it says so and calls are kept."""
+    """Return the configured model, closed with the stack; through batches if configured and calls are kept."""
     model = open_model(config)
     if config.batch and ledger:
         from kace.models.batch import Batched, open_jobs
@@ -138,14 +178,13 @@ def _open(
                 "--batch goes on from a run directory, and there is none here",
                 fix="leave it out",
             )
-        size = config.batch_size
         model = Batched(
             model,
             open_jobs(model),
             calls,
             wait=config.wait,
             ledger=ledger,
-            size=size,
+            size=config.batch_size,
         )
     stack.push_async_callback(model.aclose)
     return model

@@ -96,10 +96,10 @@ FALLBACK_GATE = Gate(2)
 PAPER_CALLS = MappingProxyType(dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True)))
 
 
-def decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
+def is_decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
     """Whether the pending attempts (by position) can no longer change the gate or the winning class.
 
-    Only once the gate is open: the attempts of a tier that fails count on, in tie-breaks and the fallback. Never while
+    Only if the gate is open: attempts of a tier that fails count in later tie-breaks and in the fallback. Never while
     an answer lacks an exact value, because a later answer could then regroup the classes.
     """
     leader = vote.leader
@@ -108,13 +108,11 @@ def decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
     if not pending:
         return True
     gain = len(pending)
-    rivals = (
-        *vote.standings[1:],
-        Standing(leader.answer, votes=0, support=0, first=NEVER),
-    )
-    # The most a rival can become: every pending attempt votes for it.
-    best = (
-        Standing(r.answer, r.votes + gain, r.support + gain, min(r.first, *pending))
-        for r in rivals
-    )
-    return not any(rival.rank > leader.rank for rival in best)
+    newcomer = Standing(leader.answer, votes=0, support=0, first=NEVER)
+    for rival in (*vote.standings[1:], newcomer):
+        # The most a rival can become: every pending attempt votes for it.
+        first = min(rival.first, *pending)
+        most = Standing(rival.answer, rival.votes + gain, rival.support + gain, first)
+        if most.rank > leader.rank:
+            return False
+    return True

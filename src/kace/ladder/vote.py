@@ -21,7 +21,7 @@ Same = Callable[[Answer, Answer], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class AnswerClass:
-    """Equivalent answers, by the positions of the attempts that gave them."""
+    """Equivalent answers, and the positions of the attempts that gave them."""
 
     answer: Answer  # the representative: the member with the lowest position
     positions: tuple[int, ...]
@@ -39,7 +39,7 @@ class Standing:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The higher wins: more votes; then more support over all attempts so far; then the lowest attempt index."""
+        """The larger wins: more votes; then more support over all attempts so far; then the lowest attempt index."""
         return self.votes, self.support, -self.first
 
 
@@ -63,52 +63,45 @@ async def group(
     buckets: dict[tuple[str, tuple[str, str]], list[_Given]] = {}
     for position, answer in enumerate(answers):
         if answer is not None:
-            buckets.setdefault((answer.key, answer.stated), []).append(
-                _Given(position, answer)
-            )
+            key = (answer.key, answer.stated)
+            buckets.setdefault(key, []).append(_Given(position, answer))
     classes: list[list[_Given]] = []
-    # Exact buckets first: what they are does not depend on which loose answers came before them.
-    for bucket in sorted(
-        buckets.values(),
-        key=lambda bucket: (bucket[0].answer.looseness, bucket[0].position),
-    ):
-        answer = bucket[0].answer
-        for members in classes if not answer.exact else ():
-            if await same(members[0].answer, answer):
-                members.extend(bucket)
-                break
-        else:
+    # Exact buckets first: they do not depend on which loose answers came before them.
+    for bucket in sorted(buckets.values(), key=_exact_first):
+        joined = await _find_class(classes, bucket[0].answer, same)
+        if joined is None:
             classes.append(bucket)
-    return tuple(sorted(map(_class, classes), key=lambda c: c.positions[0]))
+        else:
+            joined.extend(bucket)
+    found = [_class(members) for members in classes]
+    return tuple(sorted(found, key=lambda each: each.positions[0]))
 
 
 def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
-    """The vote of the attempts at positions `start` to `stop - 1`, with all attempts before `stop` as support."""
-    standings = [
-        Standing(
-            answer=c.answer,
-            votes=sum(start <= p < stop for p in c.positions),
-            support=sum(p < stop for p in c.positions),
-            first=c.positions[0],
-        )
-        for c in classes
-        if c.positions[0] < stop
-    ]
+    """Count the votes of the attempts at positions `start` to `stop - 1`, with all before `stop` as support."""
+    standings = []
+    for each in classes:
+        if each.positions[0] < stop:
+            standing = Standing(
+                answer=each.answer,
+                votes=sum(start <= position < stop for position in each.positions),
+                support=sum(position < stop for position in each.positions),
+                first=each.positions[0],
+            )
+            standings.append(standing)
     standings.sort(key=lambda standing: standing.rank, reverse=True)
-    return Vote(tuple(standings), exact=all(c.exact for c in classes))
+    return Vote(tuple(standings), exact=all(each.exact for each in classes))
 
 
 def heaviest(
     vote: Vote, classes: Sequence[AnswerClass], weights: Sequence[float]
 ) -> Standing | None:
-    """The class whose attempts, by position and of all tiers so far, weigh the most. Ties go as in the vote."""
-    weight = {
-        c.positions[0]: fsum(weights[position] for position in c.positions)
-        for c in classes
-    }
-    return max(
-        vote.standings, key=lambda each: weight[each.first], default=None
-    )  # of equals the first, as they stand
+    """Return the class whose attempts, of all tiers so far, weigh the most. Ties are broken as in the vote."""
+    weight = {}
+    for each in classes:
+        # fsum, so that the order of the positions does not matter
+        weight[each.positions[0]] = fsum(weights[at] for at in each.positions)
+    return max(vote.standings, key=lambda each: weight[each.first], default=None)
 
 
 class _Given(NamedTuple):
@@ -116,8 +109,23 @@ class _Given(NamedTuple):
     answer: Answer
 
 
+def _exact_first(bucket: Sequence[_Given]) -> tuple[int, int]:
+    return bucket[0].answer.looseness, bucket[0].position
+
+
+async def _find_class(
+    classes: Sequence[list[_Given]], answer: Answer, same: Same
+) -> list[_Given] | None:
+    """Return the first class whose representative an answer without an exact value matches."""
+    if answer.exact:
+        return None
+    for members in classes:
+        if await same(members[0].answer, answer):
+            return members
+    return None
+
+
 def _class(members: Sequence[_Given]) -> AnswerClass:
     positions = tuple(sorted(each.position for each in members))
-    return AnswerClass(
-        min(members).answer, positions, exact=all(each.answer.exact for each in members)
-    )
+    exact = all(each.answer.exact for each in members)
+    return AnswerClass(min(members).answer, positions, exact)

@@ -1,0 +1,529 @@
+"""What may differ from the paper's ladder: skipping ES, hiding cards, confident votes and exits, and synthesis.
+
+All are off by default.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kace.answers.kinds import MATHEMATICS, Subject
+from kace.cards.card_text import BULLET, stray_character
+from kace.config import Config
+from kace.errors import DataError, UsageError
+from kace.files import read_plain, whole_lines
+from kace.ladder.ladder import (
+    Climb,
+    ContextSource,
+    Kit,
+    fallback,
+    gate_opens,
+    sample_once,
+)
+from kace.ladder.prompt import (
+    Context,
+    Prompt,
+    fenced,
+    neutral,
+    solver_prompt,
+    template,
+    templates_hash,
+)
+from kace.ladder.record import Attempt, Solution
+from kace.ladder.tiers import FROM_MS, LOCKED, ExitPath, Tier, TierName
+from kace.ladder.vote import AnswerClass, Standing, Vote, count, heaviest
+from kace.models.base import (
+    AttemptKey,
+    ChatModel,
+    Confidence,
+    Message,
+    ModelError,
+    Reply,
+    Request,
+    Role,
+    Sampling,
+    Wrapper,
+    after_thinking,
+    chat,
+)
+from kace.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kace.ladder.retrieve import Retriever
+
+log = logging.getLogger(__name__)
+
+FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
+
+
+# Skipping ES
+
+
+class SkipEs:
+    """Begins at MS if a card covers the problem, where `es_policy` is `skip`.
+
+    A wrong answer that both ES attempts agree on never reads a card. A card that is relevant to the problem can repair
+    it.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        covers: Callable[[Problem], Awaitable[bool]] | None = None,
+    ) -> None:
+        self.skips = retriever.config.es_policy == "skip"
+        self.covers = covers or retriever.covers
+        if self.skips and covers is None and not retriever.config.relevance_threshold:
+            raise UsageError(
+                "es_policy 'skip' needs a relevance threshold, and it is 0",
+                fix="set relevance_threshold above 0",
+            )
+
+    async def __call__(self, problem: Problem) -> Sequence[Tier]:
+        """Return the tiers of a problem."""
+        if self.skips and await self.covers(problem):
+            return FROM_MS
+        return LOCKED
+
+
+# Hiding cards
+
+
+@dataclass(frozen=True, slots=True)
+class Dropout:
+    """Hides each card from each attempt at random: a pure function of the two, so a rerun hides the same.
+
+    Draws are independent, so the success of attempts with a card minus that of attempts without it is an unbiased
+    estimate of its worth.
+    """
+
+    rate: float = 0.5
+    seed: int = 0
+
+    def hidden(self, key: AttemptKey, card_ids: Sequence[str]) -> tuple[str, ...]:
+        """Return the cards hidden from an attempt, in the order given."""
+        return tuple(name for name in card_ids if self._draw(key, name) < self.rate)
+
+    def _draw(self, key: AttemptKey, card_id: str) -> float:
+        parts = (self.seed, key.problem, key.seed, key.tier, key.index, card_id)
+        text = "\x1f".join(map(str, parts))
+        digest = hashlib.sha256(text.encode()).digest()
+        return int.from_bytes(digest[:7], "big") / (1 << 56)
+
+
+@dataclass(frozen=True, slots=True)
+class DropoutSource:
+    """A source of context that hides cards from single attempts."""
+
+    source: ContextSource
+    dropout: Dropout
+
+    async def retrieve(
+        self,
+        problem: Problem,
+        tier: TierName,
+        before: Sequence[Attempt],
+        earlier: Sequence[Context],
+    ) -> Context | None:
+        """Return what the tier reads, with the rule that hides cards."""
+        found = await self.source.retrieve(problem, tier, before, earlier)
+        return found and replace(found, hide=self.dropout.hidden)
+
+
+# Confidence: votes weighted by how sure attempts were, and an ES exit that requires it
+
+SCALES = (1.0, 0.5, 2.0)  # tried in calibration, the first unless another is better
+MOST = 5.0  # standard deviations, beyond which a weight no longer changes
+
+
+class WithLogprobs(Wrapper):
+    """Requests log-probabilities with every call."""
+
+    async def complete(self, request: Request) -> Reply:
+        """Return the reply, with its confidence if the model gives one."""
+        reply = await self.model.complete(replace(request, logprobs=True))
+        if reply.text and reply.confidence is None:
+            _warn_unsure(self.name)
+        return reply
+
+
+@cache
+def _warn_unsure(model: str) -> None:
+    """Warn once per model that it gives no confidence."""
+    log.warning(
+        "%s gives no usable log-probabilities: its attempts have no confidence, and count as average",
+        model,
+    )
+
+
+class ConfidenceCalibration(BaseModel):
+    """The confidence of an average attempt, and the confidence that an ES exit requires. Manifests name it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problems: int
+    attempts: int  # that answered, with confidence
+    mean: float  # of their mean log-probabilities
+    sd: float
+    scale: float
+    es_exits: int  # agreed ES answers that are known to be right or wrong
+    # Of the less sure attempt's tail confidence; `None` if none separates right from wrong.
+    es_threshold: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidencePolicy:
+    """Decides by confidence: confidence weights pick the winner, exit gates still count votes."""
+
+    calibration: ConfidenceCalibration
+    vote: bool = False
+    es_exit: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The policies, as settings name them."""
+        names = []
+        if self.vote:
+            names.append("vote=confidence")
+        if self.es_exit:
+            names.append("es_exit=confident")
+        return tuple(names)
+
+    def opens(self, tier: Tier, vote: Vote, attempts: Sequence[Attempt]) -> bool:
+        """Whether the gate opens: at ES, only if the less sure attempt is sure enough, where that is known."""
+        if not gate_opens(tier, vote, attempts):
+            return False
+        least = self.calibration.es_threshold
+        if not self.es_exit or tier.name is not TierName.ES or least is None:
+            return True
+        found = least_sure(attempts)
+        return found is None or found.tail >= least
+
+    async def amend(self, climbed: Climb, kit: Kit) -> Climb:
+        """Return the climb with the winner by weight."""
+        winner = self.winner(
+            climbed.vote, climbed.classes, climbed.attempts, climbed.winner
+        )
+        return replace(climbed, winner=winner, policies=self.names)
+
+    def winner(
+        self,
+        vote: Vote,
+        classes: Sequence[AnswerClass],
+        attempts: Sequence[Attempt],
+        counted: Standing | None,
+    ) -> Standing | None:
+        """Return the class of the greatest weight over all attempts; without `vote`, what the counts chose."""
+        if not self.vote:
+            return counted
+        return heaviest(vote, classes, [self.weight(attempt) for attempt in attempts])
+
+    def weight(self, attempt: Attempt) -> float:
+        """Return the weight of an attempt's vote: exp(scale * z), or 1 without confidence.
+
+        z is the attempt's mean log-probability, standardised.
+        """
+        if attempt.confidence is None:
+            return 1.0
+        found = self.calibration
+        z = (attempt.confidence.logprob - found.mean) / found.sd
+        return math.exp(found.scale * max(-MOST, min(MOST, z)))
+
+
+def least_sure(attempts: Sequence[Attempt]) -> Confidence | None:
+    """Return the lowest of each figure over the attempts; `None` if one has no confidence."""
+    found = [attempt.confidence for attempt in attempts if attempt.confidence]
+    if not found or len(found) < len(attempts):
+        return None
+    return Confidence(
+        logprob=min(each.logprob for each in found),
+        overall=min(each.overall for each in found),
+        tail=min(each.tail for each in found),
+        worst=min(each.worst for each in found),
+    )
+
+
+def agreed_at_es(solution: Solution) -> tuple[Confidence, bool] | None:
+    """Return how sure the ES attempts were if they agreed, and whether they are right; else `None`."""
+    es = [attempt for attempt in solution.attempts if attempt.tier is TierName.ES]
+    positions = set(range(len(es)))
+    if not any(positions <= set(each.positions) for each in solution.classes):
+        return None
+    found = least_sure(es)
+    if found is None or es[0].correct is None:
+        return None
+    return found, es[0].correct
+
+
+def calibrate_confidence(solutions: Iterable[Solution]) -> ConfidenceCalibration | None:
+    """Calibrate on solves of training problems; `None` if fewer than two attempts differ in confidence."""
+    solutions = list(solutions)
+    logprobs = []
+    exits = []
+    for solution in solutions:
+        for attempt in solution.attempts:
+            if attempt.answer is not None and attempt.confidence:
+                logprobs.append(attempt.confidence.logprob)
+        agreed = agreed_at_es(solution)
+        if agreed:
+            exits.append((agreed[0].tail, agreed[1]))
+    if len(set(logprobs)) < 2:
+        return None
+    found = ConfidenceCalibration(
+        problems=len({solution.problem for solution in solutions}),
+        attempts=len(logprobs),
+        mean=fmean(logprobs),
+        sd=pstdev(logprobs),
+        scale=1.0,
+        es_exits=len(exits),
+        es_threshold=best_threshold(exits),
+    )
+
+    def count_right(scale: float) -> int:
+        scaled = found.model_copy(update={"scale": scale})
+        policy = ConfidencePolicy(scaled, vote=True)
+        return sum(_is_right(solution, policy) for solution in solutions)
+
+    return found.model_copy(update={"scale": max(SCALES, key=count_right)})
+
+
+def _is_right(solution: Solution, policy: ConfidencePolicy) -> bool:
+    position = recount(solution, policy)
+    return position is not None and bool(solution.attempts[position].correct)
+
+
+def recount(solution: Solution, policy: ConfidencePolicy | None = None) -> int | None:
+    """Return the position of the attempt whose answer wins at the same exit, by counts or under a policy."""
+    attempts = solution.attempts
+    classes = solution.answer_classes
+    last = attempts[-1].tier
+    start = next(at for at, attempt in enumerate(attempts) if attempt.tier is last)
+    vote = count(classes, start, len(attempts))
+    winner = vote.leader
+    if solution.exit in FALLBACKS:
+        winner = fallback(classes, len(attempts))[1]
+    if policy:
+        winner = policy.winner(vote, classes, attempts, winner)
+    if winner:
+        return winner.first
+    for position in reversed(range(len(attempts))):
+        if attempts[position].answer is not None:
+            return position
+    return None
+
+
+def best_threshold(exits: Sequence[tuple[float, bool]]) -> float | None:
+    """Return the threshold that best keeps what is right and drops what is wrong: Youden's J, the lowest of equals.
+
+    `None` if none does better than keeping everything.
+    """
+    rights = sum(right for _, right in exits)
+    wrongs = len(exits) - rights
+    values = sorted({value for value, _ in exits}, reverse=True)
+    gains = dict.fromkeys(values, 0)
+    for value, right in exits:
+        gains[value] += wrongs if right else -rights
+    best = None
+    most = 1
+    kept = 0
+    for value in values:
+        kept += gains[value]
+        if kept >= most:
+            best = value
+            most = kept
+    return best
+
+
+def open_policy(config: Config) -> ConfidencePolicy | None:
+    """Return the configured policy; `None` if none is configured."""
+    vote = config.vote == "confidence"
+    es_exit = config.es_exit == "confident"
+    if not vote and not es_exit:
+        return None
+    if config.confidence_from is None:
+        setting = "vote=confidence" if vote else "es_exit=confident"
+        raise UsageError(
+            f"{setting} needs a calibration",
+            fix="name a training run made with --set logprobs=true: --set confidence_from=RUN",
+        )
+    if vote and config.early_stop:
+        raise UsageError(
+            "early_stop cannot know the weights of votes to come",
+            fix="leave out early_stop, or vote=confidence",
+        )
+    return ConfidencePolicy(calibration_of(config.confidence_from), vote, es_exit)
+
+
+@cache
+def calibration_of(path: Path) -> ConfidenceCalibration:
+    """Return the calibration on a training run, or the one that a run's `run.json` records."""
+    if path.is_dir():
+        found = calibrate_confidence(_last_solutions(path))
+    else:
+        found = _recorded_calibration(path)
+    if found is None:
+        raise UsageError(
+            f"{path}: no confidence to calibrate by",
+            fix="name the folder of a training run made with --set logprobs=true, "
+            "by a model that gives log-probabilities",
+        )
+    return found
+
+
+def _last_solutions(folder: Path) -> list[Solution]:
+    """Return the last solution of each problem and seed in a run's trace, without damaged lines."""
+    trace = folder / "traces.jsonl"
+    if not trace.is_file():
+        raise DataError(
+            f"{folder}: no {trace.name} in it", fix="give the --out of kace eval or solve"
+        )
+    found = {}
+    for _, _, line in whole_lines(trace):
+        with suppress(ValidationError):
+            solution = Solution.model_validate_json(line)
+            found[solution.problem, solution.seed] = solution
+    return [found[key] for key in sorted(found)]
+
+
+def _recorded_calibration(path: Path) -> ConfidenceCalibration | None:
+    try:
+        recorded = json.loads(read_plain(path))["config"]["confidence"]
+        return ConfidenceCalibration.model_validate(recorded)
+    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+        return None
+
+
+# Synthesis: if HS fails its gate, a teacher gathers what its attempts agree on, and the solver finishes from it.
+# It did not help where it was published, and is here so that this can be checked.
+
+TEACHER_TIER = "SYNTHESIS"  # under which the teacher's call is kept
+HARD = LOCKED[-1]
+LEAST_ATTEMPTS = 2  # one alone has nothing to agree with
+MAX_ATTEMPT_CHARS = 6_000  # shown of an attempt: what attempts share is at their beginning
+MAX_FACTS = 12
+MAX_FACT_CHARS = 500
+_ANSWER = re.compile(
+    r"\\f?boxed|\bfinal answer\b|\banswer\b[^.;]{0,40}?(?:\bis\b|[:=])", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """The teacher that gathers facts. It reads the problem and the attempts, never the expected answer."""
+
+    teacher: ChatModel
+    max_tokens: int = 16_000
+
+    async def amend(self, climbed: Climb, kit: Kit) -> Climb:
+        """Return the climb with the solver's attempt from the common facts of the last tier, if no gate opened."""
+        if climbed.path not in FALLBACKS:
+            return climbed
+        attempts = climbed.attempts[climbed.last_tier :]
+        finishing = await self.finish(
+            climbed.problem, attempts, climbed.context, kit
+        )
+        return replace(climbed, finishing=finishing)
+
+    async def finish(
+        self,
+        problem: Problem,
+        attempts: Sequence[Attempt],
+        context: Context,
+        kit: Kit,
+    ) -> Attempt | None:
+        """Return an attempt that starts from common facts; `None` if the attempts have none.
+
+        A teacher that fails leaves a failed attempt, so that another run tries again. Dropout hides no card from it.
+        """
+        texts = [attempt.text for attempt in attempts if attempt.text.strip()]
+        if len(texts) < LEAST_ATTEMPTS:
+            return None
+        key = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
+        try:
+            reply = await self._gather(problem, texts, kit)
+        except ModelError as error:
+            failure = ModelError(error.failure, f"teacher: {error.message}")
+            return Attempt.failed(key, failure, None)
+        facts = read_facts(reply.text)
+        if not facts:
+            return None
+        prompt = finishing_prompt(problem.text, facts, context, kit.subject)
+        attempt = await sample_once(key, None, prompt, kit)
+        kit.observer.attempted(problem, attempt)
+        return attempt
+
+    async def _gather(self, problem: Problem, texts: Sequence[str], kit: Kit) -> Reply:
+        key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
+        sampling = Sampling(0.0, self.max_tokens, key.sampling_seed())
+        messages = gathering_prompt(problem.text, texts, kit.subject)
+        return await self.teacher.complete(Request(messages, sampling, key))
+
+
+def gathering_prompt(
+    problem: str, attempts: Sequence[str], subject: Subject = MATHEMATICS
+) -> tuple[Message, ...]:
+    """Return the teacher's prompt: the problem and the beginning of each attempt, quoted."""
+    quoted = [fenced("problem", problem)]
+    for text in attempts:
+        text = text.strip()
+        if len(text) > MAX_ATTEMPT_CHARS:
+            text = f"{text[:MAX_ATTEMPT_CHARS].rstrip()} …"
+        quoted.append(fenced("attempt", text))
+    return chat(template("synthesis", subject), "\n\n".join(quoted))
+
+
+def finishing_prompt(
+    problem: str,
+    facts: Sequence[str],
+    context: Context,
+    subject: Subject = MATHEMATICS,
+) -> Prompt:
+    """Return the solver's prompt: that of an attempt without a lens, with the facts before the finish line."""
+    plain = solver_prompt(problem, None, Context(context.cards), subject=subject)
+    steer = template("from_facts", subject)
+    quoted = fenced("facts", "\n".join(BULLET + fact for fact in facts))
+    parts = (neutral(problem.strip()), steer, quoted, template("finish", subject))
+    user = Message(Role.USER, "\n\n".join(parts))
+    return Prompt((plain.messages[0], user), templates_hash(plain.hash, steer))
+
+
+def read_facts(reply: str) -> tuple[str, ...]:
+    """Return the facts of a reply, in order; none unless it has exactly one whole block of `- fact` lines.
+
+    A line that gives a final answer is left out: the solver finishes by itself.
+    """
+    lines = [line.strip() for line in after_thinking(reply).split("\n")]
+    if lines.count("<facts>") != 1 or lines.count("</facts>") != 1:
+        return ()
+    start = lines.index("<facts>") + 1
+    block = [line for line in lines[start : lines.index("</facts>")] if line]
+    if len(block) > MAX_FACTS:
+        return ()
+    facts: list[str] = []
+    for line in block:
+        if not _is_fact(line):
+            return ()
+        fact = line.removeprefix(BULLET).strip()
+        if fact not in facts and not _ANSWER.search(fact):
+            facts.append(fact)
+    return tuple(facts)
+
+
+def _is_fact(line: str) -> bool:
+    short = len(line) <= MAX_FACT_CHARS
+    return short and line.startswith(BULLET) and stray_character(line) is None
