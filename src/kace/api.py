@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from kace.cards.store import open_tree
 from kace.config import Config, load_config, profile_of
 from kace.errors import UsageError
-from kace.ladder.ladder import Observer, climb
+from kace.ladder.ladder import Observer
+from kace.ladder.ladder import solve as solve_one
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.session import open_session
 from kace.models.base import ChatModel
@@ -64,7 +65,7 @@ async def asolve_config(
         async with open_session(
             config, calls=calls, model=model, tree=tree, observer=observer
         ) as session:
-            return await climb(problem, session.kit)
+            return await solve_one(problem, session.kit)
     finally:
         if calls is not None:
             calls.close()

@@ -14,8 +14,8 @@ from kace.baselines.playbook import Bullet, Operation, Playbook, Playbooks, appl
 from kace.cards.formats import read_playbook
 from kace.config import Config
 from kace.errors import BudgetExceeded, DataError, UsageError
-from kace.ladder.prompt import PromptContext
-from kace.ladder.selector import TokenCounter
+from kace.ladder.prompt import Context
+from kace.ladder.retrieve import TokenCounter
 from kace.ladder.tiers import TierName
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
@@ -171,7 +171,7 @@ def test_domain_playbooks_hold_their_own_domain_and_a_problem_reads_its_own(tmp_
     for solution in solutions:
         (recall,) = solution.recalls
         assert recall.domains == (solution.domain,) and recall.classifier_calls == 1
-        assert recall.notes == PromptContext(notes=books.playbooks[solution.domain].text).learned_hash
+        assert recall.notes == Context(notes=books.playbooks[solution.domain].text).learned_hash
 
 
 def test_without_a_registry_the_teacher_is_asked_for_one(tmp_path: Path):

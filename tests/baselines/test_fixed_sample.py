@@ -11,10 +11,8 @@ import pytest
 from kace.answers.equal import Judge
 from kace.baselines.parts import System
 from kace.ladder.ladder import Kit
-from kace.ladder.prompt import PromptContext
+from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, Solution
-from kace.ladder.retriever import Retrieval, retrieval
-from kace.ladder.selector import TextSize
 from kace.ladder.tiers import TierName
 from kace.models.base import Reply, Request
 from kace.problems import Problem
@@ -99,10 +97,10 @@ class Notes:
     asked: list[TierName]
 
     async def retrieve(
-        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
-    ) -> Retrieval | None:
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Context]
+    ) -> Context | None:
         self.asked.append(tier)
-        return retrieval(tier, PromptContext(notes="Count pairs once."), TextSize(4, False))
+        return Context(notes="Count pairs once.", tokens=4)
 
 
 def test_a_source_is_asked_once_and_every_attempt_reads_what_it_gave():

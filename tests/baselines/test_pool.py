@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kace.ladder.record import Solution
-from kace.ladder.selector import rank
+from kace.ladder.retrieve import rank
 from kace.problems import Problem
 from tests.baselines.arena import CONFIG, DEFAULTS, POOL, POOL_CARDS, PROBLEMS, Solver, ids, lost, reading, solve
 

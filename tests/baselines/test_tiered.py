@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from kace.answers.equal import Judge
 from kace.baselines.parts import System
 from kace.baselines.registry import open_system
-from kace.ladder.ladder import Kit, climb
-from kace.ladder.prompt import PromptContext
+from kace.ladder.ladder import ContextSource, Kit
+from kace.ladder.ladder import solve as solve_on_ladder
+from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Solution
-from kace.ladder.retriever import ContextSource, Retrieval, Retriever, retrieval
-from kace.ladder.selector import TextSize
+from kace.ladder.retrieve import Retriever
 from kace.ladder.tiers import TierName
 from kace.problems import Problem
 from tests.baselines.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, bench, ids, run, solve
@@ -21,7 +21,7 @@ from tests.baselines.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, be
 def climbed(model: Solver, source: ContextSource | None) -> Solution:
     async def solved() -> Solution:
         async with Judge() as judge:
-            return await climb(PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), source=source))
+            return await solve_on_ladder(PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), source=source))
 
     return asyncio.run(solved())
 
@@ -63,9 +63,9 @@ class Careless:
     """A source that would give its notes to any tier."""
 
     async def retrieve(
-        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Retrieval]
-    ) -> Retrieval | None:
-        return retrieval(tier, PromptContext(notes="Careless notes."), TextSize(3, False))
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Context]
+    ) -> Context | None:
+        return Context(notes="Careless notes.", tokens=3)
 
 
 def test_no_source_whatever_it_does_is_read_at_es():

@@ -13,7 +13,8 @@ from kace.answers.equal import Judge
 from kace.cli.solve import audit_line, explanation, summary_lines, votes_of
 from kace.cli.terminal import RunProgress, plain
 from kace.config import load_config
-from kace.ladder.ladder import Kit, climb
+from kace.ladder.ladder import Kit, Policies
+from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.record import Solution
 from kace.ladder.tiers import LOCKED, Tier
 from kace.models.scripted import Scripted, dice
@@ -27,8 +28,8 @@ def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequenc
 
     async def work() -> Solution:
         async with Judge() as judge:
-            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), tiers=given)
-            return await climb(Problem("How much?", expected, label), kit)
+            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), policies=Policies(tiers=given))
+            return await solve_on_ladder(Problem("How much?", expected, label), kit)
 
     return asyncio.run(work())
 

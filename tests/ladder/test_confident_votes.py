@@ -17,15 +17,18 @@ from kace import solve
 from kace.baselines.parts import System
 from kace.config import Config, load_config
 from kace.errors import UsageError
-from kace.ladder.confidence import (
+from kace.ladder.ladder import Kit
+from kace.ladder.ladder import solve as solve_on_ladder
+from kace.ladder.policies import (
     ConfidenceCalibration,
     ConfidencePolicy,
+    WithLogprobs,
+    best_threshold,
     calibrate_confidence,
-    elected,
+    make_policies,
     open_policy,
-    youden,
+    recount,
 )
-from kace.ladder.ladder import Kit, climb
 from kace.ladder.record import Solution, last_solutions
 from kace.ladder.session import open_session
 from kace.ladder.tiers import ExitPath
@@ -68,9 +71,9 @@ def run(
     policy: ConfidencePolicy | None = VOTE,
     system: System | None = None,
 ) -> Solution:
-    kit = Kit(model_of(answers, told or {}), JUDGE, SAMPLING, logprobs=True, confidence=policy)
+    kit = Kit(WithLogprobs(model_of(answers, told or {})), JUDGE, SAMPLING, policies=make_policies(policy))
     problem = Problem("What is it?", "1")
-    return LOOP.run(system.solve(problem, kit) if system else climb(problem, kit))
+    return LOOP.run(system.solve(problem, kit) if system else solve_on_ladder(problem, kit))
 
 
 # Weighted votes
@@ -112,7 +115,7 @@ def test_where_no_two_agree_the_surest_attempt_is_believed():
 
 def test_nothing_is_elected_where_nobody_answered():
     solution = run([None] * 10)
-    assert (solution.exit, solution.answer, elected(solution, VOTE)) == (ExitPath.FALLBACK_LAST_HS, None, None)
+    assert (solution.exit, solution.answer, recount(solution, VOTE)) == (ExitPath.FALLBACK_LAST_HS, None, None)
 
 
 def test_a_single_attempt_far_off_weighs_no_more_than_five_deviations():
@@ -136,11 +139,11 @@ def test_a_recount_of_the_record_elects_what_the_solve_did(answers: list[str | N
     by_place = {place: sure(z) for place, z in enumerate(told)}
     counted, weighted = run(answers, by_place, None), run(answers, by_place)
     for solution, policy in ((counted, None), (weighted, VOTE)):
-        at = elected(solution, policy)
+        at = recount(solution, policy)
         assert solution.answer == (None if at is None else solution.attempts[at].answer)
         assert solution.correct == (at is not None and solution.attempts[at].correct)
-    assert elected(counted, VOTE) == elected(weighted, VOTE), "the attempts and the exit are the same"
-    assert elected(weighted) == elected(counted)
+    assert recount(counted, VOTE) == recount(weighted, VOTE), "the attempts and the exit are the same"
+    assert recount(weighted) == recount(counted)
     assert (counted.exit, counted.classes) == (weighted.exit, weighted.classes)
 
 
@@ -171,7 +174,7 @@ def test_the_trace_names_policies_and_carries_confidence_only_where_they_are_ask
     assert weighted["policies"] == ["vote=confidence"]
     assert "confidence" not in weighted["attempts"][0]
     assert weighted["attempts"][1]["confidence"] == {"logprob": -1.0, "overall": 11.0, "tail": 12.0, "worst": 9.0}
-    plain = LOOP.run(climb(Problem("?", "1"), Kit(model_of(["1", "1"], {}), JUDGE, SAMPLING)))
+    plain = LOOP.run(solve_on_ladder(Problem("?", "1"), Kit(model_of(["1", "1"], {}), JUDGE, SAMPLING)))
     assert "policies" not in plain.model_dump() and "confidence" not in plain.attempts[0].model_dump()
     solution = run(["1", "1"])
     assert Solution.model_validate_json(solution.model_dump_json()) == solution
@@ -181,7 +184,7 @@ def test_a_model_without_is_named_once(caplog: pytest.LogCaptureFixture):
     model = Scripted(lambda request: "so \\boxed{1}", name="never-sure")
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            LOOP.run(climb(Problem("?", "1"), Kit(model, JUDGE, SAMPLING, logprobs=True)))
+            LOOP.run(solve_on_ladder(Problem("?", "1"), Kit(WithLogprobs(model), JUDGE, SAMPLING)))
     (said,) = caplog.messages
     assert said.startswith("scripted/never-sure gives no usable log-probabilities")
 
@@ -239,7 +242,7 @@ def test_the_threshold_separates_right_from_wrong_agreed_answers():
 def test_a_threshold_is_set_only_where_it_tells_right_from_wrong(
     told: list[tuple[float, bool]], threshold: float | None
 ):
-    assert youden(told) == threshold
+    assert best_threshold(told) == threshold
 
 
 # Runs

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kace.cards.card import Card, Difficulty, Provenance
-from kace.ladder.selector import rank
+from kace.ladder.retrieve import rank
 
 
 def card(name: str, trigger: str) -> Card:

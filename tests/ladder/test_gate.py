@@ -9,8 +9,9 @@ import pytest
 from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
+from kace.ladder.policies import SkipEs
 from kace.ladder.relevance import BACKGROUND, MOST_COMPARED, OWN_TEXT, BackgroundScore, Relevance, weight
-from kace.ladder.retriever import EsPolicy, Retriever
+from kace.ladder.retrieve import Retriever
 from kace.ladder.tiers import FROM_MS, LOCKED, TierName
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -47,7 +48,7 @@ def retriever(tree: EpistemicTree = TREE, **settings: object) -> Retriever:
 def read(tree: EpistemicTree, problem: Problem) -> tuple[tuple[str, ...], int]:
     found = asyncio.run(retriever(tree).retrieve(problem, TierName.MS, (), ()))
     assert found
-    return found.record.cards, found.record.eligible
+    return tuple(card.card_id for card in found.cards), found.eligible
 
 
 def test_a_card_is_shown_where_its_kind_is_asked_and_nowhere_else():
@@ -91,12 +92,12 @@ def test_a_card_without_a_demonstration_is_never_held_back():
 
 def test_skipping_es_asks_for_more_than_showing_and_never_for_less():
     def tiers(**settings: object) -> object:
-        return asyncio.run(EsPolicy(retriever(**settings))(LIKE))
+        return asyncio.run(SkipEs(retriever(**settings))(LIKE))
 
     assert tiers() is FROM_MS and tiers(skip_threshold=0.99) is LOCKED
     assert Relevance(TREE, READING.model_copy(update={"skip_threshold": 0.1})).skip_threshold == 0.45
     retired = EpistemicTree.of(DOMAINS, [SPEED.with_status(Status.DEPRECATED)])
-    assert asyncio.run(EsPolicy(retriever(retired))(LIKE)) is LOCKED
+    assert asyncio.run(SkipEs(retriever(retired))(LIKE)) is LOCKED
 
 
 def test_the_most_relevant_card_names_the_domain():

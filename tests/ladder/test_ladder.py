@@ -13,7 +13,8 @@ from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
 from kace.config import load_config
 from kace.errors import KaceError
-from kace.ladder.ladder import Kit, climb
+from kace.ladder.ladder import Kit, Policies
+from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import LOCKED, ExitPath, Tier
 from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Usage
@@ -42,8 +43,8 @@ def run(
     async def climbed(_: Problem) -> Sequence[Tier]:
         return tiers
 
-    kit = Kit(model, JUDGE, SAMPLING, early_stop=early_stop, tiers=climbed)  # type: ignore[arg-type]
-    return LOOP.run(climb(Problem("What is it?", expected), kit))
+    kit = Kit(model, JUDGE, SAMPLING, early_stop=early_stop, policies=Policies(tiers=climbed))  # type: ignore[arg-type]
+    return LOOP.run(solve_on_ladder(Problem("What is it?", expected), kit))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ def test_a_comparison_without_a_verdict_never_merges_two_answers():
 
     async def work() -> Solution:
         async with Doubtful() as judge:
-            return await climb(
+            return await solve_on_ladder(
                 Problem("?", "1"), Kit(Scripted(says([r"\ln 2", r"\ln 3"] + [r"\ln 5"] * 8)), judge, SAMPLING)
             )
 

@@ -10,9 +10,9 @@ import pytest
 from kace.cards.card import Example
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
-from kace.ladder.ladder import climb
+from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.prompt import solver_prompt, template, template_hashes
-from kace.ladder.router import choices_of, classify, read_object
+from kace.ladder.retrieve import Classifier, choices_of, read_object
 from kace.ladder.session import open_session
 from kace.ladder.tiers import Lens, TierName
 from kace.models.base import Request, Role
@@ -40,7 +40,7 @@ def asked(**settings: object) -> list[Request]:
     async def work() -> None:
         config = load_config({"model": "scripted/custom", "preset": "starter", **settings}, env={})
         async with open_session(config, model=Scripted(say), tree=TREE) as session:
-            await climb(PROBLEM, session.kit)
+            await solve_on_ladder(PROBLEM, session.kit)
 
     asyncio.run(work())
     return requests
@@ -181,8 +181,8 @@ def test_a_reply_without_its_form_is_asked_for_once_more_and_then_there_is_no_do
         requests.append(request)
         return next(said)
 
-    route = asyncio.run(classify(PROBLEM, (ALGEBRA, GEOMETRY), Scripted(say), seed=0, prompts="paper"))
-    assert (route.domains, route.calls, route.raw) == (domains, 2, (first, second))
+    route = asyncio.run(Classifier((ALGEBRA, GEOMETRY), Scripted(say), 0, "paper")(PROBLEM))
+    assert (route.domains, route.calls) == (domains, 2)
     assert requests[1].messages[:-1] == requests[0].messages[:-1]
     again = requests[1].messages[-1].content.removeprefix(requests[0].messages[-1].content)
     assert "no JSON object, in double quotes," in again and first not in again

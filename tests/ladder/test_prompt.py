@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.cards.card import Card, Difficulty, Example, Provenance
-from kace.ladder.fence import neutral
-from kace.ladder.prompt import PromptContext, card_block, shown_text, solver_prompt, template_hashes
+from kace.ladder.prompt import neutral
+from kace.ladder.prompt import Context, card_block, shown_text, solver_prompt, template_hashes
 from kace.ladder.tiers import Lens
 from kace.models.base import Role
 
@@ -41,7 +41,7 @@ def test_the_prompt_without_cards():
 
 
 def test_the_prompt_with_cards():
-    system, user = solver_prompt("What is 2+2?", None, PromptContext((card(), card("Add.", 2)))).messages
+    system, user = solver_prompt("What is 2+2?", None, Context((card(), card("Add.", 2)))).messages
     assert system.content.endswith(
         "<cards>\n[EXACT_TEST_RULE_1]\nUseful when:\n- things repeat\n\nMultiply.\nChoose by: the count repeats\n\n"
         "[EXACT_TEST_RULE_2]\nUseful when:\n- things repeat\n\nAdd.\nChoose by: the count repeats\n</cards>"
@@ -51,7 +51,7 @@ def test_the_prompt_with_cards():
 
 @pytest.mark.parametrize("lens", [*Lens][:3])
 def test_what_attempts_share_comes_before_what_differs(lens: Lens):
-    with_lens, without = (solver_prompt("2+2?", which, PromptContext((card(),))).messages for which in (lens, None))
+    with_lens, without = (solver_prompt("2+2?", which, Context((card(),))).messages for which in (lens, None))
     assert with_lens[0] == without[0], "instructions and cards are the same for every attempt"
     assert with_lens[1].content.startswith("2+2?\n\n")
 
@@ -77,7 +77,7 @@ def test_neutral_text_is_neutral_again_and_keeps_mathematics(text: str):
 def test_every_template_has_its_hash_and_cards_change_it():
     assert {"solve", "finish", "knowledge", "lens_domain_patterns"} <= set(template_hashes())
     hashes = {
-        solver_prompt("2+2?", lens, PromptContext(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))
+        solver_prompt("2+2?", lens, Context(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))
     }
     assert len(hashes) == 8
 
@@ -89,7 +89,7 @@ FINISH = "End with the final answer in \\boxed{}."
 
 
 def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens():
-    context = PromptContext((card().illustrated((ASKED,)),), placement="demonstrations")
+    context = Context((card().illustrated((ASKED,)),), placement="demonstrations")
     system, asked, answered, user = solver_prompt("What is 2+2?", Lens.DOMAIN_PATTERNS, context).messages
     assert "<cards>" not in system.content
     assert (asked.role, asked.content) == (Role.USER, f"{ASKED.problem}\n\n{FINISH}")
@@ -98,7 +98,7 @@ def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens()
 
 
 def test_a_card_without_an_example_is_told_where_others_are_shown():
-    context = PromptContext((card().illustrated((ASKED,)), card("Add.", 2)), placement="demonstrations")
+    context = Context((card().illustrated((ASKED,)), card("Add.", 2)), placement="demonstrations")
     prompt = solver_prompt("2+2?", None, context)
     assert "[EXACT_TEST_RULE_2]" in prompt.messages[0].content
     assert "[EXACT_TEST_RULE_1]" not in prompt.messages[0].content
@@ -108,8 +108,8 @@ def test_a_card_without_an_example_is_told_where_others_are_shown():
 def test_elsewhere_a_card_is_its_rule_and_no_example():
     with_example, plain = card().illustrated((ASKED,)), card()
     for at in ("instructions", "problem"):
-        assert solver_prompt("2+2?", None, PromptContext((with_example,), placement=at)) == solver_prompt(
-            "2+2?", None, PromptContext((plain,), placement=at)
+        assert solver_prompt("2+2?", None, Context((with_example,), placement=at)) == solver_prompt(
+            "2+2?", None, Context((plain,), placement=at)
         )
     assert shown_text((with_example,), "instructions") == card_block((plain,))
     assert ASKED.worked in shown_text((with_example,), "demonstrations")
@@ -119,7 +119,7 @@ def test_elsewhere_a_card_is_its_rule_and_no_example():
 def test_cards_without_examples_read_the_same_as_turns_and_as_text(lens: Lens | None):
     cards = (card(), card("Add.", 2))
     told, turns = (
-        solver_prompt("2+2?", lens, PromptContext(cards, placement=at)) for at in ("instructions", "demonstrations")
+        solver_prompt("2+2?", lens, Context(cards, placement=at)) for at in ("instructions", "demonstrations")
     )
     assert told == turns, "messages and hash"
     assert shown_text(cards, "demonstrations") == shown_text(cards, "instructions")
@@ -127,7 +127,7 @@ def test_cards_without_examples_read_the_same_as_turns_and_as_text(lens: Lens | 
 
 def test_the_empty_prompt_of_demonstrations_is_the_problem_without_a_lens():
     bare = solver_prompt(
-        "2+2?", Lens.DOMAIN_PATTERNS, PromptContext(empty_block=True, placement="demonstrations")
+        "2+2?", Lens.DOMAIN_PATTERNS, Context(empty_block=True, placement="demonstrations")
     ).messages
     assert bare == solver_prompt("2+2?", None).messages
 
@@ -136,7 +136,7 @@ def test_the_empty_prompt_of_demonstrations_is_the_problem_without_a_lens():
 def test_nothing_in_an_example_can_open_a_turn_of_its_own(escape: str):
     sly = Example(f"What? {escape}", f"{escape} \\boxed{{1}}")
     messages = solver_prompt(
-        "2+2?", None, PromptContext((card().illustrated((sly,)),), placement="demonstrations")
+        "2+2?", None, Context((card().illustrated((sly,)),), placement="demonstrations")
     ).messages
     assert all(escape not in message.content for message in messages)
 
@@ -145,15 +145,15 @@ OTHER = Example("A crate holds 2 by 5 jars. How many?", "2 * 5 = 10.\nThe answer
 
 
 def test_a_problem_is_never_its_own_demonstration():
-    both = PromptContext((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
-    alone = PromptContext((card().illustrated((OTHER,)),), placement="demonstrations")
+    both = Context((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
+    alone = Context((card().illustrated((OTHER,)),), placement="demonstrations")
     broken_lines = ASKED.problem.replace(". ", ".\n\n")
     assert solver_prompt(broken_lines, None, both) == solver_prompt(broken_lines, None, alone)
 
 
 def test_a_card_that_demonstrates_only_the_problem_is_not_shown():
     told = card("Add.", 2)
-    context = PromptContext((card().illustrated((ASKED,)), told), placement="demonstrations")
+    context = Context((card().illustrated((ASKED,)), told), placement="demonstrations")
     assert context.beside(ASKED.problem).cards == (told,)
     assert solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS, replace(context, cards=(context.cards[0],))) == (
         solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS)
@@ -161,10 +161,10 @@ def test_a_card_that_demonstrates_only_the_problem_is_not_shown():
 
 
 def test_any_other_problem_reads_every_demonstration_as_before():
-    context = PromptContext((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
+    context = Context((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
     assert context.beside(f"{ASKED.problem} And how many lids?") is context
 
 
 def test_cards_of_text_stay_where_their_example_is_the_problem():
-    context = PromptContext((card().illustrated((ASKED,)),))
+    context = Context((card().illustrated((ASKED,)),))
     assert context.beside(ASKED.problem) is context, "the rule is shown, the example is not"

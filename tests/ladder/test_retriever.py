@@ -16,9 +16,11 @@ from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.solve import audit_line
 from kace.config import RetrievalConfig, load_config, tree_path
 from kace.errors import UsageError
-from kace.ladder.ladder import Kit, climb
+from kace.ladder.ladder import Kit
+from kace.ladder.ladder import solve as solve_on_ladder
+from kace.ladder.policies import SkipEs
 from kace.ladder.record import Solution
-from kace.ladder.retriever import EsPolicy, Retriever
+from kace.ladder.retrieve import Retriever
 from kace.ladder.tiers import TierName
 from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
@@ -90,7 +92,7 @@ def reading(**settings: object) -> RetrievalConfig:
 
 def solve(model: Asked, tree: EpistemicTree = TREE, **settings: object) -> Solution:
     kit = Kit(model, JUDGE, SAMPLING, source=Retriever(tree, model, reading(**settings)))
-    return LOOP.run(climb(Problem("How many ways to count geometry?", "1", "p1"), kit))
+    return LOOP.run(solve_on_ladder(Problem("How many ways to count geometry?", "1", "p1"), kit))
 
 
 DISTINCT = [str(n) for n in range(10)]
@@ -248,7 +250,7 @@ def test_a_card_that_is_relevant_routes_a_problem_and_else_the_registry(text: st
     config = reading(router="cards", relevance_threshold=0.3)
     retriever = Retriever(EpistemicTree.of(DOMAINS, [*TREE, ferry]), model, config)
     found = LOOP.run(retriever.retrieve(Problem(text), TierName.MS, (), ()))
-    assert found and found.record.domains == (home,)
+    assert found and found.domains == (home,)
     assert model.classified == 0
 
 
@@ -279,15 +281,15 @@ def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: flo
         if LOOP.run(retriever.covers(problem)):
             skipped += 1
             found = LOOP.run(retriever.retrieve(problem, TierName.MS, (), ()))
-            assert found and found.record.cards, problem.text
+            assert found and found.cards, problem.text
     assert skipped > 20
     assert model.classified == 0
 
 
 def test_a_policy_beyond_the_locked_ladder_needs_a_gate():
     retriever = Retriever(TREE, Asked(()), reading(es_policy="skip"))
-    with pytest.raises(UsageError, match="needs a relevance gate"):
-        EsPolicy(retriever)
+    with pytest.raises(UsageError, match="needs a relevance threshold"):
+        SkipEs(retriever)
 
 
 def test_a_card_that_demonstrates_the_problem_alone_is_neither_shown_nor_recorded_as_read():

@@ -11,15 +11,14 @@ import pytest
 from kace.cards.formats import starter_domains
 from kace.cards.tree import Domain
 from kace.errors import KaceError
-from kace.ladder.fence import BARRED, fenced, neutral, shortened
-from kace.ladder.router import (
+from kace.ladder.prompt import BARRED, Context, fenced, neutral, shortened
+from kace.ladder.retrieve import (
     MAX_ATTEMPT_CHARS,
     MAX_PROBLEM_CHARS,
     MAX_SIGNAL_CHARS,
-    Route,
+    Classifier,
     choices_of,
     classifier_prompt,
-    classify,
     read_names,
     route_by_words,
 )
@@ -53,8 +52,8 @@ class Recorded(Scripted):
         return said
 
 
-def placed(model: Scripted, attempts: Sequence[str] = (), registry: Sequence[Domain] = REGISTRY) -> Route:
-    return asyncio.run(classify(PROBLEM, registry, model, seed=7, attempts_in_view=attempts))
+def placed(model: Scripted, attempts: Sequence[str] = (), registry: Sequence[Domain] = REGISTRY) -> Context:
+    return asyncio.run(Classifier(registry, model, 7)(PROBLEM, attempts))
 
 
 # Reading a reply
@@ -118,7 +117,7 @@ def test_every_choice_reads_as_itself_and_pairs_come_in_one_order():
 
 def test_one_good_reply_is_one_call_at_temperature_zero():
     model = Recorded("geometry")
-    assert placed(model) == Route(("geometry",), 1, Usage(model_words(model), 0, 1), ("geometry",))
+    assert placed(model) == Context(domains=("geometry",), calls=1, usage=Usage(model_words(model), 0, 1))
     (request,) = model.requests
     assert (request.sampling.temperature, request.sampling.max_tokens) == (0.0, 512)
     assert (request.attempt.problem, request.attempt.seed) == (PROBLEM.id, 7)
@@ -134,7 +133,6 @@ def test_an_unknown_name_is_asked_for_once_more_with_the_reason():
     model = Recorded("I think <problem> topology", "algebra")
     placement = placed(model)
     assert (placement.domains, placement.calls) == (("algebra",), 2)
-    assert placement.raw == ("I think <problem> topology", "algebra")
     first, second = model.requests
     assert second.attempt.index == 1 and second.attempt.tier == "DOMAIN"
     assert second.messages[:-1] == first.messages[:-1]
@@ -152,14 +150,14 @@ def test_a_pair_of_equal_names_is_told_what_mixed_needs():
 def test_two_unusable_replies_leave_the_domain_unknown():
     model = Recorded("topology", "still topology")
     placement = placed(model)
-    assert (placement.domains, placement.calls, placement.raw) == ((), 2, ("topology", "still topology"))
+    assert (placement.domains, placement.calls) == ((), 2)
     assert placement.usage == Usage(model_words(model), 0, 3)
 
 
 def test_a_failed_call_leaves_the_domain_unknown_and_is_counted():
-    assert placed(Recorded(ModelError(Failure.TIMEOUT, "slow"))) == Route((), 1)
+    assert placed(Recorded(ModelError(Failure.TIMEOUT, "slow"))) == Context(calls=1)
     placement = placed(Recorded("topology", ModelError(Failure.REFUSED, "no")))
-    assert (placement.domains, placement.calls, placement.raw) == ((), 2, ("topology",))
+    assert (placement.domains, placement.calls) == ((), 2)
 
 
 def test_what_the_operator_must_mend_is_raised():
@@ -168,8 +166,8 @@ def test_what_the_operator_must_mend_is_raised():
 
 
 def test_a_registry_with_nothing_to_choose_costs_no_call():
-    assert placed(Recorded(), registry=()) == Route(())
-    assert placed(Recorded(), registry=REGISTRY[:1]) == Route(("number_theory",))
+    assert placed(Recorded(), registry=()) == Context()
+    assert placed(Recorded(), registry=REGISTRY[:1]) == Context(domains=("number_theory",))
 
 
 def test_the_refinement_is_its_own_attempt_and_sees_the_attempts():
@@ -329,21 +327,21 @@ def test_nothing_to_choose_is_no_grammar():
 
 
 def test_a_model_that_cannot_be_held_is_still_read_strictly():
-    async def chatty() -> Route:
+    async def chatty() -> Context:
         model = Scripted(lambda request: f"Sure! {request.choices[0]}")
-        return await classify(PROBLEM, REGISTRY, model, seed=0)
+        return await Classifier(REGISTRY, model, 0)(PROBLEM)
 
     assert asyncio.run(chatty()).domains == ()
 
 
 def test_words_alone_name_the_domain_that_shares_most_with_the_problem():
     asked = Problem("What is the remainder of the digit sum?")
-    assert route_by_words(asked, REGISTRY) == Route(("number_theory",))
-    assert route_by_words(Problem("Bake a cake."), REGISTRY) == Route(())
-    assert route_by_words(asked, REGISTRY[:1]) == Route(("number_theory",)), "one domain is no choice"
+    assert route_by_words(asked, REGISTRY) == ("number_theory",)
+    assert route_by_words(Problem("Bake a cake."), REGISTRY) == ()
+    assert route_by_words(asked, REGISTRY[:1]) == ("number_theory",), "one domain is no choice"
 
 
 def test_words_place_the_starter_set_better_than_a_guess():
     problems = list(load_bundled("starter", "validation"))
-    right = sum(route_by_words(p, starter_domains()).domains == (p.domain,) for p in problems)
+    right = sum(route_by_words(p, starter_domains()) == (p.domain,) for p in problems)
     assert right > 0.6 * len(problems)

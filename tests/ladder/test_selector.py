@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kace.cards.card import Card, Difficulty, Provenance
 from kace.ladder.relevance import words
-from kace.ladder.selector import INDEXED_BLOCKS, _Block, _indexed, fit, rank
+from kace.ladder.retrieve import INDEXED_BLOCKS, _Block, _block_scorer, fit, rank
 
 
 def card(card_id: str, *triggers: str, routing: tuple[str, ...] = ()) -> Card:
@@ -125,5 +125,5 @@ def test_an_edited_card_is_indexed_anew():
 def test_only_so_many_blocks_are_kept():
     for number in range(2 * INDEXED_BLOCKS):
         rank("triangle", (card(f"MICRO_CARD_NO{number}", "triangle"),))
-    assert _indexed.cache_info().currsize == INDEXED_BLOCKS
+    assert _block_scorer.cache_info().currsize == INDEXED_BLOCKS
     assert _Block(BLOCK) == _Block(list(BLOCK)) and _Block(BLOCK) != _Block(BLOCK[:2])

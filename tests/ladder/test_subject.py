@@ -13,10 +13,11 @@ from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.tree import Domain
 from kace.config import Config, load_config
 from kace.errors import UsageError
-from kace.ladder.ladder import Kit, climb
-from kace.ladder.prompt import PromptContext, solver_prompt, template, template_hashes
+from kace.ladder.ladder import Kit
+from kace.ladder.ladder import solve as solve_on_ladder
+from kace.ladder.prompt import Context, solver_prompt, template, template_hashes
 from kace.ladder.record import Solution
-from kace.ladder.router import classifier_prompt
+from kace.ladder.retrieve import classifier_prompt
 from kace.ladder.tiers import ExitPath, Lens
 from kace.models.base import Request
 from kace.models.scripted import Scripted
@@ -50,7 +51,9 @@ def solved(subject: Subject, answers: list[str], problem: Problem, *, early_stop
     async def run() -> Solution:
         async with Judge(workers=0) as judge:  # nothing but mathematics needs one
             sampling = load_config(env={}).tier_sampling()
-            return await climb(problem, Kit(Scripted(script), judge, sampling, subject=subject, early_stop=early_stop))
+            return await solve_on_ladder(
+                problem, Kit(Scripted(script), judge, sampling, subject=subject, early_stop=early_stop)
+            )
 
     return asyncio.run(run())
 
@@ -100,9 +103,7 @@ def test_prompts_name_the_subject_and_ask_for_its_kind_of_answer() -> None:
 def test_no_word_of_the_prompts_of_mathematics_has_changed() -> None:
     assert template_hashes() == FROZEN_HASHES
     assert template("solve") == template("solve", Subject())
-    assert solver_prompt("2+2?", None, PromptContext()) == solver_prompt(
-        "2+2?", None, PromptContext(), subject=MATHEMATICS
-    )
+    assert solver_prompt("2+2?", None, Context()) == solver_prompt("2+2?", None, Context(), subject=MATHEMATICS)
 
 
 def test_a_manifest_names_only_what_is_not_the_default() -> None:

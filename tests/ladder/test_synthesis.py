@@ -15,11 +15,20 @@ from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.solve import audit_line, explanation, summary_lines
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
-from kace.ladder.ladder import Kit, climb
+from kace.ladder.ladder import Kit
+from kace.ladder.ladder import solve as solve_on_ladder
+from kace.ladder.policies import (
+    MAX_ATTEMPT_CHARS,
+    MAX_FACT_CHARS,
+    MAX_FACTS,
+    Synthesis,
+    gathering_prompt,
+    make_policies,
+    read_facts,
+)
 from kace.ladder.record import Outcome, Solution
-from kace.ladder.retriever import Retriever
+from kace.ladder.retrieve import Retriever
 from kace.ladder.session import open_session
-from kace.ladder.synthesis import MAX_ATTEMPT_CHARS, MAX_FACT_CHARS, MAX_FACTS, Synthesis, gathering_prompt, read_facts
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
@@ -84,8 +93,8 @@ class Teacher(Scripted):
 def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = None, **settings: object) -> Solution:
     synthesis = Synthesis(teacher) if teacher else None  # type: ignore[arg-type]
     source = Retriever(tree, solver, CONFIG.retrieval) if tree else None
-    kit = Kit(solver, JUDGE, SAMPLING, source=source, synthesis=synthesis, **settings)  # type: ignore[arg-type]
-    return LOOP.run(climb(PROBLEM, kit))
+    kit = Kit(solver, JUDGE, SAMPLING, source=source, policies=make_policies(synthesis=synthesis), **settings)  # type: ignore[arg-type]
+    return LOOP.run(solve_on_ladder(PROBLEM, kit))
 
 
 def test_the_answer_from_facts_is_the_answer_and_everything_else_is_the_fallbacks():
@@ -275,7 +284,7 @@ def test_a_session_opens_the_teacher_under_a_role_and_the_manifest_names_it():
 
     async def work() -> dict[str, int]:
         async with open_session(config) as session:
-            await climb(PROBLEM, session.kit)
+            await solve_on_ladder(PROBLEM, session.kit)
             return {role: spent.calls for role, spent in session.ledger.roles.items()}
 
     assert LOOP.run(work()) == {"solver": 10, "synthesis": 1}

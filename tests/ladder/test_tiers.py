@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.answers.extract import Answer
-from kace.ladder.tiers import LOCKED, PAPER_CALLS, ExitPath, Gate, Lens, TierName, decided
+from kace.ladder.tiers import LOCKED, PAPER_CALLS, ExitPath, Gate, Lens, TierName, is_decided
 from kace.ladder.vote import Vote, count, group
 
 
@@ -60,30 +60,30 @@ def test_two_equal_values_open_the_first_gate():
 
 
 def test_nothing_is_decided_while_the_gate_is_closed():
-    assert not decided(Gate(2), vote_of(["1", "2", None]), [2])
+    assert not is_decided(Gate(2), vote_of(["1", "2", None]), [2])
 
 
 def test_two_equal_answers_of_three_decide_the_middle_tier():
-    assert decided(Gate(2), vote_of(["7", "7", None]), [2])
+    assert is_decided(Gate(2), vote_of(["7", "7", None]), [2])
 
 
 def test_three_of_five_is_decided_but_two_one_one_is_not():
-    assert decided(Gate(2), vote_of(["7", "7", "7", None, None]), [3, 4])
-    assert not decided(Gate(2), vote_of(["7", "7", "8", None, None]), [3, 4])
+    assert is_decided(Gate(2), vote_of(["7", "7", "7", None, None]), [3, 4])
+    assert not is_decided(Gate(2), vote_of(["7", "7", "8", None, None]), [3, 4])
 
 
 def test_a_tie_that_the_attempt_order_settles_is_decided():
     # 8 can reach two votes at best, and then loses the tie because 7 came first.
-    assert decided(Gate(2), vote_of(["7", "7", "8", "9", None]), [4])
+    assert is_decided(Gate(2), vote_of(["7", "7", "8", "9", None]), [4])
 
 
 def test_a_pending_earlier_attempt_may_still_win_a_tie():
     # Attempts 0 and 1 are missing and would come before both votes for 7.
-    assert not decided(Gate(2), vote_of([None, None, "7", "7", "9"]), [0, 1])
+    assert not is_decided(Gate(2), vote_of([None, None, "7", "7", "9"]), [0, 1])
 
 
 def test_an_answer_without_an_exact_value_keeps_the_tier_open():
-    assert not decided(Gate(2), vote_of(["7", "7", r"\ln 2", None, None]), [3, 4])
+    assert not is_decided(Gate(2), vote_of(["7", "7", r"\ln 2", None, None]), [3, 4])
 
 
 TOKENS = ["1", "2", "3", "2/2", None]
@@ -100,7 +100,7 @@ def test_a_decided_tier_keeps_its_answer_whatever_the_rest_say(before, tier, dat
     partial = [text if i in arrived else None for i, text in enumerate(tier)]
     pending = [len(before) + i for i in range(len(tier)) if i not in arrived]
     vote = vote_of([*before, *partial], start=len(before))
-    if not decided(Gate(2), vote, pending):
+    if not is_decided(Gate(2), vote, pending):
         return
     assert vote.leader is not None
     for fill in itertools.product(["1", "2", "3", "99", None], repeat=len(pending)):

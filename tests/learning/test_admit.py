@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.ladder.fence import TAGS
+from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.admit import OPEN_RULES, Rulings, admit, false_equation, read_rulings, screen
 from kace.learning.blocks import CardRefusal

@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from kace.cards.card import Card
-from kace.ladder.fence import TAGS
+from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.admit import Demonstrations, demonstrate, read_examples, screen
 from kace.learning.leakage import Leaks

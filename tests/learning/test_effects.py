@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 import pytest
 
 from kace.errors import KaceError
-from kace.ladder.ladder import Dropout
+from kace.ladder.policies import Dropout
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import TierName
 from kace.learning.effects import MIN_PROBLEMS, Lift, dropout_lifts, fires, lift_of, paired

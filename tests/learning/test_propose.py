@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.cards.card import BODY_CAPS, PREFIXES, Card, Difficulty, Status
-from kace.ladder.fence import TAGS
-from kace.ladder.prompt import template
+from kace.ladder.prompt import TAGS, template
 from kace.ladder.tiers import ExitPath, TierName
 from kace.learning.blocks import CardRefusal
 from kace.learning.propose import (

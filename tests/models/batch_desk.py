@@ -44,7 +44,7 @@ class Desk:
         batched = Batched(model, open_jobs(model), calls, ledger=self.ledger, **self.options)
         return Cached(Metered(batched, self.ledger, "solver"), calls)
 
-    def climb(self, count: int, **kit: Any) -> list[Solution]:
+    def solve_on_ladder(self, count: int, **kit: Any) -> list[Solution]:
         """Solve so many problems on the ladder, in a run that goes on."""
 
         async def work(run: Run) -> None:

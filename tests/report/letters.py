@@ -10,8 +10,7 @@ import pytest
 
 from kace.cards.card import Card
 from kace.errors import Outstanding
-from kace.ladder.fence import fenced
-from kace.ladder.prompt import card_text
+from kace.ladder.prompt import card_text, fenced
 from kace.learning.teacher import instructions
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.exchange import Exchange, request_name

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Status, lift_of
 from kace.cards.store import TreeStore
 from kace.cards.tree import Add, Domain
-from kace.ladder.selector import estimate
+from kace.ladder.retrieve import estimate
 from kace.report.app import create_app
 from kace.report.export import export
 from kace.report.page import path_of, short

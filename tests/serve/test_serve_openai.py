@@ -111,7 +111,7 @@ def test_the_tree_is_indexed_once_for_all_requests(monkeypatch: pytest.MonkeyPat
         indexed.append(tree)
         return Relevance(tree, config)
 
-    monkeypatch.setattr("kace.ladder.retriever.Relevance", index)
+    monkeypatch.setattr("kace.ladder.retrieve.Relevance", index)
     with Running(Watched(climber), tree=small_tree(), profile="paper") as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             replies = [client.chat.completions.create(model="kace", messages=PROBLEM, seed=seed) for seed in range(3)]

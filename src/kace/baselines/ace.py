@@ -29,10 +29,16 @@ from kace.baselines.playbook import (
 from kace.baselines.training import MethodSettings, Training
 from kace.cards.tree import Domain
 from kace.errors import one_line
-from kace.ladder.fence import fenced, neutral, quoted_line, shortened
-from kace.ladder.prompt import PromptContext, template
+from kace.ladder.prompt import (
+    Context,
+    fenced,
+    neutral,
+    quoted_line,
+    shortened,
+    template,
+)
 from kace.ladder.record import Solution
-from kace.ladder.selector import TokenCounter
+from kace.ladder.retrieve import TokenCounter
 from kace.learning.blocks import BadBlock, Block, Grammar, read_blocks
 from kace.learning.partition import shuffled
 from kace.learning.steps import Kept, StepName
@@ -176,7 +182,7 @@ class Course:
         self, step: StepName, batch: Sequence[Problem], playbook: Playbook
     ) -> Studied:
         """One batch: try, reflect, curate, and hold the playbook to its budget."""
-        source = FixedText(PromptContext(notes=playbook.text), self.measure)
+        source = FixedText(Context(notes=playbook.text), self.measure)
         generator = System("generator", source, attempts=1)
         kit = replace(self.training.session.kit, seed=self.training.seed(step.epoch))
         solutions = await side_by_side(

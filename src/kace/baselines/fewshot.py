@@ -24,7 +24,7 @@ from kace.cards.card import (
 from kace.cards.tree import EpistemicTree
 from kace.errors import DataError
 from kace.files import write_atomic
-from kace.ladder.selector import Ranking, scores_by
+from kace.ladder.retrieve import Ranking, text_scorer
 from kace.learning.solutions import worked_example
 from kace.learning.steps import Kept, StepName
 from kace.models.base import after_thinking
@@ -88,7 +88,7 @@ class FewshotPool(Kept):
             for card in self.tree
             for told in card.examples
         }
-        scores = scores_by(by, list(texts.values()))
+        scores = text_scorer(by, list(texts.values()))
 
         def nearest_first(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
             found = dict(zip(texts, scores(problem), strict=True))

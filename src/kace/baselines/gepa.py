@@ -21,10 +21,9 @@ from kace.baselines.parts import FixedText, System
 from kace.baselines.training import RECORD, MethodSettings, Training, read_artefact
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
-from kace.ladder.fence import neutral, shortened
-from kace.ladder.prompt import PromptContext, subject_of, template
+from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
-from kace.ladder.selector import TokenCounter
+from kace.ladder.retrieve import TokenCounter
 from kace.learning.steps import Kept, StepName
 from kace.models.base import Message, Role
 from kace.problems import Problem
@@ -266,7 +265,7 @@ class GepaRun:
     async def _scored(self, instructions: str, batch: Sequence[Problem]) -> Rollouts:
         async def scored() -> Rollouts:
             kit = self.training.session.kit
-            context = PromptContext(instructions=neutral(instructions))
+            context = Context(instructions=neutral(instructions))
             system = System(
                 "gepa", FixedText(context, TokenCounter(kit.model)), attempts=1
             )

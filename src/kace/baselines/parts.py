@@ -14,19 +14,19 @@ from kace.baselines.pool import BY_MEANING, pool_selector
 from kace.baselines.registry import Bench, Need, Spec
 from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.errors import DataError, UsageError, one_line
-from kace.ladder.fence import neutral
-from kace.ladder.ladder import Kit, Tiers, climb, locked
-from kace.ladder.prompt import PromptContext, subject_of
+from kace.ladder.ladder import ContextSource, Kit, Tiers, locked, solve, with_policies
+from kace.ladder.policies import SkipEs
+from kace.ladder.prompt import NOTHING, Context, neutral, subject_of
 from kace.ladder.record import Attempt, Solution
-from kace.ladder.retriever import (
-    ContextSource,
-    EsPolicy,
-    Retrieval,
+from kace.ladder.retrieve import (
+    BlockSelector,
+    Ranking,
     Retriever,
-    retrieval,
+    Router,
+    TokenCounter,
+    fixed_router,
+    registry_router,
 )
-from kace.ladder.router import Router, fixed_router, registry_router
-from kace.ladder.selector import BlockSelector, Ranking, SelectedCards, TokenCounter
 from kace.ladder.tiers import FROM_MS, Gate, Tier, TierName
 from kace.learning.study import refuse_overlap
 from kace.problems import Problem, load_problems
@@ -52,21 +52,18 @@ class System:
         if self.attempts:
             # The gate is always open: the plurality wins, and a solution without a ladder has no exit.
             tiers = always(Tier(TierName.FLAT, (None,) * self.attempts, Gate(0), None))
-            draws = {**draws, TierName.FLAT: draws[TierName.MS]}
-        return await climb(
-            problem,
-            replace(
-                kit, source=self if self.source else None, tiers=tiers, sampling=draws
-            ),
-        )
+            draws = {**draws, "FLAT": draws["MS"]}
+        source = self if self.source else None
+        kit = with_policies(replace(kit, source=source, sampling=draws), tiers=tiers)
+        return await solve(problem, kit)
 
     async def retrieve(
         self,
         problem: Problem,
         tier: TierName,
         before: Sequence[Attempt],
-        earlier: Sequence[Retrieval],
-    ) -> Retrieval | None:
+        earlier: Sequence[Context],
+    ) -> Context | None:
         """Nothing at ES, ever, whatever the source; else what the source gives."""
         if self.source is None or tier is TierName.ES:
             return None
@@ -90,7 +87,7 @@ def compose(spec: Spec, bench: Bench) -> System:
     if Need.TRAINING_FILE in spec.needs:
         return oracle(spec, bench, retriever)
     source = retriever if spec.source == "tree" else None
-    system = System(spec.name, source, spec.attempts, EsPolicy(retriever))
+    system = System(spec.name, source, spec.attempts, SkipEs(retriever))
     if Need.GOLD_DOMAINS in spec.needs:
         return replace(
             system, check=partial(require_gold_domains, names=tree.domain_names)
@@ -111,7 +108,7 @@ def few_shot(spec: Spec, bench: Bench) -> System:
         return System(spec.name, check=check)
     retriever = open_retriever(spec, bench, pool.tree, pool.ranking(shown_as.ranking))
     tiers = (
-        EsPolicy(retriever)
+        SkipEs(retriever)
         if spec.selector == "nearest_relevant"
         else for_every_problem(spec)
     )
@@ -134,7 +131,7 @@ def oracle(spec: Spec, bench: Bench, retriever: Retriever) -> System:
         refuse_overlap(train, problems, "the evaluated data")
 
     return System(
-        spec.name, retriever, tiers=EsPolicy(retriever, chosen.covers), check=check
+        spec.name, retriever, tiers=SkipEs(retriever, chosen.covers), check=check
     )
 
 
@@ -151,9 +148,9 @@ class TechniqueSelector:
         self,
         problem: Problem,
         tier: TierName,
-        domains: object = (),
+        routed: Context = NOTHING,
         earlier: object = (),
-    ) -> SelectedCards:
+    ) -> Context:
         """The cards, of whichever domain, as many as fit. The relevance gate is not asked."""
         tree = self.blocks.tree
         budget = self.blocks.budget
@@ -163,9 +160,8 @@ class TechniqueSelector:
             for card in tree.project(tier, tree.domain_names)
             if card.card_id in own
         ]
-        return SelectedCards(
-            await budget.fit(problem.text, budget.best(problem.text, block)), len(block)
-        )
+        cards = await budget.fit(problem.text, budget.best(problem.text, block))
+        return replace(routed, cards=cards, eligible=len(block))
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS reads any."""
@@ -272,10 +268,11 @@ class Placebo:
         self,
         problem: Problem,
         tier: TierName,
-        domains: tuple[str, ...],
+        routed: Context,
         earlier: object,
-    ) -> SelectedCards:
+    ) -> Context:
         """The block of the stand-ins, less what is also the routed domain's."""
+        domains = routed.domains
         tree = self.blocks.tree
         budget = self.blocks.budget
         shown = tree.project(tier, stand_ins(domains, tree.domain_names))
@@ -286,7 +283,8 @@ class Placebo:
             if len(own) == len(whole)
             else budget.best(problem.text, block, len(own))
         )
-        return SelectedCards(await budget.fit(problem.text, wanted), len(block))
+        cards = await budget.fit(problem.text, wanted)
+        return replace(routed, cards=cards, eligible=len(block))
 
 
 def stand_ins(routed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]:
@@ -326,9 +324,7 @@ def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
     config = bench.config.retrieval
     made = bench.artefact
     if spec.source == "empty_block":
-        return FixedText(
-            PromptContext(empty_block=True, placement=config.placement), counter
-        )
+        return FixedText(Context(empty_block=True, placement=config.placement), counter)
     if (
         spec.source == "nothing" or made is None
     ):  # `open_system` has checked what a system needs
@@ -348,9 +344,9 @@ def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
             counter,
         )
     if spec.source == "ace":
-        context = PromptContext(notes=read_playbooks(made, "ace").playbooks[ALL].text)
+        context = Context(notes=read_playbooks(made, "ace").playbooks[ALL].text)
     else:
-        context = PromptContext(instructions=neutral(read_prompt(made).instructions))
+        context = Context(instructions=neutral(read_prompt(made).instructions))
     tiers = {"MS": (TierName.MS, TierName.HS)}.get(spec.tier, (TierName(spec.tier),))
     return FixedText(context, counter, tiers)
 
@@ -359,18 +355,19 @@ def other_source(spec: Spec, bench: Bench) -> ContextSource | None:
 class FixedText:
     """Text that is the same for every problem: notes, instructions, or the empty prompt."""
 
-    context: PromptContext
+    context: Context
     counter: TokenCounter
     tiers: Collection[TierName] = tuple(TierName)
 
     async def retrieve(
         self, problem: Problem, tier: TierName, before: object, earlier: object
-    ) -> Retrieval | None:
+    ) -> Context | None:
         """The text, where there is any at this tier; nobody is asked for a domain."""
         text = self.context.notes or self.context.instructions
         if tier not in self.tiers or not (text or self.context.empty_block):
             return None
-        return retrieval(tier, self.context, await self.counter(text))
+        size = await self.counter(text)
+        return replace(self.context, tokens=size.tokens, estimated=size.estimated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,19 +380,11 @@ class RoutedNotes:
 
     async def retrieve(
         self, problem: Problem, tier: TierName, before: object, earlier: object
-    ) -> Retrieval | None:
+    ) -> Context | None:
         """Route the problem, and read what its domains have; nothing where the router cannot say."""
         route = await self.router(problem)
         notes = "\n\n".join(
             filter(None, (self.notes.get(name) for name in route.domains))
         )
-        context = PromptContext(notes=notes)
         size = await self.counter(notes)
-        return retrieval(
-            tier,
-            context,
-            size,
-            domains=route.domains,
-            calls=route.calls,
-            usage=route.usage,
-        )
+        return replace(route, notes=notes, tokens=size.tokens, estimated=size.estimated)

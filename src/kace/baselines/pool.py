@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.baselines.registry import CANDIDATES, Bench, Spec
 from kace.cards.card import Card
 from kace.errors import UsageError
-from kace.ladder.fence import fenced, shortened
-from kace.ladder.prompt import subject_of, template
+from kace.ladder.prompt import Context, fenced, shortened, subject_of, template
 from kace.ladder.relevance import Relevance
-from kace.ladder.retriever import Retriever
-from kace.ladder.selector import Budget, Ranking, SelectedCards, rank
+from kace.ladder.retrieve import Budget, Ranking, Retriever, rank
 from kace.ladder.tiers import TierName
 from kace.models.base import (
     AskResult,
@@ -89,12 +87,12 @@ class PoolSelector:
         self,
         problem: Problem,
         tier: TierName,
-        domains: tuple[str, ...],
-        earlier: Sequence[Sequence[Card]],
-    ) -> SelectedCards:
+        routed: Context,
+        earlier: Sequence[Context],
+    ) -> Context:
         """All cards, the nearest, an LLM's choice, or an LLM's choice among the nearest."""
         if earlier:
-            return SelectedCards(tuple(earlier[-1]), len(self.pool))
+            return replace(routed, cards=earlier[-1].cards, eligible=len(self.pool))
         pool = (
             tuple(self.gate.relevant(problem.text, self.pool))
             if self.gate
@@ -104,9 +102,8 @@ class PoolSelector:
             self.ranking(problem.text, pool)[: self.nearest] if self.nearest else pool
         )
         if not cards or not self.picks:
-            return SelectedCards(
-                await self.budget.fit(problem.text, cards), len(self.pool)
-            )
+            fits = await self.budget.fit(problem.text, cards)
+            return replace(routed, cards=fits, eligible=len(self.pool))
         pick = await pick_cards(problem, cards, self.bench)
         # Where its replies cannot be used, the nearest cards stand in for its choice.
         chosen = (
@@ -114,11 +111,11 @@ class PoolSelector:
             if self.nearest and pick.value is None
             else pick.value or ()
         )
-        return SelectedCards(
-            await self.budget.fit(problem.text, chosen),
-            len(self.pool),
-            pick.calls,
-            pick.usage,
+        fits = await self.budget.fit(problem.text, chosen)
+        calls = routed.calls + pick.calls
+        usage = routed.usage + pick.usage
+        return replace(
+            routed, cards=fits, eligible=len(self.pool), calls=calls, usage=usage
         )
 
 

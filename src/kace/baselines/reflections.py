@@ -23,8 +23,7 @@ from kace.cards.card import (
 )
 from kace.cards.tree import Add, EpistemicTree
 from kace.errors import one_line
-from kace.ladder.fence import fenced, quoted_line, shortened
-from kace.ladder.prompt import template
+from kace.ladder.prompt import fenced, quoted_line, shortened, template
 from kace.ladder.tiers import TierName
 from kace.learning.propose import FailedProblem, TreeCell, failures
 from kace.learning.steps import Kept, StepName, TreeWriter

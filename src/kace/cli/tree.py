@@ -62,7 +62,7 @@ from kace.cli.terminal import (
 )
 from kace.config import tree_path
 from kace.errors import KaceError, UsageError
-from kace.ladder.selector import estimate
+from kace.ladder.retrieve import estimate
 from kace.ladder.tiers import TierName
 from kace.problems import Problem, check_problem_text
 from kace.words import counted

@@ -75,6 +75,9 @@ class Silent:
         """Do nothing."""
 
 
+SILENT = Silent()
+
+
 # Policies: what may differ from the paper's ladder
 
 Tiers = Callable[[Problem], Awaitable[Sequence[Tier]]]
@@ -117,7 +120,7 @@ class Kit:
     early_stop: bool = False  # cancel attempts that can no longer change the outcome
     source: ContextSource | None = None  # without one, tiers read nothing
     policies: Policies = Policies()
-    observer: Observer = Silent()
+    observer: Observer = SILENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +248,11 @@ async def sample(
                     errors.append(result)
                 else:
                     done[tasks[task]] = result
-            if waiting and not errors:
-                if await is_tier_decided(problem, tier, before, done, kit):
-                    for task in waiting:
-                        task.cancel()
-                    break
+            open_tier = waiting and not errors
+            if open_tier and await is_tier_decided(problem, tier, before, done, kit):
+                for task in waiting:
+                    task.cancel()
+                break
     if errors:
         raise errors[0]
     attempts = []

@@ -11,7 +11,6 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,12 +22,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card_text import BULLET, stray_character
 from kace.config import Config
-from kace.errors import DataError, UsageError
-from kace.files import read_plain, whole_lines
+from kace.errors import UsageError
+from kace.files import read_plain
 from kace.ladder.ladder import (
     Climb,
     ContextSource,
     Kit,
+    Policies,
     fallback,
     gate_opens,
     sample_once,
@@ -42,7 +42,7 @@ from kace.ladder.prompt import (
     template,
     templates_hash,
 )
-from kace.ladder.record import Attempt, Solution
+from kace.ladder.record import Attempt, Solution, last_solutions
 from kace.ladder.tiers import FROM_MS, LOCKED, ExitPath, Tier, TierName
 from kace.ladder.vote import AnswerClass, Standing, Vote, count, heaviest
 from kace.models.base import (
@@ -69,6 +69,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
+
+
+def make_policies(
+    confidence: ConfidencePolicy | None = None, synthesis: Synthesis | None = None
+) -> Policies:
+    """Return the policies of a run; synthesis is the last to amend."""
+    policies = Policies()
+    if confidence:
+        policies = Policies(opens=confidence.opens, amend=(confidence.amend,))
+    if synthesis:
+        policies = replace(policies, amend=(*policies.amend, synthesis.amend))
+    return policies
 
 
 # Skipping ES
@@ -372,9 +384,10 @@ def open_policy(config: Config) -> ConfidencePolicy | None:
 @cache
 def calibration_of(path: Path) -> ConfidenceCalibration:
     """Return the calibration on a training run, or the one that a run's `run.json` records."""
+    found = None
     if path.is_dir():
-        found = calibrate_confidence(_last_solutions(path))
-    else:
+        found = calibrate_confidence(last_solutions(path))
+    elif path.is_file():
         found = _recorded_calibration(path)
     if found is None:
         raise UsageError(
@@ -383,21 +396,6 @@ def calibration_of(path: Path) -> ConfidenceCalibration:
             "by a model that gives log-probabilities",
         )
     return found
-
-
-def _last_solutions(folder: Path) -> list[Solution]:
-    """Return the last solution of each problem and seed in a run's trace, without damaged lines."""
-    trace = folder / "traces.jsonl"
-    if not trace.is_file():
-        raise DataError(
-            f"{folder}: no {trace.name} in it", fix="give the --out of kace eval or solve"
-        )
-    found = {}
-    for _, _, line in whole_lines(trace):
-        with suppress(ValidationError):
-            solution = Solution.model_validate_json(line)
-            found[solution.problem, solution.seed] = solution
-    return [found[key] for key in sorted(found)]
 
 
 def _recorded_calibration(path: Path) -> ConfidenceCalibration | None:
@@ -414,7 +412,9 @@ def _recorded_calibration(path: Path) -> ConfidenceCalibration | None:
 TEACHER_TIER = "SYNTHESIS"  # under which the teacher's call is kept
 HARD = LOCKED[-1]
 LEAST_ATTEMPTS = 2  # one alone has nothing to agree with
-MAX_ATTEMPT_CHARS = 6_000  # shown of an attempt: what attempts share is at their beginning
+MAX_ATTEMPT_CHARS = (
+    6_000  # shown of an attempt: what attempts share is at their beginning
+)
 MAX_FACTS = 12
 MAX_FACT_CHARS = 500
 _ANSWER = re.compile(
@@ -434,9 +434,7 @@ class Synthesis:
         if climbed.path not in FALLBACKS:
             return climbed
         attempts = climbed.attempts[climbed.last_tier :]
-        finishing = await self.finish(
-            climbed.problem, attempts, climbed.context, kit
-        )
+        finishing = await self.finish(climbed.problem, attempts, climbed.context, kit)
         return replace(climbed, finishing=finishing)
 
     async def finish(

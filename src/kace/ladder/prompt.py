@@ -94,6 +94,8 @@ def shortened(text: str, limit: int) -> str:
 
 # What a tier reads
 
+NO_USAGE = Usage()
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -106,11 +108,13 @@ class Context:
     placement: Placement = "instructions"
     # One name, or two if both are primary; none if unknown, and then only universal cards apply.
     domains: tuple[str, ...] = ()
-    eligible: int = 0  # cards of the block before the relevance threshold and the budget
+    eligible: int = (
+        0  # cards of the block before the relevance threshold and the budget
+    )
     tokens: int = 0
     estimated: bool = False
     calls: int = 0  # made to choose what is read; they are not solver calls
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     hide: Callable[[AttemptKey, Sequence[str]], tuple[str, ...]] | None = None
     """Returns which of these cards are hidden from an attempt, to measure what each is worth."""
 

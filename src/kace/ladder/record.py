@@ -1,6 +1,6 @@
-"""What each step of a solve leaves: an attempt, what a tier read, and the solution. The same in memory and on disk.
+"""The records of a solve: an attempt, what a tier read, and the solution. The same in memory and on disk.
 
-A solution is one line of `traces.jsonl`, trace version 1. Texts of attempts and of problems are not in it: a run keeps
+A solution is one line of `traces.jsonl`, trace version 1. Texts of attempts and problems are not in it: a run keeps
 them in `calls/` and in `problems.jsonl`.
 """
 
@@ -43,18 +43,18 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     TIMEOUT = "timeout"
     PROVIDER_ERROR = "provider_error"
-    CANCELLED = "cancelled"  # stopped early because it could no longer change the gate or the answer
+    CANCELLED = (
+        "cancelled"  # stopped early, since it could no longer change the outcome
+    )
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Traces of older versions have fields of features that are gone.
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Attempt(_Record):
     """One call to the solver. A failed one is data: counted, kept, and voting for nothing."""
-
-    # Traces of older versions have fields of features that are gone.
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     tier: TierName
     index: int
@@ -68,18 +68,16 @@ class Attempt(_Record):
     output: int = 0
     seconds: float = 0.0
     from_cache: bool = False
-    detail: str = ""  # why it failed, for people
-    correct: bool | None = (
-        None  # whether it gave the expected answer; `None` where the problem has none
-    )
+    detail: str = ""  # why it failed
+    # Whether it gave the expected answer; `None` if the problem has none.
+    correct: bool | None = None
     hidden: tuple[str, ...] = ()  # cards of the block that a dropout run hid from it
+    # How sure the model was, if that was requested and the model reports it.
     confidence: Confidence | None = Field(
-        default=None, exclude_if=lambda told: told is None
+        default=None, exclude_if=lambda confidence: confidence is None
     )
-    """How sure the model was, where that was asked for and it can tell."""
-    batch: bool = Field(
-        default=False, exclude_if=lambda batch: not batch
-    )  # answered by a batch, at its price
+    # Answered by a batch, at its price.
+    batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
     text: str = Field(default="", exclude=True)  # what the model wrote, in memory only
 
     @classmethod
@@ -88,15 +86,16 @@ class Attempt(_Record):
     ) -> Attempt:
         """Read the final answer out of a reply. Never raises."""
         answer = read_answer(reply.text)
-        ended = {Finish.LENGTH: Outcome.TRUNCATED, Finish.FILTERED: Outcome.REFUSED}
+        outcome = Outcome.ANSWERED
+        if answer is None:
+            ended = {Finish.LENGTH: Outcome.TRUNCATED, Finish.FILTERED: Outcome.REFUSED}
+            outcome = ended.get(reply.finish, Outcome.NO_ANSWER)
         return cls(
             tier=TierName(key.tier),
             index=key.index,
             lens=lens,
             prompt=prompt,
-            outcome=Outcome.ANSWERED
-            if answer
-            else ended.get(reply.finish, Outcome.NO_ANSWER),
+            outcome=outcome,
             answer=answer.text if answer else None,
             call=reply.call,
             input=reply.usage.input,
@@ -114,14 +113,12 @@ class Attempt(_Record):
         cls, key: AttemptKey, error: ModelError, lens: str | None, prompt: str = ""
     ) -> Attempt:
         """Record a call that gave no reply."""
-        outcome = Outcome(error.failure.value)
-        tier = TierName(key.tier)
         return cls(
-            tier=tier,
+            tier=TierName(key.tier),
             index=key.index,
             lens=lens,
             prompt=prompt,
-            outcome=outcome,
+            outcome=Outcome(error.failure.value),
             detail=error.message,
         )
 
@@ -136,7 +133,7 @@ class Attempt(_Record):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Equal as records: the text is no part of them."""
+        """Whether the records are equal; the text is no part of them."""
         return isinstance(other, Attempt) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
@@ -144,22 +141,19 @@ class Attempt(_Record):
 
     @property
     def calls(self) -> int:
-        """The number of calls it made: none where it was cancelled."""
+        """The number of calls it made: none if it was cancelled."""
         return 0 if self.outcome is Outcome.CANCELLED else 1
 
     @property
     def usage(self) -> Usage:
-        """Tokens of its calls; zero when no reply came."""
+        """Tokens of its call; zero if no reply came."""
         return Usage(self.input, self.cached, self.output)
 
     @property
     def replied(self) -> bool:
-        """Whether the model said anything at all."""
-        return self.outcome in (
-            Outcome.ANSWERED,
-            Outcome.NO_ANSWER,
-            Outcome.TRUNCATED,
-        ) or bool(self.text)
+        """Whether the model wrote anything at all."""
+        replies = (Outcome.ANSWERED, Outcome.NO_ANSWER, Outcome.TRUNCATED)
+        return self.outcome in replies or bool(self.text)
 
 
 class ClassRecord(_Record):
@@ -170,23 +164,25 @@ class ClassRecord(_Record):
 
 
 class RetrievedContext(_Record):
-    """What one tier read, and how it was found. What its attempts are shown is a `PromptContext`."""
+    """What one tier read and how it was found: the trace's record of a `Context`."""
 
     tier: TierName
     domains: tuple[str, ...] = ()
     cards: tuple[str, ...] = ()
-    eligible: int = 0  # cards of the block before the gate and the budget
-    tokens: int = 0  # of everything read: cards, notes and instructions
-    estimated: bool = False  # true when the model has no tokenizer we can ask, and `tokens` is characters over four
-    classifier_calls: int = 0
-    """Calls made to choose what is read: to route the problem or, in some compared systems, to pick cards."""
-    classifier_input: int = 0
-    classifier_cached: int = Field(default=0, exclude_if=lambda tokens: not tokens)
-    """Of the input, what came from a prefix cache. Written only where there is any, since older traces have none."""
-    classifier_output: int = 0
-    notes: str = (
-        ""  # the hash of learned text that was read beside cards or instead of them
+    eligible: int = (
+        0  # cards of the block before the relevance threshold and the budget
     )
+    tokens: int = 0  # of everything read: cards, notes and instructions
+    estimated: bool = (
+        False  # true without a tokenizer; `tokens` is then characters over four
+    )
+    # Calls made to choose what is read: to route or, in some compared systems, to pick cards.
+    classifier_calls: int = 0
+    classifier_input: int = 0
+    # Of the input, read from a prefix cache. Written only if there is any: older traces have none.
+    classifier_cached: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    classifier_output: int = 0
+    notes: str = ""  # the hash of learned text that was read beside or instead of cards
 
     @property
     def abstained(self) -> bool:
@@ -195,7 +191,7 @@ class RetrievedContext(_Record):
 
 
 class TierResult(NamedTuple):
-    """One tier as a solve went through it."""
+    """One tier of a solve."""
 
     tier: Tier
     attempts: tuple[Attempt, ...]
@@ -211,107 +207,93 @@ class Solution(_Record):
     family: str | None
     domain: str | None
     seed: int
-    exit: ExitPath | None  # where it left the ladder; `None` for a system that has none
+    exit: ExitPath | None  # `None` for a system without a ladder
     answer: str | None
     expected: str | None
-    verdict: (
-        Verdict | None
-    )  # against the expected answer; `None` when the problem has none
-    correct: (
-        bool | None
-    )  # no answer, and a comparison without a verdict, count as wrong
-    paper_calls: int  # every attempt of a tier that was reached, also one cancelled: 2, 5 or 10 on the locked ladder
-    real_calls: (
-        int  # calls of attempts that really ran to an end, read from the cache or not
-    )
-    seconds: float  # wall time from the first attempt to the exit, waiting included
-    failed: bool  # whether the provider failed some attempt for good: worth another try on the next run
-    recalls: tuple[
-        RetrievedContext, ...
-    ] = ()  # what MS and HS read; ES reads nothing, ever
+    # Against the expected answer; `None` if the problem has none.
+    verdict: Verdict | None
+    # No answer, and a comparison without a verdict, count as wrong.
+    correct: bool | None
+    # Attempts of every tier that was reached, cancelled ones too: 2, 5 or 10 on the locked ladder.
+    paper_calls: int
+    real_calls: int  # calls that ran to an end, read from the cache or not
+    seconds: float  # from the first attempt to the exit, waiting included
+    failed: bool  # whether a call failed for good: worth another try on the next run
+    recalls: tuple[RetrievedContext, ...] = ()  # what MS and HS read
     classes: tuple[ClassRecord, ...]
     attempts: tuple[Attempt, ...]
+    # The attempt from common facts. It is not one of the ladder's and votes for nothing, but its answer is the answer.
     synthesis: Attempt | None = None
-    """The attempt from common facts, apart from the ladder's: it votes for nothing, and its answer is the answer."""
+    # Beyond the paper: what else than counts of votes decided, such as `vote=confidence`.
     policies: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """Beyond the paper: what else than counts of votes decided, such as `vote=confidence`."""
 
     def __repr__(self) -> str:
         verdict = {True: "right, ", False: "wrong, ", None: ""}[self.correct]
-        return f"<Solution {self.answer or 'no answer'}: {verdict}{self.exit_name}, {self.real_calls} calls>"
+        answer = self.answer or "no answer"
+        return (
+            f"<Solution {answer}: {verdict}{self.exit_name}, {self.real_calls} calls>"
+        )
 
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
         from kace.markup import Html, join, tag
 
-        return join(
-            [
-                tag("p", repr(self)[1:-1]),
-                tag("pre", self.working) if self.working else Html(),
-            ]
-        )
+        working = tag("pre", self.working) if self.working else Html()
+        return join([tag("p", repr(self)[1:-1]), working])
 
     @property
     def name(self) -> str:
-        """What to call the problem in a line or a table."""
+        """The problem's label, or the beginning of its hash."""
         return self.label or self.problem[:8]
 
     @property
     def made(self) -> tuple[Attempt, ...]:
-        """The ladder's attempts, and the one from common facts where there is one."""
-        return (
-            self.attempts
-            if self.synthesis is None
-            else (*self.attempts, self.synthesis)
-        )
+        """The ladder's attempts, and the one from common facts if there is one."""
+        if self.synthesis is None:
+            return self.attempts
+        return (*self.attempts, self.synthesis)
 
     @property
     def winner(self) -> Attempt | None:
-        """The attempt whose working stands for the answer: of those that gave it, the first of their last tier."""
+        """The attempt whose working represents the answer: of those that gave it, the first of their last tier."""
         if self.synthesis is not None and self.synthesis.answer is not None:
             return self.synthesis
-        gave = next(
-            (each.positions for each in self.classes if each.answer == self.answer), ()
-        )
-        last = self.attempts[gave[-1]].tier if gave else None
-        return next(
-            (self.attempts[at] for at in gave if self.attempts[at].tier is last), None
-        )
+        for each in self.classes:
+            if each.answer == self.answer:
+                gave = [self.attempts[position] for position in each.positions]
+                return next(a for a in gave if a.tier is gave[-1].tier)
+        return None
 
     @property
     def working(self) -> str:
-        """What the winner wrote but for its thinking, ending in the boxed answer. Empty where texts are not at hand."""
-        won = self.winner
-        if won is None or self.answer is None or not won.text:
+        """What the winner wrote without its thinking, ending in the boxed answer. Empty without texts."""
+        winner = self.winner
+        if winner is None or self.answer is None or not winner.text:
             return ""
-        text = after_thinking(won.text).strip()
+        text = after_thinking(winner.text).strip()
         box = last_boxed(text)
-        rest = text.rpartition("boxed")[2]
-        ends = (
-            box is not None
-            and box == won.answer
-            and not any(map(str.isalnum, rest.replace(box, "", 1)))
-        )
-        return text if ends else f"{text}\n\n{boxed(self.answer)}".strip()
+        if box is not None and box == winner.answer:
+            rest = text.rpartition("boxed")[2].replace(box, "", 1)
+            if not any(map(str.isalnum, rest)):
+                return text
+        return f"{text}\n\n{boxed(self.answer)}".strip()
 
     @property
     def exit_name(self) -> str:
-        """Where it left, for people."""
+        """The exit, for display."""
         return self.exit.value if self.exit else "no ladder"
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """Where the problem was routed; nothing for one that left at ES."""
+        """The domains the problem was routed to; none if it left at ES."""
         return self.recalls[-1].domains if self.recalls else ()
 
     @property
     def abstained(self) -> bool:
         """Whether some tier had eligible cards and no tier showed any."""
-        recalls = self.recalls
-        return any(recall.abstained for recall in recalls) and not any(
-            recall.cards for recall in recalls
-        )
+        shown = any(recall.cards for recall in self.recalls)
+        return not shown and any(recall.abstained for recall in self.recalls)
 
     @property
     def cached_calls(self) -> int:
@@ -326,33 +308,32 @@ class Solution(_Record):
     @property
     def answer_classes(self) -> tuple[AnswerClass, ...]:
         """The classes of equivalent answers."""
-        return tuple(
-            AnswerClass(Answer.of(c.answer), c.positions, exact=False)
-            for c in self.classes
-        )
+        classes = []
+        for each in self.classes:
+            answer = Answer.of(each.answer)
+            classes.append(AnswerClass(answer, each.positions, exact=False))
+        return tuple(classes)
 
     @property
     def tiers(self) -> tuple[TierResult, ...]:
-        """The tiers this solve went through, in order; none for a system without a ladder."""
+        """The tiers of this solve, in order; none for a system without a ladder."""
         if self.exit is None:
             return ()
         results = []
         start = 0
         classes = self.answer_classes
         for tier in LOCKED:
-            made = tuple(
-                attempt for attempt in self.attempts if attempt.tier is tier.name
-            )
+            made = tuple(a for a in self.attempts if a.tier is tier.name)
+            stop = start + len(made)
             if made:
-                results.append(
-                    TierResult(tier, made, count(classes, start, start + len(made)))
-                )
-            start += len(made)
+                vote = count(classes, start, stop)
+                results.append(TierResult(tier, made, vote))
+            start = stop
         return tuple(results)
 
 
 def boxed(answer: str) -> str:
-    """The answer alone, in a sentence."""
+    """Return the answer in a sentence."""
     return rf"The answer is $\boxed{{{answer}}}$."
 
 

@@ -194,12 +194,11 @@ async def route_by_cards(
 ) -> Context:
     """Return the domain of the most relevant card, if its score reaches the threshold; else route by words."""
     scores = relevance.scores(problem.text, relevance.threshold)
-    best = None
+    scored = []
     for card in tree.shown:
-        tagged = set(card.domain_tags) != {UNIVERSAL}
-        if tagged and card.card_id in scores:
-            if best is None or scores[card.card_id] > scores[best.card_id]:
-                best = card
+        if card.card_id in scores and set(card.domain_tags) != {UNIVERSAL}:
+            scored.append(card)
+    best = max(scored, key=lambda card: scores[card.card_id], default=None)
     if best is None:
         return Context(domains=route_by_words(problem, tree.domains))
     domains = [tag for tag in best.domain_tags if tag != UNIVERSAL]
@@ -402,7 +401,9 @@ def _object_reason(reply: str) -> str:
 
 FORMS: Mapping[Prompts, ClassifierForm] = {
     "default": ClassifierForm("", True, _write_names, read_names, _names_reason),
-    "paper": ClassifierForm("paper/", False, _write_object, read_object, _object_reason),
+    "paper": ClassifierForm(
+        "paper/", False, _write_object, read_object, _object_reason
+    ),
 }
 
 
@@ -464,13 +465,11 @@ class TokenCounter:
         if not text:
             return TextSize(0, False)
         if text not in self._sizes:
-            counted = None
+            size = TextSize(len(text) // CHARS_PER_TOKEN, True)
             if isinstance(self.model, Tokenizer):
                 counted = await self.model.count_tokens(text)
-            if counted is None:
-                size = TextSize(len(text) // CHARS_PER_TOKEN, True)
-            else:
-                size = TextSize(counted, False)
+                if counted is not None:
+                    size = TextSize(counted, False)
             self._sizes[text] = size
         return self._sizes[text]
 

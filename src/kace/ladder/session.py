@@ -11,12 +11,12 @@ from kace.answers.equal import Judge
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import UsageError
-from kace.ladder.ladder import Amend, Kit, Observer, Policies, Silent, with_policies
+from kace.ladder.ladder import SILENT, Kit, Observer, with_policies
 from kace.ladder.policies import (
-    ConfidencePolicy,
     SkipEs,
     Synthesis,
     WithLogprobs,
+    make_policies,
     open_policy,
 )
 from kace.ladder.prompt import subject_of
@@ -78,9 +78,8 @@ class Session:
             kit = with_policies(replace(kit, source=source), tiers=SkipEs(source))
         if self.synthesis is not None:
             teacher = also("synthesis", self.synthesis.teacher)
-            own = replace(self.synthesis, teacher=teacher).amend
-            amend = [own if each == self.synthesis.amend else each for each in kit.policies.amend]  # fmt: skip
-            kit = with_policies(kit, amend=tuple(amend))
+            own = replace(self.synthesis, teacher=teacher)
+            kit = with_policies(kit, amend=(*kit.policies.amend[:-1], own.amend))
         return kit
 
 
@@ -116,8 +115,8 @@ async def open_session(
             prompts=config.retrieval.prompts,
             seed=config.seed,
             early_stop=config.early_stop,
-            policies=_policies(open_policy(config), synthesis),
-            observer=observer or Silent(),
+            policies=make_policies(open_policy(config), synthesis),
+            observer=observer or SILENT,
         )
         session = Session(config, kit, ledger, opened, calls, synthesis)
         if tree is not None:
@@ -142,19 +141,6 @@ def window(config: Config) -> int:
 
         return config.slots or SLOTS
     return config.max_connections or 100
-
-
-def _policies(
-    confidence: ConfidencePolicy | None, synthesis: Synthesis | None
-) -> Policies:
-    policies = Policies()
-    amend: list[Amend] = []
-    if confidence:
-        policies = replace(policies, opens=confidence.opens)
-        amend.append(confidence.amend)
-    if synthesis:
-        amend.append(synthesis.amend)
-    return replace(policies, amend=tuple(amend))
 
 
 def _solver(config: Config, model: ChatModel) -> ChatModel:

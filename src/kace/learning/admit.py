@@ -22,8 +22,7 @@ from kace.cards.card import (
     read_example,
 )
 from kace.errors import one_line
-from kace.ladder.fence import fenced, neutral, shortened
-from kace.ladder.prompt import card_text
+from kace.ladder.prompt import card_text, fenced, neutral, shortened
 from kace.learning.blocks import MAX_REASON, Block, CardRefusal, Grammar
 from kace.learning.leakage import Leaks, said_by
 from kace.learning.propose import (

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ValidationError
 
 from kace.config import Config
 from kace.files import inside, read_plain, write_atomic
+from kace.ladder.policies import TEACHER_TIER
 from kace.ladder.prompt import template
-from kace.ladder.router import FIRST, REFINED
-from kace.ladder.synthesis import TEACHER_TIER
+from kace.ladder.retrieve import FIRST, REFINED
 from kace.ladder.tiers import LOCKED, TierName
 from kace.learning.admit import MAX_SHOWN
 from kace.learning.propose import FAILURES_AT_ONCE, TAIL_CHARS

@@ -19,7 +19,7 @@ from kace.cards.card import Card
 from kace.cards.tree import EpistemicTree
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit, classes_of, right_positions, sample
-from kace.ladder.prompt import Placement, PromptContext
+from kace.ladder.prompt import Context, Placement
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import LOCKED, TierName
 from kace.learning.steps import Kept
@@ -327,9 +327,9 @@ async def leave_one_out(
             for card_id in recall.cards:
                 read[card_id].append((record, recall))
 
-    def others(recall: RetrievedContext, without: str) -> PromptContext:
+    def others(recall: RetrievedContext, without: str) -> Context:
         """What an attempt read, less one card, in the same place of the prompt."""
-        return PromptContext(
+        return Context(
             tuple(tree.card(n) for n in recall.cards if n != without),
             placement=placement,
         )
@@ -368,10 +368,10 @@ async def leave_one_out(
 
 
 async def _again(
-    problem: Problem, tier: TierName, context: PromptContext, kit: Kit
+    problem: Problem, tier: TierName, context: Context, kit: Kit
 ) -> list[bool]:
     """Right or wrong, for a tier's attempts made again on the same keys; without those that the provider failed."""
-    same = replace(kit, early_stop=False, dropout=None)
+    same = replace(kit, early_stop=False)
     attempts = await sample(problem, TIERS[tier], context, (), same)
     classes = await classes_of(problem, attempts, kit)
     right = await right_positions(problem, classes, kit)

@@ -8,7 +8,7 @@ from functools import partial
 from kace.cards.card import UNIVERSAL, Card, Difficulty
 from kace.cards.tree import Batch, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
-from kace.ladder.ladder import Dropout
+from kace.ladder.policies import Dropout
 from kace.ladder.record import Solution
 from kace.ladder.relevance import Relevance, RelevanceScore
 from kace.ladder.tiers import TierName

@@ -10,8 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from kace.cards.card import Card, Difficulty, card_of
 from kace.errors import one_line
-from kace.ladder.fence import fenced, neutral, quoted_line, shortened
-from kace.ladder.prompt import card_block
+from kace.ladder.prompt import card_block, fenced, neutral, quoted_line, shortened
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.tiers import ExitPath, TierName
 from kace.learning.blocks import Block, CardRefusal, Grammar, read_numbers

@@ -16,7 +16,7 @@ from kace.cards.tree import EpistemicTree
 from kace.errors import DataError, one_line
 from kace.files import inside
 from kace.ladder.record import Solution, read_trace
-from kace.ladder.selector import estimate
+from kace.ladder.retrieve import estimate
 from kace.learning.admit import Demonstrations, Rulings
 from kace.learning.blocks import CardRefusal
 from kace.learning.commit import InterimAnalysis, Merge, Merges

@@ -17,8 +17,7 @@ from kace.cards.card import (
 )
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree, Relocate, applied
 from kace.errors import DataError, one_line
-from kace.ladder.fence import fenced, neutral, quoted_line
-from kace.ladder.prompt import template
+from kace.ladder.prompt import fenced, neutral, quoted_line, template
 from kace.ladder.tiers import TierName
 from kace.learning.blocks import Block, CardRefusal, Grammar, read_blocks
 from kace.learning.commit import InterimAnalysis

@@ -26,7 +26,7 @@ from kace.cards.card import (
 from kace.cards.tree import RESERVED, Domain
 from kace.errors import DataError, UsageError, one_line
 from kace.ladder.relevance import vocabulary, weight
-from kace.ladder.router import MAX_SIGNAL_CHARS
+from kace.ladder.retrieve import MAX_SIGNAL_CHARS
 from kace.learning.admit import Rulings
 from kace.learning.partition import Partition
 from kace.learning.propose import Proposals, Screen, TreeCell

@@ -13,12 +13,12 @@ from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config
 from kace.errors import DataError, UsageError
 from kace.files import inside
-from kace.ladder.ladder import Dropout, Observer, climb
+from kace.ladder.ladder import Observer, solve
+from kace.ladder.policies import Dropout, DropoutSource
 from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.relevance import RelevanceScore
-from kace.ladder.retriever import Retriever
-from kace.ladder.router import registry_router
+from kace.ladder.retrieve import Retriever, registry_router
 from kace.ladder.session import Session, in_role, open_session
 from kace.ladder.tiers import TierName
 from kace.learning.calibrate import remember
@@ -144,8 +144,10 @@ def practice(
     kit = session.kit if tree is None else session.reading(tree, config)
     if relevance and isinstance(kit.source, Retriever):
         kit.source.relevance.scores = relevance
-    kit = replace(kit, seed=seed, dropout=dropout)
-    return lambda problem: climb(problem, kit)
+    if dropout and kit.source:
+        kit = replace(kit, source=DropoutSource(kit.source, dropout))
+    kit = replace(kit, seed=seed)
+    return lambda problem: solve(problem, kit)
 
 
 @dataclass(frozen=True)

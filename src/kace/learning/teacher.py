@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import CardError, refusal
 from kace.errors import KaceError, Outstanding, one_line
-from kace.ladder.fence import BARRED, neutral
-from kace.ladder.prompt import template
+from kace.ladder.prompt import BARRED, neutral, template
 from kace.learning.blocks import (
     EXCERPT_CHARS,
     BadBlock,

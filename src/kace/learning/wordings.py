@@ -11,8 +11,7 @@ from functools import partial
 
 from kace.cards.card import MAX_LINE, Card
 from kace.cards.tree import Edit, EpistemicTree
-from kace.ladder.fence import fenced, neutral
-from kace.ladder.prompt import card_text
+from kace.ladder.prompt import card_text, fenced, neutral
 from kace.learning.admit import NOT_SHOWN
 from kace.learning.blocks import Block, Grammar
 from kace.learning.propose import EXAMPLE_ID

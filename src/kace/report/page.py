@@ -194,7 +194,7 @@ def render_document(template: str, **values: object) -> str:
 def environment() -> Environment:
     """The templates. Whatever is put into one is escaped, and stripped of what nobody would see."""
     from kace.cards.card import lift_of
-    from kace.ladder.selector import estimate
+    from kace.ladder.retrieve import estimate
     from kace.report.scale import band, lift_scale
     from kace.report.text import inline, maths, prose
 

@@ -24,7 +24,7 @@ from kace.cards.store import (
 )
 from kace.cards.tree import Domain, EpistemicTree
 from kace.files import whole_lines
-from kace.ladder.selector import estimate
+from kace.ladder.retrieve import estimate
 from kace.report.page import NotHere, StillReading
 from kace.runs.index import FileState, Sidecar
 

@@ -18,7 +18,7 @@ from kace.answers.kinds import MATHEMATICS
 from kace.config import Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError, public_url
 from kace.files import MAX_BYTES, Unreadable, read_plain, write_atomic
-from kace.ladder.confidence import open_policy
+from kace.ladder.policies import open_policy
 from kace.ladder.prompt import subject_of, template_hashes
 
 if TYPE_CHECKING:

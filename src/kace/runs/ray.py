@@ -23,7 +23,7 @@ from kace.config import Caps, Config
 from kace.errors import BudgetExceeded, KaceError, UsageError, one_line
 from kace.ladder.ladder import Observer
 from kace.ladder.record import Solution
-from kace.ladder.router import FIRST, REFINED
+from kace.ladder.retrieve import FIRST, REFINED
 from kace.ladder.session import Session, open_session, window
 from kace.models.base import Reply
 from kace.models.budget import CAP_FIX, Ledger, Spent

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from kace.errors import KaceError
 from kace.files import LineLog, inside, lock_folder
-from kace.ladder.ladder import Kit, climb
+from kace.ladder.ladder import Kit, solve
 from kace.ladder.record import Solution
 from kace.models.cache import CallStore
 from kace.problems import Problem, problem_rows
@@ -162,7 +162,7 @@ class Run:
 
 def climb_with(kit: Kit) -> Solve:
     """Return a function that climbs the ladder with a kit."""
-    return lambda problem: climb(problem, kit)
+    return lambda problem: solve(problem, kit)
 
 
 async def solve_all(
@@ -171,7 +171,7 @@ async def solve_all(
     """Solve a stream of problems, `window` at a time, and keep each as it finishes."""
 
     async def solve_one(problem: Problem) -> None:
-        keep(await climb(problem, kit))
+        keep(await solve(problem, kit))
 
     await work_through(problems, window, solve_one)
 

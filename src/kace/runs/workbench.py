@@ -23,14 +23,13 @@ from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config
 from kace.errors import DataError
 from kace.files import inside, read_plain, write_atomic
-from kace.ladder.ladder import Dropout, Observer, climb
+from kace.ladder.ladder import Observer, solve
+from kace.ladder.policies import TEACHER_TIER, Dropout, DropoutSource
 from kace.ladder.prompt import subject_of
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.relevance import RelevanceScore
-from kace.ladder.retriever import Retriever
-from kace.ladder.router import FIRST, REFINED, registry_router
+from kace.ladder.retrieve import FIRST, REFINED, Retriever, registry_router
 from kace.ladder.session import Session, in_role, open_session
-from kace.ladder.synthesis import TEACHER_TIER
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, CallStore, read_calls
@@ -97,8 +96,10 @@ def open_solver(
         kit = session.reading(reading.tree, config)
     if reading.relevance and isinstance(kit.source, Retriever):
         kit.source.relevance.scores = reading.relevance
-    kit = replace(kit, seed=seed, dropout=reading.dropout)
-    return lambda problem: climb(problem, kit)
+    if reading.dropout and kit.source:
+        kit = replace(kit, source=DropoutSource(kit.source, reading.dropout))
+    kit = replace(kit, seed=seed)
+    return lambda problem: solve(problem, kit)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 import prometheus_client as prometheus
 from prometheus_client.core import CounterMetricFamily
@@ -16,10 +15,10 @@ from prometheus_client.registry import Collector
 
 from kace.answers.extract import Answer
 from kace.errors import BudgetExceeded, KaceError, one_line, redact
-from kace.ladder.ladder import Kit, climb
+from kace.ladder.ladder import ContextSource, Kit, solve
+from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution, boxed
-from kace.ladder.retriever import EsPolicy, Retrieval, Retriever
-from kace.ladder.session import Session, in_role
+from kace.ladder.session import Session
 from kace.ladder.tiers import LOCKED, ExitPath, TierName
 from kace.models.budget import Ledger
 from kace.problems import Problem
@@ -170,7 +169,7 @@ class SolveService:
             async with self.within(limits.max_seconds), self._place(climbing):
                 kit = self._kit(body, climbing, bill)
                 problem = self._record.asked(problem) if self._record else problem
-                solution = await climb(problem, kit)
+                solution = await solve(problem, kit)
             if (
                 self._record and kit.sampling == self.session.kit.sampling
             ):  # else it was drawn as no run says
@@ -243,34 +242,17 @@ class SolveService:
 
     def _kit(self, body: ChatBody, climbing: _Climb, bill: Ledger) -> Kit:
         """The session's kit as one request uses it: every call is on its own bill, too."""
-        kit = self.session.kit
+        calls = self._record.calls if self._record else None
+        kit = self.session.billed(bill, calls, body.seed)
+        climbing.source = kit.source
         cap = body.token_cap
-        billed = partial(
-            in_role, ledger=bill, calls=self._record.calls if self._record else None
-        )
-        seed = kit.seed if body.seed is None else body.seed
-        synthesis = kit.synthesis
         sampling = kit.sampling
-        tiers = kit.tiers
-        if kit.source is not None:  # all requests share what it has indexed
-            asked = cast("Retriever", kit.source).asking
-            climbing.source = asked(billed("classifier", self.session.classifier), seed)
-            tiers = EsPolicy(climbing.source)
-        if synthesis is not None:
-            synthesis = replace(
-                synthesis, teacher=billed("synthesis", synthesis.teacher)
-            )
         if cap is not None:
             sampling = {
                 tier: replace(draw, max_tokens=min(draw.max_tokens, cap))
                 for tier, draw in sampling.items()
             }
-        kit = replace(
-            kit, model=billed("solver", kit.model), source=climbing, observer=climbing
-        )
-        return replace(
-            kit, tiers=tiers, synthesis=synthesis, seed=seed, sampling=sampling
-        )
+        return replace(kit, source=climbing, observer=climbing, sampling=sampling)
 
 
 class _Climb:
@@ -279,7 +261,7 @@ class _Climb:
     def __init__(self, tell: Tell, read: Callable[[str], Answer]) -> None:
         self._tell = tell
         self._read = read
-        self.source: Retriever | None = None
+        self.source: ContextSource | None = None
         self._attempts: list[Attempt] = []
         self._recalls: list[RetrievedContext] = []
 
@@ -318,8 +300,8 @@ class _Climb:
         problem: Problem,
         tier: TierName,
         before: Sequence[Attempt],
-        earlier: Sequence[Retrieval],
-    ) -> Retrieval | None:
+        earlier: Sequence[Context],
+    ) -> Context | None:
         """What the source gives a tier, which comes to read when the ladder is climbed; nothing where there is none."""
         if before:
             self.step("climbing", f"Climbing to {tier.value}.", tier=tier.value)
@@ -329,14 +311,15 @@ class _Climb:
             else None
         )
         if found is not None:
-            self._recalls.append(found.record)
-            cards = found.record.cards
-            domains = found.record.domains
-            reader = found.record.tier.value
+            recall = found.record(tier)
+            self._recalls.append(recall)
+            cards = recall.cards
+            domains = recall.domains
+            reader = tier.value
             where = f" of {' and '.join(domains)}" if domains and cards else ""
             text = f"reads {counted(len(cards), 'card') if cards else 'no card'}{where}"
-            if abstained := found.record.abstained:
-                text = f"abstains from {counted(found.record.eligible, 'card')}"
+            if abstained := recall.abstained:
+                text = f"abstains from {counted(recall.eligible, 'card')}"
             self.step(
                 "reading",
                 f"{reader} {text}.",
