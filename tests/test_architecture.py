@@ -18,7 +18,7 @@ PURE = (
     "answers",
     *(f"answers.{name}" for name in ("extract", "kinds", "normalize", "parse", "calculator", "exact")),
     *(f"ladder.{name}" for name in ("vote", "tiers")),
-    *("runs.stats", "errors", "models.base", "cards.card_text", "ladder.fence"),
+    *("runs.stats", "errors", "models.base"),
 )
 THIRD_PARTY = {"pydantic", "click", "rich", "openai", "httpx2", "sympy", "math_verify", "xllamacpp"}
 HEAVY = {"openai", "httpx2", "sympy", "math_verify", "xllamacpp", "rich", "pydantic", "asyncio", "click"}

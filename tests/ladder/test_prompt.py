@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.cards.card import Card, Difficulty, Example, Provenance
-from kace.ladder.prompt import neutral
-from kace.ladder.prompt import Context, card_block, shown_text, solver_prompt, template_hashes
+from kace.ladder.prompt import Context, card_block, neutral, shown_text, solver_prompt, template_hashes
 from kace.ladder.tiers import Lens
 from kace.models.base import Role
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.cards.card_text import BULLET, stray_character
+from kace.cards.card import BULLET, stray_character
 from kace.config import Config
 from kace.errors import UsageError
 from kace.files import read_plain
