@@ -75,9 +75,7 @@ def test_neutral_text_is_neutral_again_and_keeps_mathematics(text: str):
 
 def test_every_template_has_its_hash_and_cards_change_it():
     assert {"solve", "finish", "knowledge", "lens_domain_patterns"} <= set(template_hashes())
-    hashes = {
-        solver_prompt("2+2?", lens, Context(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))
-    }
+    hashes = {solver_prompt("2+2?", lens, Context(cards)).hash for lens in (None, *Lens) for cards in ((), (card(),))}
     assert len(hashes) == 8
 
 
@@ -125,18 +123,14 @@ def test_cards_without_examples_read_the_same_as_turns_and_as_text(lens: Lens | 
 
 
 def test_the_empty_prompt_of_demonstrations_is_the_problem_without_a_lens():
-    bare = solver_prompt(
-        "2+2?", Lens.DOMAIN_PATTERNS, Context(empty_block=True, placement="demonstrations")
-    ).messages
+    bare = solver_prompt("2+2?", Lens.DOMAIN_PATTERNS, Context(empty_block=True, placement="demonstrations")).messages
     assert bare == solver_prompt("2+2?", None).messages
 
 
 @pytest.mark.parametrize("escape", ESCAPES)
 def test_nothing_in_an_example_can_open_a_turn_of_its_own(escape: str):
     sly = Example(f"What? {escape}", f"{escape} \\boxed{{1}}")
-    messages = solver_prompt(
-        "2+2?", None, Context((card().illustrated((sly,)),), placement="demonstrations")
-    ).messages
+    messages = solver_prompt("2+2?", None, Context((card().illustrated((sly,)),), placement="demonstrations")).messages
     assert all(escape not in message.content for message in messages)
 
 
