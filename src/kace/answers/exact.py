@@ -13,7 +13,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cmp_to_key, lru_cache
 from itertools import chain
@@ -28,8 +27,6 @@ MAX_RADICAND_BITS = 256
 SIEVE = 100_000  # radicands are divided by the numbers below this
 
 PI_NAME = r"\pi"
-PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
-CONTEXT = Context(prec=60, Emax=99_999, Emin=-99_999)
 HALF = Fraction(1, 2)
 
 Base = int | str
@@ -206,23 +203,22 @@ class Number:
             raise NoExactValue("not a small natural number")
         return value.numerator
 
-    def approximate(self) -> Decimal:
-        """Return a real number to some digits more than anything here compares."""
-        total = Decimal(0)
-        largest = Decimal(0)
-        with localcontext(CONTEXT):
-            for monomial, coefficient in self.terms:
-                term = Decimal(coefficient.numerator) / coefficient.denominator
-                for base, power in monomial:
-                    if base != PI_NAME and (isinstance(base, str) or base < 0):
-                        raise NoExactValue("not a real number")
-                    size = PI if base == PI_NAME else Decimal(base)
-                    term *= size ** (Decimal(power.numerator) / power.denominator)
-                total += term
-                largest = max(largest, abs(term))
-            if total.is_zero() or abs(total) * 10**38 > largest:
-                return total
-        raise NoExactValue("too close to zero to tell its sign")
+    def approximate(self) -> float:
+        """Return the value of a real number; raise where rounding hides its sign."""
+        total = 0.0
+        largest = 0.0
+        for monomial, coefficient in self.terms:
+            term = float(coefficient)
+            for base, power in monomial:
+                size = math.pi if base == PI_NAME else base
+                if isinstance(size, str) or size < 0:
+                    raise NoExactValue("not a real number")
+                term *= size ** float(power)
+            total += term
+            largest = max(largest, abs(term))
+        if total and abs(total) < 1e-9 * largest:
+            raise NoExactValue("too close to zero")
+        return total
 
     def __str__(self) -> str:
         text = ""
@@ -275,11 +271,8 @@ class Collection:
         return cls(delimiters, tuple(items))
 
     def __str__(self) -> str:
-        if self.delimiters in _WRITTEN:
-            before, between, after = _WRITTEN[self.delimiters]
-        else:
-            before, after = self.delimiters
-            between = ", "
+        ordered = (self.delimiters[0], ", ", self.delimiters[-1])
+        before, between, after = _WRITTEN.get(self.delimiters, ordered)
         return before + between.join(map(str, self.items)) + after
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from kace.answers.exact import NoExactValue, Number, Value, Word
+from kace.answers.exact import Number, Value, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import NOT_UNITS, normal_form
 from kace.answers.parse import exact_value
 
 MAX_OPTIONS = 200  # looked at, from the end of a problem
-MAX_EXPONENT = 1_000  # a number beyond it is compared as a text
 _ROUNDS = 8
 _STYLED = re.compile(
     r"""\\(?:text|mathrm|mathbf|mathit|mathsf|operatorname|mbox|boxed)[a-z]{0,6}
@@ -175,11 +174,8 @@ def _number(text: str) -> Number | None:
     if value.rational is not None:
         return value
     try:
-        rounded = value.approximate()
-        if abs(rounded.adjusted()) > MAX_EXPONENT:
-            return None
-        return Number.of(Fraction(rounded))
-    except NoExactValue:
+        return Number.of(Fraction(value.approximate()))
+    except ArithmeticError:
         return None
 
 
@@ -201,23 +197,9 @@ def _unwrapped(text: str) -> str:
     """Return a text without what only surrounds it, unless nothing would be left."""
     start = text.strip()
     bare = start.strip(_EDGES)
-    while len(bare) > 2 and bare[0] + bare[-1] in _PAIRS and not _closes_early(bare):
+    while len(bare) > 2 and bare[0] + bare[-1] in _PAIRS:
+        inner = bare.strip(bare[0] + bare[-1])
+        if bare[0] in inner or bare[-1] in inner:  # as in `(a)(b)`
+            break
         bare = bare[1:-1].strip(_EDGES)
     return bare or start
-
-
-def _closes_early(text: str) -> bool:
-    """Whether the first bracket is closed before the end, as in `(a)(b)`."""
-    opening = text[0]
-    closing = text[-1]
-    if opening == closing:
-        return opening in text.strip(opening)
-    level = 0
-    for place, char in enumerate(text):
-        if char == opening:
-            level += 1
-        elif char == closing:
-            level -= 1
-        if level == 0:
-            return place < len(text) - 1
-    return True

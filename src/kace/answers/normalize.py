@@ -335,18 +335,24 @@ def _base(match: re.Match[str]) -> str:
     return f"_{{{number}}}" if 2 <= number <= 10 else match[0]
 
 
+def balanced(text: str, opening: tuple[str, ...], closing: tuple[str, ...]) -> bool:
+    """Whether every bracket is closed within the text, and every closed one opened."""
+    level = 0
+    for match in re.finditer(r"\\.|[()\[\]{}]", text, re.DOTALL):
+        if match[0] in opening:
+            level += 1
+        elif match[0] in closing:
+            level -= 1
+        if level < 0:
+            return False
+    return level == 0
+
+
 def _unbraced(text: str) -> str:
     """Return a text without braces around the whole."""
-    if text[:1] != "{" or text[-1:] != "}":
-        return text
-    level = 0
-    for match in re.finditer(r"\\.|[{}]", text, re.DOTALL):
-        if match[0] == "{":
-            level += 1
-        elif match[0] == "}":
-            level -= 1
-        if level == 0:
-            return text[1:-1].strip() if match.end() == len(text) else text
+    braced = text[:1] == "{" and text[-1:] == "}" and not text.endswith(r"\}")
+    if braced and balanced(text[1:-1], ("{",), ("}",)):
+        return text[1:-1].strip()
     return text
 
 

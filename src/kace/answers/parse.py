@@ -20,7 +20,7 @@ from kace.answers.exact import (
     interval,
     union,
 )
-from kace.answers.normalize import NUMBER_WORDS, depth
+from kace.answers.normalize import NUMBER_WORDS, balanced, depth
 
 MAX_DEPTH = 24
 MAX_TOKENS = 256
@@ -47,6 +47,8 @@ _NAME = re.compile(rf"[a-zA-Z](?:_\{{\w+\}})?|{_GREEK_NAME}")
 _WORDS = re.compile(r"\\text\{([^{}]*)\}")
 _MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOTALL)
 _BRACKETED = re.compile(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", re.DOTALL)
+_OPENING = ("(", "[", r"\{")
+_CLOSING = (")", "]", r"\}")
 _RELATION = re.compile(r"(<|>|\\[lg]eq) ?")
 _BELOW = ("<", r"\leq")
 _SIGNS = re.compile(r"\\pm(?![A-Za-z])")
@@ -145,24 +147,30 @@ def _phrase(text: str) -> Value:
     return _spelled_number(text) or Word(kept)
 
 
+def _spelled_sizes() -> dict[str, Fraction]:
+    """Return a half and the whole numbers below a hundred by their words."""
+    sizes = {"half": HALF, "one half": HALF}
+    ones = list(NUMBER_WORDS)[1:10]
+    for word, number in NUMBER_WORDS.items():
+        sizes[word] = Fraction(number)
+        if number >= 20:
+            for size, one in enumerate(ones, start=1):
+                sizes[f"{word} {one}"] = Fraction(number + size)
+    return sizes
+
+
+_SIZES = _spelled_sizes()
+
+
 def _spelled_number(text: str) -> Value | None:
-    """Return a half, infinity or a whole number below a hundred, given in words."""
-    words = re.sub(r"[-.]", " ", text.casefold()).split()
-    negative = words[0] in ("minus", "negative")
-    if negative:
-        words = words[1:]
-    sign = -1 if negative else 1
-    if words == ["infinity"]:
+    """Return a small number or infinity given in words."""
+    words = " ".join(re.sub(r"[-.]", " ", text.casefold()).split())
+    size, negative = re.subn(r"^(?:minus|negative) ", "", words)
+    if size == "infinity":
         return MINUS_INFINITY if negative else INFINITY
-    if words in (["half"], ["one", "half"]):
-        return Number.of(sign * HALF)
-    sizes = [NUMBER_WORDS.get(word, -1) for word in words]
-    match sizes:
-        case [size] if size >= 0:
-            return Number.of(sign * size)
-        case [tens, ones] if tens >= 20 and 1 <= ones <= 9:
-            return Number.of(sign * (tens + ones))
-    return None
+    if size not in _SIZES:
+        return None
+    return Number.of(-_SIZES[size] if negative else _SIZES[size])
 
 
 def _value(text: str) -> Value:
@@ -181,7 +189,7 @@ def _value(text: str) -> Value:
             rows.append(Collection.of("row", map(calculate, row.split("&"))))
         return Collection.of("matrix", rows)
     bracketed = _BRACKETED.fullmatch(text)
-    if bracketed and _balanced(bracketed[2]):
+    if bracketed and balanced(bracketed[2], _OPENING, _CLOSING):
         delimiters = (bracketed[1] + bracketed[3]).replace("\\", "")
         items = _split(bracketed[2])
         if delimiters == "{}":
@@ -233,7 +241,7 @@ def _split(text: str) -> list[str]:
     level = 0
     start = 0
     for match in re.finditer(r"\\[{}]|[()\[\]{},]", text):
-        if match[0] in ("(", "[", "{", r"\{"):
+        if match[0] == "{" or match[0] in _OPENING:
             level += 1
         elif match[0] != ",":
             level -= 1
@@ -242,16 +250,6 @@ def _split(text: str) -> list[str]:
             start = match.end()
     items.append(text[start:].strip())
     return items
-
-
-def _balanced(text: str) -> bool:
-    """Whether every bracket is closed within the text, and every closed one opened."""
-    level = 0
-    for match in re.finditer(r"\\[{}]|[()\[\]]", text):
-        level += 1 if match[0] in ("(", "[", r"\{") else -1
-        if level < 0:
-            return False
-    return level == 0
 
 
 # Arithmetic: one number or polynomial
@@ -307,15 +305,15 @@ class _Arithmetic:
     """Recursive descent over the tokens of one expression."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = [token.strip() or token for token in _TOKEN.findall(text)]
+        self.tokens: list[str] = [
+            token.strip() or token for token in _TOKEN.findall(text)
+        ]
+        self.tokens.append("")  # the end
         self.position = 0
-        self.depth = 0
         if len(self.tokens) > MAX_TOKENS:
             raise NoExactValue("too long")
 
     def peek(self) -> str:
-        if self.position == len(self.tokens):
-            return ""
         return self.tokens[self.position]
 
     def take(self, expected: str = "") -> str:
@@ -331,15 +329,11 @@ class _Arithmetic:
         return found
 
     def sum(self) -> Number:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise NoExactValue("too deep")
         total = self.product()
         while self.peek() in ("+", "-"):
             sign = self.take()
             term = self.product()
             total = total + term if sign == "+" else total - term
-        self.depth -= 1
         return total
 
     def product(self) -> Number:
@@ -419,7 +413,7 @@ class _Arithmetic:
             raise NoExactValue("a function")
         if self.skip("_"):
             self.take("{")
-            name += f"_{{{self.take()}}}"
+            name = f"{name}_{{{self.take()}}}"
             self.take("}")
         return Number.letter(name)
 

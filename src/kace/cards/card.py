@@ -110,12 +110,13 @@ class Example:
 
 
 class CardText(NamedTuple):
-    """The parts of a payload."""
+    """The parts of a payload, and the rules that it breaks."""
 
     useful: tuple[str, ...]
     avoid: tuple[str, ...]
     body: str
-    examples: tuple[Example, ...] = ()
+    examples: tuple[Example, ...]
+    faults: tuple[TextError, ...]
 
 
 def line_count(text: str) -> int:
@@ -123,11 +124,13 @@ def line_count(text: str) -> int:
     return sum(bool(line.strip()) for line in text.split("\n"))
 
 
-def split_payload(payload: str) -> tuple[str, str]:
-    """Split the rule of a payload at its first blank line into header and body."""
-    rule = split_examples(payload)[0].strip("\n")
-    header, *body = re.split(r"\n[^\S\n]*\n", f"{rule}\n", maxsplit=1)
-    return header.removesuffix("\n"), "".join(body).strip("\n")
+def _split_rule(rule: str) -> tuple[str, str]:
+    """Split a rule at its first blank line into header and body."""
+    lines = rule.strip("\n").split("\n")
+    for place, line in enumerate(lines):
+        if not line.strip():
+            return "\n".join(lines[:place]), "\n".join(lines[place:]).strip("\n")
+    return "\n".join(lines), ""
 
 
 def split_examples(payload: str) -> tuple[str, tuple[Example, ...]]:
@@ -161,16 +164,9 @@ def with_examples(payload: str, examples: Sequence[Example]) -> str:
 
 
 def read_payload(payload: str) -> CardText:
-    """Split a payload into its parts; raise `TextError` for the first broken rule."""
-    text, faults = examine_payload(payload)
-    for fault in faults:
-        raise fault
-    return text
-
-
-def examine_payload(payload: str) -> tuple[CardText, list[TextError]]:
-    """Split a payload as far as possible; return its parts and every broken rule."""
-    header, body = split_payload(payload)
+    """Split a payload into its parts, as far as possible, and find its faults."""
+    rule, examples = split_examples(payload)
+    header, body = _split_rule(rule)
     sections: list[list[str]] = []
     faults = []
     for line in header.split("\n"):
@@ -181,19 +177,20 @@ def examine_payload(payload: str) -> tuple[CardText, list[TextError]]:
             sections[-1].append(bullet)
         else:
             what = "does not begin with a trigger header"
-            shape = f"begin with '{USEFUL}' and bullets '{BULLET}...'"
-            other = f"optionally '{AVOID}' and bullets, then a blank line"
+            fix = f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally"
             faults.append(
                 TextError(
-                    f"{what} ({_cut(line)} is no part of one)", f"{shape}, {other}"
+                    f"{what} ({_cut(line)} is no part of one)",
+                    f"{fix} '{AVOID}' and bullets, then a blank line",
                 )
             )
             break
-    useful, avoid, *_ = (*sections, [], [])
-    examples = split_examples(payload)[1]
-    text = CardText(tuple(useful), tuple(avoid), body, examples)
-    faults += _text_faults(text, has_avoid=len(sections) > 1)
-    return text, faults
+    has_avoid = len(sections) > 1
+    useful = tuple(sections[0]) if sections else ()
+    avoid = tuple(sections[1]) if has_avoid else ()
+    text = CardText(useful, avoid, body, examples, ())
+    faults += _text_faults(text, has_avoid=has_avoid)
+    return text._replace(faults=tuple(faults))
 
 
 def _text_faults(text: CardText, *, has_avoid: bool) -> Iterator[TextError]:
@@ -206,23 +203,29 @@ def _text_faults(text: CardText, *, has_avoid: bool) -> Iterator[TextError]:
     for bullet in text.useful:
         words = len(bullet.split())
         if words > TRIGGER_WORDS:
-            what = f"has a trigger of {words} words ({_cut(bullet)})"
-            yield TextError(what, f"use {short}")
+            yield TextError(
+                f"has a trigger of {words} words ({_cut(bullet)})", f"use {short}"
+            )
     if not text.body.strip():
         yield TextError(
             "has no body", "put a blank line after the header, then the body"
         )
     if text.body.lstrip().startswith((USEFUL, AVOID)):
-        fix = f"remove the blank line before '{AVOID}'"
-        yield TextError("has a blank line inside its header", fix)
+        yield TextError(
+            "has a blank line inside its header",
+            f"remove the blank line before '{AVOID}'",
+        )
     if len(text.examples) > MAX_EXAMPLES:
-        what = f"has {len(text.examples)} examples"
-        yield TextError(what, f"keep at most {MAX_EXAMPLES}")
+        yield TextError(
+            f"has {len(text.examples)} examples", f"keep at most {MAX_EXAMPLES}"
+        )
     for example in text.examples:
         lines = line_count(example.text) - 2
         if lines > EXAMPLE_LINES:
-            what = f"has an example of {lines} non-blank lines"
-            yield TextError(what, f"use at most {EXAMPLE_LINES}")
+            yield TextError(
+                f"has an example of {lines} non-blank lines",
+                f"use at most {EXAMPLE_LINES}",
+            )
 
 
 def stray_character(text: str, *, one_line: bool = False) -> TextError | None:
@@ -361,17 +364,17 @@ class Card(StrictRecord):
     @property
     def triggers(self) -> tuple[str, ...]:
         """The `Useful when:` bullets."""
-        return examine_payload(self.payload)[0].useful
+        return read_payload(self.payload).useful
 
     @property
     def header(self) -> str:
         """The payload before its first blank line."""
-        return split_payload(self.payload)[0]
+        return _split_rule(self.rule)[0]
 
     @property
     def body(self) -> str:
         """The payload after its first blank line, up to its examples."""
-        return split_payload(self.payload)[1]
+        return _split_rule(self.rule)[1]
 
     @property
     def rule(self) -> str:
@@ -419,23 +422,31 @@ class Card(StrictRecord):
 def _check(card: Card) -> None:
     """Check the rules that pydantic cannot express. Raise `TextError`."""
     if not card.card_id.startswith(PREFIXES):
-        fix = f"begin the id with one of {' '.join(PREFIXES)}"
-        raise TextError("has an id without a known prefix", fix)
+        raise TextError(
+            "has an id without a known prefix",
+            f"begin the id with one of {' '.join(PREFIXES)}",
+        )
     texts = (card.payload, *card.routing_conditions, *card.wordings)
     broken = broken_tex("\x1f".join(texts))
     if broken:
         raise broken
-    lines = line_count(read_payload(card.payload).body)
+    text = read_payload(card.payload)
+    for fault in text.faults:
+        raise fault
+    lines = line_count(text.body)
     difficulty = card.difficulty_tag
     cap = BODY_CAPS[difficulty]
     if lines > cap:
-        what = f"has a body of {lines} non-blank lines, {difficulty.value} allows {cap}"
-        raise TextError(what, "shorten the body, or split the card")
+        raise TextError(
+            f"has a body of {lines} non-blank lines, {difficulty.value} allows {cap}",
+            "shorten the body, or split the card",
+        )
     if len(set(card.domain_tags)) < len(card.domain_tags):
         raise TextError("repeats a domain tag", "name each domain once")
     if len(card_line(card).encode()) > MAX_CARD_BYTES:
-        what = f"is larger than {MAX_CARD_BYTES:,} bytes as JSON"
-        raise TextError(what, "keep it short")
+        raise TextError(
+            f"is larger than {MAX_CARD_BYTES:,} bytes as JSON", "keep it short"
+        )
 
 
 # Reading
@@ -449,23 +460,28 @@ def read_card(raw: str | bytes, read: Callable[[object], Card] | None = None) ->
     """
     data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     if len(data) > MAX_CARD_BYTES:
-        what = f"the card is {len(data):,} bytes, more than {MAX_CARD_BYTES:,}"
-        raise CardError(what, fix="give one card, and keep it short")
+        raise CardError(
+            f"the card is {len(data):,} bytes, more than {MAX_CARD_BYTES:,}",
+            fix="give one card, and keep it short",
+        )
     return (read or card_of)(read_json(raw))
 
 
 def card_of(value: object) -> Card:
     """Return the card that a decoded JSON value describes."""
     if not isinstance(value, dict):
-        fix = "give the fields card_id, payload and so on"
-        raise CardError("a card must be a JSON object", fix=fix)
+        raise CardError(
+            "a card must be a JSON object",
+            fix="give the fields card_id, payload and so on",
+        )
     name = value.get("card_id")
     card_id = name if isinstance(name, str) else ""
     text = json.dumps(_migrate(value), ensure_ascii=False)
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > MAX_CARD_BYTES * 2:
-        what = f"is larger than {MAX_CARD_BYTES:,} bytes"
-        raise _card_error(card_id, what, "keep it short")
+        raise _card_error(
+            card_id, f"is larger than {MAX_CARD_BYTES:,} bytes", "keep it short"
+        )
     try:
         return Card.model_validate_json(data)
     except ValidationError as error:
@@ -504,8 +520,10 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        what = f"the key {twice[:64]!r} appears twice in one JSON object"
-        raise CardError(what, fix="keep one of the two")
+        raise CardError(
+            f"the key {twice[:64]!r} appears twice in one JSON object",
+            fix="keep one of the two",
+        )
     return found
 
 

@@ -34,10 +34,10 @@ from kace.cards.card import (
     Difficulty,
     TextError,
     card_of,
-    examine_payload,
     line_count,
     read_card,
     read_json,
+    read_payload,
 )
 from kace.cards.tree import Domain, EpistemicTree, TreeError, domain_of
 from kace.errors import DataError
@@ -218,8 +218,10 @@ def tree_from_json(data: bytes) -> EpistemicTree:
     value = read_json(data)
     record = {"cards": value} if isinstance(value, list) else value
     if not isinstance(record, dict) or not isinstance(record.get("cards"), list):
-        fix = 'give a list of cards, or {"domains": [...], "cards": [...]}'
-        raise TreeError("not a tree", fix=fix)
+        raise TreeError(
+            "not a tree",
+            fix='give a list of cards, or {"domains": [...], "cards": [...]}',
+        )
     bundle = _read_value(record, loose=False)
     for reason in bundle.refused:
         raise CardError(reason)
@@ -286,12 +288,14 @@ def _read_value(value: object, *, loose: bool) -> Bundle:
     cards = value if isinstance(value, list) else [value]
     if isinstance(value, dict) and "cards" in value:
         for name in sorted(value.keys() - {"domains", "cards"}):
-            what = f"unknown field '{name}' beside domains and cards"
-            raise DataError(what, fix="remove it")
+            raise DataError(
+                f"unknown field '{name}' beside domains and cards", fix="remove it"
+            )
         cards = value["cards"]
         if not isinstance(cards, list):
-            what = f"'cards' is a {type(cards).__name__}, not a list"
-            raise DataError(what, fix=_NOT_CARDS)
+            raise DataError(
+                f"'cards' is a {type(cards).__name__}, not a list", fix=_NOT_CARDS
+            )
         if value.get("domains") is not None:
             domains = _domains(value["domains"])
     named = [(f"card {number}", card) for number, card in enumerate(cards, start=1)]
@@ -300,8 +304,10 @@ def _read_value(value: object, *, loose: bool) -> Bundle:
 
 def _domains(value: object) -> tuple[Domain, ...]:
     if not isinstance(value, list):
-        fix = 'write [{"name": "geometry", "description": "..."}]'
-        raise DataError("the domains are not a list", fix=fix)
+        raise DataError(
+            "the domains are not a list",
+            fix='write [{"name": "geometry", "description": "..."}]',
+        )
     return tuple(map(domain_of, value))
 
 
@@ -365,8 +371,10 @@ def read_playbook(text: str, domains: Iterable[str]) -> Bundle:
                 what = "not of the form [id] helpful=N harmful=N :: text"
                 refused.append(f"line {number}: {what}")
     if not bullets and not refused:
-        fix = "write lines like [ID] helpful=0 harmful=0 :: text"
-        raise DataError("no card lines in the playbook", fix=fix)
+        raise DataError(
+            "no card lines in the playbook",
+            fix="write lines like [ID] helpful=0 harmful=0 :: text",
+        )
     bundle = _bundle(bullets, (), loose=False)
     return bundle._replace(refused=(*bundle.refused, *refused))
 
@@ -431,7 +439,7 @@ def loosened(value: object) -> tuple[object, tuple[str, ...]]:
             read = "read scope as domain tags"
             changes.append(read if name == "scope" else f"left out {name}")
     payload = record.get("payload")
-    if isinstance(payload, str) and examine_payload(payload)[1]:
+    if isinstance(payload, str) and read_payload(payload).faults:
         _mend_header(record, payload, changes)
     return record, tuple(changes)
 
@@ -545,20 +553,22 @@ def read_draft(text: str, source: str, known: Container[str] = ()) -> Draft:
         "domain_tags": [UNIVERSAL],
     }
     changes: list[str] = []
-    content, faults = examine_payload(payload)
-    if faults:
+    content = read_payload(payload)
+    if content.faults:
         _mend_header(record, payload, changes)
-        content, faults = examine_payload(str(record["payload"]))
+        content = read_payload(str(record["payload"]))
     card_id = _draft_id(title, content)
     named = list(_name_faults(card_id, title, known))
-    faults = [*named, *faults, *_draft_faults(text, content)]
+    faults = (*named, *content.faults, *_draft_faults(text, content))
     if faults:
-        return Draft(None, tuple(faults))
+        return Draft(None, faults)
     try:
         return Draft(card_of(record | {"card_id": card_id}), (), tuple(changes))
     except CardError as error:
-        what = error.message.removeprefix(f"card {card_id!r}: ")
-        return Draft(None, (TextError(what, error.fix),))
+        return Draft(
+            None,
+            (TextError(error.message.removeprefix(f"card {card_id!r}: "), error.fix),),
+        )
 
 
 def _draft_id(title: str, content: CardText) -> str:
@@ -573,12 +583,15 @@ def _name_faults(
     card_id: str, title: str, known: Container[str]
 ) -> Iterator[TextError]:
     if not re.fullmatch(ID, card_id) and title not in _OPEN:
-        what = f"has no name of 2 to {NAME_WORDS} words"
-        fix = "write it in the first line: # average speed there and back"
-        yield TextError(what, fix)
+        yield TextError(
+            f"has no name of 2 to {NAME_WORDS} words",
+            "write it in the first line: # average speed there and back",
+        )
     if card_id in known:
-        what = f"has the name of a card that is there, {card_id}"
-        yield TextError(what, f"choose another, or: kace tree edit TREE {card_id}")
+        yield TextError(
+            f"has the name of a card that is there, {card_id}",
+            f"choose another, or: kace tree edit TREE {card_id}",
+        )
 
 
 def _draft_faults(text: str, content: CardText) -> Iterator[TextError]:
@@ -601,5 +614,7 @@ def _draft_faults(text: str, content: CardText) -> Iterator[TextError]:
         yield TextError(f"has a rule of {lines} lines", f"use at most {cap}")
     for number, example in enumerate(content.examples, 1):
         if r"\boxed{" not in example.worked:
-            fix = r"end its solution with: The answer is \boxed{42}."
-            yield TextError(f"has no answer in example {number}", fix)
+            yield TextError(
+                f"has no answer in example {number}",
+                r"end its solution with: The answer is \boxed{42}.",
+            )

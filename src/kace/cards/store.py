@@ -61,6 +61,7 @@ LOCK_SECONDS = 60.0
 CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
 _SUM = 16
 _SUFFIX = len(',"sum":""}') + _SUM
+_GENERATION = re.compile(rb'\{"v":\d{1,9},"generation":(\d{1,99}),')
 _SNAPSHOT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?")
 
 
@@ -129,19 +130,25 @@ class JournalLine(NamedTuple):
 
     number: int
     end: int
-    content: JournalEntry | str  # a text says why the line cannot be read
+    text: bytes
+
+    @property
+    def content(self) -> JournalEntry | str:
+        """The entry, or why the line cannot be read."""
+        return _read_entry(self.text)
 
     @property
     def generation(self) -> int:
-        """The generation of the entry; -1 for a damaged line."""
-        return -1 if isinstance(self.content, str) else self.content.generation
+        """The generation that the line begins with; -1 for a damaged one."""
+        found = _GENERATION.match(self.text)
+        return int(found[1]) if found else -1
 
 
 def read_journal(path: Path, offset: int = 0) -> Iterator[JournalLine]:
     """Read the whole lines from an offset on, without a torn last line."""
     with located(path), suppress(FileNotFoundError):
         for number, start, line in whole_lines(path, offset, MAX_TREE_BYTES):
-            yield JournalLine(number, start + len(line) + 1, _read_entry(line))
+            yield JournalLine(number, start + len(line) + 1, line)
 
 
 def _read_entry(line: bytes) -> JournalEntry | str:
@@ -194,8 +201,9 @@ def located(where: Path | str) -> Iterator[None]:
         raise type(error)(f"{where}: {error.message}", fix=error.fix) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        what = f"cannot read {where}: {reason}"
-        raise TreeError(what, fix="check the path") from None
+        raise TreeError(
+            f"cannot read {where}: {reason}", fix="check the path"
+        ) from None
 
 
 # The files
@@ -269,8 +277,10 @@ def _read_header(line: bytes, path: Path) -> Header:
         if version == FORMAT:
             return Header.model_validate_json(line)
     except (ValueError, KeyError, TypeError, RecursionError):
-        fix = f"remove {path.name}: it is rebuilt from the journal beside it"
-        raise TreeError(f"{path}:1: the header cannot be read", fix=fix) from None
+        raise TreeError(
+            f"{path}:1: the header cannot be read",
+            fix=f"remove {path.name}: it is rebuilt from the journal beside it",
+        ) from None
     what = f"{path} was written by a newer kace"
     known = f"(format {version}, this one knows {FORMAT})"
     raise TreeError(f"{what} {known}", fix="upgrade kace")
@@ -311,11 +321,6 @@ def _refuse_if_tampered(path: Path, state: TreeState) -> None:
             fix="restore it; where a journal lies beside cards.jsonl, remove"
             " cards.jsonl and it is rebuilt",
         )
-
-
-def _damaged(path: Path, line: JournalLine, reason: str) -> TreeError:
-    what = f"{path}:{line.number}: {reason}"
-    return TreeError(what, fix="restore the file, or begin again from a snapshot")
 
 
 def open_tree(path: Path) -> EpistemicTree:
@@ -360,8 +365,9 @@ class TreeStore:
         store = cls(path)
         with store._lock():
             if store._has_tree():
-                what = f"{path} already holds a tree"
-                raise UsageError(what, fix="choose another directory")
+                raise UsageError(
+                    f"{path} already holds a tree", fix="choose another directory"
+                )
             store._commit(NOTHING, tree, ChangeKind.CREATE, author, note)
         return store
 
@@ -370,8 +376,10 @@ class TreeStore:
         """Return the store in a directory, which must hold one."""
         store = cls(path)
         if not store._has_tree():
-            fix = "check the path, or begin one with: kace tree init"
-            raise TreeError(f"no tree in {path}", fix=fix)
+            raise TreeError(
+                f"no tree in {path}",
+                fix="check the path, or begin one with: kace tree init",
+            )
         return store
 
     def load(self) -> EpistemicTree:
@@ -427,8 +435,9 @@ class TreeStore:
         """Return every change, oldest first, without lines that cannot be read."""
         entries = []
         for line in read_journal(self.journal_path):
-            if isinstance(line.content, JournalEntry):
-                entries.append(line.content)
+            content = line.content
+            if isinstance(content, JournalEntry):
+                entries.append(content)
         return tuple(entries)
 
     def at(self, generation: int) -> EpistemicTree:
@@ -438,14 +447,17 @@ class TreeStore:
     def snapshot(self, name: str) -> Path:
         """Keep the tree under a name, in a file that `open_tree` reads."""
         if not _SNAPSHOT.fullmatch(name):
-            fix = "use letters, digits, '-' and '_', such as epoch-1"
-            raise UsageError(f"{name[:64]!r} cannot name a snapshot", fix=fix)
+            raise UsageError(
+                f"{name[:64]!r} cannot name a snapshot",
+                fix="use letters, digits, '-' and '_', such as epoch-1",
+            )
         path = inside(self.folder, "snapshots") / f"{name}.jsonl"
         with self._lock():
             state = self._read()
             if path.exists() and read_file(path).tree != state.tree:
-                what = f"{path} already holds another tree"
-                raise UsageError(what, fix="choose another name")
+                raise UsageError(
+                    f"{path} already holds another tree", fix="choose another name"
+                )
             write_atomic(path, state_text(state))
         return path
 
@@ -484,28 +496,27 @@ class TreeStore:
         entries: list[JournalEntry] = []
         whole = True
         for line in read_journal(path):
-            if isinstance(line.content, str):
+            content = line.content
+            if isinstance(content, str):
                 whole = False
-                yield f"{path}:{line.number}: {line.content}"
+                yield f"{path}:{line.number}: {content}"
                 continue
-            if line.generation != len(entries) and whole:
+            if content.generation != len(entries) and whole:
                 whole = False
-                order = f"generation {line.generation} follows {len(entries) - 1}"
+                order = f"generation {content.generation} follows {len(entries) - 1}"
                 yield f"{path}:{line.number}: {order}"
-            entries.append(line.content)
+            entries.append(content)
         if not entries:
             yield f"{path}: no entries; the history is lost"
         if not entries or not whole or state is None or state.generation < 0:
             return
-        at = f"at generation {state.generation}"
-        if state.generation >= len(entries):
-            end = f"the journal ends at {len(entries) - 1}"
-            yield f"{self.cards_path}:1: it is {at}, {end}"
-            return
         with suppress(DataError):
-            tree = replayed(NOTHING.tree, entries[: state.generation + 1])
-            last = entries[state.generation]
-            if tree != state.tree or last.frozen != state.frozen:
+            entries = entries[: state.generation + 1]
+            tree = replayed(NOTHING.tree, entries)
+            last = entries[-1]
+            found = (last.generation, last.frozen, tree)
+            if found != (state.generation, state.frozen, state.tree):
+                at = f"at generation {state.generation}"
                 yield f"{self.cards_path}: it is not the tree that the journal has {at}"
 
     def _has_tree(self) -> bool:
@@ -519,63 +530,69 @@ class TreeStore:
         state = NOTHING
         if _exists(self.cards_path):
             state = read_file(self.cards_path)
+        lines = list(read_journal(self.journal_path))
         if not state.trusted:
-            for line in read_journal(self.journal_path):
-                if isinstance(line.content, str):
-                    reason = f"{line.content}, and cards.jsonl was changed by hand"
-                    raise _damaged(self.journal_path, line, reason)
-        entries = []
-        for line in self._tail(state):
-            assert isinstance(line.content, JournalEntry)
-            entries.append(line.content)
+            for line in lines:
+                content = line.content
+                if isinstance(content, str):
+                    reason = f"{content}, and cards.jsonl was changed by hand"
+                    raise self._damaged(line, reason)
+        entries = self._following(lines, state.generation)
+        if entries:
             state = replace(
                 state,
-                generation=line.generation,
-                journal=line.end,
-                frozen=line.content.frozen,
+                tree=replayed(state.tree, entries),
+                generation=entries[-1].generation,
+                journal=lines[-1].end,
+                frozen=entries[-1].frozen,
             )
-        state = replace(state, tree=replayed(state.tree, entries))
         _refuse_if_tampered(self.folder, state)
         return state
 
-    def _tail(self, state: TreeState) -> list[JournalLine]:
-        """Return the entries after a state; raise `TreeError` if one cannot be read."""
-        path = self.journal_path
-        lines: list[JournalLine] = []
-        if _exists(path) and path.stat().st_size >= state.journal:
-            lines = list(read_journal(path, state.journal))
-            following = range(state.generation + 1, state.generation + 1 + len(lines))
-            if [line.generation for line in lines] == list(following):
-                return lines
-        # The journal is not the one that cards.jsonl was written beside, after a merge
-        # or damage: find the place by the generation.
-        lines = list(read_journal(path))
+    def _following(
+        self, lines: list[JournalLine], generation: int
+    ) -> list[JournalEntry]:
+        """Return the entries after a generation; damage before it does no harm."""
         start = 0
         for place, line in enumerate(lines, start=1):
-            if 0 <= line.generation <= state.generation:
+            if 0 <= line.generation <= generation:
                 start = place
-        expected = state.generation
+        entries = []
         for line in lines[start:]:
-            expected += 1
-            if line.generation != expected:
-                reason = f"it is generation {line.generation}"
-                if isinstance(line.content, str):
-                    reason = line.content
-                reason = f"{reason}, where generation {expected} must be"
-                raise _damaged(path, line, reason)
-        return lines[start:]
+            generation += 1
+            content = line.content
+            if isinstance(content, str):
+                reason = content
+            elif content.generation != generation:
+                reason = f"it is generation {content.generation}"
+            else:
+                entries.append(content)
+                continue
+            reason = f"{reason}, where generation {generation} must be"
+            raise self._damaged(line, reason)
+        return entries
+
+    def _damaged(self, line: JournalLine, reason: str) -> TreeError:
+        return TreeError(
+            f"{self.journal_path}:{line.number}: {reason}",
+            fix="restore the file, or begin again from a snapshot",
+        )
 
     def _past(self, state: TreeState, generation: int) -> EpistemicTree:
         newest = state.generation
         if not 0 <= generation <= newest:
-            what = f"the tree has no generation {generation}"
-            raise TreeError(what, fix=f"choose one from 0 to {newest}")
+            raise TreeError(
+                f"the tree has no generation {generation}",
+                fix=f"choose one from 0 to {newest}",
+            )
         entries = {entry.generation: entry for entry in self.log()}
         needed = []
         for number in range(generation + 1, newest + 1):
             if number not in entries:
-                what = f"{self.journal_path}: generation {number} cannot be read"
-                raise TreeError(what, fix="see: kace tree verify")
+                raise TreeError(
+                    f"{self.journal_path}: generation {number} cannot be read",
+                    fix="see: kace tree verify",
+                )
             needed.append(entries[number])
         return replayed(state.tree, needed, back=True)
 
@@ -627,8 +644,9 @@ class TreeStore:
             entry = _entry(state, tree, kind, author, note)
         except ValidationError as error:
             what, fix = refusal(error)
-            what = f"the change cannot be recorded: {what}"
-            raise UsageError(what, fix=fix) from None
+            raise UsageError(
+                f"the change cannot be recorded: {what}", fix=fix
+            ) from None
         if entry is None:
             return state.tree
         line = entry.line()

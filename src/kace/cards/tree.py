@@ -73,8 +73,10 @@ class EpistemicTree:
         found: dict[str, Card] = {}
         for card in cards:
             if found.setdefault(card.card_id, card) is not card:
-                what = f"two cards are called {card.card_id}"
-                raise TreeError(what, fix="rename or remove one of them")
+                raise TreeError(
+                    f"two cards are called {card.card_id}",
+                    fix="rename or remove one of them",
+                )
         _check_tags(found.values(), registry)
         return cls(registry, found, digest)
 
@@ -114,8 +116,10 @@ class EpistemicTree:
     def card(self, card_id: str) -> Card:
         """Return the card of that id; raise `TreeError` without one."""
         if card_id not in self.cards:
-            what = f"the tree has no card {card_id[:64]!r}"
-            raise TreeError(what, fix="see the ids: kace tree show TREE cards")
+            raise TreeError(
+                f"the tree has no card {card_id[:64]!r}",
+                fix="see the ids: kace tree show TREE cards",
+            )
         return self.cards[card_id]
 
     def revised(
@@ -205,11 +209,14 @@ def _registry(domains: Iterable[Domain]) -> tuple[Domain, ...]:
     names = Counter(domain.name for domain in registry)
     for name, times in names.items():
         if times > 1:
-            what = f"two domains are called {name}"
-            raise TreeError(what, fix="rename or remove one of them")
+            raise TreeError(
+                f"two domains are called {name}", fix="rename or remove one of them"
+            )
         if name in RESERVED:
-            what = f"a domain may not be called {name!r}"
-            raise TreeError(what, fix="the name is reserved; choose another")
+            raise TreeError(
+                f"a domain may not be called {name!r}",
+                fix="the name is reserved; choose another",
+            )
     return registry
 
 
@@ -218,8 +225,10 @@ def _check_tags(cards: Iterable[Card], domains: tuple[Domain, ...]) -> None:
     for card in cards:
         for tag in card.domain_tags:
             if tag not in known:
-                what = f"card {card.card_id}: the tree has no domain {tag!r}"
-                raise TreeError(what, fix=f"use one of {', '.join(sorted(known))}")
+                raise TreeError(
+                    f"card {card.card_id}: the tree has no domain {tag!r}",
+                    fix=f"use one of {', '.join(sorted(known))}",
+                )
 
 
 # Changes
@@ -283,8 +292,10 @@ def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
         name = _card_id(each)
         if isinstance(each, Add):
             if name in cards or name in tree:
-                what = f"the tree already has a card {name}"
-                raise TreeError(what, fix="edit it, or choose another id")
+                raise TreeError(
+                    f"the tree already has a card {name}",
+                    fix="edit it, or choose another id",
+                )
             cards[name] = each.card
             continue
         now = cards.get(name) or tree.card(name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kace.cards.card import Card, LiftCounts, Status, TextError, lift_of, read_payload
+from kace.cards.card import Card, LiftCounts, Status, lift_of, read_payload
 from kace.cards.store import JournalEntry
 from kace.ladder.prompt import card_text
 from kace.report.page import HOME, Crumb, Page, PageRequest
@@ -54,10 +54,7 @@ def card_page(request: PageRequest) -> Page:
     found = lift_of(card)
     lift = found.mark if found and found.counts else None
     judged = known.n_wins + known.n_losses
-    try:
-        parts = read_payload(card.payload)
-    except TextError:  # of a card that an older version wrote, which is shown as it is
-        parts = None
+    parts = read_payload(card.payload)
     values = {
         "card": card,
         "tree_name": name,
@@ -66,7 +63,8 @@ def card_page(request: PageRequest) -> Page:
             (place_name(domain, kind), ("cell", domain, kind))
             for domain in card.domain_tags
         ],
-        "parts": parts,
+        # A card that an older version wrote is shown as it is.
+        "parts": None if parts.faults else parts,
         "as_read": card_text(card),
         "lift": lift,
         "verdict": lift and VERDICTS[lift.tone],
