@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: what a client asks, read strictly at the border, and replies, whole or as events."""
+"""OpenAI's chat completions: requests, read strictly, and replies, whole or as events."""
 
 from __future__ import annotations
 
@@ -6,24 +6,63 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 from starlette.responses import Response
-from starlette.types import Send
 
 from kace.config import Caps
 from kace.errors import DataError, one_line
 from kace.models.base import Usage
 from kace.problems import Problem, check_problem_text
-from kace.report.guard import Denial
+from kace.report.server import Denial
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
-HEARTBEAT = b": still climbing\n\n"  # a comment that clients skip and that keeps connections open
+# A comment, which clients skip and which keeps connections open.
+HEARTBEAT = b": still climbing\n\n"
 HEARTBEAT_SECONDS = 15.0
+MAX_MESSAGE = 1_000
+MAX_MESSAGES = 1_000
+ROLES = ("system", "developer", "user", "assistant")
+
+IGNORED = {
+    "frequency_penalty",
+    "metadata",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "temperature",
+    "top_p",
+    "user",
+    "verbosity",
+}
+"""Parameters of one sample, or about the client. A reply lists those that were given."""
+
+NEUTRAL: Mapping[str, tuple[object, ...]] = {
+    "audio": (),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "prediction": (),
+    "response_format": ({"type": "text"},),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "top_logprobs": (0,),
+    "web_search_options": (),
+}
+"""Parameters that a ladder cannot honour, with the values that change nothing."""
+
 _CODES = {
     401: "invalid_api_key",
     403: "forbidden",
@@ -31,47 +70,10 @@ _CODES = {
     405: "method_not_allowed",
     413: "body_too_large",
 }
-MAX_MESSAGE = 1_000
-MAX_MESSAGES = 1_000
-READ = {
-    "model",
-    "messages",
-    "stream",
-    "stream_options",
-    "max_tokens",
-    "max_completion_tokens",
-    "seed",
-}
-ABOUT_CLIENT = {
-    "user",
-    "safety_identifier",
-    "metadata",
-    "store",
-    "service_tier",
-    "prompt_cache_key",
-}
-SOLVE_IGNORES = {
-    *("temperature", "top_p", "presence_penalty", "frequency_penalty", *ABOUT_CLIENT),
-    *("prompt_cache_retention", "reasoning_effort", "verbosity", "parallel_tool_calls"),
-}
-"""About one sample, where an answer is the vote of many, or the provider. A reply lists those given."""
-SOLVE_NEUTRAL: Mapping[str, tuple[object, ...]] = {
-    **{"n": (1,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},)},
-    **{
-        "tools": ([],),
-        "tool_choice": ("none", "auto"),
-        "functions": ([],),
-        "function_call": ("none", "auto"),
-    },
-    **{"response_format": ({"type": "text"},), "modalities": (["text"],)},
-    **{"audio": (), "prediction": (), "web_search_options": ()},
-}
-"""What a ladder cannot do, with the values that ask for nothing."""
-ROLES = ("system", "developer", "user", "assistant")
 
 
 class ApiError(Exception):
-    """An error that a client is told. `paid` says what the request has used up all the same."""
+    """An error for the client. `paid` is what the request has used all the same."""
 
     def __init__(
         self,
@@ -82,16 +84,17 @@ class ApiError(Exception):
         code: str = "invalid_value",
     ) -> None:
         super().__init__(message)
+        self.message = one_line(message, MAX_MESSAGE)
+        self.param = param
         self.status = status
         self.code = code
-        self.param = param
-        self.message = one_line(message, MAX_MESSAGE)
         self.paid: Mapping[str, object] = {}
 
     def body(self) -> bytes:
-        """The error object, the same in a response and in an event of a stream."""
+        """Return the error object, the same in a response and in an event."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
-        kind = self.code if self.code == "budget_exceeded" else kind
+        if self.code == "budget_exceeded":
+            kind = self.code
         error = {
             "message": self.message,
             "type": kind,
@@ -102,14 +105,14 @@ class ApiError(Exception):
         return json.dumps({"error": error}, ensure_ascii=False).encode()
 
 
-def denied(denial: Denial) -> Response:
-    """What the guard denies, in the same shape."""
-    error = ApiError(
-        denial.message,
-        status=denial.status,
-        code=_CODES.get(denial.status, "bad_request"),
-    )
+def render_denial(denial: Denial) -> Response:
+    """Return the response of a request that the guard denies."""
+    code = _CODES.get(denial.status, "bad_request")
+    error = ApiError(denial.message, status=denial.status, code=code)
     return Response(error.body(), denial.status, media_type=JSON)
+
+
+# Requests
 
 
 class RequestLimits(BaseModel):
@@ -122,18 +125,14 @@ class RequestLimits(BaseModel):
     max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     def least(self, other: RequestLimits) -> RequestLimits:
-        """Both caps hold, so the lower one does."""
-        ours = self.model_dump(exclude_none=True)
-        theirs = other.model_dump(exclude_none=True)
-        return RequestLimits(
-            **{
-                name: min(cap, theirs.get(name, cap))
-                for name, cap in {**theirs, **ours}.items()
-            }
-        )
+        """Return the lower of both caps for each kind."""
+        lowest = other.model_dump(exclude_none=True)
+        for name, cap in self.model_dump(exclude_none=True).items():
+            lowest[name] = min(cap, lowest.get(name, cap))
+        return RequestLimits(**lowest)
 
     def caps(self) -> Caps:
-        """The part that a ledger holds."""
+        """Return the caps that a ledger holds."""
         return Caps(self.max_calls, self.max_usd)
 
 
@@ -147,30 +146,25 @@ class _ChatMessage(BaseModel):
     content: str | list[_ContentPart] | None = None
 
     def text(self) -> str:
-        """What it says; `ApiError` for what is not text."""
+        """Return the text. Raises `ApiError` for anything but text."""
         if self.role not in ROLES:
-            raise ApiError(
-                f"messages of role '{self.role[:40]}' cannot be solved", "messages"
-            )
+            role = self.role[:40]
+            raise ApiError(f"messages of role '{role}' cannot be solved", "messages")
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
-        if other := next(
-            (part.type for part in self.content if part.type != "text"), None
-        ):
-            raise ApiError(
-                f"only text can be solved, not '{other[:40]}'",
-                "messages",
-                code="unsupported_content",
-            )
+        for part in self.content:
+            if part.type != "text":
+                message = f"only text can be solved, not '{part.type[:40]}'"
+                raise ApiError(message, "messages", code="unsupported_content")
         return "\n".join(part.text for part in self.content)
 
 
 class _StreamOptions(BaseModel):
-    include_usage: bool | None = None  # at the end of a stream
+    include_usage: bool | None = None
 
 
 class ChatBody(BaseModel):
-    """What is read of a request's body; `extra` parameters are known, and change nothing."""
+    """A request body. Further parameters are known and change nothing."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -187,12 +181,17 @@ class ChatBody(BaseModel):
 
     @property
     def token_cap(self) -> int | None:
-        """Tokens that one reply may have."""
+        """The tokens that one attempt may use."""
         return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def ignored(self) -> list[str]:
+        """The given parameters that change nothing."""
+        return sorted(IGNORED & self.model_fields_set)
 
 
 def read_json(body: bytes) -> Mapping[str, object]:
-    """The object a body holds, which names a model."""
+    """Return the object of a body, which names a model. Raises `ApiError`."""
     try:
         raw = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -204,78 +203,64 @@ def read_json(body: bytes) -> Mapping[str, object]:
     return raw
 
 
-def read_solve(
-    raw: Mapping[str, object], headers: Mapping[str, str]
-) -> tuple[Problem, ChatBody]:
-    """A request to solve, with the caps of its headers, too. Raises `ApiError` for what no ladder can do, by name."""
-    body = _read_body(raw, READ | {"stop", "kace"} | SOLVE_IGNORES, SOLVE_NEUTRAL)
-    caps = {
-        name: f"x-kace-{name.replace('_', '-')}" for name in RequestLimits.model_fields
-    }
-    try:
-        limits = RequestLimits.model_validate(
-            {name: headers[at] for name, at in caps.items() if at in headers}
-        )
-    except ValidationError as error:
-        raise _refused(error, "a header X-Kace-Max-...") from None
-    return _problem(body), body.model_copy(update={"kace": body.kace.least(limits)})
+def read_solve(raw: Mapping[str, object]) -> tuple[Problem, ChatBody]:
+    """Return the problem of a request with its body.
 
-
-def _read_body(
-    raw: Mapping[str, object],
-    known: set[str],
-    neutral: Mapping[str, tuple[object, ...]],
-) -> ChatBody:
-    """The body, if it asks for nothing but what is `known`, or what is `neutral` and asks for nothing."""
+    Raises `ApiError` for what a ladder cannot honour, by name.
+    """
+    known = {*ChatBody.model_fields, *IGNORED}
     given = {name: value for name, value in raw.items() if value is not None}
     for name, value in given.items():
-        if name in neutral and value not in neutral[name]:
-            one_vote = (
-                "'n' cannot be more than 1: the answer is one vote over many attempts"
-            )
-            cannot = (
-                one_vote
-                if name == "n"
-                else f"'{name}' cannot be honoured: a solve gives one answer in text"
-            )
-            raise ApiError(cannot, name, code="unsupported_parameter")
-        if name not in neutral and name not in known:
-            raise ApiError(
-                f"unknown parameter '{name[:60]}'", name[:60], code="unknown_parameter"
-            )
+        if name in NEUTRAL:
+            if value not in NEUTRAL[name]:
+                raise _unsupported(name)
+        elif name not in known:
+            message = f"unknown parameter '{name[:60]}'"
+            raise ApiError(message, name[:60], code="unknown_parameter")
     try:
-        return ChatBody.model_validate(given)
+        body = ChatBody.model_validate(given)
     except ValidationError as error:
-        raise _refused(error) from None
+        raise _invalid(error) from None
+    return _problem(body), body
+
+
+def _unsupported(name: str) -> ApiError:
+    message = f"'{name}' cannot be honoured: a solve gives one answer in text"
+    if name == "n":
+        message = "'n' cannot be more than 1: the answer is one vote over many attempts"
+    return ApiError(message, name, code="unsupported_parameter")
+
+
+def _invalid(error: ValidationError) -> ApiError:
+    first = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    message = f"'{where}': {first['msg'].lower()}"
+    if first["loc"][:1] == ("kace",):
+        names = ", ".join(RequestLimits.model_fields)
+        return ApiError(f"the field 'kace' takes {names}: {message}", where)
+    return ApiError(message, where.partition(".")[0] or None)
 
 
 def _problem(body: ChatBody) -> Problem:
-    """The last user message, after whatever was said before it."""
+    """Return the last user message, after the text of earlier messages."""
     turns = [(message.role, message.text()) for message in body.messages]
-    last = max(
-        (position for position, (role, _) in enumerate(turns) if role == "user"),
-        default=None,
-    )
-    if last is None or not turns[last][1].strip():
-        raise ApiError(
-            "there is no problem: the last user message is it, and it must have text",
-            "messages",
-        )
+    users = [place for place, (role, _) in enumerate(turns) if role == "user"]
+    if not users or not turns[users[-1]][1].strip():
+        message = "there is no problem: the last user message must have text"
+        raise ApiError(message, "messages")
+    last = users[-1]
     if any(role == "assistant" for role, _ in turns[last + 1 :]):
-        raise ApiError(
-            "a reply cannot be begun for the solver: end with a user message",
-            "messages",
-        )
+        message = "the reply cannot be prefilled: end with a user message"
+        raise ApiError(message, "messages")
     parts = [text for role, text in turns if role in ("system", "developer")]
-    if earlier := [
-        f"{role.capitalize()}: {text}"
-        for role, text in turns[:last]
-        if role in ("user", "assistant")
-    ]:
+    earlier = []
+    for role, text in turns[:last]:
+        if role in ("user", "assistant"):
+            earlier.append(f"{role.capitalize()}: {text}")
+    if earlier:
         parts += ["Earlier in this conversation:", *earlier]
-    text = "\n\n".join(
-        part.strip() for part in (*parts, turns[last][1]) if part.strip()
-    )
+    parts.append(turns[last][1])
+    text = "\n\n".join(part.strip() for part in parts if part.strip())
     try:
         check_problem_text(text, "messages")
     except DataError as error:
@@ -283,159 +268,126 @@ def _problem(body: ChatBody) -> Problem:
     return Problem(text)
 
 
-def _refused(error: ValidationError, header: str = "") -> ApiError:
-    """What is wrong first; where it is in the body, `param` says where."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    in_kace = first["loc"][:1] == ("kace",)
-    place = header or ("the field 'kace'" if in_kace else "")
-    takes = f"{place} takes {', '.join(RequestLimits.model_fields)}: " if place else ""
-    param = where if in_kace else where.partition(".")[0]
-    return ApiError(
-        f"{takes}'{where}': {first['msg'].lower()}", None if header else param or None
-    )
+# Replies
 
 
-class HttpReply:
-    """Sends one HTTP response; remembers its status, which is 0 while nothing has been sent."""
+class Step(NamedTuple):
+    """One step of a climb: a line for people, and details for programs."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status = 0
+    event: str
+    text: str
+    details: Mapping[str, object] = {}
 
-    async def start(
-        self, status: int, kind: str, headers: Sequence[tuple[str, str]] = ()
-    ) -> None:
-        """Send the head."""
-        self.status = status
-        raw = [
-            (name.encode(), value.encode("latin-1"))
-            for name, value in (*headers, ("content-type", kind))
-        ]
-        await self._send(
-            {"type": "http.response.start", "status": status, "headers": raw}
-        )
-
-    async def send(self, chunk: bytes, *, more: bool = True) -> None:
-        """Send a piece of the body: the last one where there is no `more`."""
-        await self._send(
-            {"type": "http.response.body", "body": chunk, "more_body": more}
-        )
-
-    async def whole(
-        self,
-        status: int,
-        body: bytes,
-        kind: str = JSON,
-        headers: Sequence[tuple[str, str]] = (),
-    ) -> None:
-        """Send everything at once."""
-        await self.start(status, kind, (*headers, ("content-length", str(len(body)))))
-        await self.send(body, more=False)
+    def as_json(self) -> dict[str, object]:
+        """Return the step without empty details."""
+        given = {name: value for name, value in self.details.items() if value}
+        return {"event": self.event, "text": self.text, **given}
 
 
 class Completion(NamedTuple):
-    """What a client gets."""
+    """The reply to a client. `kace` holds what OpenAI's format has no place for."""
 
     content: str
     usage: Usage
-    finish: str = "stop"
-    kace: Mapping[str, object] | None = (
-        None  # what the ladder says besides; OpenAI's clients leave it alone
-    )
+    kace: Mapping[str, object] = {}
 
 
-class SseWriter:
-    """Writes one completion as OpenAI's clients read it, in events or in one piece."""
+class ReplyWriter:
+    """Writes a completion in OpenAI's format, in one piece or as events."""
 
     def __init__(self, body: ChatBody) -> None:
-        """The model is called as the client named it; usage ends a stream where the client wants it."""
-        self._usage = {"usage": None} if body.stream_options.include_usage else {}
+        self._include_usage = bool(body.stream_options.include_usage)
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),
-            "model": body.model,
+            "model": body.model,  # as the client named it
         }
 
     def whole(self, completion: Completion) -> bytes:
-        """The completion in one piece."""
-        message = {"role": "assistant", "content": completion.content, "refusal": None}
+        """Return the completion in one piece."""
         choice = {
             "index": 0,
-            "message": message,
+            "message": {
+                "role": "assistant",
+                "content": completion.content,
+                "refusal": None,
+            },
             "logprobs": None,
-            "finish_reason": completion.finish,
+            "finish_reason": "stop",
         }
-        return self._json(
-            "chat.completion",
-            [choice],
-            completion.kace,
-            usage=usage_json(completion.usage),
-        )
+        body = {
+            **self._head,
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": usage_json(completion.usage),
+            "kace": completion.kace,
+        }
+        return _encode(body)
 
     def opening(self) -> bytes:
-        """The first chunk: who speaks."""
+        """Return the first event."""
         return self._chunk({"role": "assistant", "content": ""})
 
     def closing(self, completion: Completion) -> bytes:
-        """The last chunks: the content, why it ends, and what it cost."""
-        last = self._chunk({"content": completion.content}) + self._chunk(
-            {}, completion.finish, completion.kace
-        )
-        if self._usage:
-            last += event(
-                self._json(
-                    "chat.completion.chunk", [], usage=usage_json(completion.usage)
-                )
-            )
-        return last + event(b"[DONE]")
+        """Return the last events: the content, its details and the usage."""
+        events = [
+            self._chunk({"content": completion.content}),
+            self._chunk({}, kace=completion.kace, finish="stop"),
+        ]
+        if self._include_usage:
+            usage = usage_json(completion.usage)
+            events.append(self._event(choices=[], usage=usage))
+        events.append(event(b"[DONE]"))
+        return b"".join(events)
 
-    async def steps(
-        self, queue: asyncio.Queue[Mapping[str, object] | None]
-    ) -> AsyncIterator[bytes]:
-        """Steps up to `None` as they come, told as reasoning, those of one moment together; else a heartbeat."""
-        ready: list[Mapping[str, object] | None] = []
-        while None not in ready:
+    async def steps(self, queue: asyncio.Queue[Step | None]) -> AsyncIterator[bytes]:
+        """Yield the steps of a queue up to `None`, and a heartbeat while none come."""
+        while True:
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
-                    ready = [await queue.get()]
+                    step = await queue.get()
             except TimeoutError:
                 yield HEARTBEAT
                 continue
-            ready += [queue.get_nowait() for _ in range(queue.qsize())]
-            yield b"".join(
-                self._chunk({"reasoning_content": f"{step['text']}\n"}, kace=step)
-                for step in ready
-                if step
-            )
+            if step is None:
+                return
+            delta = {"reasoning_content": f"{step.text}\n"}
+            yield self._chunk(delta, kace=step.as_json())
 
     def _chunk(
         self,
         delta: Mapping[str, object],
+        *,
+        kace: Mapping[str, object] | None = None,
         finish: str | None = None,
-        kace: object = None,
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return event(self._json("chat.completion.chunk", [choice], kace, **self._usage))
+        extra: dict[str, object] = {}
+        if self._include_usage:
+            extra["usage"] = None
+        if kace is not None:
+            extra["kace"] = kace
+        return self._event(choices=[choice], **extra)
 
-    def _json(
-        self, kind: str, choices: Sequence[object], kace: object = None, **usage: object
-    ) -> bytes:
-        told = {} if kace is None else {"kace": kace}
-        body = {**self._head, "object": kind, "choices": choices, **usage, **told}
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    def _event(self, **fields: object) -> bytes:
+        body = {**self._head, "object": "chat.completion.chunk", **fields}
+        return event(_encode(body))
 
 
 def event(data: bytes) -> bytes:
-    """One event of a stream."""
+    """Return data as one event of a stream."""
     return b"data: " + data + b"\n\n"
 
 
 def usage_json(usage: Usage) -> dict[str, object]:
-    """Tokens as a completion counts them."""
-    split = {"prompt_tokens": usage.input, "completion_tokens": usage.output}
+    """Return tokens as a completion counts them."""
     return {
-        **split,
-        "total_tokens": sum(split.values()),
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
         "prompt_tokens_details": {"cached_tokens": usage.cached},
     }
+
+
+def _encode(body: Mapping[str, object]) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
