@@ -16,17 +16,31 @@ MOST_ATTEMPTS = 5  # in one tier of one problem
 
 
 def open_model(config: Config) -> ChatModel:
-    """Open the model a configuration names. Nothing is sent yet."""
+    """Open the model a configuration names, with retries and a limit on its calls.
+
+    Nothing is sent yet. On a Ray cluster, workers answer the calls.
+    """
+    if config.ray:
+        from kace.models.http import Servers
+        from kace.models.ray import open_servers
+
+        servers = open_servers(config)
+        return _limit(Servers(servers), config, len(servers))
+    return _limit(open_unlimited(config), config)
+
+
+def open_unlimited(config: Config) -> ChatModel:
+    """Open the model a configuration names: one call is one request."""
     provider, _, name = config.model.partition("/")
     match provider if name else "":
         case "openai" | "anthropic":
-            return _limit(_open_remote(config), config, config.max_connections)
+            return _open_remote(config)
         case "local":
             return _open_local(name, config)
         case "scripted":
             from kace.models.scripted import open_scripted
 
-            return _limit(open_scripted(name), config, config.max_connections or 64)
+            return open_scripted(name)
         case "replay":
             from kace.models.cache import Replay
 
@@ -34,7 +48,6 @@ def open_model(config: Config) -> ChatModel:
         case "exchange":
             from kace.models.exchange import Exchange
 
-            # Neither limited nor timed: all requests should be visible at once.
             return Exchange(Path(name).expanduser(), wait=config.wait)
     fix = (
         "name it as local/NAME, local/PATH.gguf, openai/NAME (with --base-url for your "
@@ -79,16 +92,29 @@ def _open_local(name: str, config: Config) -> ChatModel:
     from kace.models.local import SLOTS, EngineSettings, open_local
 
     settings = EngineSettings(config.slots or SLOTS, config.threads or 0)
-    model = open_local(name, cache=weights_folder(config), settings=settings)
-    # The engine assigns its slots itself. Here every attempt of every open problem
-    # only needs room to wait.
-    return _limit(model, config, settings.slots * MOST_ATTEMPTS)
+    return open_local(name, cache=weights_folder(config), settings=settings)
 
 
-def _limit(model: ChatModel, config: Config, connections: int | None) -> ChatModel:
-    """Wrap a model with retries and a limit on its calls, adaptive if not given."""
+def _limit(model: ChatModel, config: Config, workers: int = 1) -> ChatModel:
+    """Wrap a model with retries and a limit on its calls, adaptive if not given.
+
+    Recorded and exchanged replies are neither limited nor timed: all requests of an
+    exchange should be visible at once.
+    """
     from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
 
+    provider = config.model.partition("/")[0]
+    if provider in ("replay", "exchange"):
+        return model
+    connections = config.max_connections
+    if provider == "local":
+        from kace.models.local import SLOTS
+
+        # The engine assigns its slots itself. Here every attempt of every open problem
+        # only needs room to wait.
+        connections = (config.slots or SLOTS) * MOST_ATTEMPTS * workers
+    elif provider == "scripted":
+        connections = connections or 64
     limiter = AdaptiveLimiter()
     if connections:
         limiter = AdaptiveLimiter(connections, fixed=True)

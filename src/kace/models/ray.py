@@ -1,0 +1,169 @@
+"""Calls answered by workers on a Ray cluster.
+
+Workers answer single calls. Votes, files, retries and caps stay in this process, so a
+lost worker costs the calls under way there, and they are sent again elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from kace.config import Config
+from kace.errors import KaceError, UsageError, one_line
+from kace.models.base import ChatModel, ModelError, Reply, Request, Transient
+
+START_SECONDS = 600.0  # until a first worker must be up; a cluster may start nodes
+
+
+class Facts(NamedTuple):
+    """What a worker reports of itself when it is up."""
+
+    kace: str
+    name: str
+    identity: str
+
+
+class Answer(NamedTuple):
+    """A reply, or the parts of the error that a worker had instead."""
+
+    reply: Reply | None = None
+    error: type[Exception] | None = None
+    state: dict[str, Any] | None = None
+
+
+class RayWorker:
+    """Answers calls on one node, with a model of its own."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._model: ChatModel | None = None  # opened again after a restart
+
+    async def describe(self) -> Facts | Answer:
+        """Return what the driver must know, or why the model cannot be opened."""
+        try:
+            model = self._open()
+        except KaceError as error:
+            return _failed(error)
+        return Facts(version("kace"), model.name, model.identity)
+
+    async def complete(self, request: Request) -> Answer:
+        """Answer one request."""
+        try:
+            return Answer(await self._open().complete(request))
+        except (ModelError, KaceError) as error:
+            return _failed(error)
+
+    def _open(self) -> ChatModel:
+        from kace.models import open_unlimited
+
+        if self._model is None:
+            self._model = open_unlimited(self._config)
+        return self._model
+
+
+def _failed(error: Exception) -> Answer:
+    return Answer(error=type(error), state=dict(error.__dict__))
+
+
+def _raise(answer: Answer) -> None:
+    """Raise the error of a worker as it was raised there."""
+    if answer.error is not None:
+        state = answer.state or {}
+        error = answer.error.__new__(answer.error, state.get("message"))
+        error.__dict__.update(state)
+        raise error
+
+
+class RayServer:
+    """One worker, as a server that calls are sent to."""
+
+    def __init__(self, ray: Any, actor: Any, number: int, facts: Facts) -> None:
+        self._ray = ray
+        self._actor = actor
+        self.url = f"ray:{number}"
+        self.name = facts.name
+        self.identity = facts.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer one request on the worker."""
+        reference = self._actor.complete.remote(request)
+        try:
+            answer: Answer = await reference
+        except asyncio.CancelledError:
+            self._ray.cancel(reference)
+            raise
+        except self._ray.exceptions.RayError:
+            raise Transient("a Ray worker was lost") from None
+        _raise(answer)
+        assert answer.reply is not None
+        return answer.reply
+
+    async def aclose(self) -> None:
+        """End the worker."""
+        self._ray.kill(self._actor)
+
+
+def open_servers(config: Config) -> list[RayServer]:
+    """Start workers on the configured cluster; return those that are up.
+
+    One that is lost is started again by Ray, as long as there is room.
+    """
+    ray = connect(config)
+    most = config.ray_workers or int(ray.cluster_resources().get("CPU", 0))
+    if not most:
+        raise KaceError("no node of the Ray cluster has a free CPU", fix="add nodes")
+    options = {"num_cpus": 1, "max_concurrency": 1000, "max_restarts": -1}
+    remote = ray.remote(**options)(RayWorker)
+    bare = config.model_copy(update={"ray": None})
+    actors = [remote.remote(bare) for _ in range(most)]
+    starting = {actor.describe.remote(): actor for actor in actors}
+    # One that is up is enough; the others get a moment more.
+    ray.wait(list(starting), num_returns=1, timeout=START_SECONDS)
+    up, _ = ray.wait(list(starting), num_returns=most, timeout=10)
+    servers = []
+    for number, reference in enumerate(up):
+        facts = ray.get(reference)
+        if isinstance(facts, Answer):
+            _raise(facts)
+        if facts.kace != version("kace"):
+            what = f"a Ray worker has kace {facts.kace}"
+            raise KaceError(what, fix=f"install kace {version('kace')} on every node")
+        servers.append(RayServer(ray, starting[reference], number, facts))
+    if not servers:
+        what = f"no Ray worker came up in {START_SECONDS:.0f} s"
+        fix = "add nodes with free CPUs, and run the same command again"
+        raise KaceError(what, fix=fix)
+    return servers
+
+
+def connect(config: Config) -> Any:
+    """Return Ray, connected to the configured cluster.
+
+    Call it before an event loop takes the signals.
+    """
+    if config.batch:
+        fix = "one process sends batches of any size: leave --ray out"
+        raise UsageError("--ray does not go with --batch", fix=fix)
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError:
+        fix = "pip install 'kace[ray]' on every machine"
+        raise UsageError("--ray needs Ray", fix=fix) from None
+    if ray.is_initialized():
+        return ray
+    try:
+        host, colon, port = (config.ray or "").rpartition(":")
+        if colon and "/" not in host:  # Ray itself tries for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        level = logging.ERROR
+        ray.init(address=config.ray, log_to_driver=False, logging_level=level)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        what = one_line(f"no Ray cluster at '{config.ray}': {error}")
+        fix = "start one with ray start --head, or give its address: --ray HOST:6379"
+        raise KaceError(what, fix=fix) from None
+    return ray
