@@ -149,7 +149,7 @@ def test_the_files_of_a_tree(cards: bytes, journal: bytes):
 @example(b'{"model": "kace", "messages": [{"role": "user", "content": "\\ud800"}]}')
 def test_request_bodies(data: bytes):
     try:
-        read_solve(read_json(data), {})
+        read_solve(read_json(data))
     except ApiError as error:
         assert 400 <= error.status < 500
 

@@ -148,9 +148,3 @@ def test_there_is_nothing_else_here(server: Running, path: str, status: int):
 
 def test_a_get_of_the_chat_is_refused(server: Running):
     assert curl(f"{server.base_url}/chat/completions")[0] == 405
-
-
-def test_a_cap_in_a_header_that_is_no_number_is_a_400(server: Running):
-    said = curl("-H", "X-Kace-Max-Calls: few", f"{server.base_url}/chat/completions", body=json.dumps(GOOD).encode())
-    assert said[0] == 400
-    assert "max_calls" in json.loads(said[2])["error"]["message"]

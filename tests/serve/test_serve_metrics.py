@@ -13,7 +13,7 @@ from kace.cards.tree import EpistemicTree
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Request, Usage
 from kace.models.budget import Ledger, Spent
-from kace.serve.solving import ServerMetrics
+from kace.serve.app import ServerMetrics
 from tests.card_samples import ALGEBRA, card
 from tests.serve.running import Running, Watched, read_figures
 

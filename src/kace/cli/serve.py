@@ -62,7 +62,7 @@ def command(
     # The port is opened first: the imports below take a while.
     with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:
         from kace.report.guard import Hosts
-        from kace.serve.app import ServerOptions, run, spare_collector
+        from kace.serve.app import ServerOptions, disable_full_collections, run
         from kace.serve.chat import RequestLimits
 
         ensure_weights(config)
@@ -85,6 +85,6 @@ def command(
             if record:
                 note(f"kace: problems, solves and calls are kept in {record}")
 
-        spare_collector()
+        disable_full_collections()
         asyncio.run(run(server, opened, ready=print_address))
     note("kace: every request has ended")

@@ -34,9 +34,8 @@ from kace.report.workspace import Workspace
 from kace.runs.selection import VIEWS, Choice, ChosenSolves
 from kace.runs.solves import RunIndex
 from kace.serve import chat
-from kace.serve.app import SOLVER, ServerOptions, open_service
+from kace.serve.app import SOLVER, ServerOptions, SolveService, open_service
 from kace.serve.chat import ApiError
-from kace.serve.solving import SolveService
 
 log = logging.getLogger(__name__)
 
@@ -156,13 +155,10 @@ class Tools:
         if not asked.problem.strip():
             raise UsageError("the problem is empty", fix="give its whole text")
         messages = [{"role": "user", "content": asked.problem}]
-        problem, body = chat.read_solve(
-            {"model": SOLVER, "messages": messages, "seed": asked.seed}, {}
-        )
+        raw = {"model": SOLVER, "messages": messages, "seed": asked.seed}
+        problem, body = chat.read_solve(raw)
         self.solver.check(body)
-        done = await self.solver.solve(
-            problem, body, lambda step: tell(str(step["text"]))
-        )
+        done = await self.solver.solve(problem, body, lambda step: tell(step.text))
         told = {
             name: value
             for name, value in (done.kace or {}).items()
