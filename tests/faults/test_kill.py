@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from kace.config import load_config
-from kace.ladder.record import Solution, read_trace
 from kace.ladder.session import open_session
 from kace.models.cache import read_calls
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run, solve_all
+from tests.runs.few_rows import recorded
 
 PROBLEMS = [Problem(f"How much is {n}?", "3", label=f"p{n}") for n in range(60)]
 CONFIG = load_config({"model": "scripted/dice?sides=4&latency=0.004", "max_connections": 8}, env={})
@@ -51,9 +51,7 @@ def run_and_be_killed(folder: Path, after: float) -> bool:
 
 def votes(folder: Path) -> dict[str, tuple[object, ...]]:
     found: dict[str, tuple[object, ...]] = {}
-    for line in read_trace(folder / "traces.jsonl"):
-        assert isinstance(line.content, Solution)
-        record = line.content
+    for record in recorded(folder):
         assert record.label not in found, "a problem is solved once"
         found[record.label] = (record.exit, record.answer, record.correct, [a.answer for a in record.attempts])
     return found

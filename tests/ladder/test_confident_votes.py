@@ -29,7 +29,7 @@ from kace.ladder.policies import (
     open_policy,
     recount,
 )
-from kace.ladder.record import Solution, last_solutions
+from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Confidence, Request
@@ -37,6 +37,7 @@ from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run, solve_all
+from kace.runs.table import Table
 from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
@@ -263,7 +264,7 @@ def solve_in(folder: Path, settings: Config, model: Scripted) -> list[Solution]:
                 await solve_all(todo, session.kit, session.window, opened.keep)
 
         asyncio.run(work())
-    return list(last_solutions(folder))
+    return list(Table.open(folder).solutions(texts=False))
 
 
 ANSWERED, TELLING = ["1", "2", "3", "3", "1"], {0: sure(1.0), 2: sure(-2.0), 3: sure(-1.0), 4: sure(1.0)}

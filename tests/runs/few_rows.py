@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from kace.ladder.record import Damage
+from pydantic import ValidationError
+
+from kace.files import whole_lines
+from kace.ladder.record import Damage, Solution
 from kace.ladder.tiers import PAPER_CALLS, ExitPath
 from kace.runs.table import SolveRow, Table
 
@@ -94,6 +98,15 @@ def answered(name: str, right: Sequence[Sequence[int]]) -> Table:
             for seed, one in enumerate(line)
         ),
     )
+
+
+def recorded(folder: Path) -> list[Solution]:
+    """Every record in a trace that can be read, in the order written."""
+    found = []
+    for _, _, line in whole_lines(folder / "traces.jsonl"):
+        with suppress(ValidationError):
+            found.append(Solution.model_validate_json(line))
+    return found
 
 
 def drawn(chance: random.Random, rates: Sequence[float], seeds: int) -> list[list[int]]:

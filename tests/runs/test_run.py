@@ -10,7 +10,6 @@ import pytest
 
 from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
-from kace.ladder.record import Solution, read_trace
 from kace.ladder.session import open_session
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Failure, ModelError, Reply, Request
@@ -19,6 +18,7 @@ from kace.problems import Problem
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Totals
 from kace.runs.run import Run, solve_all
+from tests.runs.few_rows import recorded
 
 PROBLEMS = tuple(Problem(f"Throw {n}", "3", label=f"t{n}") for n in range(40))
 
@@ -39,22 +39,18 @@ def solve_in(folder: Path, settings: Config, model: Scripted | None = None) -> R
     return run
 
 
-def records(folder: Path) -> list[Solution]:
-    return [line.content for line in read_trace(folder / "traces.jsonl") if isinstance(line.content, Solution)]
-
-
 def test_a_finished_run_is_not_solved_again(tmp_path: Path):
     solve_in(tmp_path, config())
     inner = Scripted(dice(3), name="dice?sides=3")
     solve_in(tmp_path, config(), inner)
     assert inner.calls == 0
-    assert len(records(tmp_path)) == len(PROBLEMS)
+    assert len(recorded(tmp_path)) == len(PROBLEMS)
 
 
 def test_every_exit_of_a_die_is_summed_up(tmp_path: Path):
     solve_in(tmp_path, config(model="scripted/dice?sides=9"))
     summary = Totals()
-    for record in records(tmp_path):
+    for record in recorded(tmp_path):
         summary.add(record)
     assert summary.problems == summary.labelled == 40
     assert set(summary.exits) > {ExitPath.ES_UNANIMOUS, ExitPath.MS_MAJORITY, ExitPath.HS_PLURALITY}
@@ -71,7 +67,7 @@ def test_where_the_provider_failed_the_next_run_tries_again(tmp_path: Path):
 
     script = dice(3)
     solve_in(tmp_path, config(), Down(script, name="dice?sides=3"))
-    assert all(record.failed for record in records(tmp_path))
+    assert all(record.failed for record in recorded(tmp_path))
     up = Scripted(script, name="dice?sides=3")
     solve_in(tmp_path, config(), up)
     assert up.calls == 2 * len(PROBLEMS), "only the failed calls are made again"
@@ -89,10 +85,10 @@ def test_other_settings_are_refused_with_the_difference(tmp_path: Path):
 def test_a_cap_may_be_raised_to_go_on(tmp_path: Path):
     with pytest.raises(BudgetExceeded, match="cap of 30 calls"):
         solve_in(tmp_path, config(max_calls=30))
-    assert 0 < len(records(tmp_path)) < len(PROBLEMS)
+    assert 0 < len(recorded(tmp_path)) < len(PROBLEMS)
     inner = Scripted(dice(3), name="dice?sides=3")
     solve_in(tmp_path, config(max_calls=1000), inner)
-    total = sum(record.real_calls for record in records(tmp_path))
+    total = sum(record.real_calls for record in recorded(tmp_path))
     assert inner.calls == total - 30, "all thirty paid calls were kept"
 
 
@@ -112,14 +108,14 @@ def damage(path: Path, how: str) -> int:
 @pytest.mark.parametrize("how", ["torn tail", "flipped line", "emptied"])
 def test_a_damaged_trace_is_mended_from_the_calls(tmp_path: Path, how: str):
     solve_in(tmp_path, config())
-    before = {record.label: (record.exit, record.answer) for record in records(tmp_path)}
+    before = {record.label: (record.exit, record.answer) for record in recorded(tmp_path)}
     again = damage(tmp_path / "traces.jsonl", how)
     inner = Scripted(dice(3), name="dice?sides=3")
     run = solve_in(tmp_path, config(), inner)
     assert inner.calls == 0, "the calls are still on disk"
     assert len(run.damage) == (1 if how == "flipped line" else 0)
-    assert {record.label: (record.exit, record.answer) for record in records(tmp_path)} == before
-    assert len(records(tmp_path)) == len(PROBLEMS)
+    assert {record.label: (record.exit, record.answer) for record in recorded(tmp_path)} == before
+    assert len(recorded(tmp_path)) == len(PROBLEMS)
     assert again >= 1
 
 

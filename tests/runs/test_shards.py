@@ -13,7 +13,6 @@ import pytest
 from kace.baselines.trial import Trial, run_trial
 from kace.config import load_config
 from kace.errors import DataError, UsageError
-from kace.ladder.record import last_solutions
 from kace.problems import Dataset, Problem, set_hash
 from kace.runs.run import Run
 from kace.runs.shards import Shard, merge_shards
@@ -40,7 +39,7 @@ def shards(tmp_path: Path) -> list[Path]:
 def results(folder: Path) -> dict[tuple[str, int], str]:
     """Every solve without what depends on the clock and on calls made before."""
     found, unlike = {}, {"seconds": 0.0, "from_cache": False}
-    for solution in last_solutions(folder):
+    for solution in Table.open(folder).solutions(texts=False):
         attempts = tuple(attempt.model_copy(update=unlike) for attempt in solution.attempts)
         record = solution.model_copy(update={"seconds": 0.0, "attempts": attempts})
         found[solution.problem, solution.seed] = record.model_dump_json()

@@ -18,13 +18,14 @@ import kace
 from kace.cards.store import open_tree
 from kace.config import tree_path
 from kace.errors import keep_secret
-from kace.ladder.record import Solution, last_solutions, read_trace
+from kace.ladder.record import Solution
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.cache import read_calls
 from kace.models.scripted import dice
 from kace.runs.table import Table
 from tests.command import run_kace
 from tests.disk import no_file_grows_past
+from tests.runs.few_rows import recorded
 from tests.serve.running import Running, Watched, until
 from tests.serve.test_serve_keys import kace_serve
 
@@ -43,7 +44,7 @@ def ask(base_url: str, text: str, **more: object) -> dict[str, Any]:
 
 
 def solved(folder: Path) -> list[Solution]:
-    return [line.content for line in read_trace(folder / "traces.jsonl") if isinstance(line.content, Solution)]
+    return recorded(folder)
 
 
 def texts(folder: Path) -> list[str]:
@@ -131,7 +132,7 @@ def test_a_solve_that_the_provider_failed_is_replaced_by_the_next(tmp_path: Path
         model.broken = False
         assert ask(server.base_url, BUS)["answer"] == "42"
     assert [each.failed for each in solved(tmp_path)] == [True, False]
-    assert [each.answer for each in last_solutions(tmp_path)] == ["42"]
+    assert [each.answer for each in Table.open(tmp_path).solutions()] == ["42"]
 
 
 def test_killed_it_loses_only_what_was_under_way_and_goes_on_there(tmp_path: Path):

@@ -889,7 +889,8 @@ class Table:
         return f"<RecordedRun {folder}: {text}>"
 
     def _repr_html_(self) -> str:
-        names = (*FIRST[1:], "exit", "real_calls", "cards")
+        names = ("label", "text", "answer", "expected", "correct", "exit")
+        names += ("real_calls", "cards")
         return notebook_table(repr(self), names, self.rows())
 
 
