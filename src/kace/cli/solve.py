@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from kace.api import asolve_config, with_texts
+from kace.api import asolve_config, solve_into, with_texts
 from kace.cards.store import open_tree
 from kace.cards.tree import EpistemicTree
-from kace.cli.models import ensure_weights, prepare
+from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.terminal import (
     RunProgress,
@@ -29,16 +27,14 @@ from kace.cli.terminal import (
 )
 from kace.config import Config, RetrievalConfig
 from kace.errors import KaceError, UsageError
-from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
+from kace.ladder.record import Outcome, Solution
 from kace.ladder.relevance import Relevance
-from kace.ladder.session import open_session
-from kace.ladder.tiers import ExitPath, TierName
-from kace.models.budget import Ledger
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
-from kace.runs.metrics import Totals
-from kace.runs.run import Run, climb_with
+from kace.runs.metrics import Metrics
+from kace.runs.run import Run
 from kace.runs.shards import Shard
+from kace.runs.table import Table
 from kace.words import counted
 
 COLOURS = {"right": "green", "wrong": "red"}
@@ -79,23 +75,20 @@ def command(
 
     PROBLEM is the problem's text; '-' or a pipe reads it from standard input.
     """
-    config = options.config()
     if file is not None:
         if problem is not None:
             raise UsageError(
                 "both a problem and --file were given", fix="give one of them"
             )
-        _solve_file(file, config, options, out, explain)
+        _solve_file(file, options, out, explain)
         return
-    if config.batch:
-        raise UsageError(
-            "--batch is for many problems", fix="give them as --file, or leave it out"
-        )
-    if options.get("shard") is not None:
-        raise UsageError(
-            "--shard is for --file", fix="leave it out, or give a file of problems"
-        )
-    ensure_weights(config)
+    for option in ("batch", "shard"):
+        if options.get(option) is not None:
+            raise UsageError(
+                f"--{option} is for many problems", fix="give a --file, or leave it out"
+            )
+    config = options.config()
+    prepare(config)
     _solve_one(_problem_text(problem), config, options.as_json, explain)
 
 
@@ -119,13 +112,21 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
     check_problem_text(text)
     problem = Problem(text)
     with RunProgress(1) as progress:
-        solution = run_async(
-            asolve_config(problem, config, observer=progress), resumable=config.cache
-        )
+        work = asolve_config(problem, config, observer=progress)
+        solution = run_async(work, resumable=config.cache)
     if as_json or explain:
         print(_details(solution, as_json, explain))
     if not as_json:
-        _print_answer(problem, solution, config, explain)
+        if on_terminal() and not explain and solution.working:
+            note(f"{solution.working}\n")
+        if solution.answer is not None:
+            print(plain(solution.answer))
+        note(audit_line(solution))
+        if config.tree and not solution.recalls:
+            shown = SideBySide(open_tree(config.tree), config.retrieval)
+            hint = shown.unread_card(problem)
+            if hint:
+                note(f"kace: {hint}")
     if solution.answer is None:
         outcomes = ", ".join(sorted({each.outcome.value for each in solution.made}))
         details = sorted(each.detail for each in solution.made if each.detail)
@@ -137,37 +138,9 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
         )
 
 
-def _details(solution: Solution, as_json: bool, explain: bool) -> str:
-    """Return the record as a line of JSON, or every attempt as text."""
-    if not as_json:
-        return explanation(solution, lambda attempt: attempt.text)
-    record = solution.model_dump(mode="json")
-    record["working"] = solution.working
-    if explain:
-        record["texts"] = [attempt.text for attempt in solution.made]
-    return json_of(record)
-
-
-def _print_answer(
-    problem: Problem, solution: Solution, config: Config, explain: bool
-) -> None:
-    if on_terminal() and not explain and solution.working:
-        note(f"{solution.working}\n")
-    if solution.answer is not None:
-        print(plain(solution.answer))
-    note(audit_line(solution))
-    if config.tree and not solution.recalls:
-        side_by_side = SideBySide(open_tree(config.tree), config.retrieval)
-        hint = side_by_side.unread_card(problem)
-        if hint:
-            note(f"kace: {hint}")
-
-
-def _solve_file(
-    name: str, config: Config, options: Options, out: Path | None, explain: bool
-) -> None:
+def _solve_file(name: str, options: Options, out: Path | None, explain: bool) -> None:
+    config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
-    as_json = options.as_json
     problems = load_problems(path, config.fields)[: options.limit]
     tree = open_tree(config.tree) if config.tree else None
     manifest = manifest_of(config, tree)
@@ -179,9 +152,10 @@ def _solve_file(
         problems = shard.take(problems)
         folder = shard.folder(folder)
     prepare(config)
+    as_json = options.as_json
     with Run(out or folder, manifest, texts=config.problem_texts) as run:
 
-        def print_solution(solution: Solution) -> None:
+        def on_solved(solution: Solution) -> None:
             if as_json or explain:
                 whole = with_texts(solution, run.calls)
                 print(_details(whole, as_json, explain), flush=True)
@@ -193,69 +167,27 @@ def _solve_file(
                 f"kace: {run.folder}/traces.jsonl:{damage.line}: {damage.reason}; "
                 "that problem is solved again"
             )
-        for line in _solve_all(problems, config, run, print_solution, tree):
-            note(line)
-
-
-def _solve_all(
-    problems: Sequence[Problem],
-    config: Config,
-    run: Run,
-    on_solved: Callable[[Solution], None],
-    tree: EpistemicTree | None,
-) -> Iterator[str]:
-    """Finish a run, then yield its figures."""
-    summary = Totals()
-    began = time.monotonic()
-
-    def add(solution: Solution) -> None:
-        summary.add(solution)
-        on_solved(solution)
-
-    def add_recorded(solution: Solution) -> None:
-        add(solution)
-        progress.solved(solution)
-
-    async def solve_on_cluster() -> None:
-        from kace.runs.ray import open_pool, open_reader, solve_on_ray
-
-        read = partial(open_reader, config, tree)
-        async with open_pool(config, run.calls, run, observer=progress) as pool:
-            await solve_on_ray(
-                pool,
-                run,
-                problems,
-                config.seed,
-                read,
-                on_solved=add,
-                on_known=add_recorded,
+        with RunProgress(len(problems)) as progress:
+            work = solve_into(
+                run, problems, config, tree, on_solved=on_solved, observer=progress
             )
+            run_async(work, resumable=True)
+        folder = run.folder
+    price = config.prices.get(config.model)
+    for line in metrics_lines(Table.open(folder).metrics(price)):
+        note(line)
+    note(f"run          {folder}")
 
-    async def solve_here() -> Ledger:
-        async with open_session(
-            config, calls=run.calls, tree=tree, observer=progress
-        ) as session:
-            await run.solve(
-                problems,
-                climb_with(session.kit),
-                config.seed,
-                session.window,
-                on_solved=add,
-                on_known=add_recorded,
-            )
-            return session.ledger
 
-    ledger: Ledger | None = None
-    with RunProgress(len(problems)) as progress:
-        if config.ray:
-            run_async(solve_on_cluster(), resumable=True)
-        else:
-            ledger = run_async(solve_here(), resumable=True)
-    yield from summary_lines(summary, time.monotonic() - began)
-    failed = sum(role.failed for role in ledger.roles.values()) if ledger else 0
-    if ledger and failed:
-        yield f"requests     {ledger.calls} sent, {failed} of them without a reply"
-    yield f"run          {run.folder}"
+def _details(solution: Solution, as_json: bool, explain: bool) -> str:
+    """Return the record as a line of JSON, or every attempt as text."""
+    if not as_json:
+        return explanation(solution)
+    record = solution.model_dump(mode="json")
+    record["working"] = solution.working
+    if explain:
+        record["texts"] = [attempt.text for attempt in solution.made]
+    return json_of(record)
 
 
 def verdict_of(solution: Solution) -> str:
@@ -287,6 +219,15 @@ def audit_line(solution: Solution) -> str:
         calls += f" ({solution.cached_calls} from cache)"
     if solution.real_calls != solution.paper_calls:
         calls += f" (paper {solution.paper_calls})"
+    reads = []
+    for recall in solution.recalls:
+        cards = counted(max(recall.eligible, len(recall.cards)), "card")
+        if 0 < len(recall.cards) < recall.eligible:
+            cards = f"{len(recall.cards)} of {cards}"
+        verb = "abstained from" if recall.abstained else "shown"
+        size = f" ~{recall.tokens} tokens" if recall.tokens else ""
+        domains = "+".join(recall.domains) or "universal"
+        reads.append(f"{recall.tier}:{domains} {verb} {cards}{size}")
     tokens = sum(attempt.input + attempt.output for attempt in solution.made)
     parts = [
         plain(solution.name),
@@ -295,28 +236,13 @@ def audit_line(solution: Solution) -> str:
         solution.exit_name,
         votes_of(solution),
         calls,
-        ", ".join(map(_cards_read, solution.recalls)),
+        ", ".join(reads),
         _synthesis(solution),
         *solution.policies,
         f"{tokens:,} tokens",
         f"{solution.seconds:.1f} s",
     ]
     return "  ".join(part for part in parts if part)
-
-
-def _cards_read(recall: RetrievedContext) -> str:
-    """Return what a tier read, such as `MS:geometry shown 3 of 9 cards ~410 tokens`."""
-    shown = len(recall.cards)
-    cards = counted(max(recall.eligible, shown), "card")
-    if 0 < shown < recall.eligible:
-        cards = f"{shown} of {cards}"
-    verb = "abstained from" if recall.abstained else "shown"
-    size = ""
-    if recall.tokens:
-        size = f" {'~' if recall.estimated else ''}{recall.tokens} tokens"
-    return (
-        f"{recall.tier}:{'+'.join(recall.domains) or 'universal'} {verb} {cards}{size}"
-    )
 
 
 def _synthesis(solution: Solution) -> str:
@@ -326,7 +252,7 @@ def _synthesis(solution: Solution) -> str:
     return f"synthesis {plain(attempt.answer or attempt.outcome.value, 18)}"
 
 
-def explanation(solution: Solution, text_of: Callable[[Attempt], str]) -> str:
+def explanation(solution: Solution) -> str:
     """Return every attempt of a solve with its text: the winner first, then tier by tier."""
     lines = []
     winner = solution.winner
@@ -337,65 +263,48 @@ def explanation(solution: Solution, text_of: Callable[[Attempt], str]) -> str:
         answer = attempt.outcome.value
         if attempt.answer:
             answer = f"answer {plain(attempt.answer, 60)}"
-        mark = ", the winner" if attempt is winner else ""
         size = f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
-        head = f"{attempt.tier} attempt {attempt.index + 1}, {lens}"
-        lines.append(f"-- {head}: {answer} {size}{mark}")
-        body = plain(text_of(attempt) or attempt.detail).strip()
-        lines += [f"   {line}" for line in body.splitlines()]
-        lines.append("")
+        mark = ", the winner" if attempt is winner else ""
+        head = f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}"
+        lines.append(f"{head}: {answer} {size}{mark}")
+        body = plain(attempt.text or attempt.detail).strip()
+        lines.append(textwrap.indent(body, "   ") + "\n")
     for recall in solution.recalls:
-        what = "read no card"
-        if recall.cards:
-            what = f"read {', '.join(recall.cards)}"
-        elif recall.abstained:
-            what = f"abstained from {counted(recall.eligible, 'card')}"
-        lines.append(f"-- {recall.tier} {what}")
+        lines.append(f"-- {recall.tier} read {', '.join(recall.cards) or 'no card'}")
     lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
     if solution.synthesis:
         lines.append(f"-- {_synthesis(solution)}")
     return "\n".join(lines)
 
 
-def summary_lines(summary: Totals, seconds: float) -> Iterator[str]:
+def metrics_lines(metrics: Metrics) -> Iterator[str]:
     """Yield the figures of a run, one per line."""
-    n = summary.problems or 1
-    if summary.accuracy is not None:
-        low, high = summary.interval
-        share = f"{summary.correct} of {summary.labelled} = {summary.accuracy:.1%}"
-        yield f"accuracy     {share}   (95 % interval {low:.1%} to {high:.1%})"
-    exits = [
-        f"{path.value} {summary.exits[path]}"
-        for path in ExitPath
-        if summary.exits[path]
-    ]
-    yield f"exits        {', '.join(exits)}"
-    kept = ""
-    if summary.cached_calls:
-        kept = f" ({summary.cached_calls} of {summary.real_calls} read from disk)"
+    m = metrics
+    yield f"{m.name}: {m.problems} problems, {m.solves} solves, {m.model}"
+    if m.accuracy is not None and m.wilson:
+        over = counted(m.clusters, m.cluster)
+        low, high = m.wilson
+        interval = f"95 % interval {low:.1%} to {high:.1%}, over {over}"
+        yield f"accuracy     {m.accuracy:.1%}   ({interval})"
+    if len(m.seeds) > 1:
+        seeds = [f"{score.seed}: {score.right}/{score.n}" for score in m.seeds]
+        yield f"by seed      {'  '.join(seeds)}"
+    if m.failed:
+        yield f"failed       {m.failed} solves lost a call and count as they stand"
     yield (
-        f"calls        {summary.paper_calls / n:.2f} per problem by the paper's count, "
-        f"{summary.real_calls / n:.2f} really made{kept}"
+        f"calls        {m.paper_calls:.2f} per problem by the paper's count, "
+        f"{m.real_calls:.2f} really made"
     )
-    if summary.finished:
-        right = f", {summary.finished_right} right" if summary.labelled else ""
-        yield f"synthesis    {summary.finished} problems answered from common facts{right}"
-    usage = summary.usage
-    yield f"tokens       {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out"
-    if summary.fresh_output and seconds > 0:
-        speed = summary.fresh_output / seconds
-        yield f"speed        {speed:,.0f} output tokens/s over {seconds:.0f} s"
-    stopped = summary.outcomes[Outcome.CANCELLED]
-    if stopped:
-        yield f"early stop   {stopped} attempts cancelled that could not change the outcome"
-    silent = []
-    for outcome in Outcome:
-        count = summary.outcomes[outcome]
-        if count and outcome not in (Outcome.ANSWERED, Outcome.CANCELLED):
-            silent.append(f"{outcome.value} {count}")
-    if silent:
-        listed = ", ".join(silent)
-        yield f"no answer    {listed} (attempts; they count and vote for nothing)"
+    tokens = f"{m.input:.0f} in ({m.cached:.0f} cached), {m.output:.0f} out"
+    yield f"tokens       {tokens}, per solve"
+    if m.shown or m.abstained:
+        shown = counted(m.shown, "solve")
+        yield f"cards        shown on {shown}, abstained on {m.abstained:,}"
+    if m.exits:
+        exits = [f"{path.value} {count}" for path, count in m.exits.items()]
+        yield f"exits        {'  '.join(exits)}"
+    if m.cost.usd is not None:
+        yield f"cost         {m.cost.usd:.4f} USD"
 
 
 class SideBySide:
@@ -422,34 +331,20 @@ class SideBySide:
         for name in read:
             yield f"    {plain(f'{name}: {self.tree.card(name).body}', width - 4)}"
         if not read:
-            reason = self._why_none(problem, using)
-            indent = "    "
-            yield from textwrap.wrap(
-                reason, width, initial_indent=indent, subsequent_indent=indent
-            )
+            reason = "no card fits, so nothing changes"
+            if not using.recalls:
+                hint = self.unread_card(problem)
+                reason = "both ES attempts agree, so no card is read"
+                reason += f"; {hint}" if hint else ""
+            yield f"    {reason}"
 
     def unread_card(self, problem: Problem) -> str:
         """Return which card fits a problem that left at ES and how to read it, if one fits."""
-        best, score = self._nearest(problem)
-        if best and score >= self.relevance.skip_threshold:
-            return f"{best} fits, and {SKIP_ES} would read it"
-        return ""
-
-    def _why_none(self, problem: Problem, solution: Solution) -> str:
-        if not solution.recalls:
-            left = f"both {TierName.ES} attempts agree, so no card is read"
-            hint = self.unread_card(problem)
-            return f"{left}; {hint}" if hint else left
-        best, score = self._nearest(problem)
-        threshold = self.relevance.threshold
-        near = ""
-        if best and score >= 2 / 3 * threshold:
-            near = f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})"
-        return f"no card fits, so nothing changes{near}"
-
-    def _nearest(self, problem: Problem) -> tuple[str, float]:
         scores = self.relevance.scores(problem.text)
-        return max(scores.items(), key=lambda item: item[1], default=("", 0.0))
+        best = max(scores, key=lambda name: scores[name], default=None)
+        if best is None or scores[best] < self.relevance.skip_threshold:
+            return ""
+        return f"{best} fits, and {SKIP_ES} would read it"
 
 
 def colour_of(line: str) -> str:
