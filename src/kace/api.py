@@ -1,12 +1,16 @@
-"""The Python door: what the commands do, as functions. All but those with an `a` work in a notebook as in a script."""
+"""The Python functions behind the commands.
+
+The functions without an `a` in front work in scripts and in notebooks.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,16 +25,17 @@ from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problems import Problem, check_problem_text, load_problems, problems_hash
 from kace.runs.manifest import manifest_of
-from kace.runs.run import Run, climb_with, solve_all
+from kace.runs.run import OnSolution, Run, climb_with, solve_all
 
 if TYPE_CHECKING:
+    from kace.cards.tree import EpistemicTree
     from kace.problems import Dataset
     from kace.runs.compare import Comparison
     from kace.runs.handles import Tree
     from kace.runs.table import RecordedRun
 
 T = TypeVar("T")
-LISTEN = 0.2  # seconds between looks for an interrupt
+POLL = 0.2  # seconds between checks for an interrupt
 Problems = str | Path | Iterable[str | Problem]
 """A JSONL file, or problems and their texts."""
 
@@ -40,13 +45,13 @@ async def asolve(
 ) -> Solution:
     """Solve one problem: its text, or a `Problem`.
 
-    The model is a `provider/name`, an open `ChatModel` (which stays yours to close), or nothing for the embedded
-    default. Settings are those of `kace.Config`, such as `tree`, `preset`, `seed`, `base_url` or `max_calls`. Raises
-    `KaceError` for what you can mend: an unknown model, a missing key, a cap that was reached.
+    `model` is a `provider/name`, an open `ChatModel` (which stays the caller's to
+    close), or `None` for the embedded default. Settings are those of `kace.Config`,
+    such as `tree`, `preset`, `seed`, `base_url` or `max_calls`. Raises `KaceError` for
+    what the caller can fix: an unknown model, a missing key, a cap that was reached.
     """
-    (asked,) = _problems([problem])
-    configured = _configured(model, settings)
-    return await asolve_config(asked, configured.config, configured.model)
+    config, given = _configured(model, settings)
+    return await asolve_config(_problems([problem])[0], config, given)
 
 
 async def asolve_config(
@@ -56,26 +61,38 @@ async def asolve_config(
     observer: Observer | None = None,
 ) -> Solution:
     """Solve one problem under a resolved configuration."""
-    # A model object has no identity a later process could trust, so its replies are not kept. A problem solved on
-    # its own has a folder of calls to itself, so that opening it stays instant however many there are.
-    keep = config.cache and model is None
-    calls = CallStore(config.cache_dir / "calls" / problem.id) if keep else None
     tree = open_tree(config.tree) if config.tree else None
-    try:
+    with _open_calls(config, model, problem.id) as calls:
         async with open_session(
             config, calls=calls, model=model, tree=tree, observer=observer
         ) as session:
             return await solve_one(problem, session.kit)
+
+
+@contextmanager
+def _open_calls(
+    config: Config, model: ChatModel | None, name: str
+) -> Iterator[CallStore | None]:
+    """Open the cached calls of one problem or set of problems.
+
+    Each has a folder of its own, so that opening it stays fast. Replies of an open
+    model are not cached, since it has no identity that a later process could trust.
+    """
+    if model is not None or not config.cache:
+        yield None
+        return
+    calls = CallStore(config.cache_dir / "calls" / name)
+    try:
+        yield calls
     finally:
-        if calls is not None:
-            calls.close()
+        calls.close()
 
 
 def solve(
     problem: str | Problem, model: str | ChatModel | None = None, **settings: object
 ) -> Solution:
     """Solve one problem, from code that is not async (a notebook, too). See `asolve`."""
-    return _finished(asolve(problem, model, **settings))
+    return _run(asolve(problem, model, **settings))
 
 
 async def asolve_many(
@@ -87,46 +104,77 @@ async def asolve_many(
 ) -> list[Solution]:
     """Solve many problems side by side; the solutions come in the order of the problems.
 
-    Problems are a JSONL file, or a list of texts and `Problem`s. With `out` they are kept in a run directory, which the
-    same call resumes and `load_run`, `kace view` and `kace report` read. Model and settings are those of `asolve`.
+    Problems are a JSONL file, or a list of texts and `Problem`s. With `out` they are
+    kept in a run directory, which the same call resumes and `load_run`, `kace view` and
+    `kace report` read. Model and settings are those of `asolve`.
     """
     config, given = _configured(model, settings)
     asked = _problems(problems, config)
-    found = dict[str, Solution]()
     once = list({problem.id: problem for problem in asked}.values())
     tree = open_tree(config.tree) if config.tree else None
+    found: dict[str, Solution] = {}
 
     def keep(solution: Solution) -> None:
         found[solution.problem] = solution
 
-    with ExitStack() as opened:
-        run = calls = None
-        if out is not None:
-            manifest = manifest_of(config, tree)
-            run = opened.enter_context(
-                Run(Path(out), manifest, texts=config.problem_texts)
+    if out is not None:
+        manifest = manifest_of(config, tree)
+        with Run(Path(out), manifest, texts=config.problem_texts) as run:
+            await solve_into(run, once, config, tree, model=given, on_solved=keep)
+            return [with_texts(found[problem.id], run.calls) for problem in asked]
+    with _open_calls(config, given, problems_hash(once)[:16]) as calls:
+        async with open_session(config, calls=calls, model=given, tree=tree) as session:
+            await solve_all(once, session.kit, session.window, keep)
+    return [found[problem.id] for problem in asked]
+
+
+async def solve_into(
+    run: Run,
+    problems: Sequence[Problem],
+    config: Config,
+    tree: EpistemicTree | None,
+    *,
+    on_solved: OnSolution,
+    model: ChatModel | None = None,
+    observer: Observer | None = None,
+) -> None:
+    """Solve what is pending in a run, here or on a Ray cluster.
+
+    `on_solved` is called with every solution, those of before too.
+    """
+
+    def on_known(solution: Solution) -> None:
+        on_solved(solution)
+        if observer:
+            observer.solved(solution)
+
+    if config.ray and model is None:
+        from kace.runs.ray import open_pool, open_reader, solve_on_ray
+
+        opener = partial(open_reader, config, tree)
+        async with open_pool(config, run.calls, run, observer=observer) as pool:
+            await solve_on_ray(
+                pool,
+                run,
+                problems,
+                config.seed,
+                opener,
+                on_solved=on_solved,
+                on_known=on_known,
             )
-            calls = run.calls
-        elif config.cache:
-            calls = CallStore(config.cache_dir / "calls" / problems_hash(once)[:16])
-            opened.callback(calls.close)
-        kept = None if given else calls
-        async with open_session(config, calls=kept, model=given, tree=tree) as session:
-            if run is None:
-                await solve_all(once, session.kit, session.window, keep)
-            else:
-                await run.solve(
-                    once,
-                    climb_with(session.kit),
-                    config.seed,
-                    session.window,
-                    on_solved=keep,
-                    on_known=keep,
-                )
-        return [
-            found[problem.id] if calls is None else with_texts(found[problem.id], calls)
-            for problem in asked
-        ]
+        return
+    calls = run.calls if model is None else None
+    async with open_session(
+        config, calls=calls, model=model, tree=tree, observer=observer
+    ) as session:
+        await run.solve(
+            problems,
+            climb_with(session.kit),
+            config.seed,
+            session.window,
+            on_solved=on_solved,
+            on_known=on_known,
+        )
 
 
 def solve_many(
@@ -137,7 +185,7 @@ def solve_many(
     **settings: object,
 ) -> list[Solution]:
     """Solve many problems, from code that is not async. See `asolve_many`."""
-    return _finished(asolve_many(problems, model, out=out, **settings))
+    return _run(asolve_many(problems, model, out=out, **settings))
 
 
 def evaluate(
@@ -156,9 +204,11 @@ def evaluate(
 ) -> RecordedRun:
     """Evaluate a system on a data set, as `kace eval` does; the same call resumes its run.
 
-    The system is one of `kace eval --system list`: `tiered` is the ladder alone, `kace` reads the `tree` among the
-    settings. Data is a name from `kace data list`, a JSONL file, or labelled problems. `reuse` names runs whose calls
-    are not paid again, `artefact` what another method learned, and `k` how many single cards some systems pick.
+    The system is one of `kace eval --system list`: `tiered` is the ladder alone, `kace`
+    reads the `tree` among the settings. Data is a name from `kace data list`, a JSONL
+    file, or labelled problems. `reuse` names runs whose calls are not paid again,
+    `artefact` what another method learned, and `k` how many single cards some systems
+    pick.
     """
     from kace.baselines.registry import require
     from kace.baselines.trial import Trial, run_trial
@@ -176,7 +226,7 @@ def evaluate(
     )
     folder = trial.folder() if out is None else Path(out)
     with trial.open(folder, [Path(each) for each in reuse]) as run:
-        _finished(run_trial(trial, run, model=given))
+        _run(run_trial(trial, run, model=given))
     return load_run(folder)
 
 
@@ -186,10 +236,10 @@ def compare(
     *,
     cluster: str | None = None,
 ) -> Comparison:
-    """Say which of two runs is better, or that it cannot be told, as `kace report` does.
+    """Compare two runs, as `kace report` does.
 
-    `cluster` is what counts as one observation: `problem`, `family`, `domain`, or a field of the runs' problems.jsonl;
-    left out, the family where every solve has one.
+    `cluster` is what counts as one observation: `problem`, `family`, `domain`, or a
+    field of the runs' problems.jsonl; by default the family if every solve has one.
     """
     from kace.runs.compare import compare as compare_tables
     from kace.runs.metrics import clusters_of
@@ -258,39 +308,37 @@ def learn(
         async with open_study(plan, model=given, teacher=asked) as (study, _):
             await learn_tree(study)
 
-    _finished(work())
+    _run(work())
     return Tree.open(out)
 
 
 def with_texts(solution: Solution, calls: CallStore) -> Solution:
-    """A solution with what its attempts wrote, where the calls have it."""
+    """Return a solution with the texts of its attempts, as far as the calls have them."""
 
-    def told(attempt: Attempt) -> Attempt:
-        call = attempt.call
-        reply = calls.get(call) if call and not attempt.text else None
+    def with_text(attempt: Attempt) -> Attempt:
+        known = attempt.call and not attempt.text
+        reply = calls.get(attempt.call) if known else None
         return attempt.model_copy(update={"text": reply.text}) if reply else attempt
 
     last = solution.synthesis
     update = {
-        "attempts": tuple(map(told, solution.attempts)),
-        "synthesis": told(last) if last else None,
+        "attempts": tuple(map(with_text, solution.attempts)),
+        "synthesis": with_text(last) if last else None,
     }
     return solution.model_copy(update=update)
 
 
 class _Configured(NamedTuple):
     config: Config
-    model: ChatModel | None  # where it was given open
+    model: ChatModel | None  # if it was given open
 
 
 def _configured(
     model: str | ChatModel | None, settings: dict[str, object]
 ) -> _Configured:
     given = model if isinstance(model, ChatModel) else None
-    return _Configured(
-        load_config({"model": model if given is None else given.name, **settings}),
-        given,
-    )
+    name = given.name if given else model
+    return _Configured(load_config({"model": name, **settings}), given)
 
 
 def _problems(given: Problems, config: Config | None = None) -> tuple[Problem, ...]:
@@ -320,37 +368,36 @@ def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dat
     return labelled(load_dataset(given, split, config), limit)
 
 
-def _finished(work: Coroutine[Any, Any, T]) -> T:
-    """What async work gives. A notebook runs a loop in this thread already: the work then gets a thread of its own."""
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run async work to its end.
+
+    A notebook already runs a loop in this thread; the work then gets a thread of its
+    own, and an interrupt, which reaches this thread alone, cancels it there.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T] | None]] = []
+    tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T] | None]] = []
 
-    async def noted() -> T:
-        begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+    async def run_task() -> T:
+        tasks.append((asyncio.get_running_loop(), asyncio.current_task()))
         return await work
 
-    def call_off() -> None:
-        for loop, task in begun:
+    def cancel() -> None:
+        for loop, task in tasks:
             if task and not loop.is_closed():
                 loop.call_soon_threadsafe(task.cancel)
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(
-            int
-        ).result()  # starts the thread: one that is interrupted while it starts is not waited for
+        # Starts the thread: an interrupt while it starts would not be waited for.
+        pool.submit(int).result()
         try:
-            done = pool.submit(copy_context().run, asyncio.run, noted())
-            while wait(
-                [done], LISTEN
-            ).not_done:  # a signal just before a wait without end would not be heard
+            done = pool.submit(copy_context().run, asyncio.run, run_task())
+            # A wait without end would miss a signal that came just before it.
+            while wait([done], POLL).not_done:
                 pass
             return done.result()
-        except KeyboardInterrupt:  # which reaches this thread alone
-            try:
-                call_off()
-            except KeyboardInterrupt:  # a second one, on the way
-                call_off()
+        except KeyboardInterrupt:
+            cancel()
             raise

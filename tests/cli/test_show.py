@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.answers.equal import Judge
-from kace.cli.solve import audit_line, explanation, summary_lines, votes_of
+from kace.cli.solve import audit_line, explanation, metrics_lines, votes_of
 from kace.cli.terminal import RunProgress, plain
 from kace.config import load_config
 from kace.ladder.ladder import Kit, Policies
@@ -19,7 +20,7 @@ from kace.ladder.record import Solution
 from kace.ladder.tiers import LOCKED, Tier
 from kace.models.scripted import Scripted, dice
 from kace.problems import Problem
-from kace.runs.metrics import Totals
+from kace.runs.table import Table, row_of
 
 
 def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequence[Tier] = LOCKED) -> Solution:
@@ -29,7 +30,7 @@ def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequenc
     async def work() -> Solution:
         async with Judge() as judge:
             kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), policies=Policies(tiers=given))
-            return await solve_on_ladder(Problem("How much?", expected, label), kit)
+            return await solve_on_ladder(Problem(f"How much is {label}?", expected, label), kit)
 
     return asyncio.run(work())
 
@@ -64,7 +65,7 @@ def test_plain_text_is_printable_and_plain_again(text: str):
 def test_a_hostile_answer_and_label_are_stripped_everywhere():
     evil = "\x1b[31m1\x1b]52;c;eA==\x07"
     solved = record(lambda _: f"\\boxed{{{evil}}}", label="p\x1b[2J1")
-    texts = [audit_line(solved), votes_of(solved), explanation(solved, lambda _: f"x {evil}")]
+    texts = [audit_line(solved), votes_of(solved), explanation(solved)]
     assert all("\x1b" not in text and "\x07" not in text for text in texts)
 
 
@@ -92,16 +93,14 @@ def test_many_classes_are_cut_short():
     assert "more" in votes_of(record(dice(10**9)))
 
 
-def test_the_summary_has_interval_exits_both_calls_and_tokens():
-    summary = Totals()
-    for answer in ("\\boxed{1}", "no"):
-        summary.add(record(lambda _, answer=answer: answer))
-    text = "\n".join(summary_lines(summary, 2.0))
-    assert "1 of 2 = 50.0%" in text
-    assert "95 % interval" in text
-    assert "es_unanimous 1, fallback_last_hs 1" in text
+def test_the_figures_have_interval_exits_both_calls_and_tokens():
+    solutions = [record(lambda _, answer=answer: answer, label=answer) for answer in ("\\boxed{1}", "no")]
+    table = Table.of([row_of(solution) for solution in solutions], name="run")
+    text = "\n".join(metrics_lines(table.metrics()))
+    assert "50.0%" in text and "95 % interval 9.5% to 90.5%" in text
+    assert "es_unanimous 1" in text and "fallback_last_hs 1" in text
     assert "6.00 per problem by the paper's count, 6.00 really made" in text
-    assert "no_answer 10" in text
+    assert re.search(r"tokens +\d+ in \(\d+ cached\), \d+ out", text)
 
 
 def test_the_line_that_says_how_a_run_goes_counts_attempts_and_tokens():

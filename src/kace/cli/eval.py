@@ -31,7 +31,6 @@ from kace.cli.terminal import (
 )
 from kace.config import benchmark_preset, tree_path
 from kace.errors import KaceError, UsageError
-from kace.problems import Dataset
 from kace.runs.compare import Comparison, compare
 from kace.runs.shards import Shard
 from kace.runs.table import Table
@@ -163,13 +162,15 @@ def command(
     metrics = table.metrics(config.prices.get(config.model))
     compared = _compare_with_reused(table, reuse)
     if options.as_json:
-        harm = compared.harm if compared else None
-        row = asdict(metrics) | {"harm": asdict(harm) if harm else None}
+        row = asdict(metrics) | {"harm": None}
+        if compared and compared.harm:
+            row["harm"] = asdict(compared.harm)
         print(escaped(json.dumps(row, ensure_ascii=False, default=str)))
     else:
-        print_lines(metrics_lines(metrics))
+        harm = ""
         if compared and compared.harm:
-            print(f"cards        {compared.harm.words}, against {compared.base}")
+            harm = f"{compared.harm.words}, against {compared.base}"
+        print_lines(metrics_lines(metrics, harm))
     note(f"seconds      {time.monotonic() - began:.0f}")
     note(f"run          {folder}")
 

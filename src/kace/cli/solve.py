@@ -270,15 +270,18 @@ def explanation(solution: Solution) -> str:
         body = plain(attempt.text or attempt.detail).strip()
         lines.append(textwrap.indent(body, "   ") + "\n")
     for recall in solution.recalls:
-        lines.append(f"-- {recall.tier} read {', '.join(recall.cards) or 'no card'}")
+        what = f"read {', '.join(recall.cards) or 'no card'}"
+        if recall.abstained:
+            what = f"abstained from {counted(recall.eligible, 'card')}"
+        lines.append(f"-- {recall.tier} {what}")
     lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
     if solution.synthesis:
         lines.append(f"-- {_synthesis(solution)}")
     return "\n".join(lines)
 
 
-def metrics_lines(metrics: Metrics) -> Iterator[str]:
-    """Yield the figures of a run, one per line."""
+def metrics_lines(metrics: Metrics, harm: str = "") -> Iterator[str]:
+    """Yield the figures of a run, one per line; `harm` says what showing cards did."""
     m = metrics
     yield f"{m.name}: {m.problems} problems, {m.solves} solves, {m.model}"
     if m.accuracy is not None and m.wilson:
@@ -297,7 +300,9 @@ def metrics_lines(metrics: Metrics) -> Iterator[str]:
     )
     tokens = f"{m.input:.0f} in ({m.cached:.0f} cached), {m.output:.0f} out"
     yield f"tokens       {tokens}, per solve"
-    if m.shown or m.abstained:
+    if harm:
+        yield f"cards        {harm}"
+    elif m.shown or m.abstained:
         shown = counted(m.shown, "solve")
         yield f"cards        shown on {shown}, abstained on {m.abstained:,}"
     if m.exits:
@@ -331,20 +336,30 @@ class SideBySide:
         for name in read:
             yield f"    {plain(f'{name}: {self.tree.card(name).body}', width - 4)}"
         if not read:
-            reason = "no card fits, so nothing changes"
-            if not using.recalls:
-                hint = self.unread_card(problem)
-                reason = "both ES attempts agree, so no card is read"
-                reason += f"; {hint}" if hint else ""
-            yield f"    {reason}"
+            yield f"    {self._why_none(problem, using)}"
 
     def unread_card(self, problem: Problem) -> str:
         """Return which card fits a problem that left at ES and how to read it, if one fits."""
+        best, score = self._nearest(problem)
+        if best and score >= self.relevance.skip_threshold:
+            return f"{best} fits, and {SKIP_ES} would read it"
+        return ""
+
+    def _why_none(self, problem: Problem, solution: Solution) -> str:
+        if not solution.recalls:
+            hint = self.unread_card(problem)
+            left = "both ES attempts agree, so no card is read"
+            return f"{left}; {hint}" if hint else left
+        best, score = self._nearest(problem)
+        threshold = self.relevance.threshold
+        near = ""
+        if best and score >= 2 / 3 * threshold:
+            near = f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})"
+        return f"no card fits, so nothing changes{near}"
+
+    def _nearest(self, problem: Problem) -> tuple[str, float]:
         scores = self.relevance.scores(problem.text)
-        best = max(scores, key=lambda name: scores[name], default=None)
-        if best is None or scores[best] < self.relevance.skip_threshold:
-            return ""
-        return f"{best} fits, and {SKIP_ES} would read it"
+        return max(scores.items(), key=lambda item: item[1], default=("", 0.0))
 
 
 def colour_of(line: str) -> str:
