@@ -47,7 +47,7 @@ check: .venv/installed
 bench: .venv/installed
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-# Tables and plots of the published runs, from results/outcomes.csv.xz.
+# The tables and the plot of the published runs, from results/outcomes.csv.xz.
 results: .venv/installed
 	@$(BIN)/python results/draw.py
 

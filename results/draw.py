@@ -1,8 +1,8 @@
-"""Draw the tables and plots of the published runs from outcomes.csv.xz.
+"""Draw the tables and the plot of the published runs from outcomes.csv.xz.
 
     python results/draw.py [FOLDER]
 
-Writes tables.md, against-tiered.svg and by-group.svg beside this file, or to FOLDER.
+Writes tables.md and by-group.svg beside this file, or to FOLDER.
 The same table always gives the same bytes.
 """
 
@@ -63,20 +63,11 @@ STUDIES = {
     "Gate too loose, 0.5B": "archive.tar.xz/gate/from-0.3-0.5b",
 }
 PUBLIC = {"gsm8k": 300, "math": 262}  # problems of the set; the others read no card
-ARMS = {  # of the plots
+PLOTTED = {
     "worded-skip-es": "KACE, skip-ES",
     "worded": "KACE, the paper's ladder",
-    "kace-skip-es": "KACE without wordings, skip-ES",
-    "first-gate-skip-es": "KACE with the first gate, skip-ES",
-    "knn-fewshot-skip-es": "nearest solved problems, skip-ES",
     "knn-fewshot-gated-skip-es": "solved problems behind the gate",
-    "bootstrap-fewshot-skip-es": "own right attempts, skip-ES",
-    "tiered-ace-skip-es": "ACE playbook, skip-ES",
-    "tiered-gepa-from-ms": "GEPA prompt, from MS on",
-    "kace-placebo": "cards of another domain",
-    "oracle-card-skip-es": "the right card given (ceiling)",
 }
-PLOTTED = ("worded-skip-es", "worded", "knn-fewshot-gated-skip-es")
 
 
 class Problem(NamedTuple):
@@ -372,37 +363,24 @@ def plot_row(found: Difference, name: str, group: str) -> ForestRow:
     return ForestRow(name, "", found.mean, found.low, found.high, paint, group)
 
 
-def draw_plots(published: Published) -> dict[str, str]:
-    """Return the two plots of the retest, by file name."""
-    by_arm = []
-    by_group = []
-    for solver in ("1.5b", "0.5b"):
-        arms = published.studies[f"techniques/retest-{solver}"]
-        for arm, name in ARMS.items():
-            found = published.compare(arms[BASE], arms[arm])
-            by_arm.append(plot_row(found, name, f"{solver.upper()} solver"))
+def draw_plot(published: Published) -> str:
+    """Return the plot of the retest by group of families, as SVG."""
     arms = published.studies["techniques/retest-1.5b"]
+    rows = []
     for group in ("all", "mathematics", "not seen", "conventions, seen"):
-        for arm in PLOTTED:
-            base = published.select(arms[BASE], GROUPS[group])
+        base = published.select(arms[BASE], GROUPS[group])
+        for arm, name in PLOTTED.items():
             other = published.select(arms[arm], GROUPS[group])
-            by_group.append(plot_row(published.compare(base, other), ARMS[arm], group))
+            rows.append(plot_row(published.compare(base, other), name, group))
     unit = "difference from Tiered, percentage points"
-    plots = {
-        "against-tiered.svg": forest("Retest, by arm", unit, by_arm, 760.0),
-        "by-group.svg": forest(
-            "Retest, by group of families, 1.5B", unit, by_group, 760.0
-        ),
-    }
-    return {name: svg(framed(plot)) for name, plot in plots.items()}
+    return svg(framed(forest("Retest, by group of families, 1.5B", unit, rows, 760.0)))
 
 
 def main(out: Path) -> None:
-    """Write every table and plot."""
+    """Write the tables and the plot."""
     published = Published()
     (out / "tables.md").write_text(draw_tables(published), encoding="utf-8")
-    for name, drawn in draw_plots(published).items():
-        (out / name).write_text(drawn, encoding="utf-8")
+    (out / "by-group.svg").write_text(draw_plot(published), encoding="utf-8")
 
 
 if __name__ == "__main__":
