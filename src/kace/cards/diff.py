@@ -149,20 +149,19 @@ def _changed(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def _domain_lines(before: tuple[Domain, ...], after: tuple[Domain, ...]) -> list[str]:
-    old = {domain.name: domain for domain in before}
-    new = {domain.name: domain for domain in after}
+    old = {domain.name: _facts(domain) for domain in before}
+    new = {domain.name: _facts(domain) for domain in after}
     lines = []
-    for name, domain in new.items():
+    for name, facts in new.items():
         if name not in old:
-            lines.append(f"+ domain {name}: {domain.description}")
-    for name, domain in old.items():
+            lines.append(f"+ domain {name}: {facts[0]}")
+    for name, facts in old.items():
         if name not in new:
-            lines.append(f"- domain {name}: {domain.description}")
-    for name, domain in new.items():
-        if name in old and old[name] != domain:
+            lines.append(f"- domain {name}: {facts[0]}")
+        elif facts != new[name]:
             lines.append(f"~ domain {name}")
-            lines += _indented(_changed(_facts(old[name]), _facts(domain)))
-    if before != after and old == new:
+            lines += _indented(_changed(facts, new[name]))
+    if before != after and not lines:
         lines.append(f"~ domains reordered: {', '.join(new)}")
     return lines
 

@@ -39,7 +39,14 @@ from kace.cards.card import (
     read_json,
     read_payload,
 )
-from kace.cards.tree import Domain, EpistemicTree, TreeError, domain_of
+from kace.cards.tree import (
+    Add,
+    Domain,
+    EpistemicTree,
+    TreeError,
+    applied,
+    domain_of,
+)
 from kace.errors import DataError
 from kace.problems import DATA
 
@@ -253,19 +260,15 @@ def select_new(
     refused = list(bundle.refused)
     for card in bundle.cards:
         name = card.card_id
-        if tree.cards.get(name) == card:
-            continue
-        if name in fitting:
-            fix = "rename or remove one of them"
-            refused.append(f"{name}: the file has two cards of this id. Fix: {fix}")
-            continue
-        if name in tree:
-            fix = "kace tree edit, or choose another id"
-            refused.append(f"{name}: the tree has another card of this id. Fix: {fix}")
-            continue
         try:
-            EpistemicTree.of(tree.domains, (card,))
-            fitting[name] = card
+            if name in fitting:
+                raise TreeError(
+                    "the file has two cards of this id",
+                    fix="rename or remove one of them",
+                )
+            if tree.cards.get(name) != card:
+                applied(tree, Add(card))
+                fitting[name] = card
         except TreeError as error:
             refused.append(f"{name}: {str(error).removeprefix(f'card {name}: ')}")
     return fitting, refused
