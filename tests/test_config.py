@@ -9,7 +9,7 @@ import pytest
 from kace.config import Price, load_config, profile_of, profile_text, tree_path, user_cache
 from kace.errors import UsageError
 from kace.ladder.tiers import TierName
-from kace.learning.settings import Settings
+from kace.learning.study import Settings
 
 
 @pytest.fixture(autouse=True)

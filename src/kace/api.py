@@ -265,16 +265,19 @@ def learn(
     problem may be `held_out`, and no card may retell one. Settings are those of `kace.Config` and of learning, such as
     `epochs`. It runs in your process, so it cannot take other files away from it, as the command's wall does.
     """
-    from kace.learning.leakage import ContaminationHashes
     from kace.learning.loop import learn as learn_tree
-    from kace.learning.settings import QUICK, Settings, read_settings
-    from kace.learning.solutions import SOURCE, untaught
+    from kace.learning.propose import untaught_settings
+    from kace.learning.screen import HeldOutHashes
     from kace.learning.study import (
+        QUICK,
         LearnPlan,
+        Settings,
         check_training,
         open_study,
+        read_settings,
         refuse_overlap,
     )
+    from kace.learning.teacher import SOLUTIONS
     from kace.runs.handles import Tree
 
     asked = teacher if isinstance(teacher, ChatModel) else None
@@ -294,18 +297,16 @@ def learn(
         name: value for name, value in settings.items() if name in Settings.model_fields
     }
     dials = read_settings(Settings, {**base, **chosen})
-    if config.teacher == SOURCE:
-        dials = untaught(config, dials)
+    if config.teacher == SOLUTIONS:
+        dials = untaught_settings(config, dials)
     problems = _problems(train, config)
     kept_out = _problems(held_out, config)
     check_training(problems)
     refuse_overlap(problems, kept_out, "what is held out")
-    plan = LearnPlan(
-        problems, config, dials, Path(out), ContaminationHashes.of(kept_out)
-    )
+    plan = LearnPlan(problems, config, dials, Path(out), HeldOutHashes.of(kept_out))
 
     async def work() -> None:
-        async with open_study(plan, model=given, teacher=asked) as (study, _):
+        async with open_study(plan, model=given, teacher=asked) as study:
             await learn_tree(study)
 
     _run(work())

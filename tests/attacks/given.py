@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from kace.baselines.select import epochs_of, read_learned
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Add
 from kace.config import profile_of
 from kace.learning.calibrate import thresholds_of
-from kace.learning.costs import read_costs
 from kace.learning.report import report_of
-from kace.learning.select import epochs_of, read_learned
 from kace.learning.steps import StepLog
+from kace.learning.study import read_bill
 from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.export import export
 from kace.report.replies import Inbox
@@ -131,7 +131,7 @@ ACTIONS: dict[str, Attack] = {
         ("learn/learn.json", "learn/steps.jsonl", "learn/epoch-1-run/traces.jsonl", "learn/"),
     ),
     "learn select": (learners, read_learned, ("learn/learn.json", "learn/")),
-    "learn costs": (learners, lambda at: read_costs(at / "learn"), ("learn/bill.json",)),
+    "learn costs": (learners, lambda at: read_bill(at / "learn"), ("learn/bill.json",)),
     "export": (exports, exported, ("kace-view.json", ".index.html.tmp", "assets/", "assets/katex/")),
     "inbox read": (an_inbox, lambda at: Inbox(at).request("propose-1"), ("propose-1.request.md",)),
     "inbox write": (

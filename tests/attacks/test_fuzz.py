@@ -17,7 +17,7 @@ from kace.cards.formats import read_exchange, to_json, tree_from_json
 from kace.cards.store import JournalEntry, TreeStore, read_file, read_journal
 from kace.errors import DataError, KaceError
 from kace.ladder.record import Solution, read_trace
-from kace.learning.blocks import MAX_BLOCKS, Grammar, read_blocks
+from kace.learning.teacher import MAX_BLOCKS, Grammar, read_blocks
 from kace.models.cache import read_calls
 from kace.problems import MAX_PROBLEM_CHARS, load_problems
 from kace.serve.chat import ApiError, read_json, read_solve

@@ -16,7 +16,7 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.errors import BudgetExceeded, UsageError
 from kace.ladder.tiers import TierName
-from kace.learning.propose import FailedProblem, TreeCell
+from kace.learning.teacher import FailedProblem, TreeCell
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem

@@ -15,7 +15,7 @@ from kace.baselines.recipes import BENCHMARKS, Recipe, default_arms
 from kace.cards.store import TreeStore
 from kace.cli.reproduce import failures, requirements
 from kace.config import load_config
-from kace.learning.costs import bill_of
+from kace.learning.study import bill_of
 from kace.report.evaluation import Evaluation, evaluation_of
 from kace.runs.metrics import NO_CARDS
 from kace.runs.table import open_tables

@@ -15,9 +15,8 @@ from kace.cards.tree import EpistemicTree, SetDomains
 from kace.config import load_config
 from kace.errors import KaceError
 from kace.learning.loop import learn
-from kace.learning.settings import Settings
-from kace.learning.steps import Kept, StepLog, StepName
-from kace.learning.study import LearnPlan, open_study
+from kace.learning.steps import StepLog, StepName, StepResult
+from kace.learning.study import LearnPlan, Settings, open_study
 from kace.models.cache import read_calls
 from tests.learning.world import World, problems
 
@@ -40,7 +39,7 @@ def die_at(steps: int, *, before: bool) -> None:
     """Kill this process at a step's record: just before it is kept, when all it stands for is done, or just after."""
     left, write = [steps], StepLog.write
 
-    def deadly(notebook: StepLog, step: StepName, value: Kept) -> None:
+    def deadly(notebook: StepLog, step: StepName, value: StepResult) -> None:
         if notebook.recall(step, type(value)) is not None:
             return  # kept before: nothing is written, so there is nothing to die at
         left[0] -= 1

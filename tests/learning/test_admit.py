@@ -7,22 +7,22 @@ import asyncio
 import pytest
 
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.ladder.prompt import TAGS
+from kace.datasets.starter import load_split
+from kace.ladder.fence import TAGS
 from kace.ladder.tiers import TierName
-from kace.learning.admit import OPEN_RULES, Rulings, admit, false_equation, read_rulings, screen
-from kace.learning.blocks import CardRefusal
-from kace.learning.leakage import Leaks
-from kace.learning.propose import AdmissionContext, Proposals, TreeCell
-from kace.learning.teacher import Teacher, instructions
-from kace.learning.text import banned_phrases, is_vague
-from kace.problems import Problem, load_bundled
+from kace.learning.admit import OPEN_RULES, Rulings, admit, read_rulings
+from kace.learning.propose import Proposals
+from kace.learning.screen import LeakScreen, banned_phrases, check_card, is_vague
+from kace.learning.teacher import CardRefusal, Teacher, TeacherStep, TreeCell, instructions
+from kace.learning.wordings import false_equation
+from kace.problems import Problem
 from tests.learning.said import Said
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
 MEDIUM = TreeCell(TierName.MS, "algebra")
 HARD = TreeCell(TierName.HS, "algebra")
 DOMAINS = ("algebra", "geometry")
-LEAKS = Leaks([Problem("A barge carries 7 brades and 2 sacks. How many sacks?", "142", "barge")])
+LEAKS = LeakScreen([Problem("A barge carries 7 brades and 2 sacks. How many sacks?", "142", "barge")])
 GOOD, OTHER, BAD = "EXACT_HANDSHAKE_PAIRS", "EXACT_PICK_AREA", "EXACT_BARGE_RESULT_KNOWN"
 
 
@@ -40,13 +40,13 @@ def card(card_id: str = GOOD, body: str = "Use $n(n-1)/2$.", **fields: object) -
 
 
 def broken_rule(proposed: Card, cell: TreeCell = MEDIUM) -> str | None:
-    found = screen(proposed, cell, LEAKS, DOMAINS)
+    found = check_card(proposed, cell, LEAKS, DOMAINS)
     return found.rule if found else None
 
 
 def ruled(model: Said, *cards: Card) -> Rulings:
-    context = AdmissionContext(
-        Teacher(model), "epoch-1-admit", 1, screen=lambda card: screen(card, MEDIUM, LEAKS, DOMAINS)
+    context = TeacherStep(
+        Teacher(model), "epoch-1-admit", 1, screen=lambda card: check_card(card, MEDIUM, LEAKS, DOMAINS)
     )
     return asyncio.run(admit(Proposals(cards=cards), MEDIUM, context))
 
@@ -58,7 +58,7 @@ def ruling(card_id: str, verdict: str = "admit", rule: str = "", reason: str = "
 
 @pytest.mark.parametrize("card_id", PAYLOADS)
 def test_a_sound_card_breaks_no_rule(card_id):
-    assert screen(sound_card(card_id), MEDIUM, Leaks(load_bundled("starter", "train")), DOMAINS) is None
+    assert check_card(sound_card(card_id), MEDIUM, LeakScreen(load_split("train")), DOMAINS) is None
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,9 @@ from kace.learning.calibrate import (
     loosest,
     nearest_others,
     own_cards,
+    set_thresholds,
 )
-from kace.learning.loop import set_thresholds
-from kace.learning.settings import Settings
-from kace.learning.study import GivenModels, LearnPlan, open_resources
+from kace.learning.study import GivenModels, LearnPlan, Settings, open_workbench
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, problem_rows
@@ -156,7 +155,7 @@ def test_a_learner_calibrates_the_tree_that_it_freezes_and_the_tree_remembers(tm
 
     async def work() -> Calibration:
         given = GivenModels(Scripted(breaks), taught=False)
-        async with open_resources(tmp_path / "learn", config, plan.manifest(), given) as found:
+        async with open_workbench(tmp_path / "learn", config, plan.manifest(), given) as found:
             first = await set_thresholds(TREE, TRAIN, found, settings)
             assert first == await set_thresholds(TREE, TRAIN, found, settings), "done once"
             return first

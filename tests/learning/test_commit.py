@@ -8,8 +8,8 @@ from kace.cards.card import Card, Provenance, Status
 from kace.cards.tree import Batch, Edit, EpistemicTree, applied
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import TierName
-from kace.learning.commit import CommitRule, InterimAnalysis, analyse, credit
-from kace.learning.effects import Fire, Impact, Lift
+from kace.learning.accept import CommitRule, Comparison, compare, credit
+from kace.learning.measure import Fire, Impact, Lift
 from tests.card_examples import DOMAINS, a_card
 from tests.learning.solve_records import a_solve, a_try
 
@@ -30,8 +30,8 @@ def run(marks: str, seed: int = 0) -> list[Solution]:
     ]
 
 
-def seen(base: str, rerun: str, rule: CommitRule = RULE, *, removes_only: bool = False) -> InterimAnalysis:
-    return analyse(run(base), run(rerun), domain="algebra", number=1, rule=rule, removes_only=removes_only)
+def seen(base: str, rerun: str, rule: CommitRule = RULE, *, removes_only: bool = False) -> Comparison:
+    return compare(run(base), run(rerun), domain="algebra", number=1, rule=rule, removes_only=removes_only)
 
 
 def test_a_gain_of_the_threshold_is_accepted():
@@ -79,7 +79,7 @@ def test_without_a_pair_nothing_is_accepted(removes_only: bool):
 def test_pairs_match_problem_and_seed_and_flip_by_problem():
     base = [*run("---"), *run("---", seed=1)]
     rerun = [*run("+++", seed=1), *run("+++")]
-    found = analyse(base, rerun[::-1], domain="algebra", number=2, rule=RULE, removes_only=False)
+    found = compare(base, rerun[::-1], domain="algebra", number=2, rule=RULE, removes_only=False)
     assert (found.n, found.lift) == (6, 1.0)
     assert found.p == 1 / 8, "three problems are three pieces of evidence, not six"
     assert found.gained == ("P0", "P1", "P2")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from kace.cards.card import MAX_CARD_BYTES, UNIVERSAL, Card, Difficulty, Provenance, Status, card_line
 from kace.cards.tree import Add, Batch, Edit, EpistemicTree, applied
-from kace.learning.commit import MAX_SUPPORTING, NEAR_DUPLICATE, Merge, consolidate, same_knowledge, similarity
+from kace.learning.admit import MAX_SUPPORTING, NEAR_DUPLICATE, Merge, consolidate, same_knowledge, similarity
 from tests.card_samples import ALGEBRA, GEOMETRY, cards, trees
 
 BODY = "Count unordered pairs: $\\frac{n(n-1)}{2}$.\nEvery pair is counted twice among the n(n-1) ordered ones."

@@ -8,10 +8,10 @@ import re
 from kace.cards.card import Card
 from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
-from kace.learning.admit import Demonstrations, demonstrate, read_examples, screen
-from kace.learning.leakage import Leaks
-from kace.learning.propose import EXAMPLE_ID, AdmissionContext, TreeCell
-from kace.learning.teacher import Teacher, instructions
+from kace.learning.propose import EXAMPLE_ID
+from kace.learning.screen import LeakScreen, check_card
+from kace.learning.teacher import Teacher, TeacherStep, TreeCell, instructions
+from kace.learning.wordings import Demonstrations, demonstrate, read_examples
 from kace.problems import Problem
 from tests.learning.said import Said, passes
 from tests.learning.sound_cards import PAYLOADS, sound_card
@@ -29,10 +29,10 @@ def part(a: int = 11, b: int = 13) -> str:
 
 
 def ask(model: Said, count: int = 1) -> Demonstrations:
-    leaks = Leaks((TRAIN,))
+    leaks = LeakScreen((TRAIN,))
     cell = TreeCell(TierName.MS, FIRST.domain_tags[0])
-    context = AdmissionContext(
-        Teacher(model), "epoch 1 illustrate", 1, screen=lambda card: screen(card, cell, leaks, (cell.domain,))
+    context = TeacherStep(
+        Teacher(model), "epoch 1 illustrate", 1, screen=lambda card: check_card(card, cell, leaks, (cell.domain,))
     )
     return asyncio.run(demonstrate((FIRST, SECOND), count, {"tiles": TRAIN}, context))
 
@@ -60,7 +60,7 @@ def test_what_is_refused_is_asked_for_once_more_and_then_the_card_stays_without(
 
 def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason():
     known = {FIRST.card_id: FIRST}
-    context = AdmissionContext(Teacher(Said()), "x", 1, screen=passes)
+    context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)
     cases = {
         block(SECOND, part()): "no card of that id",
         block(FIRST, part(), part()): "2 examples, and 1 are asked for",
@@ -76,14 +76,14 @@ def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason(
 
 def test_without_cards_nothing_is_asked():
     model = Said()
-    context = AdmissionContext(Teacher(model), "x", 1, screen=passes)
+    context = TeacherStep(Teacher(model), "x", 1, screen=passes)
     assert asyncio.run(demonstrate((), 1, {}, context)) == Demonstrations()
     assert model.calls == 0
 
 
 def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
     assert set(re.findall(r"</?(\w+)>", instructions("illustrate"))) <= set(TAGS)
-    context = AdmissionContext(Teacher(Said()), "x", 1, screen=passes)
+    context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)
     assert [bad.name for bad in read_examples(instructions("illustrate"), {EXAMPLE_ID: FIRST}, 1, context).bad] == [
         EXAMPLE_ID
     ]

@@ -12,7 +12,7 @@ from kace.errors import KaceError
 from kace.ladder.policies import Dropout
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import TierName
-from kace.learning.effects import MIN_PROBLEMS, Lift, dropout_lifts, fires, lift_of, paired
+from kace.learning.measure import MIN_PROBLEMS, Lift, count_fires, dropout_lifts, lift_of, paired
 from kace.models.base import AttemptKey
 from tests.learning.solve_records import HS, MS, a_solve, a_try
 
@@ -207,7 +207,7 @@ def test_each_card_is_counted_once_a_solve_and_once_a_tier():
         a_solve("p2", [WRONG], {MS: ["MED", "UNI"]}, correct=False),
         a_solve("p1", [RIGHT], {MS: ["UNI"]}, seed=1),
     ]
-    found = {fire.card_id: fire for fire in fires(records)}
+    found = {fire.card_id: fire for fire in count_fires(records)}
     assert list(found) == ["HARD", "MED", "UNI"]
     uni = found["UNI"]
     assert (uni.n_shown, uni.shown_correct, uni.shown_wrong) == (3, 2, 1)
@@ -217,20 +217,20 @@ def test_each_card_is_counted_once_a_solve_and_once_a_tier():
 
 
 def test_a_solve_without_cards_fires_nothing():
-    assert fires([a_solve("p1", [RIGHT])]) == ()
+    assert count_fires([a_solve("p1", [RIGHT])]) == ()
 
 
 def test_a_solve_without_an_expected_answer_is_neither_won_nor_lost():
-    (fire,) = fires([a_solve("p1", [a_try(None)], {MS: ["MED"]}, correct=None)])
+    (fire,) = count_fires([a_solve("p1", [a_try(None)], {MS: ["MED"]}, correct=None)])
     assert (fire.n_shown, fire.shown_correct, fire.shown_wrong) == (1, 0, 0)
 
 
 def test_a_card_hidden_from_every_attempt_of_a_tier_was_not_shown_there():
     tries = [a_try(True, ["MED"]), a_try(True, ["MED", "UNI"]), a_try(True, ["MED"])]
-    (fire,) = fires([a_solve("p1", tries, {MS: ["MED", "UNI"]})])
+    (fire,) = count_fires([a_solve("p1", tries, {MS: ["MED", "UNI"]})])
     assert fire.card_id == "UNI"
 
 
 def test_an_attempt_that_was_cancelled_saw_nothing():
     tries = [a_try(True, ["MED"]), a_try(False, outcome=Outcome.CANCELLED)]
-    assert fires([a_solve("p1", tries, {MS: ["MED"]})]) == ()
+    assert count_fires([a_solve("p1", tries, {MS: ["MED"]})]) == ()

@@ -18,9 +18,8 @@ import pytest
 from kace.config import load_config
 from kace.errors import BudgetExceeded
 from kace.learning.loop import learn
-from kace.learning.settings import Settings
 from kace.learning.steps import StepName
-from kace.learning.study import LearnPlan, open_study
+from kace.learning.study import LearnPlan, Settings, open_study
 from kace.models.budget import Ledger
 from kace.models.cache import CallStore
 from tests.command import run_kace

@@ -11,12 +11,10 @@ from kace.cards.card import Card, Difficulty, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.errors import KaceError
-from kace.ladder.ladder import Kit
-from kace.ladder.ladder import solve as solve_on_ladder
-from kace.ladder.policies import Dropout
+from kace.ladder.ladder import Dropout, Kit, climb
 from kace.ladder.record import Outcome, Solution
-from kace.ladder.retrieve import Retriever
-from kace.learning.effects import Impact, dropout_lifts, leave_one_out
+from kace.ladder.retriever import Retriever
+from kace.learning.measure import Impact, dropout_lifts, leave_one_out
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -70,7 +68,7 @@ def a_kit(model: Scripted, **fields: object) -> Kit:
 
 
 def solve(kit: Kit, problems: Sequence[Problem] = PROBLEMS) -> list[Solution]:
-    return [LOOP.run(solve_on_ladder(problem, kit)) for problem in problems]
+    return [LOOP.run(climb(problem, kit)) for problem in problems]
 
 
 def measure(base: Sequence[Solution], kit: Kit, max_calls: int = 10_000) -> Impact:

@@ -17,8 +17,7 @@ from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.ladder.tiers import TierName
 from kace.learning.loop import learn
-from kace.learning.settings import Settings
-from kace.learning.study import LearnPlan, open_study
+from kace.learning.study import LearnPlan, Settings, open_study
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem

@@ -10,8 +10,7 @@ import pytest
 from kace.cards.tree import RESERVED, EpistemicTree
 from kace.errors import KaceError
 from kace.ladder.prompt import template
-from kace.learning.partition import EXAMPLE_NAME, SHOWN, Partition, partition, read_partition, sample
-from kace.learning.teacher import Teacher
+from kace.learning.teacher import EXAMPLE_DOMAIN, SHOWN, Partition, Teacher, partition, read_partition, sample
 from kace.problems import Problem
 from tests.learning.said import Said
 
@@ -98,14 +97,14 @@ def test_a_partition_has_shares_counted_from_its_members():
 
 
 def test_blocks_of_no_use_cost_nothing_when_the_rest_is_a_partition():
-    model = Said(f"{domain('universal', '1')}\n{domain(EXAMPLE_NAME, '2, 5')}\n{GOOD}\n<domain>\nname: cut")
+    model = Said(f"{domain('universal', '1')}\n{domain(EXAMPLE_DOMAIN, '2, 5')}\n{GOOD}\n<domain>\nname: cut")
     assert [d.name for d in ask(model).domains] == ["part_a", "part_b", "part_c"]
     assert model.calls == 1
 
 
 def test_the_example_of_the_prompt_is_refused_by_name():
-    assert f"name: {EXAMPLE_NAME}\n" in template("teacher/partition")
-    assert "example" in reasons(f"{template('teacher/partition')}\n{GOOD.replace('part_a', EXAMPLE_NAME)}")
+    assert f"name: {EXAMPLE_DOMAIN}\n" in template("teacher/partition")
+    assert "example" in reasons(f"{template('teacher/partition')}\n{GOOD.replace('part_a', EXAMPLE_DOMAIN)}")
 
 
 def test_long_and_repeated_signals_are_left_out():

@@ -12,21 +12,8 @@ from hypothesis import strategies as st
 from kace.cards.card import BODY_CAPS, PREFIXES, Card, Difficulty, Status
 from kace.ladder.prompt import TAGS, template
 from kace.ladder.tiers import ExitPath, TierName
-from kace.learning.blocks import CardRefusal
-from kace.learning.propose import (
-    EXAMPLE_ID,
-    AdmissionContext,
-    CardSpec,
-    FailedProblem,
-    Proposals,
-    TreeCell,
-    WrongAttempt,
-    find_knowledge,
-    imagine,
-    read_cards,
-    split,
-)
-from kace.learning.teacher import Teacher, instructions
+from kace.learning.propose import EXAMPLE_ID, CardRequest, Proposals, find_knowledge, imagine, read_cards, split
+from kace.learning.teacher import CardRefusal, FailedProblem, Teacher, TeacherStep, TreeCell, WrongAttempt, instructions
 from kace.problems import Problem
 from tests.card_samples import card
 from tests.learning.said import Said, passes
@@ -59,7 +46,7 @@ def find(
     model: Said, failed: tuple[FailedProblem, ...] = FAILED, known: tuple[Card, ...] = (), cell: TreeCell = CELL
 ) -> Proposals:
     return asyncio.run(
-        find_knowledge(cell, failed, known, AdmissionContext(Teacher(model), "epoch 2 add", 2, screen=passes))
+        find_knowledge(cell, failed, known, TeacherStep(Teacher(model), "epoch 2 add", 2, screen=passes))
     )
 
 
@@ -230,7 +217,7 @@ def test_what_code_holds_against_a_card_is_sent_back_once_and_may_be_mended():
     leak = PAYLOAD + "\nHere it is 15."
     names = ("EXACT_FIRST_LEAK_CARD", "EXACT_OTHER_LEAK_CARD")
     model = Said("\n".join(block(name, leak) for name in names), block(names[0]))
-    context = AdmissionContext(Teacher(model), "epoch 2 add", 2, screen=screened)
+    context = TeacherStep(Teacher(model), "epoch 2 add", 2, screen=screened)
     found = asyncio.run(find_knowledge(CELL, FAILED, (), context))
     assert "it holds 15" in model.requests[1].messages[-1].content
     assert [card.card_id for card in found.cards] == ["EXACT_FIRST_LEAK_CARD"]
@@ -259,7 +246,7 @@ def test_a_card_that_quotes_our_tags_is_kept_as_it_is():
     )
 )
 def test_no_reply_breaks_the_reader_and_every_card_can_be_stored(parts: list[str]):
-    spec = CardSpec(CELL, AdmissionContext(Teacher(Said()), "x", 1, screen=passes), ("both roots",), ("train-1",))
+    spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), ("both roots",), ("train-1",))
     for made in read_cards("\n".join(parts), spec).found.values():
         assert Card.model_validate_json(made.model_dump_json()) == made
 
@@ -269,7 +256,7 @@ def test_no_reply_breaks_the_reader_and_every_card_can_be_stored(parts: list[str
 
 def dream(model: Said, cards: tuple[Card, ...]) -> Proposals:
     return asyncio.run(
-        imagine(CELL, cards, AdmissionContext(Teacher(model), "epoch 1 imagine", 1, cards_per_problem=1, screen=passes))
+        imagine(CELL, cards, TeacherStep(Teacher(model), "epoch 1 imagine", 1, cards_per_problem=1, screen=passes))
     )
 
 
@@ -296,7 +283,7 @@ def test_without_cards_nothing_is_imagined():
 def test_the_prompt_shows_a_block_that_the_reader_takes_and_the_product_refuses():
     prompt = instructions("cards", "propose")
     assert prompt.count("\n<card>\n") == 1
-    spec = CardSpec(CELL, AdmissionContext(Teacher(Said()), "x", 1, screen=passes), ("tea",), tuple("12345"))
+    spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), ("tea",), tuple("12345"))
     (bad,) = read_cards(prompt, spec).bad
     assert (bad.name, bad.reason) == (EXAMPLE_ID, "it is the example of the form, not a card")
     (made,) = read_cards(prompt.replace(EXAMPLE_ID, "RUBRIC_COFFEE_FOR_GUESTS"), spec).found.values()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kace.learning.summary import summary
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.cards.tree import Change, Domain, Edit
@@ -17,17 +18,13 @@ from kace.errors import DataError
 from kace.files import write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath, TierName
-from kace.learning.admit import Rulings
-from kace.learning.blocks import CardRefusal
-from kace.learning.commit import InterimAnalysis, consolidate
-from kace.learning.effects import CardVotes, Fire, Impact, Lift, LiftBySource
-from kace.learning.partition import Partition
+from kace.learning.accept import Action, Comparison, Revision, Revisions
+from kace.learning.admit import Rulings, consolidate
+from kace.learning.measure import CardVotes, Fire, Impact, Lift, LiftBySource
 from kace.learning.propose import Proposals
-from kace.learning.report import CardTotals, Report, report_json, report_of
-from kace.learning.revise import Action, Revision, Revisions
-from kace.learning.steps import Kept, StepLog, StepName, TreeWriter
-from kace.learning.study import RunTotals
-from kace.learning.summary import summary
+from kace.learning.report import CardTotals, LearningReport, report_json, report_of
+from kace.learning.steps import RunTotals, StepLog, StepName, StepResult, TreeWriter
+from kace.learning.teacher import CardRefusal, Partition
 from kace.report.learner import page
 from kace.report.page import REPORT_POLICY
 from kace.runs.stats import wilson
@@ -77,7 +74,9 @@ class Learner:
             ),
         )
 
-    def keep(self, phase: str, what: str, value: Kept, *, epoch: int = 1, place: str = "", number: int = 0) -> None:
+    def keep(
+        self, phase: str, what: str, value: StepResult, *, epoch: int = 1, place: str = "", number: int = 0
+    ) -> None:
         self.notebook.write(StepName(phase, what, epoch, place, number), value)
 
     def plant(self) -> None:
@@ -204,7 +203,7 @@ class Learner:
         )
         self.keep("refine", "revise", revisions, place="algebra", number=1)
         self.run("verify", 4, place="algebra", number=1)
-        look = InterimAnalysis(
+        look = Comparison(
             domain="algebra",
             number=1,
             n=5,
@@ -227,7 +226,7 @@ class Learner:
         write_atomic(self.folder / "learn" / "bill.json", json.dumps(bill))
 
 
-def learned(folder: Path, evil: str = "") -> Report:
+def learned(folder: Path, evil: str = "") -> LearningReport:
     learner = Learner(folder, evil)
     with learner.notebook:
         learner.plant()
@@ -240,18 +239,18 @@ def learned(folder: Path, evil: str = "") -> Report:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory: pytest.TempPathFactory) -> LearningReport:
     return learned(tmp_path_factory.mktemp("runs") / "tree")
 
 
-def test_a_finished_run_says_so(report: Report):
+def test_a_finished_run_says_so(report: LearningReport):
     assert report.finished
     assert report.frozen
     assert (report.name, report.solver, report.teacher, report.train) == ("tree", "solver", "teacher", 10)
     assert report.under_way == () and report.unread == ()
 
 
-def test_every_run_has_its_accuracy_and_interval(report: Report):
+def test_every_run_has_its_accuracy_and_interval(report: LearningReport):
     scores = report.epochs[0].scores
     assert [score.correct for score in scores] == [3, 4, 6, 5, 4]
     assert scores[0].accuracy == 0.3
@@ -262,7 +261,7 @@ def test_every_run_has_its_accuracy_and_interval(report: Report):
     assert shorter.scores == tuple(score for score in scores[:4] if score.step.what != "dropout"), "not to be compared"
 
 
-def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report: Report):
+def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report: LearningReport):
     own, others = report.carried.own, report.carried.others
     assert own and others
     assert (own.effect, own.problems, others.effect, others.problems) == (0.5, 1, -0.25, 1)
@@ -272,7 +271,7 @@ def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report:
     assert "on other problems                      -25.0 [" in said
 
 
-def test_the_funnel_adds_up(report: Report):
+def test_the_funnel_adds_up(report: LearningReport):
     found = report.funnel
     assert (found.proposed, found.refused, found.admitted) == (6, 2, 4)
     assert (found.merged, found.kept, found.retired, found.validated) == (1, 2, 1, 1)
@@ -280,12 +279,12 @@ def test_the_funnel_adds_up(report: Report):
     assert found.admitted - found.merged == found.kept + found.retired
 
 
-def test_a_merged_card_names_the_one_that_stays(report: Report):
+def test_a_merged_card_names_the_one_that_stays(report: LearningReport):
     (merge,) = report.epochs[0].merged
     assert (merge.card_id, merge.into) == (TWIN, HELPS)
 
 
-def test_refusals_say_by_whom_and_why(report: Report):
+def test_refusals_say_by_whom_and_why(report: LearningReport):
     told = [(each.place, each.what, each.refused.by, each.refused.rule) for each in report.refused]
     assert told == [
         ("MS algebra", "card", "parser", "bad_block"),
@@ -294,7 +293,7 @@ def test_refusals_say_by_whom_and_why(report: Report):
     ]
 
 
-def test_cards_come_with_what_they_are_worth(report: Report):
+def test_cards_come_with_what_they_are_worth(report: LearningReport):
     helps, harms, quiet = report.cards
     assert [story.card.card_id for story in report.cards] == [HELPS, HARMS, QUIET]
     assert helps.lift is not None and helps.lift.effect == 0.25
@@ -316,18 +315,18 @@ def test_an_edit_that_was_kept_makes_an_earlier_lift_outdated(tmp_path: Path):
         revision = Revision(action=Action.EDIT, card_id=HELPS, reason="clearer")
         learner.keep("refine", "revise", Revisions(revisions=(revision,)), place="algebra", number=2)
         kept = {"domain": "algebra", "number": 2, "n": 5, "lift": 0.2, "p": 0.01}
-        look = InterimAnalysis.model_validate({**kept, "gained": [], "lost": [], "accepted": True, "reason": "yes"})
+        look = Comparison.model_validate({**kept, "gained": [], "lost": [], "accepted": True, "reason": "yes"})
         learner.keep("refine", "look", look, place="algebra", number=2)
     found = report_of(tmp_path / "tree")
     assert found.cards[0].outdated
     assert "earlier text" in page(found)
 
 
-def test_wrong_exits_at_es_are_beyond_the_tree(report: Report):
+def test_wrong_exits_at_es_are_beyond_the_tree(report: LearningReport):
     assert report.epochs[0].beyond == (("P0", "7", "8"), ("P1", "7", "8"))
 
 
-def test_the_tree_is_counted_by_domain_and_difficulty(report: Report):
+def test_the_tree_is_counted_by_domain_and_difficulty(report: LearningReport):
     assert [branch.name for branch in report.branches] == ["algebra", "geometry", UNIVERSAL]
     counts = [[(leaf.shown, leaf.retired) for leaf in branch.leaves] for branch in report.branches]
     assert counts == [[(1, 0), (0, 0), (0, 0)], [(0, 0), (0, 1), (0, 0)], [(0, 0), (0, 0), (1, 0)]]
@@ -335,7 +334,7 @@ def test_the_tree_is_counted_by_domain_and_difficulty(report: Report):
     assert report.size.tokens > 0
 
 
-def test_costs_are_by_role_and_add_up(report: Report):
+def test_costs_are_by_role_and_add_up(report: LearningReport):
     assert [(cost.role, cost.calls, cost.failed) for cost in report.costs] == [("solver", 12, None), ("teacher", 3, 1)]
     assert report.usd == 1.25
 
@@ -346,13 +345,13 @@ def test_an_unknown_price_makes_no_total(tmp_path: Path):
     assert report_of(tmp_path / "tree").usd is None
 
 
-def test_the_report_is_json_with_whole_cards(report: Report):
+def test_the_report_is_json_with_whole_cards(report: LearningReport):
     told = json.loads(report_json(report))
     assert told["cards"][0]["card"]["card_id"] == HELPS
     assert told["epochs"][0]["looks"][0]["accepted"] is False
 
 
-def test_a_run_that_ends_without_a_card_says_why(report: Report):
+def test_a_run_that_ends_without_a_card_says_why(report: LearningReport):
     bare = replace(report.epochs[0], proposed=0, admitted=0, waiting=0, refused=(), revised=(), beyond=())
     none = replace(report, finished=True, size=CardTotals(0, 0, 0, 0), epochs=(bare,))
     first = report.epochs[0].scores[0]
@@ -437,11 +436,11 @@ def test_a_run_folder_cannot_lead_out_of_the_record(tmp_path: Path):
 
 
 @pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> LearningReport:
     return learned(tmp_path_factory.mktemp("runs") / "a<b onclick=x>", XSS)
 
 
-def test_text_from_outside_never_becomes_markup(attacked: Report, report: Report):
+def test_text_from_outside_never_becomes_markup(attacked: LearningReport, report: LearningReport):
     html = page(attacked)
     found = parsed(html)
     assert sorted(set(found.tags)) == sorted(set(parsed(page(report)).tags))
@@ -451,7 +450,7 @@ def test_text_from_outside_never_becomes_markup(attacked: Report, report: Report
     assert "<b onclick" not in html
 
 
-def test_every_text_field_is_on_the_page(attacked: Report):
+def test_every_text_field_is_on_the_page(attacked: LearningReport):
     html = page(attacked)
     escaped = "&lt;script&gt;alert(1)"
     for word in ("solver", "teacher", "about algebra", "first", "P1", "why", "answer_leak", "too vague"):
@@ -460,7 +459,7 @@ def test_every_text_field_is_on_the_page(attacked: Report):
         assert f"{word}{escaped}" in html, word
 
 
-def test_the_page_may_load_and_run_nothing(report: Report):
+def test_the_page_may_load_and_run_nothing(report: LearningReport):
     html = page(report)
     assert REPORT_POLICY.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
     assert ("content", REPORT_POLICY) in parsed(html).attributes
@@ -475,7 +474,7 @@ def test_marks_that_hide_or_reorder_text_are_dropped(tmp_path: Path):
     assert "solver <b>abcde</b>" in html and "teacher <b>xy&#34;&gt;&lt;b&gt;</b>" in html
 
 
-def test_the_charts_hold_every_run_and_every_measured_card(report: Report):
+def test_the_charts_hold_every_run_and_every_measured_card(report: LearningReport):
     html = page(report)
     runs, lifts = html.split("What each card is worth")
     assert runs.count("<circle") == len(report.scores)
@@ -506,7 +505,7 @@ def too_long(lines: list[str]) -> Iterator[str]:
     return (line for line in lines if len(line) > 80)
 
 
-def test_the_terminal_shows_it_in_80_columns(report: Report):
+def test_the_terminal_shows_it_in_80_columns(report: LearningReport):
     lines = report_lines(report)
     assert not list(too_long(lines))
     told = "\n".join(lines)

@@ -9,13 +9,20 @@ import pytest
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Provenance, Status
 from kace.cards.tree import Batch, Deprecate, Edit, EpistemicTree, Relocate, applied
 from kace.ladder.tiers import ExitPath, TierName
-from kace.learning.blocks import CardRefusal
-from kace.learning.commit import InterimAnalysis
-from kace.learning.effects import Fire, Impact, Lift
-from kace.learning.propose import AdmissionContext, FailedProblem, Screen, WrongAttempt
-from kace.learning.revise import Action, DomainRevision, LastTry, Revision, Revisions, changes, removes_only, revise
-from kace.learning.revise import revised as rewritten
-from kace.learning.teacher import Teacher
+from kace.learning.accept import (
+    Action,
+    Comparison,
+    DomainCards,
+    LastTry,
+    Revision,
+    Revisions,
+    removes_only,
+    revise,
+    revision_changes,
+)
+from kace.learning.accept import revised_card as rewritten
+from kace.learning.measure import Fire, Impact, Lift
+from kace.learning.teacher import CardRefusal, FailedProblem, Screen, Teacher, TeacherStep, WrongAttempt
 from kace.problems import Problem
 from tests.card_samples import ALGEBRA, GEOMETRY, card
 from tests.learning.said import Said, passes
@@ -69,7 +76,7 @@ FAILED = FailedProblem(
     attempts=(WrongAttempt(TierName.MS, 0, "12", "…so x is 12.<revision>"),),
     shown={TierName.MS: ("EXACT_SUM_OF_SQUARES",)},
 )
-ANALYSIS = InterimAnalysis(
+ANALYSIS = Comparison(
     domain="algebra",
     number=1,
     n=20,
@@ -91,21 +98,23 @@ def decision(card_id: str, action: str, **fields: str) -> str:
 KEEP_ALL = "\n".join((decision("EXACT_SUM_OF_SQUARES", "KEEP"), decision("RUBRIC_ISOLATE_THE_ROOT", "KEEP")))
 
 
-DOMAIN = DomainRevision("algebra", (SQUARES, STEPS), IMPACT, (FAILED,))
+DOMAIN = DomainCards("algebra", (SQUARES, STEPS), IMPACT, (FAILED,))
 
 
-def revise_with(teacher: Said, last: LastTry | None = None, *, screen: Screen = passes, **changes: object) -> Revisions:
-    context = AdmissionContext(Teacher(teacher), "refine algebra revise", 2, screen=screen)
-    return asyncio.run(revise(DOMAIN._replace(**changes), last, context))  # type: ignore[arg-type]
+def revise_with(
+    teacher: Said, last: LastTry | None = None, *, screen: Screen = passes, **revision_changes: object
+) -> Revisions:
+    context = TeacherStep(Teacher(teacher), "refine algebra revise", 2, screen=screen)
+    return asyncio.run(revise(DOMAIN._replace(**revision_changes), last, context))  # type: ignore[arg-type]
 
 
-def revised(*says: str, **changes: object) -> Revisions:
-    return revise_with(Said(*says), **changes)  # type: ignore[arg-type]
+def revised(*says: str, **revision_changes: object) -> Revisions:
+    return revise_with(Said(*says), **revision_changes)  # type: ignore[arg-type]
 
 
-def only(*says: str, **changes: object) -> CardRefusal:
+def only(*says: str, **revision_changes: object) -> CardRefusal:
     """The one refusal, which left every card as it was."""
-    found = revised(*says, **changes)
+    found = revised(*says, **revision_changes)
     assert found.revisions == ()
     (refused,) = found.refused
     return refused
@@ -172,21 +181,23 @@ def test_a_card_can_be_kept_rewritten_moved_and_retired():
     assert (edit.action, edit.payload) == (Action.EDIT, new)
     assert found.refused == ()
     moved = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", domains="algebra, geometry"))
-    assert changes(TREE, moved) == (Relocate("RUBRIC_ISOLATE_THE_ROOT", Difficulty.HARD, ("algebra", "geometry")),)
+    assert revision_changes(TREE, moved) == (
+        Relocate("RUBRIC_ISOLATE_THE_ROOT", Difficulty.HARD, ("algebra", "geometry")),
+    )
     gone = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "deprecate"))
-    assert changes(TREE, gone) == (Deprecate("RUBRIC_ISOLATE_THE_ROOT"),)
+    assert revision_changes(TREE, gone) == (Deprecate("RUBRIC_ISOLATE_THE_ROOT"),)
 
 
 def test_cards_that_are_kept_or_not_named_change_nothing():
     found = revised(decision("EXACT_SUM_OF_SQUARES", "KEEP"))
     assert [r.action for r in found.revisions] == [Action.KEEP]
-    assert changes(TREE, found) == ()
-    assert changes(TREE, Revisions()) == ()
+    assert revision_changes(TREE, found) == ()
+    assert revision_changes(TREE, Revisions()) == ()
 
 
 def test_a_rewritten_card_has_to_prove_itself_again():
     found = revised(decision("EXACT_SUM_OF_SQUARES", "EDIT", payload="Useful when:\n- squares\n\nAdd them."))
-    (change,) = changes(TREE, found)
+    (change,) = revision_changes(TREE, found)
     assert isinstance(change, Edit)
     assert change.card.body == "Add them."
     assert change.card.status is Status.EXPERIMENTAL
@@ -196,7 +207,7 @@ def test_a_rewritten_card_has_to_prove_itself_again():
 
 def test_new_routing_alone_leaves_the_figures_as_they_are():
     found = revised(decision("EXACT_SUM_OF_SQUARES", "EDIT", routing="consecutive squares; not cubes"))
-    (change,) = changes(TREE, found)
+    (change,) = revision_changes(TREE, found)
     assert isinstance(change, Edit)
     assert change.card.routing_conditions == ("consecutive squares", "not cubes")
     assert change.card.provenance == PROVED
@@ -205,7 +216,7 @@ def test_new_routing_alone_leaves_the_figures_as_they_are():
 def test_a_move_to_a_smaller_place_brings_its_shorter_text_along():
     short = "Useful when:\n- a root\n\nIsolate it, then square."
     found = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", difficulty="medium", payload=short))
-    tree = applied(TREE, Batch(changes(TREE, found)))
+    tree = applied(TREE, Batch(revision_changes(TREE, found)))
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").difficulty_tag is Difficulty.MEDIUM
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").body == "Isolate it, then square."
 
@@ -218,7 +229,7 @@ def test_an_edit_to_what_is_there_already_is_a_keep():
 def test_gaps_are_reported_and_not_filled():
     found = revised(f"{KEEP_ALL}\n<gap>\ntext: sums of cubes:\nno card has the formula\n</gap>")
     assert found.gaps == ("sums of cubes: no card has the formula",)
-    assert changes(TREE, found) == ()
+    assert revision_changes(TREE, found) == ()
 
 
 def test_only_removals_claim_nothing():
@@ -299,7 +310,7 @@ def test_a_revision_that_the_tree_does_not_bear_is_left_out_of_its_changes():
     unknown = Revision(action=Action.DEPRECATE, card_id="EXACT_NEVER_HEARD_OF", reason="")
     retired = applied(TREE, Deprecate("RUBRIC_ISOLATE_THE_ROOT"))
     again = Revision(action=Action.DEPRECATE, card_id="RUBRIC_ISOLATE_THE_ROOT", reason="")
-    assert changes(retired, Revisions(revisions=(astray, unknown, again))) == ()
+    assert revision_changes(retired, Revisions(revisions=(astray, unknown, again))) == ()
 
 
 def test_revisions_survive_the_disk():

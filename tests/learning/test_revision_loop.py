@@ -11,8 +11,9 @@ import pytest
 from kace.cards.card import UNIVERSAL, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
-from kace.learning.commit import InterimAnalysis, gains
-from kace.learning.steps import DoneSteps, read_steps
+from kace.learning.accept import Comparison, gain_probability
+from kace.learning.report import _DoneSteps
+from kace.learning.steps import read_steps
 from kace.models.base import Request
 from kace.problems import Problem
 from tests.learning.test_loop import accuracy, learned, shown
@@ -63,9 +64,9 @@ class Curated(World):
         return "\n".join((edit, *(revision(card, "KEEP") for card in others)))
 
 
-def looks(out: Path) -> list[InterimAnalysis]:
-    steps = DoneSteps(out / "learn", read_steps(out / "learn" / "steps.jsonl"))
-    return [look for _, look in steps.of(InterimAnalysis, "look", epoch=1)]
+def looks(out: Path) -> list[Comparison]:
+    steps = _DoneSteps(out / "learn", read_steps(out / "learn" / "steps.jsonl"))
+    return [look for _, look in steps.of(Comparison, "look", epoch=1)]
 
 
 def card_of(tree: EpistemicTree, name: str) -> str:
@@ -199,5 +200,5 @@ def test_with_nothing_to_learn_nothing_is_kept(tmp_path: Path):
     ("won", "lost", "kept"), [(0, 0, False), (1, 0, False), (2, 0, True), (3, 1, False), (4, 1, True), (0, 3, False)]
 )
 def test_how_many_problems_a_revision_must_gain(won: int, lost: int, kept: bool):
-    assert (gains(won, lost) >= 0.8) is kept
-    assert gains(won, lost) + gains(lost, won) == pytest.approx(1)
+    assert (gain_probability(won, lost) >= 0.8) is kept
+    assert gain_probability(won, lost) + gain_probability(lost, won) == pytest.approx(1)

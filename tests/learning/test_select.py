@@ -10,16 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Difficulty, Status
-from kace.cards.store import TreeStore, open_tree
-from kace.cards.tree import Add, Domain, EpistemicTree
-from kace.cli.learn_show import selection_lines
-from kace.config import Config, load_config
-from kace.errors import BudgetExceeded, DataError, UsageError
-from kace.ladder.prompt import template
-from kace.ladder.record import Solution
-from kace.ladder.tiers import ExitPath
-from kace.learning.select import (
+from kace.baselines.select import (
     EpochRow,
     EpochTree,
     Selection,
@@ -33,7 +24,17 @@ from kace.learning.select import (
     tree_to_keep,
     try_epochs,
 )
-from kace.learning.steps import LearnManifest, ProblemSet
+from kace.cards.card import Difficulty, Status
+from kace.cards.store import TreeStore, open_tree
+from kace.cards.tree import Add, Domain, EpistemicTree
+from kace.cli.learn_show import selection_lines
+from kace.config import Config, load_config
+from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.ladder.prompt import template
+from kace.ladder.record import Solution
+from kace.ladder.tiers import ExitPath
+from kace.learning.steps import ProblemSet
+from kace.learning.study import LearnManifest
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, problem_rows

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kace.learning.effects import CardVotes
-from kace.learning.shrinkage import Posterior, shrink
+from kace.learning.measure import CardVotes, Posterior, shrink
 
 Rows = list[CardVotes]
 KEEP, RETIRE = 0.8, 0.2

@@ -6,21 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kace.learning.solutions import WHOLE
+from kace.learning.summary import summary
 
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.retrieve import route_by_words
 from kace.ladder.tiers import TierName
-from kace.learning.costs import forecast
-from kace.learning.leakage import ContaminationHashes
 from kace.learning.loop import learn
-from kace.learning.propose import TreeCell
-from kace.learning.report import report_of
-from kace.learning.settings import Settings
-from kace.learning.solutions import WHOLE, partition_by_label, propose_solved, untaught
-from kace.learning.study import LearnPlan, open_study
-from kace.learning.summary import summary
+from kace.learning.propose import partition_by_label, propose_solved, untaught_settings
+from kace.learning.report import forecast, report_of
+from kace.learning.screen import HeldOutHashes
+from kace.learning.study import LearnPlan, Settings, open_study
+from kace.learning.teacher import TreeCell
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, load_bundled
@@ -132,8 +131,8 @@ TRAIN = worked(problems(6))
 def learned(
     out: Path, held_out: tuple[Problem, ...] = (), solver: Scripted | None = None, config: Config = CONFIG
 ) -> EpistemicTree:
-    settings = untaught(config, Settings(epochs=1, add_runs=1, impact_runs=2))
-    plan = LearnPlan(TRAIN, config, settings, out, ContaminationHashes.of(held_out))
+    settings = untaught_settings(config, Settings(epochs=1, add_runs=1, impact_runs=2))
+    plan = LearnPlan(TRAIN, config, settings, out, HeldOutHashes.of(held_out))
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=solver or World().solver()) as (study, _):
@@ -192,7 +191,7 @@ def test_settings_that_show_no_demonstration_are_refused_with_the_fix() -> None:
     paper = load_config({"profile": "paper", "teacher": "solutions"}, env={})
     for config, settings in ((paper, Settings()), (CONFIG, Settings(examples=0))):
         with pytest.raises(UsageError, match="these settings show none"):
-            untaught(config, settings)
+            untaught_settings(config, settings)
 
 
 def test_a_forecast_has_no_teacher_call_and_no_price_to_add() -> None:

@@ -11,9 +11,8 @@ import pytest
 from kace.cards.card import Example
 from kace.config import load_config
 from kace.errors import UsageError
-from kace.learning.leakage import ContaminationHashes
-from kace.learning.settings import Settings
-from kace.learning.study import GivenModels, LearnPlan, open_resources, open_study
+from kace.learning.screen import HeldOutHashes
+from kace.learning.study import GivenModels, LearnPlan, Settings, open_study, open_workbench
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.learning.sound_cards import PAYLOADS, sound_card
@@ -25,7 +24,7 @@ CONFIG = load_config({"model": "scripted/steady"}, env={})
 def opened(folder: Path, settings: Settings) -> None:
     async def work() -> None:
         manifest = LearnPlan(problems(1), CONFIG, settings, folder).manifest()
-        async with open_resources(folder, CONFIG, manifest, GivenModels(Scripted(solve), taught=False)):
+        async with open_workbench(folder, CONFIG, manifest, GivenModels(Scripted(solve), taught=False)):
             pass
 
     asyncio.run(work())
@@ -50,7 +49,7 @@ def test_a_setting_and_a_prompt_that_came_later_let_an_older_learner_go_on(tmp_p
 
 @pytest.mark.parametrize(("max_overlap", "refused"), [(0.55, True), (1.0, False)])
 def test_the_learner_screens_by_the_overlap_that_its_settings_allow(tmp_path: Path, max_overlap: float, refused: bool):
-    held_out = ContaminationHashes.of((Problem("A farmer stacks 9 wooden crates of plums. How many plums?", "90"),))
+    held_out = HeldOutHashes.of((Problem("A farmer stacks 9 wooden crates of plums. How many plums?", "90"),))
     told = Example("Plums are in 5 wooden crates that a farmer stacks. How many?", "Multiply: 5 * 8 = 40.\n\\boxed{40}")
     card = sound_card(next(iter(PAYLOADS))).illustrated((told,))
     plan = LearnPlan(problems(2), CONFIG, Settings(max_overlap=max_overlap), tmp_path / "tree", held_out)

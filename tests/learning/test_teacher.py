@@ -8,8 +8,18 @@ import pytest
 
 from kace.errors import BudgetExceeded, KaceError, Outstanding
 from kace.ladder.prompt import template
-from kace.learning.blocks import MAX_BLOCKS, BadBlock, Grammar
-from kace.learning.teacher import MAX_LISTED, MAX_REPEATED_CHARS, Reading, Teacher, merged, read_each, side_by_side
+from kace.learning.steps import gather_all
+from kace.learning.teacher import (
+    MAX_BLOCKS,
+    MAX_LISTED,
+    MAX_REPEATED_CHARS,
+    BadBlock,
+    Grammar,
+    Reading,
+    Teacher,
+    merge_repair,
+    read_each,
+)
 from kace.models.base import Failure, ModelError, Role
 from tests.learning.said import Said
 
@@ -151,19 +161,19 @@ def test_names_and_reasons_cannot_open_a_block_or_end_a_turn():
 
 def test_a_new_thing_mends_the_block_of_its_name_first_then_the_first_one_left():
     first = Reading({}, (bad("lower case"), bad("B")))
-    assert merged(first, Reading({"B": 1, "LOWER_CASE": 2})) == Reading({"B": 1, "LOWER_CASE": 2})
-    assert merged(first, Reading({"B": 1})).bad == (bad("lower case"),)
+    assert merge_repair(first, Reading({"B": 1, "LOWER_CASE": 2})) == Reading({"B": 1, "LOWER_CASE": 2})
+    assert merge_repair(first, Reading({"B": 1})).bad == (bad("lower case"),)
 
 
 def test_what_is_still_bad_is_listed_once_with_the_later_reason():
     first = Reading({"A": 1}, (bad("B", "old"), bad("C"), bad("")))
     second = Reading({}, (bad("B", "new"), bad("A", "repeated badly"), bad("", "newer")))
-    assert merged(first, second) == Reading({"A": 1}, (bad("C"), bad("B", "new"), bad("", "newer")))
+    assert merge_repair(first, second) == Reading({"A": 1}, (bad("C"), bad("B", "new"), bad("", "newer")))
 
 
 def test_a_second_block_of_a_good_name_stays_listed():
     first = Reading({"A": 1}, (bad("A", "twice"),))
-    assert merged(first, Reading({"A": 2})) == first
+    assert merge_repair(first, Reading({"A": 2})) == first
 
 
 # When calls fail
@@ -205,7 +215,7 @@ def outcome(*ends: object) -> list[object]:
         return end
 
     try:
-        return asyncio.run(side_by_side([work(end, len(ends) - turn) for turn, end in enumerate(ends)]))
+        return asyncio.run(gather_all([work(end, len(ends) - turn) for turn, end in enumerate(ends)]))
     finally:
         assert len(done) == len(ends)
 

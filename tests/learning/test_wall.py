@@ -11,7 +11,7 @@ import pytest
 SCRIPT = """
 import os, sys
 from pathlib import Path
-from kace.learning.wall import raise_wall
+from kace.learning.wall import (raise_wall)
 given, secret = Path(sys.argv[1], "train.jsonl"), Path(sys.argv[1], sys.argv[2])
 BEFORE = os.open(secret, os.O_RDONLY)
 out = Path(sys.argv[1], "out")

@@ -10,7 +10,7 @@ import pytest
 from kace.cards.card import card_line, read_card
 from kace.cards.store import TreeStore, open_tree
 from kace.ladder.prompt import card_text
-from kace.learning.leakage import ContaminationHashes
+from kace.learning.screen import HeldOutHashes
 from kace.learning.wordings import read_wordings
 from kace.problems import Problem
 from tests.command import run_kace
@@ -108,7 +108,7 @@ def test_a_reply_has_room_for_so_many_wordings_and_no_more_cards_are_asked_for_a
 
 
 def test_how_alike_a_wording_is_to_what_is_held_out():
-    held = ContaminationHashes.of(
+    held = HeldOutHashes.of(
         [Problem("A snail climbs up a garden wall by 5 cm each morning and slides down at night", "9")]
     )
     assert (

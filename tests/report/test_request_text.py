@@ -7,7 +7,7 @@ import pytest
 from kace.baselines import ace
 from kace.ladder.prompt import template
 from kace.learning import admit, partition, propose, revise
-from kace.learning.blocks import Grammar
+from kace.learning.teacher import Grammar
 from kace.models.base import Message, Request, Role
 from kace.models.exchange import _page, request_name
 from kace.report import requests

@@ -24,8 +24,8 @@ from kace.cli import app
 from kace.config import Price
 from kace.errors import UsageError
 from kace.ladder.tiers import ExitPath
-from kace.learning.commit import lift_text
-from kace.learning.effects import Lift
+from kace.learning.accept import lift_text
+from kace.learning.measure import Lift
 from kace.report.charts import exit_bars, scatter
 from kace.report.evaluation import Evaluation, card_lifts, evaluation_json, evaluation_of, lead, markdown
 from kace.report.evaluation_page import page

@@ -13,7 +13,7 @@ from kace.cards.card import LINE, Count
 from kace.cards.tree import Domain
 from kace.errors import one_line
 from kace.files import write_atomic
-from kace.learning.steps import Kept
+from kace.learning.steps import StepResult
 
 Section = Literal["strategies", "formulas", "pitfalls", "checks", "other"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
@@ -25,7 +25,7 @@ PAGE = "playbook.md"
 ALL = "all"  # the name of the only playbook where there are no domains
 
 
-class Bullet(Kept):
+class Bullet(StepResult):
     """One line of a playbook. Its id never changes, whatever becomes of its text."""
 
     id: Annotated[str, StringConstraints(pattern=r"^b-[0-9]{5}$")]
@@ -42,7 +42,7 @@ class Bullet(Kept):
         )
 
 
-class Operation(Kept):
+class Operation(StepResult):
     """A change that the curator asks for."""
 
     action: Action
@@ -55,7 +55,7 @@ class Operation(Kept):
         return f"{self.action} {', '.join(self.ids)}".strip()
 
 
-class Playbook(Kept):
+class Playbook(StepResult):
     """Bullets in the order of their ids, and the number of the next one: kept, so that no id is ever given twice."""
 
     bullets: tuple[Bullet, ...] = ()
@@ -150,7 +150,7 @@ def _applied(playbook: Playbook, operation: Operation) -> Playbook:
     )
 
 
-class Playbooks(Kept):
+class Playbooks(StepResult):
     """One playbook for everything, or one a domain with the registry that problems are placed by."""
 
     v: Literal[1] = 1

@@ -25,8 +25,9 @@ from kace.cards.tree import Add, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.prompt import fenced, quoted_line, shortened, template
 from kace.ladder.tiers import TierName
-from kace.learning.propose import FailedProblem, TreeCell, failures
-from kace.learning.steps import Kept, StepName, TreeWriter
+from kace.learning.steps import StepName, StepResult, TreeWriter
+from kace.learning.study import RunReading
+from kace.learning.teacher import FailedProblem, TreeCell, failures
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
 
 AUTHOR = "kace learn --method reflections"
@@ -43,7 +44,7 @@ _LESSON = re.compile(rf"^{_MARKS}lesson{_MARKS}:[*_]*", re.IGNORECASE | re.MULTI
 _STRAY = re.compile(r"[^\w\s'-]")
 
 
-class Reflected(Kept):
+class Reflected(StepResult):
     """The reflections of a cell."""
 
     cards: tuple[Card, ...] = ()
@@ -51,6 +52,12 @@ class Reflected(Kept):
         str, ...
     ] = ()  # reflections that break a rule of the card type, with the reason
     failed: int = 0  # calls that gave no reply
+
+    @property
+    def outcome(self) -> str:
+        """Return the number of cards."""
+        counts = f"{len(self.cards)} cards, {len(self.refused)} refused"
+        return f"{counts}, {self.failed} failed"
 
 
 async def train_reflections(training: Training) -> EpistemicTree:
@@ -71,7 +78,10 @@ async def _add(
     train = training.plan.train
     tree = writer.tree
     records = await training.run(
-        StepName("reflect", "run", epoch, tier.value), train, tree, training.seed(epoch)
+        StepName("reflect", "run", epoch, tier.value),
+        train,
+        RunReading(tree),
+        training.seed(epoch),
     )
     by_id = {problem.id: problem for problem in train}
     cards: dict[str, Card] = {}

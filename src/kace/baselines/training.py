@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, TypeVar
@@ -17,16 +17,15 @@ from kace.config import Config
 from kace.errors import DataError
 from kace.files import inside, read_plain
 from kace.ladder.prompt import template_hashes
-from kace.learning.partition import Partition, partition
-from kace.learning.steps import Kept, StepName, Tell
+from kace.learning.steps import OnStep, StepName, StepResult
 from kace.learning.study import (
     SEEDS_PER_EPOCH,
-    GivenModels,
-    Resources,
+    Workbench,
     check_training,
-    open_resources,
+    open_workbench,
     require_answers,
 )
+from kace.learning.teacher import Partition, open_teacher, partition
 from kace.models.base import ChatModel
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of, solver_prompts
@@ -38,10 +37,10 @@ PROMPTS = (
 )  # parts of the folder that a training may use beside the solver's
 RECORD = "train"  # where a training keeps its own record, inside what it makes
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=StepResult)
 
 
-class MethodSettings(Kept):
+class MethodSettings(StepResult):
     """The settings of a training. Those in `EXTENT` may grow when it is resumed; the others are held to."""
 
     EXTENT: ClassVar[frozenset[str]] = frozenset()
@@ -87,7 +86,7 @@ class TrainPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training(Resources):
+class Training(Workbench):
     """An open training: its plan, and what it works with."""
 
     plan: TrainPlan
@@ -114,20 +113,34 @@ async def open_training(
     *,
     model: ChatModel | None = None,
     teacher: ChatModel | None = None,
-    tell: Tell | None = None,
+    on_step: OnStep | None = None,
 ) -> AsyncIterator[Training]:
-    """Everything a training works with, under one ledger. Models that are given stay the caller's to close."""
+    """Open everything a training works with, under one ledger.
+
+    Models that are given stay the caller's to close.
+    """
     check_training(plan.train)
     require_answers(plan.validation, "validation")
-    # Reflections and right attempts are the solver's own; reflections need a teacher for the domains only.
+    # Reflections and right attempts are the solver's own; reflections need a teacher for
+    # the domains only.
     own = plan.method == "bootstrap-fewshot" or (
         plan.method == "reflections" and plan.domains
     )
-    given = GivenModels(model, teacher, taught=not own)
-    async with open_resources(
-        inside(plan.out, RECORD), plan.config, plan.manifest(), given, tell=tell
-    ) as resources:
-        yield Training(**vars(resources), plan=plan)
+    async with AsyncExitStack() as opened:
+        if teacher is None and not own:
+            teacher = open_teacher(plan.config)
+            opened.push_async_callback(teacher.aclose)
+        workbench = await opened.enter_async_context(
+            open_workbench(
+                inside(plan.out, RECORD),
+                plan.config,
+                plan.manifest(),
+                model=model,
+                teacher=teacher,
+                on_step=on_step,
+            )
+        )
+        yield Training(**vars(workbench), plan=plan)
 
 
 def read_artefact(path: Path, name: str, kind: type[K], what: str, method: str) -> K:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 import click
 
+from kace.baselines import select as selecting
 from kace.baselines.ace import AceSettings, train_ace
 from kace.baselines.fewshot import (
     FewshotPool,
@@ -32,7 +34,6 @@ from kace.cli.learn_show import (
     calibration_lines,
     forecast_line,
     forecast_lines,
-    outcome,
     report_lines,
     selection_lines,
 )
@@ -41,33 +42,32 @@ from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
 from kace.cli.report import comparison_lines
 from kace.cli.terminal import escaped, note, print_lines, run_async, write_output
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
+from kace.datasets.loader import Dataset, set_hash
+from kace.datasets.starter import load_split
 from kace.errors import UsageError
-from kace.files import inside, read_plain, write_atomic
+from kace.files import confine_files, inside, read_plain, write_atomic
 from kace.ladder.prompt import template_hashes
-from kace.learning import select as selecting
-from kace.learning.calibrate import LEAST, Calibration, keep_calibration
-from kace.learning.costs import forecast
-from kace.learning.leakage import ContaminationHashes
+from kace.learning.calibrate import LEAST, Calibration, keep_calibration, set_thresholds
 from kace.learning.loop import learn as learn_tree
-from kace.learning.loop import set_thresholds
-from kace.learning.report import report_json, report_of
-from kace.learning.settings import QUICK, Settings
-from kace.learning.solutions import NO_CALLS, SOURCE, untaught
-from kace.learning.steps import Kept, StepName
+from kace.learning.propose import NO_CALLS, untaught_settings
+from kace.learning.report import forecast, report_json, report_of
+from kace.learning.screen import HeldOutHashes
+from kace.learning.steps import StepName, StepResult
 from kace.learning.study import (
     AUTHOR,
-    GivenModels,
+    QUICK,
     LearnPlan,
+    Settings,
     check_training,
-    open_resources,
     open_study,
+    open_workbench,
     refuse_overlap,
 )
-from kace.learning.wall import raise_wall
+from kace.learning.teacher import SOLUTIONS, open_teacher
 from kace.learning.wordings import find_wordings
 from kace.models.budget import Ledger
 from kace.models.scripted import Scripted, steady
-from kace.problems import Dataset, Problem, load_bundled, load_problems, set_hash
+from kace.problems import Problem, load_problems
 from kace.report.evaluation import evaluation_of
 from kace.report.evaluation_page import page as comparison_page
 from kace.report.learner import page
@@ -188,7 +188,7 @@ def command(
         return
     config = options.config(*Settings.model_fields)
     settings = _settings(options, config, quick=quick, epochs=epochs)
-    if config.teacher == SOURCE:
+    if config.teacher == SOLUTIONS:
         note(f"kace: {NO_CALLS}; cards are not rewritten, so refine is 0")
     problems, kept_out = _training_data(train, held_out, config, options.limit)
     if dry_run:
@@ -199,7 +199,7 @@ def command(
             print_lines(forecast_lines(rows))
         return
     _wall_in(config, train, out)
-    _learn(LearnPlan(problems, config, settings, out, ContaminationHashes.of(kept_out)))
+    _learn(LearnPlan(problems, config, settings, out, HeldOutHashes.of(kept_out)))
     _show_report(out, _page_of(out), options.as_json)
 
 
@@ -211,7 +211,9 @@ def _settings(
     if quick:
         base |= QUICK
     settings = options.learning(Settings, base, epochs=epochs)
-    return untaught(config, settings) if config.teacher == SOURCE else settings
+    return (
+        untaught_settings(config, settings) if config.teacher == SOLUTIONS else settings
+    )
 
 
 def _training_data(
@@ -238,14 +240,15 @@ def _wall_in(config: Config, *given: Path) -> None:
     for name in (config.model, teacher):
         if name.startswith(("exchange/", "replay/", "local/")):
             folders.append(Path(name.partition("/")[2]))
-    raise_wall([*given, config.cache_dir, *folders])
+    confine_files([*given, config.cache_dir, *folders])
 
 
 def _learn(plan: LearnPlan) -> None:
     """Finish a tree, with its forecast first and a line per step."""
 
     async def work() -> None:
-        async with open_study(plan, observer=progress) as (study, progress.ledger):
+        async with open_study(plan, observer=progress) as study:
+            progress.ledger = study.session.ledger
             rows = forecast(plan.train, plan.config, plan.settings)
             note(f"kace: {forecast_line(rows)}")
             await learn_tree(study)
@@ -401,9 +404,8 @@ def calibrate(options: Options, tree: Path, train: Path) -> None:
     manifest = LearnPlan(problems, config, settings, tree).manifest()
 
     async def work() -> Calibration:
-        models = GivenModels(taught=False)
-        async with open_resources(
-            tree / "calibrate", config, manifest, models, observer=progress
+        async with open_workbench(
+            tree / "calibrate", config, manifest, observer=progress
         ) as resources:
             progress.ledger = resources.session.ledger
             cards = open_tree(tree)
@@ -444,7 +446,7 @@ def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
     problems: list[Problem] = []
     for path in held_out:
         problems += load_problems(path, config.fields)
-    hashes = ContaminationHashes.of(problems)
+    hashes = HeldOutHashes.of(problems)
     retells = partial(hashes.retells, max_overlap=settings.max_overlap)
     before = store.load()
     manifest: dict[str, object] = {
@@ -455,10 +457,18 @@ def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
 
     async def work() -> tuple[Edit, ...]:
         folder = tree / "wordings" / before.content_hash()[:12]
-        models = GivenModels(Scripted(steady))  # the solver is not called
-        async with open_resources(
-            folder, config, manifest, models, observer=progress
-        ) as resources:
+        solver = Scripted(steady)  # the solver is not called
+        async with (
+            aclosing(open_teacher(config)) as teacher,
+            open_workbench(
+                folder,
+                config,
+                manifest,
+                model=solver,
+                teacher=teacher,
+                observer=progress,
+            ) as resources,
+        ):
             progress.ledger = resources.session.ledger
             return await find_wordings(
                 before, settings.wordings, resources.teacher, resources.log, retells
@@ -535,12 +545,12 @@ def _train_method(
         return
     _wall_in(config, train, out)
 
-    def note_step(step: StepName, value: Kept, fresh: bool) -> None:
+    def note_step(step: StepName, value: StepResult, fresh: bool) -> None:
         if fresh:
-            note(f"kace: {step}: {outcome(value)}")
+            note(f"kace: {step}: {value.outcome}")
 
     async def work() -> tuple[list[str], Ledger]:
-        async with open_training(plan, tell=note_step) as training:
+        async with open_training(plan, on_step=note_step) as training:
             return await _run_training(training, out), training.session.ledger
 
     lines, ledger = run_async(work(), resumable=True)
@@ -596,19 +606,19 @@ def _pool_lines(pool: FewshotPool, out: Path) -> list[str]:
 def _learn_demo(options: Options, out: Path, epochs: int | None) -> None:
     """Learn from a slice of the starter set, and compare the ladder without and with the tree."""
     config = options.config(
-        *Settings.model_fields, teacher=SOURCE, preset="starter", es_policy="skip"
+        *Settings.model_fields, teacher=SOLUTIONS, preset="starter", es_policy="skip"
     )
     settings = options.learning(Settings, QUICK, epochs=epochs)
-    if config.teacher == SOURCE:
-        settings = untaught(config, settings)
-    train = _few_of_each(load_bundled("starter", "train"))
+    if config.teacher == SOLUTIONS:
+        settings = untaught_settings(config, settings)
+    train = _few_of_each(load_split("train"))
     data = load_data("starter", "validation", config)
     problems = _few_of_each(data.problems)
     held_out = replace(data, problems=problems, hash=set_hash(problems))
     print_lines(_demo_intro(train, held_out, config))
     _wall_in(config, out)
     tree = out / "tree"
-    hashes = ContaminationHashes.of(problems)
+    hashes = HeldOutHashes.of(problems)
     _learn(LearnPlan(train, config, settings, tree, hashes))
     _show_report(tree, _page_of(tree), as_json=False)
     _compare_demo(held_out, config, out)

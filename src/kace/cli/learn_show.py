@@ -1,157 +1,106 @@
-"""What a learner does, made or would take, in a terminal: plain text, at most as wide as the screen."""
+"""Show what a learner does, made or would take, as plain text in a terminal."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from kace.cards.card import Status, plain_points
+from kace.baselines import select
+from kace.cards.card import Status
+from kace.cards.lift import plain_points
 from kace.cli.terminal import RunProgress, aligned, columns, note, plain
 from kace.ladder.record import Solution
-from kace.learning import select
 from kace.learning.admit import Rulings
 from kace.learning.calibrate import Calibration
-from kace.learning.costs import RoleForecast
-from kace.learning.propose import Proposals
-from kace.learning.report import CardStory, Report
-from kace.learning.solutions import NO_CALLS, SOURCE
-from kace.learning.steps import Kept, StepName, TreeVersion
-from kace.learning.summary import progress, summary
+from kace.learning.measure import Lift
+from kace.learning.propose import NO_CALLS, Proposals
+from kace.learning.report import CardReport, LearningReport, RoleForecast
+from kace.learning.steps import StepName, StepResult, TreeVersion
+from kace.learning.teacher import SOLUTIONS
 from kace.models.budget import Ledger
 from kace.runs.table import SolveFilter, Table
 from kace.words import counted
 
-OUTCOMES: Mapping[str, Callable[[Any], str]] = {
-    "RunTotals": lambda run: (
-        f"{run.correct} of {run.problems} right, {run.escalated} past ES"
-    ),
-    "Routes": lambda some: (
-        f"{len(some.domains)} problems placed, {list(some.domains.values()).count(())} nowhere"
-    ),
-    "Proposals": lambda some: (
-        f"{len(some.cards)} cards{f', {len(some.refused)} unusable' if some.refused else ''}"
-    ),
-    "CardWordings": lambda given: (
-        f"{sum(map(len, given.wordings.values()))} wordings for {len(given.wordings)} cards"
-    ),
-    "Rulings": lambda ruled: (
-        f"{len(ruled.admitted)} admitted, {len(ruled.refused)} refused"
-    ),
-    "Demonstrations": lambda some: (
-        f"{sum(bool(c.examples) for c in some.cards)} of {len(some.cards)} with examples"
-    ),
-    "TreeVersion": lambda tree: f"{tree.cards} cards in the tree",
-    "Impact": lambda impact: (
-        f"{len(impact.lifts)} lifts measured, {len(impact.fires)} cards fired"
-    ),
-    "InterimAnalysis": lambda look: (
-        f"{'kept' if look.accepted else 'not kept'}: {look.reason}"
-    ),
-    "Studied": lambda study: (
-        f"{study.right} right, {study.wrong} wrong, {study.failed} failed; {len(study.operations)} changes"
-        f" ({len(study.refused)} refused); {len(study.playbook.bullets)} bullets, {study.tokens} tokens"
-    ),
-    "Rollouts": lambda some: (
-        f"{sum(each.score > 0 for each in some.rollouts)} of {len(some.rollouts)} right"
-    ),
-    "Reflected": lambda made: (
-        f"{len(made.cards)} cards, {len(made.refused)} refused, {made.failed} failed"
-    ),
-}
-
-
-def outcome(value: Kept) -> str:
-    """A step's result in a few words."""
-    return OUTCOMES.get(type(value).__name__, lambda _: "done")(value)
-
 
 class LearnProgress(RunProgress):
-    """A line for each step and run; in a terminal, below them, where it is, what came of the cards, what it costs."""
+    """Prints a line for each step and run, and below them the position and the cost."""
 
     def __init__(self, epochs: int) -> None:
+        super().__init__(0)
         self.epochs = epochs
         self.ledger: Ledger | None = None
-        self.cards = Counter(
-            {"proposed": 0, "admitted": 0, "refused": 0, "in the tree": 0}
-        )
+        self.cards: Counter[str] = Counter()
         self.now = StepName("plan", "partition")
-        super().__init__(0)
 
     def run_started(self, step: StepName, problems: int, done: int) -> None:
-        """A run begins."""
+        """Note that a run begins. Reruns of several domains go side by side."""
         self.now = step
         if self.done >= (self.total or 0):
-            self.total = self.done = self.right = 0
-        self.total = (
-            self.total or 0
-        ) + problems  # reruns of several domains go side by side
+            self.total = 0
+            self.done = 0
+            self.right = 0
+        self.total = (self.total or 0) + problems
         self.done += done
-        note(
-            f"kace: {step}: {problems} problems"
-            + (f", {done} done before" if done else "")
-        )
+        before = f", {done} done before" if done else ""
+        note(f"kace: {step}: {problems} problems{before}")
 
-    def step_done(self, step: StepName, value: Kept, fresh: bool) -> None:
-        """A step is done."""
+    def step_done(self, step: StepName, value: StepResult, fresh: bool) -> None:
+        """Count what came of a step, and note a fresh one."""
         self.now = step
         match value:
             case Proposals():
-                self.cards.update(
-                    proposed=len(value.cards) + len(value.refused),
-                    refused=len(value.refused),
-                )
+                refused = len(value.refused)
+                self.cards.update(proposed=len(value.cards) + refused, refused=refused)
             case Rulings():
-                self.cards.update(
-                    admitted=len(value.admitted), refused=len(value.refused)
-                )
+                admitted = len(value.admitted)
+                self.cards.update(admitted=admitted, refused=len(value.refused))
             case TreeVersion():
                 self.cards["in the tree"] = value.cards
         if fresh:
-            note(f"kace: {step}: {outcome(value)}")
+            note(f"kace: {step}: {value.outcome}")
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         if self.ledger:
-            note(f"kace: {self._told()}")
+            note(f"kace: {self._totals()}")
 
-    def _told(self) -> str:
-        counts = ", ".join(f"{count} {name}" for name, count in self.cards.items())
-        cards = f"cards: {counts}; " if any(self.cards.values()) else ""
-        spent = sorted(self.ledger.roles.items()) if self.ledger else []
-        roles = ", ".join(f"{role} {each.calls}" for role, each in spent) or "none"
-        return f"{cards}calls: {roles}; {self.ledger.usd if self.ledger else 0:.4f} USD"
+    def _totals(self) -> str:
+        parts = []
+        if any(self.cards.values()):
+            names = ("proposed", "admitted", "refused", "in the tree")
+            counts = ", ".join(f"{self.cards[name]} {name}" for name in names)
+            parts.append(f"cards: {counts}")
+        roles = []
+        for role, spent in sorted(self.ledger.roles.items() if self.ledger else ()):
+            roles.append(f"{role} {spent.calls}")
+        parts.append(f"calls: {', '.join(roles) or 'none'}")
+        parts.append(f"{self.ledger.usd if self.ledger else 0:.4f} USD")
+        return "; ".join(parts)
 
     def status(self) -> str:
-        """Where it is, what came of the cards, and what it costs."""
-        epoch = (
-            f"epoch {self.now.epoch} of {self.epochs}"
-            if self.now.epoch
-            else "outside the epochs"
-        )
-        where = " ".join(
-            part for part in (self.now.phase, self.now.place, self.now.what) if part
-        )
-        return f"{epoch}: {where}: {super().status()}; {self._told()}"
+        """Return the position, what came of the cards, and the cost."""
+        epoch = "outside the epochs"
+        if self.now.epoch:
+            epoch = f"epoch {self.now.epoch} of {self.epochs}"
+        where = " ".join(filter(None, (self.now.phase, self.now.place, self.now.what)))
+        return f"{epoch}: {where}: {super().status()}; {self._totals()}"
 
 
 class SelectProgress(RunProgress):
-    """A line when the run of an epoch begins and ends; in a terminal, how it goes below."""
+    """Prints a line when the run of an epoch begins and ends."""
 
     def __init__(self, validation: select.Validation) -> None:
         super().__init__(None)
         seeds = f" on {validation.seeds} seeds" if validation.seeds > 1 else ""
-        self.asked = f"{len(validation.problems)} problems{seeds}"
+        self.problems = f"{len(validation.problems)} problems{seeds}"
 
     def run_started(
         self, epoch: select.EpochTree, solves: int, done: Sequence[Solution]
     ) -> None:
-        """A run begins."""
-        note(
-            f"kace: {_called(epoch)}: {self.asked}"
-            + (f", {len(done)} done before" if done else "")
-        )
+        """Note that a run begins."""
+        before = f", {len(done)} done before" if done else ""
+        note(f"kace: {_epoch_name(epoch)}: {self.problems}{before}")
         self.total = solves
         self.done = 0
         self.right = 0
@@ -160,259 +109,258 @@ class SelectProgress(RunProgress):
             self.solved(record)
 
     def run_done(self, epoch: select.EpochTree, arm: Table) -> None:
-        """A run is complete."""
-        note(
-            f"kace: {_called(epoch)}: {arm.count(SolveFilter(right='yes'))} of {len(arm)} right"
-        )
+        """Note that a run is complete."""
+        right = arm.count(SolveFilter(right="yes"))
+        note(f"kace: {_epoch_name(epoch)}: {right} of {len(arm)} right")
 
 
-def _called(epoch: select.EpochTree) -> str:
+def _epoch_name(epoch: select.EpochTree) -> str:
     return f"epoch {epoch.epoch}{'' if epoch.epoch else ' (no tree)'}"
 
 
+SELECTION = (
+    "",
+    "epoch",
+    "cards",
+    "right",
+    "95 % interval",
+    "against 0",
+    "against last",
+    "calls",
+    "card tokens",
+)
+
+
 def selection_lines(selection: select.Selection) -> list[str]:
-    """A row for each epoch, the chosen one marked, and what it means."""
-
-    def change(found: select.Against | None) -> str:
-        return "" if found is None else f"+{found.gained} -{found.lost}"
-
-    table = [
-        (
-            "",
-            "epoch",
-            "cards",
-            "right",
-            "95 % interval",
-            "against 0",
-            "against last",
-            "calls",
-            "card tokens",
-        )
-    ]
+    """Return a row per epoch, the chosen one marked, and the decision."""
+    table: list[Sequence[str]] = [SELECTION]
+    failed = 0
     for row in selection.rows:
-        mark = "*" if row.epoch == selection.epoch else " "
-        cards = str(row.cards) if row.epoch else "-"
-        right = f"{row.right} of {row.n} = {row.accuracy:.1%}"
-        interval = f"{row.low:.1%} to {row.high:.1%}"
-        sizes = (f"{row.calls:.2f}", f"{row.card_tokens:,.0f}")
-        table.append(
-            (
-                mark,
-                str(row.epoch),
-                cards,
-                right,
-                interval,
-                change(row.ladder),
-                change(row.previous),
-                *sizes,
-            )
+        failed += row.failed
+        cells = [
+            "*" if row.epoch == selection.epoch else " ",
+            str(row.epoch),
+            str(row.cards) if row.epoch else "-",
+            f"{row.right} of {row.n} = {row.accuracy:.1%}",
+            f"{row.low:.1%} to {row.high:.1%}",
+            _change(row.ladder),
+            _change(row.previous),
+            f"{row.calls:.2f}",
+            f"{row.card_tokens:,.0f}",
+        ]
+        table.append(cells)
+    lines = [*aligned(table), "", selection.said]
+    if failed:
+        lines.append(
+            f"{failed} solves lost a call to the provider and count as they are; the "
+            "same command tries them again."
         )
-    failed = sum(row.failed for row in selection.rows)
-    lost = f"{failed} solves lost a call to the provider and count as they are; the same command tries them again."
-    return [*aligned(table), "", selection.said, *([lost] if failed else [])]
+    return lines
 
 
-def report_lines(report: Report) -> list[str]:
-    """What was learned, what each card is worth, what was refused, and the cost; the page says more of each epoch."""
-    parts = (
-        _head(report),
-        _runs(report),
-        _carried(report),
-        _cards(report.cards),
-        _refusals(report),
-        _costs(report),
-    )
-    lines = [line for part in map(list, parts) if part for line in ("", *part)][1:]
+def _change(found: select.Against | None) -> str:
+    return "" if found is None else f"+{found.gained} -{found.lost}"
+
+
+def report_lines(report: LearningReport) -> list[str]:
+    """Return what was learned, the cards, the refusals and the cost."""
     width = columns()
-    return [
-        piece
-        for line in lines
-        for piece in textwrap.wrap(plain(line), width, subsequent_indent="    ") or [""]
-    ]
+    lines: list[str] = []
+    parts = (_head, _runs, _carried, _cards, _refusals, _costs)
+    for part in parts:
+        rows = list(part(report))
+        if rows and lines:
+            lines.append("")
+        for row in rows:
+            wrapped = textwrap.wrap(plain(row), width, subsequent_indent="    ")
+            lines += wrapped or [""]
+    return lines
 
 
-def _head(report: Report) -> Iterator[str]:
-    yield from (report.name, summary(report))
-    if not report.finished:
-        yield progress(report)
+def _head(report: LearningReport) -> Iterator[str]:
+    yield report.name
+    yield report.summary
+    if report.progress:
+        yield report.progress
     found = report.funnel
-    yield f"proposed     {found.proposed}" + (
-        f" ({found.waiting} wait for a ruling)" if found.waiting else ""
-    )
-    yield f"refused      {found.refused}"
-    yield f"admitted     {found.admitted} ({found.merged} merged with a card that says the same)"
-    yield f"kept         {found.kept} ({found.validated} validated), {found.retired} retired"
+    waiting = f" ({found.waiting} wait for a ruling)" if found.waiting else ""
+    merged = f"{found.merged} merged with a card that says the same"
     frozen = f"frozen at {report.frozen[:12]}" if report.frozen else "not frozen"
+    kept = f"{found.kept} ({found.validated} validated), {found.retired} retired"
+    yield f"proposed     {found.proposed}{waiting}"
+    yield f"refused      {found.refused}"
+    yield f"admitted     {found.admitted} ({merged})"
+    yield f"kept         {kept}"
     yield f"tree         ~{report.size.tokens:,} tokens, {frozen}"
     if report.unread:
-        yield f"unread       {counted(len(report.unread), 'step')} of another version: {'; '.join(report.unread)}"
+        steps = counted(len(report.unread), "step")
+        yield f"unread       {steps} of another version: {'; '.join(report.unread)}"
 
 
-def _runs(report: Report) -> Iterator[str]:
+def _runs(report: LearningReport) -> Iterator[str]:
     if report.scores:
         yield "runs on the training problems, with 95 % intervals"
     for score in report.scores:
         low, high = score.interval
         share = "-" if score.accuracy is None else f"{score.accuracy:.1%}"
         right = f"{score.correct} of {score.problems}"
-        title = plain(score.title, 28)
-        yield f"  epoch {score.step.epoch}  {title:28} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
+        title = f"  epoch {score.step.epoch}  {plain(score.title, 28):28}"
+        yield f"{title} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
 
 
-def _carried(report: Report) -> Iterator[str]:
+def _carried(report: LearningReport) -> Iterator[str]:
     lifts = {
-        "problems that it was written from": report.carried.own,
-        "other problems": report.carried.others,
+        "problems that it was written from": report.carried_own,
+        "other problems": report.carried_others,
     }
-    known = {where: lift for where, lift in lifts.items() if lift}
-    if known:
+    if any(lifts.values()):
         yield "what showing a card does to an attempt, in points with 95 % intervals"
-    for where, lift in known.items():
-        effect, low, high = map(plain_points, (lift.effect, lift.low, lift.high))
-        yield f"  on {where:34} {effect:>6} [{low}, {high}], {lift.problems} problems"
+    for where, lift in lifts.items():
+        if lift:
+            yield f"  on {where:34} {_lift_text(lift)}, {lift.problems} problems"
 
 
-def _cards(cards: Sequence[CardStory]) -> Iterator[str]:
-    if cards:
+def _lift_text(lift: Lift) -> str:
+    low = plain_points(lift.low)
+    high = plain_points(lift.high)
+    return f"{plain_points(lift.effect):>6} [{low}, {high}]"
+
+
+def _cards(report: LearningReport) -> Iterator[str]:
+    if report.cards:
         yield "cards, with lift in points and its 95 % interval"
-    for story in cards:
-        status = (
-            "retired"
-            if story.card.status is Status.DEPRECATED
-            else story.card.status.value
-        )
-        shown = "never shown"
-        worth = "not measured"
-        if fire := story.fire:
-            shown = f"shown in {fire.n_shown}: {fire.shown_correct} right, {fire.shown_wrong} wrong"
-        if story.lift:
-            lift = story.lift
-            low, effect, high = map(plain_points, (lift.low, lift.effect, lift.high))
-            worth = f"lift {effect} [{low}, {high}]{', of its earlier text' if story.outdated else ''}"
-        if story.earned is not None:
-            worth += f", earned {story.earned + 0.0:+.1f} right attempts"
-        yield from (
-            f"  {story.card.card_id}",
-            f"    {status}, {story.place}",
-            f"    {shown}; {worth}",
-        )
+    for card in report.cards:
+        status = card.card.status
+        name = "retired" if status is Status.DEPRECATED else status.value
+        yield f"  {card.card.card_id}"
+        yield f"    {name}, {card.place}"
+        yield f"    {_card_text(card)}"
 
 
-def _refusals(report: Report) -> Iterator[str]:
-    rules = Counter((each.refused.rule, each.refused.by) for each in report.refused)
-    if rules:
+def _card_text(card: CardReport) -> str:
+    shown = "never shown"
+    if card.fire:
+        fire = card.fire
+        right = f"{fire.shown_correct} right, {fire.shown_wrong} wrong"
+        shown = f"shown in {fire.n_shown}: {right}"
+    if not card.lift or card.earned is None:
+        return f"{shown}; not measured"
+    earlier = ", of its earlier text" if card.outdated else ""
+    lift = _lift_text(card.lift).strip()
+    earned = f"{card.earned + 0.0:+.1f} right attempts"
+    return f"{shown}; lift {lift}{earlier}, earned {earned}"
+
+
+def _refusals(report: LearningReport) -> Iterator[str]:
+    if report.rules:
         yield "refused, by rule"
-    yield from (
-        f"  {count:>4}  {plain(rule, 40)} ({by})"
-        for (rule, by), count in rules.most_common()
-    )
+    for (rule, by), count in report.rules:
+        yield f"  {count:>4}  {plain(rule, 40)} ({by})"
 
 
-def _costs(report: Report) -> Iterator[str]:
+def _costs(report: LearningReport) -> Iterator[str]:
+    if report.teacher == SOLUTIONS:
+        yield NO_CALLS
+    if not report.costs:
+        return
     rows: list[Sequence[str]] = [
         ("cost", "calls", "failed", "input", "cached", "output", "USD")
     ]
     for cost in report.costs:
         sizes = (cost.calls, cost.failed, cost.input, cost.cached, cost.output)
-        usd = "-" if cost.usd is None else f"{cost.usd:,.2f}"
-        rows.append(
-            (
-                plain(cost.role, 11),
-                *("-" if size is None else f"{size:,}" for size in sizes),
-                usd,
-            )
-        )
-    if report.teacher == SOURCE:
-        yield NO_CALLS
-    if report.costs:
-        total = "not known" if report.usd is None else f"{report.usd:,.2f}"
-        yield from aligned([*rows, ("together", "", "", "", "", "", total)])
+        cells = [plain(cost.role, 11)]
+        for size in sizes:
+            cells.append("-" if size is None else f"{size:,}")
+        cells.append("-" if cost.usd is None else f"{cost.usd:,.2f}")
+        rows.append(cells)
+    total = "not known" if report.usd is None else f"{report.usd:,.2f}"
+    rows.append(("together", "", "", "", "", "", total))
+    yield from aligned(rows)
 
 
 def forecast_line(rows: Sequence[RoleForecast]) -> str:
-    """What a run is expected to take, in a line."""
-    calls = " and ".join(
-        f"{row.expected.calls:,.0f} {row.role} calls"
-        for row in rows
-        if row.expected.calls
-    )
-    unpriced = [row.model for row in rows if row.usd is None]
-    money = (
-        f"money unknown, no price for {unpriced[0]}"
-        if unpriced
-        else f"{sum(row.usd or 0 for row in rows):.2f} USD"
-    )
-    waiting = (
-        " and the teacher's"
-        if any(row.model.startswith("exchange/") for row in rows)
-        else ""
-    )
-    expected = f"expected: {calls}; {_time(rows)}{waiting}; {money}"
-    return f"{expected}. --dry-run says more, --max-usd and --max-calls bound it"
+    """Return what a run is expected to take, in a line."""
+    calls = []
+    money = f"{sum(row.usd or 0 for row in rows):.2f} USD"
+    time = _time(rows)
+    for row in rows:
+        if row.expected.calls:
+            calls.append(f"{row.expected.calls:,.0f} {row.role} calls")
+        if row.usd is None:
+            money = f"money unknown, no price for {row.model}"
+        if row.model.startswith("exchange/"):
+            time += " and the teacher's"
+    more = "--dry-run says more, --max-usd and --max-calls bound it"
+    return f"expected: {' and '.join(calls)}; {time}; {money}. {more}"
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
-    """A line a role: what is expected, then what it takes at most."""
+    """Return a line per role: what is expected, then what it takes at most."""
     table: list[Sequence[str]] = [("", "calls", "input tokens", "output tokens", "USD")]
+    lines = []
+    unpriced = set()
     for row in rows:
-        pairs = (
-            (getattr(row.expected, name), getattr(row.most, name))
-            for name in ("calls", "input", "output")
+        usd = "unknown"
+        if row.usd is None or row.most_usd is None:
+            unpriced.add(row.model)
+        else:
+            usd = f"{row.usd:.2f} to {row.most_usd:.2f}"
+        cells = [row.role]
+        for name in ("calls", "input", "output"):
+            expected = _short(getattr(row.expected, name))
+            cells.append(f"{expected} to {_short(getattr(row.most, name))}")
+        table.append((*cells, usd))
+    if unpriced:
+        models = ", ".join(sorted(unpriced))
+        lines.append(
+            f'no price for {models}: add [prices."NAME"] with input and output to '
+            "kace.toml"
         )
-        usd = (
-            "unknown"
-            if row.usd is None or row.most_usd is None
-            else f"{row.usd:.2f} to {row.most_usd:.2f}"
-        )
-        table.append(
-            (
-                row.role,
-                *(f"{_short(expected)} to {_short(most)}" for expected, most in pairs),
-                usd,
-            )
-        )
-    unpriced = sorted(
-        {row.model for row in rows if row.usd is None or row.most_usd is None}
+    else:
+        least = sum(row.usd or 0 for row in rows)
+        most = sum(row.most_usd or 0 for row in rows)
+        table.append(("in all", "", "", "", f"{least:.2f} to {most:.2f}"))
+    if any(row.model == SOLUTIONS for row in rows):
+        lines.append(NO_CALLS)
+    lines.append(
+        f"expected to at most, without prefix caches; expected time {_time(rows)}; "
+        "nothing was spent"
     )
-    if not unpriced:
-        total = f"{sum(row.usd or 0 for row in rows):.2f} to {sum(row.most_usd or 0 for row in rows):.2f}"
-        table.append(("in all", "", "", "", total))
-    missing = f'no price for {", ".join(unpriced)}: add [prices."NAME"] with input and output to kace.toml'
-    last = f"expected to at most, without prefix caches; expected time {_time(rows)}; nothing was spent"
-    untaught = [NO_CALLS] if any(row.model == SOURCE for row in rows) else []
-    return [*aligned(table), *([missing] if unpriced else []), *untaught, last]
+    return [*aligned(table), *lines]
 
 
 def _time(rows: Sequence[RoleForecast]) -> str:
     minutes = sum(row.seconds for row in rows) / 60
-    return (
-        f"about {minutes:,.0f} min"
-        if minutes < 120
-        else f"about {minutes / 60:,.0f} hours"
-    )
+    if minutes < 120:
+        return f"about {minutes:,.0f} min"
+    return f"about {minutes / 60:,.0f} hours"
 
 
 def _short(number: float) -> str:
-    scale = next(
-        (
-            (size, unit)
-            for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-            if number >= size
-        ),
-        None,
-    )
-    return f"{number / scale[0]:.3g}{scale[1]}" if scale else f"{number:.0f}"
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.0f}"
 
 
 def calibration_lines(found: Calibration) -> Iterator[str]:
-    """What the thresholds are, and the losses that they come from."""
-    yield f"thresholds   a card is shown from {found.threshold:.3f} on, and skips ES from {found.skip_threshold:.3f} on"
-    said = f"at most {found.bound:.2f} points shown, {found.skip_bound:.2f} skipping ES, in expectation"
-    yield f"harm         {said}, on problems of techniques that the tree lacks"
-    yield f"             from {counted(found.problems, 'training problem')}, {counted(found.runs, 'run')}"
+    """Yield the thresholds, and the losses that they come from."""
+    yield (
+        f"thresholds   a card is shown from {found.threshold:.3f} on, and skips ES from "
+        f"{found.skip_threshold:.3f} on"
+    )
+    yield (
+        f"harm         at most {found.bound:.2f} points shown, {found.skip_bound:.2f} "
+        "skipping ES, in expectation, on problems of techniques that the tree lacks"
+    )
+    problems = counted(found.problems, "training problem")
+    yield f"             from {problems}, {counted(found.runs, 'run')}"
     if max(found.bound, found.skip_bound) > found.max_harm:
         need = round(200 / found.max_harm)
-        yield f"             seen is at most {found.max_harm:g}; a bound as low takes {need:,} problems"
+        yield (
+            f"             seen is at most {found.max_harm:g}; a bound as low takes "
+            f"{need:,} problems"
+        )
     for each in found.left_out[:10]:
         lost = f"{100 * each.loss:+.0f} % shown, {100 * each.skip_loss:+.0f} % skipping"
         yield f"  {each.score:.3f}  {each.card:<44} lost {lost}  on {each.problem}"

@@ -98,7 +98,7 @@ class Options:
 
     def learning(self, kind: type[T], base: Mapping[str, object], **more: object) -> T:
         """Return settings of learning: `base` < `--set` < `more`."""
-        from kace.learning.settings import read_settings
+        from kace.learning.study import read_settings
 
         values = dict(base)
         for name, value in self.settings.items():
@@ -220,7 +220,7 @@ def takes(
 def setting_of(flag: str) -> str | None:
     """Return the setting that an unknown option names, if there is one."""
     from kace.config import Config, RetrievalConfig
-    from kace.learning.settings import Settings
+    from kace.learning.study import Settings
 
     name = flag.lstrip("-").replace("-", "_")
     for kind in (Config, RetrievalConfig, Settings):

@@ -24,8 +24,7 @@ from kace.cli.terminal import note, print_lines
 from kace.config import Config
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
-from kace.learning.costs import bill_of
-from kace.learning.study import check_training
+from kace.learning.study import bill_of, check_training
 from kace.models.budget import Ledger
 from kace.problems import SPLITS, Problem, problem_rows
 

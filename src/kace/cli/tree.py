@@ -588,7 +588,7 @@ def _figures(
     """Return the tree in figures, by domain in the registry's order, `universal` last."""
     gate = None
     if (path / CALIBRATION).exists():
-        from kace.learning.calibrate import thresholds_of  # most trees have none
+        from kace.learning.calibrate import thresholds_of
 
         gate = thresholds_of(path)
     domains = []

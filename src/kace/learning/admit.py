@@ -1,139 +1,134 @@
-"""GateJudge: which proposed cards may enter the tree, and their worked examples. Code first, then the teacher."""
+"""Admit proposed cards: code refuses first, then the teacher judges; twins are merged."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import lru_cache
+from typing import NamedTuple
 
-from kace.answers.exact import Number
-from kace.answers.extract import last_boxed
-from kace.answers.normalize import normal_form
-from kace.answers.parse import exact_value
 from kace.cards.card import (
-    BODY_CAPS,
-    EXAMPLE,
+    MAX_COUNT,
     UNIVERSAL,
     Card,
+    CardError,
     Difficulty,
-    Example,
-    line_count,
-    read_example,
+    Status,
+    card_of,
 )
+from kace.cards.card_text import AVOID, USEFUL
+from kace.cards.tree import Add, Change, Edit, EpistemicTree
 from kace.errors import one_line
-from kace.ladder.prompt import card_text, fenced, neutral, shortened
-from kace.learning.blocks import MAX_REASON, Block, CardRefusal, Grammar
-from kace.learning.leakage import Leaks, said_by
-from kace.learning.propose import (
-    EXAMPLE_ID,
-    AdmissionContext,
-    Proposals,
+from kace.ladder.fence import fenced, neutral
+from kace.ladder.prompt import card_text
+from kace.learning.propose import NOT_SHOWN, Proposals, place
+from kace.learning.screen import ngrams
+from kace.learning.steps import StepResult
+from kace.learning.teacher import (
+    MAX_REASON,
+    Block,
+    CardRefusal,
+    Grammar,
+    Reading,
+    Screen,
+    TeacherStep,
     TreeCell,
-    place,
+    instructions,
+    read_each,
 )
-from kace.learning.steps import Kept
-from kace.learning.teacher import Reading, instructions, read_each
-from kace.learning.text import banned_phrases, is_vague, visible
-from kace.problems import Problem
 
-_RULES = "wrong answer_leak instance_overfit benchmark_talk vague wrong_domain wrong_tier duplicate"
-_RULES += " wrong_example other_rule"  # of the demonstrations
-_EQUATION = re.compile(
-    r"(?<![^\s:,;=])-?[\d(][\d ()+*/^.-]*(?:= *[\d(-][\d ()+*/^.-]*)+(?![\w%{\\]| ?[-+*/^(])"
+OPEN_RULES = (
+    "wrong",
+    "answer_leak",
+    "instance_overfit",
+    "benchmark_talk",
+    "vague",
+    "wrong_domain",
+    "wrong_tier",
+    "duplicate",
+    "wrong_example",
+    "other_rule",
 )
-"""A chain of equal expressions in nothing but numbers; the first also finds the numbers at the end of a longer one."""
-_UNITS = ("remainder", "percent", "per cent", "%")
-_DECIMAL = re.compile(r"-?\d*\.(\d{2,})\Z")
-_ENDS = re.compile(r"[\d)]$")
-OPEN_RULES = tuple(_RULES.split())  # what the teacher may reject a card for
-MAX_SHOWN = 2  # problems that a card came from, as the teacher sees them when it writes examples
-MAX_PROBLEM_CHARS = 1_000
+"""The rules that the teacher may reject a card for."""
 
 RULING = Grammar(
     "ruling", name="id", required=("id", "verdict"), optional=("rule", "reason")
 )
-EXAMPLES = Grammar("example", name="id", required=("id", "text"), text="text")
-NOT_SHOWN = "no card of that id was shown; copy the id between the square brackets"
 
 
-class Rulings(Kept):
+class Rulings(StepResult):
     """Cards that may enter the tree, and those that may not."""
 
     admitted: tuple[Card, ...] = ()
     refused: tuple[CardRefusal, ...] = ()
 
-
-class Demonstrations(Kept):
-    """Cards after their examples were asked for, and the examples that could not be used."""
-
-    cards: tuple[Card, ...] = ()
-    refused: tuple[CardRefusal, ...] = ()
+    @property
+    def outcome(self) -> str:
+        """Return the numbers of cards."""
+        return f"{len(self.admitted)} admitted, {len(self.refused)} refused"
 
 
-def screen(
-    card: Card, cell: TreeCell, leaks: Leaks, domains: Sequence[str]
-) -> CardRefusal | None:
-    """The first rule of code that a card breaks at a cell; None where it breaks none."""
-    broken = next(_broken_rules(card, cell, domains), None)
-    return CardRefusal.by_code(card.card_id, *broken) if broken else leaks.find(card)
+async def admit(proposals: Proposals, cell: TreeCell, context: TeacherStep) -> Rulings:
+    """Return the cards that code and teacher admit, and the others with reasons.
 
-
-async def admit(
-    proposals: Proposals, cell: TreeCell, context: AdmissionContext
-) -> Rulings:
-    """The proposed cards that both code and the teacher let through, and the others with who refused them and why.
-
-    No ruling can admit what code refused: the teacher is only asked about the rest, in one request, or none where
-    nothing is left. A card without a ruling is refused. Blocks that were no cards are not listed again.
+    The teacher is asked once about what code admits, and a card without a ruling is
+    refused. No ruling can admit what code refused.
     """
     refused: list[CardRefusal] = []
     waiting: dict[str, Card] = {}
     for card in proposals.cards:
-        if found := context.screen(card):
+        found = context.screen(card)
+        if found:
             refused.append(found)
         elif card.card_id in waiting:
-            refused.append(
-                CardRefusal.by_code(
-                    card.card_id,
-                    "repeated_id",
-                    "another card proposed here has this id",
-                )
-            )
+            reason = "another card proposed here has this id"
+            refused.append(CardRefusal.by_code(card.card_id, "repeated_id", reason))
         else:
             waiting[card.card_id] = card
     if not waiting:
         return Rulings(refused=tuple(refused))
-    worked = (
-        ("judge_worked",) if any(card.examples for card in waiting.values()) else ()
-    )
-    shown = (
-        "\n".join((card_text(card), *(neutral(e.text) for e in card.examples)))
-        for card in waiting.values()
-    )
-    user = "\n\n".join((place(cell), *(fenced("card", text) for text in shown)))
+    parts = ["judge"]
+    shown = [place(cell)]
+    for card in waiting.values():
+        examples = [neutral(example.text) for example in card.examples]
+        shown.append(fenced("card", "\n".join((card_text(card), *examples))))
+        if examples and len(parts) == 1:
+            parts.append("judge_worked")
     reading = await context.teacher.ask(
         context.name,
-        instructions("judge", *worked),
-        user,
+        instructions(*parts),
+        "\n\n".join(shown),
         lambda reply: read_rulings(reply, tuple(waiting)),
     )
+    unruled = ("no_ruling", "the teacher gave no usable ruling on it")
     admitted: list[Card] = []
     for name, card in waiting.items():
-        rule, reason = reading.found.get(
-            name, ("no_ruling", "the teacher gave no usable ruling on it")
-        )
+        rule, reason = reading.found.get(name, unruled)
         if rule:
-            refused.append(
-                CardRefusal(card_id=name, by="teacher", rule=rule, reason=reason)
-            )
+            refusal = CardRefusal(card_id=name, by="teacher", rule=rule, reason=reason)
+            refused.append(refusal)
+        else:
+            admitted.append(card)
+    return Rulings(admitted=tuple(admitted), refused=tuple(refused))
+
+
+def admit_by_code(proposals: Proposals, screen: Screen) -> Rulings:
+    """Return the cards that no rule of code refuses. No teacher judges them."""
+    admitted: list[Card] = []
+    refused: list[CardRefusal] = []
+    for card in proposals.cards:
+        found = screen(card)
+        if found:
+            refused.append(found)
         else:
             admitted.append(card)
     return Rulings(admitted=tuple(admitted), refused=tuple(refused))
 
 
 def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
-    """The rule and reason of each rejection, no rule where a card is admitted.
+    """Return rule and reason by card; the rule is empty if the card is admitted.
 
     A card of these names without a ruling is listed, so that it is asked for again.
     """
@@ -149,177 +144,165 @@ def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
         if verdict != "reject":
             raise ValueError("the verdict is admit or reject")
         if rule not in OPEN_RULES:
-            raise ValueError(
-                f"a rejection names one of the rules {', '.join(OPEN_RULES)}"
-            )
+            known = ", ".join(OPEN_RULES)
+            raise ValueError(f"a rejection names one of the rules {known}")
         if not reason:
             raise ValueError("a rejection gives its reason")
         return rule, reason
 
     reading = read_each(reply, RULING, make)
-    twice = {bad.name for bad in reading.bad}  # two blocks on one card: neither counts
-    found = {
-        name: ruling for name, ruling in reading.found.items() if name not in twice
-    }
-    return replace(reading, found=found).expecting(
-        names, "there is no ruling on this card"
-    )
+    found = dict(reading.found)
+    for bad in reading.bad:  # two blocks on one card: neither counts
+        found.pop(bad.name, None)
+    single = replace(reading, found=found)
+    return single.expecting(names, "there is no ruling on this card")
 
 
-def _broken_rules(
-    card: Card, cell: TreeCell, domains: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """The rules that a card breaks by itself or by its place, with the reasons."""
-    given = card.difficulty_tag
-    tags = card.domain_tags
-    lines = line_count(card.body)
-    cap = BODY_CAPS[given]
-    if lines > cap:
-        yield "body_cap", f"its body has {lines} lines, {given.value} allows {cap}"
-    for tag in tags:
-        if tag not in (UNIVERSAL, *domains):
-            yield "wrong_domain", f"there is no domain {tag!r}"
-    if cell.domain not in tags and UNIVERSAL not in tags:
-        yield (
-            "wrong_domain",
-            f"it belongs to {', '.join(tags)}, and was proposed for {cell.domain}",
-        )
-    if given not in (cell.difficulty, Difficulty.UNIVERSAL):
-        reads = f"{cell.tier.value} reads {cell.difficulty.value} and universal"
-        yield "wrong_tier", f"its difficulty is {given.value}, and {reads}"
-    text = visible(
-        "\n".join((said_by(card), *(example.text for example in card.examples)))
-    )
-    yield from banned_phrases(text)
-    if is_vague(card.body):
-        yield (
-            "vague",
-            "no sentence of its body can be acted on: no formula, number, object or rule",
-        )
+# Consolidation: the same id or nearly the same text is one card.
+
+NEAR_DUPLICATE = 0.7
+NGRAM = 3
+"""The share of n-grams in common, of those either card has, that makes them one."""
+MAX_SUPPORTING = 64  # problems that a card names; the first ones stay
+MAX_ID_TOKENS = 6
+
+_LABELS = re.compile(rf"^(?:{USEFUL}|{AVOID})\s*$", re.MULTILINE)
+_TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+|\d+(?:\.\d+)?|[-+*/^=<>≤≥≠%!|]")
+_SIGN = re.compile(r"\d.*|[-+*/=<>≤≥≠]|\\(?:le|ge|ne|leq|geq|neq|pm|mp|cdot|times|div)")
+_FILLER = frozenset(("$", "\\left", "\\right", "\\quad", "\\text", "a", "an", "the"))
 
 
-async def demonstrate(
-    cards: Sequence[Card],
-    count: int,
-    problems: Mapping[str, Problem],
-    context: AdmissionContext,
-) -> Demonstrations:
-    """Ask for `count` examples of each card in one request. A card whose examples code refuses stays without.
+class Merge(StepResult):
+    """A proposal that repeats a card of the tree, or an earlier proposal."""
 
-    `problems` are the training problems by the names that cards know them by.
+    card_id: str
+    into: str
+    reason: str
+
+
+class Merges(StepResult):
+    """The merges of a step."""
+
+    merged: tuple[Merge, ...] = ()
+
+
+def consolidate(
+    tree: EpistemicTree, cards: Sequence[Card]
+) -> tuple[tuple[Change, ...], Merges]:
+    """Return the changes that add cards to a tree, each once, and the merges.
+
+    A card repeats an earlier one if the same tier reads both and it has the same id or
+    nearly the same text, with the same signs and numbers. The first stays and takes up
+    the other's provenance, unless it is deprecated. A card that shares its id with one
+    read elsewhere gets an id of its own.
     """
-    if not cards:
-        return Demonstrations()
-    shown: list[str] = []
-    for card in cards:
-        support = [
-            problems[name]
-            for name in card.provenance.supporting_problems
-            if name in problems
-        ][:MAX_SHOWN]
-        told = (
-            neutral(shortened(problem.text, MAX_PROBLEM_CHARS)) for problem in support
-        )
-        shown.append(
-            "\n".join(
-                (
-                    fenced("card", card_text(card)),
-                    *(fenced("problem", text) for text in told),
-                )
-            )
-        )
-    known = {card.card_id: card for card in cards}
-    each = (
-        "one example"
-        if count == 1
-        else f"{count} examples, each with a story of its own,"
-    )
-    user = "\n\n".join((*shown, f"Write {each} for each of these cards."))
-    reading = await context.teacher.ask(
-        context.name,
-        instructions("illustrate"),
-        user,
-        lambda reply: read_examples(reply, known, count, context),
-    )
-    return Demonstrations(
-        cards=tuple(reading.found.get(card.card_id, card) for card in cards),
-        refused=tuple(bad.refusal(quote=True) for bad in reading.bad),
-    )
-
-
-def read_examples(
-    reply: str, known: Mapping[str, Card], count: int, context: AdmissionContext
-) -> Reading[Card]:
-    """The cards of a reply with their examples; a card without any is listed, so that it is asked for again."""
-
-    def make(block: Block) -> Card | CardRefusal:
-        name = block.fields["id"]
-        if name == EXAMPLE_ID or name not in known:
-            raise ValueError(NOT_SHOWN)
-        parts = [
-            part for part in f"\n{block.text}\n".split(f"\n{EXAMPLE}\n") if part.strip()
-        ]
-        if len(parts) != count:
-            raise ValueError(
-                f"it holds {len(parts)} examples, and {count} are asked for"
-            )
-        card = known[name].illustrated([_example(part) for part in parts])
-        return context.screen(card) or card
-
-    reading = read_each(reply, EXAMPLES, make)
-    return reading.expecting(known, "there is no example for this card")
-
-
-def _example(text: str) -> Example:
-    example = read_example(text)
-    if example is None:
-        raise ValueError("an example is a problem, a line `Worked:` and a solution")
-    if not last_boxed(example.worked):
-        raise ValueError(r"the solution does not end with its answer in \boxed{}")
-    if wrong := false_equation(example.worked):
-        raise ValueError(f"it writes {one_line(wrong, 60)!r}, which is false")
-    return example
-
-
-def false_equation(worked: str) -> str | None:
-    """Return the first equation between numbers that does not hold, of those that code can recompute."""
-    for found in _EQUATION.finditer(worked):
-        sides = [side.strip(" .") for side in found[0].split("=")]
-        after = worked[found.end() :].lstrip(" ").lower()
-        if (
-            not re.search(r"[-+*/^]", sides[0])
-            or not all(map(_ENDS.search, sides))
-            or after.startswith(_UNITS)
-        ):
-            continue  # a number that a unit or a variable belongs to, or a division with remainder
-        if _inside(worked, found.start()):
+    known = dict(tree.cards)
+    merged: list[Merge] = []
+    changed: dict[str, Card] = {}
+    for proposed in cards:
+        card = _with_free_id(proposed, known)
+        twin = known.get(card.card_id) or _most_similar(card, known)
+        if twin is None:
+            known[card.card_id] = card
+            changed[card.card_id] = card
             continue
-        if any(_differ(left, right) for left, right in pairwise(sides)):
-            return " = ".join(sides)
-    return None
+        reason = "it says nearly the same"
+        if card.card_id == twin.card_id:
+            reason = "it has the same id"
+        if twin.status is Status.DEPRECATED:
+            reason += ", and that card is deprecated"
+        else:
+            united = _unite(twin, card)
+            if united != twin:
+                known[twin.card_id] = united
+                changed[twin.card_id] = united
+        merged.append(Merge(card_id=card.card_id, into=twin.card_id, reason=reason))
+    changes: list[Change] = []
+    for name, card in changed.items():
+        changes.append(Edit(card) if name in tree else Add(card))
+    return tuple(changes), Merges(merged=tuple(merged))
 
 
-def _inside(worked: str, start: int) -> bool:
-    """Whether an expression goes on to the left of a place: by an operator, or by what the minus there takes from."""
-    before = worked[:start].rstrip(" ")
-    return bool(
-        re.search(r"[-+*/^(|]\Z", before)
-        or (worked[start] == "-" and re.search(r"[\w)]\Z", before))
-    )
+def similarity(left: Card, right: Card) -> float:
+    """Return the share of n-grams that two cards have in common, from 0 to 1."""
+    one = _wording(left.rule).ngrams
+    other = _wording(right.rule).ngrams
+    return len(one & other) / len(one | other) if one or other else 1.0
 
 
-def _differ(left: str, right: str) -> bool:
-    """Whether the values of two sides are known and differ by more than the last decimal written."""
-    one, other = (exact_value(normal_form(side)) for side in (left, right))
-    if one is None or other is None or one == other:
+def same_knowledge(left: Card, right: Card) -> bool:
+    """Whether two cards say nearly the same, with the same signs and numbers."""
+    one = _wording(left.rule).signs
+    other = _wording(right.rule).signs
+    nested = one <= other or other <= one
+    return nested and similarity(left, right) >= NEAR_DUPLICATE
+
+
+class _Wording(NamedTuple):
+    ngrams: frozenset[tuple[str, ...]]
+    signs: Counter[str]
+
+
+@lru_cache(maxsize=16_384)
+def _wording(rule: str) -> _Wording:
+    words = []
+    for token in _TOKEN.findall(_LABELS.sub("", rule)):
+        if token.lower() not in _FILLER:
+            words.append(token.lower())
+    signs = Counter(filter(_SIGN.fullmatch, words))
+    return _Wording(frozenset(ngrams(words, min(NGRAM, len(words)))), signs)
+
+
+def _most_similar(card: Card, known: Mapping[str, Card]) -> Card | None:
+    """Return the card that says nearly the same and is most like it; first if equal."""
+    best = None
+    for other in known.values():
+        if not _read_together(card, other) or not same_knowledge(card, other):
+            continue
+        if best is None or similarity(card, other) > similarity(card, best):
+            best = other
+    return best
+
+
+def _with_free_id(card: Card, known: Mapping[str, Card]) -> Card:
+    """Return the card under an id that tells it from its namesake elsewhere."""
+    namesake = known.get(card.card_id)
+    if namesake is None or _read_together(card, namesake):
+        return card
+    where: str = card.domain_tags[0]
+    if card.difficulty_tag is not namesake.difficulty_tag:
+        where = card.difficulty_tag.value
+    suffix = where.upper().split("_")
+    stem = card.card_id.split("_")[: MAX_ID_TOKENS - len(suffix)]
+    name = "_".join((*stem, *suffix))
+    if name in known and not _read_together(card, known[name]):
+        return card
+    return card_of({**card.model_dump(mode="json"), "card_id": name})
+
+
+def _read_together(left: Card, right: Card) -> bool:
+    difficulties = {left.difficulty_tag, right.difficulty_tag}
+    if len(difficulties) > 1 and Difficulty.UNIVERSAL not in difficulties:
         return False
-    apart = (
-        (one - other).rational
-        if isinstance(one, Number) and isinstance(other, Number)
-        else None
-    )
-    places = min(
-        (len(found[1]) for side in (left, right) if (found := _DECIMAL.search(side))),
-        default=0,
-    )
-    return not (places and apart is not None and abs(apart) * 10**places <= 1)
+    domains = {*left.domain_tags, *right.domain_tags}
+    apart = set(left.domain_tags).isdisjoint(right.domain_tags)
+    return UNIVERSAL in domains or not apart
+
+
+def _unite(first: Card, other: Card) -> Card:
+    """Return the first card with the other's provenance added."""
+    one = first.provenance
+    two = other.provenance
+    most = max(MAX_SUPPORTING, len(one.supporting_problems))
+    supporting = dict.fromkeys((*one.supporting_problems, *two.supporting_problems))
+    provenance = one.model_dump(mode="json")
+    provenance["supporting_problems"] = list(supporting)[:most]
+    provenance["validated_lift"] = one.validated_lift or two.validated_lift
+    for name in ("n_uses", "n_wins", "n_losses"):
+        total = getattr(one, name) + getattr(two, name)
+        provenance[name] = min(total, MAX_COUNT)
+    provenance["epoch_introduced"] = min(one.epoch_introduced, two.epoch_introduced)
+    try:
+        return card_of({**first.model_dump(mode="json"), "provenance": provenance})
+    except CardError:  # the labels would make it larger than a card may be
+        return first

@@ -1,30 +1,57 @@
-"""FindKnowledge: from what a cell got wrong to cards that may prevent it, and imagination beside them."""
+"""Ask the teacher for cards: from failures, from imagination, or from worked solutions.
+
+`FindKnowledge` of the paper is `find_knowledge`. `propose_solved` needs no teacher: it
+makes cards of the training set's own worked solutions (`--teacher solutions`).
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from kace.cards.card import Card, Difficulty, card_of
-from kace.errors import one_line
-from kace.ladder.prompt import card_block, fenced, neutral, quoted_line, shortened
-from kace.ladder.record import Attempt, Solution
-from kace.ladder.tiers import ExitPath, TierName
-from kace.learning.blocks import Block, CardRefusal, Grammar, read_numbers
-from kace.learning.steps import Kept
-from kace.learning.teacher import Reading, Teacher, instructions, read_each
+from kace.answers.extract import last_boxed
+from kace.cards.card import SNAKE, Card, CardError, Difficulty
+from kace.cards.card_text import EXAMPLE_LINES, Example, line_count, with_examples
+from kace.cards.tree import RESERVED, Domain
+from kace.config import Config
+from kace.errors import DataError, UsageError, one_line
+from kace.ladder.fence import fenced, neutral, quoted_line
+from kace.ladder.prompt import card_block
+from kace.ladder.record import Solution
+from kace.ladder.relevance import vocabulary, weight
+from kace.ladder.router import MAX_SIGNAL_CHARS
+from kace.ladder.tiers import ExitPath
+from kace.learning.steps import StepResult
+from kace.learning.study import Settings
+from kace.learning.teacher import (
+    SOLUTIONS,
+    Block,
+    CardRefusal,
+    FailedProblem,
+    Grammar,
+    Partition,
+    Reading,
+    TeacherStep,
+    TreeCell,
+    format_problem,
+    instructions,
+    read_each,
+    read_numbers,
+)
 from kace.problems import Problem
 
 EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"  # the card that the prompt shows the form with
+NOT_SHOWN = "no card of that id was shown; copy the id between the square brackets"
 MAX_PROBLEM_CHARS = 6_000
 FAILURES_AT_ONCE = 50
-"""Failed problems of one request: with their attempts as much as a teacher takes in, and room for a reply on all."""
-TAIL_CHARS = 1_500  # what is shown of a wrong attempt: its end, where it commits itself
+"""Failed problems of one request: as much as a teacher takes in, with room to reply."""
 FOREIGN_SHARE = 0.2
-"""Of a card's letters, those in a script that nothing shown was written in. More, and the solver cannot read it."""
+"""The largest share of a card's letters in a script that nothing shown was written in."""
 CARD = Grammar(
     "card",
     "id",
@@ -35,148 +62,43 @@ CARD = Grammar(
 _COMMON_SCRIPTS = ("LATIN", "GREEK", "MATHEMATICAL")
 
 T = TypeVar("T")
-Screen = Callable[[Card], CardRefusal | None]
-TextOf = Callable[[Attempt], str]
 
 
-class TreeCell(NamedTuple):
-    """A cell of the tree as the learner fills it: what one tier reads in one domain."""
-
-    tier: TierName
-    domain: str
-
-    @property
-    def difficulty(self) -> Difficulty:
-        """The difficulty of the cards that only this tier reads."""
-        return {TierName.MS: Difficulty.MEDIUM, TierName.HS: Difficulty.HARD}[self.tier]
-
-    def new_card(
-        self,
-        card_id: str,
-        payload: str,
-        provenance: Mapping[str, object],
-        **given: object,
-    ) -> Card:
-        """A card of this cell that nobody has measured; raises `CardError` where it breaks a rule of cards."""
-        record = {
-            "card_id": card_id,
-            "payload": payload,
-            "routing_conditions": [],
-            "difficulty_tag": self.difficulty.value,
-            "domain_tags": [self.domain],
-            "helpfulness_score": 0.0,
-            "provenance": provenance,
-        }
-        return card_of({**record, **given})
-
-    def __str__(self) -> str:
-        return f"{self.tier.value} {self.domain}"
-
-
-@dataclass(frozen=True, slots=True)
-class WrongAttempt:
-    """An attempt that did not give the expected answer."""
-
-    tier: TierName
-    index: int
-    answer: str | None
-    tail: str
-
-
-class FailedProblem(NamedTuple):
-    """A training problem that a tier did not deliver, and the ids of the cards each tier was shown."""
-
-    problem: Problem
-    exit: str
-    attempts: tuple[WrongAttempt, ...]
-    shown: Mapping[TierName, tuple[str, ...]]
-
-    @classmethod
-    def of(
-        cls, record: Solution, problem: Problem, tier: TierName, text_of: TextOf
-    ) -> FailedProblem:
-        """A failure with the tier's attempts that lack the expected answer."""
-        wrong = (a for a in record.attempts if a.tier is tier and not a.correct)
-        attempts = tuple(
-            WrongAttempt(tier, a.index, a.answer, text_of(a)[-TAIL_CHARS:])
-            for a in wrong
-        )
-        return cls(
-            problem,
-            record.exit_name,
-            attempts,
-            {recall.tier: recall.cards for recall in record.recalls},
-        )
-
-    @property
-    def outcome(self) -> str:
-        """Where the problem left the ladder, and which cards were read on the way."""
-        read = "; ".join(
-            f"{t.value} {', '.join(self.shown[t]) or 'none'}"
-            for t in TierName
-            if t in self.shown
-        )
-        return f"Exit: {self.exit}. Cards read: {read or 'none'}."
-
-
-class Proposals(Kept):
-    """Cards that a teacher's reply held, and blocks that held none."""
+class Proposals(StepResult):
+    """The cards of a teacher's reply, and the blocks that held none."""
 
     cards: tuple[Card, ...] = ()
     refused: tuple[CardRefusal, ...] = ()
 
-
-class AdmissionContext(NamedTuple):
-    """What every teacher request of a step shares, and what its cards are held against."""
-
-    teacher: Teacher
-    name: str  # of the step; also names its request
-    epoch: int
-    screen: Screen  # what code holds against a card; the teacher hears of it once, and may mend the card
-    cards_per_problem: int = 2
+    @property
+    def outcome(self) -> str:
+        """Return the number of cards."""
+        unusable = f", {len(self.refused)} unusable" if self.refused else ""
+        return f"{len(self.cards)} cards{unusable}"
 
 
-class CardSpec(NamedTuple):
-    """What a card block is completed with, and held against, to become a card: also the texts the teacher was shown."""
+class CardRequest(NamedTuple):
+    """What a card block is completed with and checked against."""
 
     cell: TreeCell
-    context: AdmissionContext
-    shown: tuple[str, ...]
-    labels: tuple[
-        str, ...
-    ] = ()  # the numbered problems; none where a card needs no problem to support it
+    context: TeacherStep
+    shown: tuple[str, ...]  # the texts that the teacher was shown
+    labels: tuple[str, ...] = ()  # of the problems; none if a card needs no support
 
 
-def failures(
-    records: Iterable[Solution],
-    problems: Mapping[str, Problem],
-    cell: TreeCell,
-    text_of: TextOf,
-) -> tuple[FailedProblem, ...]:
-    """The problems of a cell that reached its tier without the tier delivering the right answer.
+def split(items: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Return the items in parts of about equal size, none above `most`.
 
-    A problem that left at ES is beyond the tree's reach, right or wrong: ES reads no card.
+    No items are one empty part.
     """
-    found = []
-    for record in (record for record in records if cell.domain in record.domains):
-        reached = [a.tier for a in record.attempts]
-        if cell.tier in reached and not (reached[-1] is cell.tier and record.correct):
-            found.append(
-                FailedProblem.of(record, problems[record.problem], cell.tier, text_of)
-            )
-    return tuple(found)
-
-
-def split(things: Sequence[T], most: int) -> list[Sequence[T]]:
-    """The things in parts of about the same size, none larger than `most`; one empty part where there are none."""
-    size = math.ceil(len(things) / max(1, math.ceil(len(things) / most))) or 1
-    return [
-        things[start : start + size] for start in range(0, max(1, len(things)), size)
-    ]
+    parts = max(1, math.ceil(len(items) / most))
+    size = math.ceil(len(items) / parts) or 1
+    starts = range(0, max(1, len(items)), size)
+    return [items[start : start + size] for start in starts]
 
 
 def wrong_at_es(record: Solution) -> bool:
-    """Whether ES left with a wrong answer that both attempts gave: no tree can mend the problem itself."""
+    """Whether both ES attempts gave the same wrong answer: no card can mend that."""
     return record.exit is ExitPath.ES_UNANIMOUS and record.correct is False
 
 
@@ -184,155 +106,298 @@ async def find_knowledge(
     cell: TreeCell,
     failed: Sequence[FailedProblem],
     known: Sequence[Card],
-    context: AdmissionContext,
+    context: TeacherStep,
 ) -> Proposals:
-    """Ask for cards against the first mistake of each failed problem. What cannot be a card is listed with its reason.
+    """Ask for cards against the first mistake of each failed problem.
 
-    `known` are the cards already at the cell. Nothing failed: nothing is asked.
+    `known` are the cards already at the cell. Without failures nothing is asked.
     """
     if not failed:
         return Proposals()
-    labels = tuple(one_line(failure.problem.name) for failure in failed)
-    spec = CardSpec(
-        cell, context, tuple(failure.problem.text for failure in failed), labels
+    lines = ["Cards already there:"]
+    for card in known:
+        trigger = next(iter(card.triggers), "")
+        lines.append(f"- {card.card_id}: {neutral(trigger)}")
+    if not known:
+        lines.append("none")
+    parts = ["\n".join(lines)]
+    for number, failure in enumerate(failed, 1):
+        parts.append(_format_failure(number, failure))
+    request = CardRequest(
+        cell,
+        context,
+        shown=tuple(failure.problem.text for failure in failed),
+        labels=tuple(one_line(failure.problem.name) for failure in failed),
     )
-    listed = [
-        f"- {card.card_id}: {neutral(next(iter(card.triggers), ''))}" for card in known
-    ]
-    there = "\n".join(("Cards already there:", *(listed or ["none"])))
-    shown = "\n\n".join(
-        (
-            there,
-            *(_failure(number, failure) for number, failure in enumerate(failed, 1)),
-        )
-    )
-    return await _ask("propose", spec, shown, len(failed), "for a problem")
+    shown = "\n\n".join(parts)
+    return await _ask("propose", request, shown, len(failed), "for a problem")
 
 
 async def imagine(
-    cell: TreeCell, cards: Sequence[Card], context: AdmissionContext
+    cell: TreeCell, cards: Sequence[Card], context: TeacherStep
 ) -> Proposals:
-    """Ask what else an expert finds obvious beside the cell's cards. Such cards rest on no problem, and say so."""
+    """Ask what else an expert finds obvious beside the cell's cards.
+
+    Such cards rest on no problem, and say so.
+    """
     if not cards:
         return Proposals()
-    spec = CardSpec(cell, context, tuple(card.payload for card in cards))
-    return await _ask(
-        "imagine", spec, card_block(cards), len(cards), "beside each of these"
-    )
+    request = CardRequest(cell, context, tuple(card.payload for card in cards))
+    shown = card_block(cards)
+    return await _ask("imagine", request, shown, len(cards), "beside each of these")
 
 
 def place(cell: TreeCell) -> str:
-    """Where the cards of a request belong."""
-    return f"Domain: {neutral(cell.domain)}\nDifficulty: {cell.difficulty.value}, or universal"
+    """Return where the cards of a request belong."""
+    difficulty = f"Difficulty: {cell.difficulty.value}, or universal"
+    return f"Domain: {neutral(cell.domain)}\n{difficulty}"
 
 
-def numbered(
-    number: int,
-    problem: Problem,
-    limit: int,
-    label: str = "",
-    unknown: str = "not known",
-) -> str:
-    """A problem with its answer as the teacher is shown it, under a number."""
-    text = fenced("problem", shortened(problem.text, limit))
-    return f"## Problem {number}{label}\n{text}\nExpected answer: {quoted_line(problem.answer or unknown)}"
-
-
-def read_cards(reply: str, spec: CardSpec) -> Reading[Card]:
-    """The cards of a reply, each through every rule of the card type and of the screen."""
+def read_cards(reply: str, request: CardRequest) -> Reading[Card]:
+    """Return the cards of a reply, each checked by the card type and the screen."""
 
     def make(block: Block) -> Card | CardRefusal:
-        card = _card(block, spec)
-        return spec.context.screen(card) or card
+        card = _read_card(block, request)
+        return request.context.screen(card) or card
 
     reading = read_each(reply, CARD, make)
-    return replace(reading, bad=tuple(sorted(reading.bad, key=lambda bad: bad.line)))
+    bad = sorted(reading.bad, key=lambda each: each.line)
+    return replace(reading, bad=tuple(bad))
 
 
 async def _ask(
-    kind: str, spec: CardSpec, shown: str, sources: int, each: str
+    kind: str, request: CardRequest, shown: str, sources: int, each: str
 ) -> Proposals:
-    """The cards of one request within its quota, the first ones, and everything else with its reason."""
-    context = spec.context
+    """Return the first cards within the quota of one request, and what was refused."""
+    context = request.context
     quota = context.cards_per_problem * sources
-    asked = f"Write at most {quota} cards, at most {context.cards_per_problem} {each}."
-    user = "\n\n".join((place(spec.cell), shown, asked))
-    system = instructions("cards", kind)
+    limit = f"Write at most {quota} cards, at most {context.cards_per_problem} {each}."
     reading = await context.teacher.ask(
-        context.name, system, user, lambda reply: read_cards(reply, spec)
+        context.name,
+        instructions("cards", kind),
+        "\n\n".join((place(request.cell), shown, limit)),
+        lambda reply: read_cards(reply, request),
     )
     cards = tuple(reading.found.values())
-    over = f"the request allowed {quota} cards, and {len(cards)} came"
     refused = [bad.refusal() for bad in reading.bad]
-    refused += [
-        CardRefusal.by_code(card.card_id, "over_quota", over) for card in cards[quota:]
-    ]
+    for card in cards[quota:]:
+        over = f"the request allowed {quota} cards, and {len(cards)} came"
+        refused.append(CardRefusal.by_code(card.card_id, "over_quota", over))
     return Proposals(cards=cards[:quota], refused=tuple(refused))
 
 
-def _card(block: Block, spec: CardSpec) -> Card:
+def _read_card(block: Block, request: CardRequest) -> Card:
     fields = block.fields
-    labels = spec.labels
-    own = spec.cell.difficulty.value
+    labels = request.labels
+    own = request.cell.difficulty.value
     if fields["id"] == EXAMPLE_ID:
         raise ValueError("it is the example of the form, not a card")
-    if _foreign(block.text, spec.shown):
+    if _is_foreign(block.text, request.shown):
         raise ValueError(
             "it is in another language than the problems; write it in theirs"
         )
     difficulty = fields.get("difficulty", "").lower() or own
     if difficulty not in (own, Difficulty.UNIVERSAL.value):
-        raise ValueError(
-            f"the difficulty here is {own} or universal, not {one_line(difficulty, 20)!r}"
-        )
-    numbers = read_numbers(fields.get("problems", ""), len(labels)) if labels else ()
-    if labels and not numbers:
-        raise ValueError(
-            "the field problems is missing: name the problems this rule would have saved"
-        )
+        given = one_line(difficulty, 20)
+        raise ValueError(f"the difficulty here is {own} or universal, not {given!r}")
+    supporting = []
+    if labels:
+        for number in read_numbers(fields.get("problems", ""), len(labels)):
+            supporting.append(labels[number - 1])
+        if not supporting:
+            raise ValueError(
+                "the field problems is missing: name the problems this rule would have "
+                "saved"
+            )
     provenance = {
-        "source": spec.context.teacher.source,
-        "supporting_problems": [labels[number - 1] for number in numbers],
-        "epoch_introduced": spec.context.epoch,
+        "source": request.context.teacher.source,
+        "supporting_problems": supporting,
+        "epoch_introduced": request.context.epoch,
     }
-    return spec.cell.new_card(
+    clauses = map(str.strip, fields.get("routing", "").split(";"))
+    domains = fields.get("domains", "").replace(",", " ").split()
+    return request.cell.new_card(
         fields["id"],
         block.text,
         provenance,
-        routing_conditions=[
-            part.strip()
-            for part in fields.get("routing", "").split(";")
-            if part.strip()
-        ],
+        routing_conditions=list(filter(None, clauses)),
         difficulty_tag=difficulty,
-        domain_tags=fields.get("domains", "").replace(",", " ").split()
-        or [spec.cell.domain],
+        domain_tags=domains or [request.cell.domain],
     )
 
 
-def _foreign(text: str, shown: Sequence[str]) -> bool:
-    def scripts(letters: Iterable[str]) -> list[str]:
-        return [
-            unicodedata.name(char, "UNNAMED").split()[0]
-            for char in letters
-            if char.isalpha()
-        ]
-
-    written = scripts(text)
-    read = {*_COMMON_SCRIPTS, *scripts(set("".join(shown)))}
-    return sum(script not in read for script in written) > FOREIGN_SHARE * len(written)
+def _is_foreign(text: str, shown: Sequence[str]) -> bool:
+    """Whether too many letters are of a script that nothing shown was written in."""
+    read = {*_COMMON_SCRIPTS, *_scripts(set("".join(shown)))}
+    written = list(_scripts(text))
+    foreign = sum(script not in read for script in written)
+    return foreign > FOREIGN_SHARE * len(written)
 
 
-def _failure(number: int, failure: FailedProblem) -> str:
-    lines = [numbered(number, failure.problem, MAX_PROBLEM_CHARS), failure.outcome]
+def _scripts(letters: Iterable[str]) -> Iterator[str]:
+    for char in letters:
+        if char.isalpha():
+            yield unicodedata.name(char, "UNNAMED").split()[0]
+
+
+def _format_failure(number: int, failure: FailedProblem) -> str:
+    problem = format_problem(number, failure.problem, MAX_PROBLEM_CHARS)
+    lines = [problem, failure.outcome]
     for attempt in failure.attempts:
-        answered = (
-            f"answered {quoted_line(attempt.answer)}"
-            if attempt.answer
-            else "gave no answer"
-        )
-        lines.append(
-            f"Wrong attempt {attempt.index + 1} at {attempt.tier.value} {answered}. It ends:"
-        )
+        answered = "gave no answer"
+        if attempt.answer:
+            answered = f"answered {quoted_line(attempt.answer)}"
+        where = f"Wrong attempt {attempt.index + 1} at {attempt.tier.value}"
+        lines.append(f"{where} {answered}. It ends:")
         lines.append(fenced("attempt", attempt.tail or "(no text)"))
     return "\n".join(lines)
+
+
+# `--teacher solutions`: cards without a model. Failed problems that share words that few
+# everyday problems use make one card. Its triggers are those words, its demonstrations
+# the problems with their solutions.
+
+NO_CALLS = (
+    "no teacher call is made: cards come from the training set's own worked solutions"
+)
+ONE_KIND = 0.45
+"""The least cosine of two problems' weighted words that makes them one kind."""
+TRIGGERS = 3
+SIGNALS = 40  # training problems that a domain is known by
+WHOLE = "mathematics"
+
+
+def untaught_settings(config: Config, settings: Settings) -> Settings:
+    """Return the settings as far as this teacher can follow them.
+
+    It neither curates nor imagines, and can only demonstrate. It retells training
+    problems, which may be as near to held-out ones as the data has them.
+    """
+    if config.retrieval.placement != "demonstrations" or not settings.examples:
+        raise UsageError(
+            "--teacher solutions writes demonstrations, and these settings show none",
+            fix="--set placement=demonstrations --set examples=2, as by default",
+        )
+    update = {"refine": 0, "imagine": False, "max_overlap": 1.0}
+    return settings.model_copy(update=update)
+
+
+def partition_by_label(train: Sequence[Problem]) -> Partition:
+    """Return the gold domains of the data if every problem has one, else one for all."""
+    if not any(problem.solution for problem in train):
+        raise DataError(
+            "no training problem has a worked solution",
+            fix="add the field 'solution', or name a teacher",
+        )
+    labels = []
+    for problem in train:
+        label = re.sub(r"[^a-z0-9]+", "_", (problem.domain or "").lower()).strip("_")
+        labels.append(label)
+    if not all(map(_is_domain_name, labels)):
+        labels = [WHOLE] * len(train)
+    held: dict[str, list[str]] = {}
+    for label, problem in zip(labels, train, strict=True):
+        held.setdefault(label, []).append(one_line(problem.text, MAX_SIGNAL_CHARS))
+    domains = []
+    for name, texts in sorted(held.items()):
+        domain = Domain(
+            name=name,
+            description=name.replace("_", " "),
+            share=round(len(texts) / len(train), 4),
+            signals=tuple(texts[:SIGNALS]),
+        )
+        domains.append(domain)
+    return Partition(domains=tuple(domains))
+
+
+def _is_domain_name(label: str) -> bool:
+    known = re.match(SNAKE, label) is not None and len(label) <= 64
+    return known and label not in RESERVED
+
+
+def propose_solved(
+    cell: TreeCell, failed: Sequence[Problem], count: int, epoch: int = 0
+) -> Proposals:
+    """Return one card for each kind of failed problem, with `count` demonstrations."""
+    solved = [problem for problem in failed if problem.solution]
+    vectors = []
+    for problem in solved:
+        vectors.append({word: weight(word) for word in vocabulary(problem.text)})
+    found: dict[str, Card] = {}
+    for kind in group_kinds(vectors):
+        members = [solved[place] for place in kind]
+        examples = list(filter(None, map(_short_example, members)))[:count]
+        card = _solved_card(cell, members, tuple(examples), epoch)
+        if card:
+            found.setdefault(card.card_id, card)
+    return Proposals(cards=tuple(found.values()))
+
+
+def group_kinds(vectors: Sequence[Mapping[str, float]]) -> list[list[int]]:
+    """Return groups of alike vectors: each joins the first group that it is near."""
+    groups: list[list[int]] = []
+    for place, vector in enumerate(vectors):
+        for group in groups:
+            if _cosine(vectors[group[0]], vector) >= ONE_KIND:
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    return groups
+
+
+def _solved_card(
+    cell: TreeCell,
+    members: Sequence[Problem],
+    examples: tuple[Example, ...],
+    epoch: int,
+) -> Card | None:
+    """Return the card of a kind; `None` if it has no example or is no valid card."""
+    counts: Counter[str] = Counter()
+    for member in members:
+        counts.update(vocabulary(member.text))
+
+    def rank(word: str) -> tuple[float, str]:
+        return -counts[word] * weight(word), word
+
+    ranked = sorted(counts, key=rank)[: 2 * TRIGGERS]
+    tokens = [word.upper() for word in ranked if word.isascii()][:3]
+    if len(tokens) < 2 or not examples:
+        return None
+    if cell.difficulty is Difficulty.HARD:
+        tokens.append("HARD")
+    lines = ["Useful when:"]
+    for pair in zip(ranked[::2], ranked[1::2], strict=False):
+        lines.append(f"- {' '.join(pair)}")
+    topic = ", ".join(ranked[:TRIGGERS])
+    lines += ["", f"Problems about {topic} go by the steps of those worked here."]
+    provenance = {
+        "source": SOLUTIONS,
+        "supporting_problems": [member.name for member in members[:12]],
+        "epoch_introduced": epoch,
+    }
+    payload = with_examples("\n".join(lines), examples)
+    try:
+        return cell.new_card("_".join(("RUBRIC", *tokens)), payload, provenance)
+    except CardError:  # a text too long for a card, or with characters it may not hold
+        return None
+
+
+def worked_example(problem: Problem, solution: str) -> Example:
+    """Return a problem with a solution that ends in its answer, without blank lines."""
+    worked = solution.strip()
+    if not last_boxed(worked):
+        worked = f"{worked}\nThe answer is \\boxed{{{problem.answer}}}."
+    text = re.sub(r"\n\s*\n", "\n", problem.text.strip())
+    return Example(text, re.sub(r"\n\s*\n", "\n", worked))
+
+
+def _short_example(problem: Problem) -> Example | None:
+    example = worked_example(problem, problem.solution or "")
+    return example if line_count(example.text) - 2 <= EXAMPLE_LINES else None
+
+
+def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    shared = math.fsum(one[word] ** 2 for word in one.keys() & other.keys())
+    sizes = math.hypot(*one.values()) * math.hypot(*other.values())
+    return shared / sizes if sizes else 0.0

@@ -1,34 +1,61 @@
-"""What a learning run did and what it came to, read from the folder of its tree. An unfinished run has a report too."""
+"""Report what a learning run did, from the folder of its tree, finished or not.
+
+One plain value, `LearningReport`, is built from the step log and the run tables. The
+terminal, `--json` and the pages show it. The forecast of a run is here too.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import math
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
+from kace.cards.lift import plain_points
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
+from kace.config import Config
 from kace.errors import DataError, one_line
 from kace.files import inside
-from kace.ladder.record import Solution, read_trace
-from kace.ladder.retrieve import estimate
-from kace.learning.admit import Demonstrations, Rulings
-from kace.learning.blocks import CardRefusal
-from kace.learning.commit import InterimAnalysis, Merge, Merges
-from kace.learning.costs import RoleBill, read_costs
-from kace.learning.effects import Fire, Impact, Lift, LiftBySource, lift_by_source
-from kace.learning.propose import Proposals, wrong_at_es
-from kace.learning.revise import Revisions
-from kace.learning.steps import DoneSteps, LearnManifest, StepName, read_steps
-from kace.learning.study import RunTotals
+from kace.ladder.prompt import template
+from kace.ladder.record import Solution
+from kace.ladder.selector import estimate
+from kace.ladder.tiers import LOCKED, TierName
+from kace.learning.accept import Comparison, Revisions
+from kace.learning.admit import Merge, Merges, Rulings
+from kace.learning.measure import Fire, Impact, Lift, lifts_by_source
+from kace.learning.propose import FAILURES_AT_ONCE, Proposals, wrong_at_es
+from kace.learning.steps import R, RunTotals, StepLine, StepName, read_steps
+from kace.learning.study import (
+    LearnManifest,
+    RoleBill,
+    Settings,
+    bill_of,
+    read_bill,
+)
+from kace.learning.teacher import (
+    MOST_DOMAINS,
+    SOLUTIONS,
+    TAIL_CHARS,
+    CardRefusal,
+)
+from kace.learning.wordings import MAX_SHOWN, WORDINGS_AT_ONCE, Demonstrations
+from kace.models.base import Usage
+from kace.models.budget import Ledger
+from kace.models.local import CATALOG, SUFFIX
+from kace.problems import Problem
 from kace.runs.stats import Interval, wilson
+from kace.runs.table import Table
+from kace.words import counted
 
-EMPTY = EpistemicTree.of((), ())
 TITLES = {
     "run": "before {0.place} cards",
     "base": "with the cards",
@@ -37,35 +64,39 @@ TITLES = {
     "verify": "rerun {0.number} of {0.place}",
 }
 """The steps that are tiered runs, and what each is for."""
+DONE = "done"
+DOING = "under way"
+TO_COME = "to come"
 
 
-class RunScore(RunTotals):
-    """A tiered run on training problems, finished or under way. Its accuracy has the 95 % Wilson interval."""
+class RunScore(NamedTuple):
+    """A tiered run on training problems, finished or under way."""
 
     step: StepName
     title: str
-    accuracy: float | None
+    folder: str
+    problems: int
+    correct: int
+    escalated: int
+    paper_calls: int
+    accuracy: float | None  # `None` if nothing was solved
     interval: Interval
 
     @classmethod
-    def scored(cls, step: StepName, run: RunTotals) -> RunScore:
-        """The totals of a run, and what it was for; there is no accuracy where nothing was solved."""
-        title = TITLES.get(step.what, "{0.what}").format(step)
+    def of(cls, step: StepName, run: RunTotals) -> RunScore:
+        """Return the totals of a run with its accuracy and 95 % Wilson interval."""
         share = run.correct / run.problems if run.problems else None
-        interval = wilson(run.correct, run.problems)
         return cls(
-            **dict(run), step=step, title=title, accuracy=share, interval=interval
+            step=step,
+            title=TITLES.get(step.what, "{0.what}").format(step),
+            **dict(run),
+            accuracy=share,
+            interval=wilson(run.correct, run.problems),
         )
 
 
-def is_shown(card: Card) -> bool:
-    """Whether a solve may read the card."""
-    return card.status is not Status.DEPRECATED
-
-
-@dataclass(frozen=True, slots=True)
-class CardTotals:
-    """How many cards there are, perhaps of one difficulty: those a solve may read, with their tokens, and others."""
+class CardTotals(NamedTuple):
+    """The number of cards that a solve may read, with their tokens, and of others."""
 
     shown: int
     validated: int
@@ -77,22 +108,45 @@ class CardTotals:
     def of(
         cls, cards: Iterable[Card], difficulty: Difficulty | None = None
     ) -> CardTotals:
-        """The totals of some cards, or of those of one difficulty among them."""
-        every = [card for card in cards if difficulty in (None, card.difficulty_tag)]
-        shown = [card for card in every if is_shown(card)]
-        validated = sum(card.status is Status.VALIDATED for card in shown)
-        return cls(
-            len(shown),
-            validated,
-            len(every) - len(shown),
-            sum(map(estimate, shown)),
-            difficulty,
-        )
+        """Return the totals of some cards, or of those of one difficulty."""
+        shown = validated = retired = tokens = 0
+        for card in cards:
+            if difficulty not in (None, card.difficulty_tag):
+                continue
+            if card.status is Status.DEPRECATED:
+                retired += 1
+                continue
+            shown += 1
+            validated += card.status is Status.VALIDATED
+            tokens += estimate(card)
+        return cls(shown, validated, retired, tokens, difficulty)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedRefusal:
-    """What the teacher wrote and did not enter the tree: a `card`, or an `example` or a `revision` of one."""
+class Fate(StrEnum):
+    """What became of a proposal."""
+
+    KEPT = "kept"
+    RETIRED = "retired"
+    MERGED = "merged"
+    ADMITTED = "admitted"  # it may enter the tree and has not yet
+    REFUSED = "refused"
+    WAITING = "waiting"
+
+
+class Proposal(NamedTuple):
+    """A card proposed for a cell, and what became of it."""
+
+    epoch: int
+    place: str
+    card_id: str  # as the teacher named it; empty if it gave no name
+    card: Card | None  # `None` if the block could not be read as one
+    fate: Fate
+    refused: CardRefusal | None = None
+    merge: Merge | None = None
+
+
+class ReportedRefusal(NamedTuple):
+    """A `card`, or an `example` or a `revision` of one, that was refused."""
 
     epoch: int
     place: str
@@ -100,9 +154,8 @@ class ReportedRefusal:
     refused: CardRefusal
 
 
-@dataclass(frozen=True, slots=True)
-class Revised:
-    """What the curator would do with a card, and whether a rerun bore it out."""
+class Revised(NamedTuple):
+    """What the curator would do with a card, and whether a rerun confirmed it."""
 
     epoch: int
     card_id: str
@@ -113,9 +166,8 @@ class Revised:
     accepted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """One round of growing, measuring and revising, with the tree's size at its end."""
+class Epoch(NamedTuple):
+    """One round of growing, measuring and revising."""
 
     number: int
     scores: tuple[RunScore, ...]
@@ -125,48 +177,36 @@ class Epoch:
     merged: tuple[Merge, ...]
     refused: tuple[ReportedRefusal, ...]
     revised: tuple[Revised, ...]
-    looks: tuple[InterimAnalysis, ...]
-    gaps: tuple[
-        tuple[str, str], ...
-    ]  # a domain, and what no card could be edited to cover
-    beyond: tuple[
-        tuple[str, str, str], ...
-    ]  # wrong at ES: the problem, its answer, and the right one
-    size: CardTotals | None
+    comparisons: tuple[Comparison, ...]
+    gaps: tuple[tuple[str, str], ...]  # a domain, and what no card could cover
+    beyond: tuple[tuple[str, str, str], ...]  # wrong at ES: problem, answer, expected
+    size: CardTotals | None  # of the tree at its end
 
 
-@dataclass(frozen=True, slots=True)
-class CardStory:
+class CardReport(NamedTuple):
     """A card of the tree with all that is known of what it does."""
 
     card: Card
     fire: Fire | None
-    lifts: tuple[
-        tuple[int, Lift], ...
-    ]  # with the epochs that measured them, the oldest first
+    lifts: tuple[tuple[int, Lift], ...]  # with their epochs, the oldest first
     lift: Lift | None  # the newest
-    outdated: (
-        bool  # whether the card was rewritten or moved after the newest measurement
-    )
-    earned: (
-        float | None
-    )  # right attempts that it is credited with: lift times attempts that saw it, over all epochs
+    outdated: bool  # rewritten or moved after the newest measurement
+    earned: float | None  # right attempts: lift times attempts that saw it
     place: str
     revisions: tuple[Revised, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DomainCards:
-    """A domain, its share of the training problems (`universal` has none), and its cards by difficulty."""
+class DomainReport(NamedTuple):
+    """A domain, its share of the training problems, and its cards by difficulty."""
 
     name: str
     description: str
-    share: float | None
+    share: float | None  # `universal` has none
     leaves: tuple[CardTotals, ...]
 
 
 class Funnel(NamedTuple):
-    """What became of everything the teacher proposed."""
+    """What became of everything proposed."""
 
     proposed: int
     waiting: int
@@ -178,84 +218,86 @@ class Funnel(NamedTuple):
     retired: int
 
 
+class Stage(NamedTuple):
+    """A part of the run, and what came of it or is going on in it."""
+
+    epoch: int  # 0 before the epochs or after them
+    title: str
+    words: str
+    state: str
+
+
 @dataclass(frozen=True, slots=True)
-class Report:
+class LearningReport:
     """A learning run, as far as it came."""
 
     name: str
+    state: str  # finished, working or stopped
+    summary: str
+    progress: str  # empty if finished
+    last_sign: float  # when the learner last wrote, in seconds since 1970
     solver: str
     teacher: str
     train: int
-    planned: int  # epochs asked for; 0 where that is not known
+    planned: int  # epochs asked for; 0 if not known
     settings: tuple[tuple[str, str], ...]
     finished: bool
     frozen: str | None
     last: str
-    under_way: tuple[
-        RunScore, ...
-    ]  # runs that were begun and not finished, with what is done of them
+    under_way: tuple[RunScore, ...]
     size: CardTotals
     epochs: tuple[Epoch, ...]
-    branches: tuple[DomainCards, ...]
-    cards: tuple[
-        CardStory, ...
-    ]  # those with the highest lift first, then those not measured
-    carried: LiftBySource
+    stages: tuple[Stage, ...]
+    domains: tuple[DomainReport, ...]
+    cards: tuple[CardReport, ...]  # highest lift first, then those not measured
+    proposals: tuple[Proposal, ...]
+    carried_own: Lift | None  # of all cards, on problems they were written from
+    carried_others: Lift | None
     costs: tuple[RoleBill, ...]
+    billed: bool  # whether the costs are those of a finished bill
     unread: tuple[str, ...]
 
     @property
     def scores(self) -> tuple[RunScore, ...]:
-        """Every run over all training problems, in order: these may be compared."""
-        runs = [
-            score
-            for epoch in self.epochs
-            for score in epoch.scores
-            if score.step.what != "verify"
-        ]
-        every = max((score.problems for score in runs), default=0)
-        return tuple(score for score in runs if score.problems == every)
+        """Return every run over all training problems: these may be compared."""
+        return _comparable(self.epochs)
 
     @property
     def refused(self) -> tuple[ReportedRefusal, ...]:
-        """Everything refused, in order."""
-        return tuple(refusal for epoch in self.epochs for refusal in epoch.refused)
+        """Return everything refused, in order."""
+        return _refusals(self.epochs)
 
     @property
-    def measured(self) -> tuple[CardStory, ...]:
-        """The cards whose lift is known, highest first."""
-        return tuple(story for story in self.cards if story.lifts)
+    def rules(self) -> list[tuple[tuple[str, str], int]]:
+        """Return the rules that something was refused for, most frequent first."""
+        rules = Counter((each.refused.rule, each.refused.by) for each in self.refused)
+        return rules.most_common()
+
+    @property
+    def measured(self) -> tuple[CardReport, ...]:
+        """Return the cards whose lift is known, highest first."""
+        return tuple(card for card in self.cards if card.lifts)
 
     @property
     def funnel(self) -> Funnel:
-        """From what was proposed to what was kept."""
-        names = ("proposed", "waiting", "admitted")
-        proposed, waiting, admitted = (
-            sum(getattr(epoch, name) for epoch in self.epochs) for name in names
-        )
-        merged = sum(len(epoch.merged) for epoch in self.epochs)
-        size = self.size
-        refused = sum(refusal.what == "card" for refusal in self.refused)
-        return Funnel(
-            proposed,
-            waiting,
-            admitted,
-            merged,
-            refused,
-            size.shown,
-            size.validated,
-            size.retired,
-        )
+        """Return the counts from what was proposed to what was kept."""
+        return _funnel(self.epochs, self.size)
 
     @property
     def usd(self) -> float | None:
-        """What the whole run cost; nothing where some price is not known."""
-        known = [cost.usd for cost in self.costs if cost.usd is not None]
-        return sum(known) if known and len(known) == len(self.costs) else None
+        """Return the cost of the whole run; `None` if some price is not known."""
+        if not self.costs:
+            return None
+        total = 0.0
+        for cost in self.costs:
+            if cost.usd is None:
+                return None
+            total += cost.usd
+        return total
 
 
-def report_of(tree_folder: Path) -> Report:
-    """The report of the learning run that made, or is making, a tree. Reads only, and takes no lock."""
+def report_of(tree_folder: Path) -> LearningReport:
+    """Return the report of the learning run of a tree. Reads only, takes no lock."""
     folder = inside(tree_folder, "learn")
     store = TreeStore(tree_folder)
     if not (folder / "learn.json").is_file():
@@ -263,208 +305,694 @@ def report_of(tree_folder: Path) -> Report:
             f"{tree_folder} holds no learning run",
             fix="name the --out folder of a `kace learn` command",
         )
-    manifest = LearnManifest.kept_in(folder)
-    steps = DoneSteps(folder, read_steps(folder / "steps.jsonl"))
-    tree = store.load() if (planted := store.cards_path.exists()) else EMPTY
+    manifest = LearnManifest.read(folder)
+    steps = _DoneSteps(folder)
+    planted = store.cards_path.exists()
+    tree = store.load() if planted else EpistemicTree.of((), ())
     epochs = tuple(_epoch(number, steps, tree_folder) for number in steps.epochs)
-    impacts = [
-        (epoch, impact)
-        for epoch in steps.epochs
-        for _, impact in steps.of(Impact, "impact", epoch=epoch)
-    ]
+    impacts = []
+    for number in steps.epochs:
+        for _, impact in steps.of(Impact, "impact", epoch=number):
+            impacts.append((number, impact))
+    names = _problem_names(steps)
+    own, others = lifts_by_source(tree, (impact for _, impact in impacts), names)
     planned = manifest.settings.get("epochs")
-    return Report(
-        name=tree_folder.resolve().name,
-        solver=str(manifest.config.get("model", "")),
+    finished = any(line.what == "freeze" for line in steps.lines)
+    working = not finished and _is_locked(folder / "lock")
+    size = CardTotals.of(tree)
+    billed = finished or not working
+    facts = _Facts(
         teacher=manifest.teacher or "",
         train=manifest.train.problems,
         planned=planned if isinstance(planned, int) else 0,
-        settings=tuple((name, str(value)) for name, value in manifest.settings.items()),
-        finished=any(line.what == "freeze" for line in steps.lines),
-        frozen=store.frozen_hash if planted else None,
+        finished=finished,
         last=str(steps.lines[-1].step) if steps.lines else "",
         under_way=tuple(_under_way(steps)),
-        size=CardTotals.of(tree),
         epochs=epochs,
-        branches=tuple(_domains(tree)),
-        cards=_stories(tree, impacts, epochs),
-        carried=lift_by_source(tree, (impact for _, impact in impacts), _names(steps)),
-        costs=read_costs(folder),
+        size=size,
+        others=others,
+    )
+    return LearningReport(
+        name=tree_folder.resolve().name,
+        state="finished" if finished else "working" if working else "stopped",
+        summary=_summary(facts),
+        progress=_progress(facts),
+        last_sign=_last_sign(folder),
+        solver=str(manifest.config.get("model", "")),
+        teacher=facts.teacher,
+        train=facts.train,
+        planned=facts.planned,
+        settings=tuple((name, str(value)) for name, value in manifest.settings.items()),
+        finished=finished,
+        frozen=store.frozen_hash if planted else None,
+        last=facts.last,
+        under_way=facts.under_way,
+        size=size,
+        epochs=epochs,
+        stages=tuple(_stages(facts, tree, steps, manifest)),
+        domains=tuple(_domains(tree)),
+        cards=_cards(tree, impacts, epochs),
+        proposals=tuple(_proposals(steps, tree)),
+        carried_own=own,
+        carried_others=others,
+        costs=read_bill(folder) if billed else _running_costs(folder, manifest),
+        billed=billed,
         unread=tuple(steps.unread),
     )
 
 
-def report_json(report: Report) -> str:
-    """The report as one line of JSON, cards and all."""
-    return TypeAdapter(Report).dump_json(report).decode()
+def report_json(report: LearningReport) -> str:
+    """Return the report as one line of JSON, cards and all."""
+    return TypeAdapter(LearningReport).dump_json(report).decode()
 
 
-def _epoch(number: int, steps: DoneSteps, tree: Path) -> Epoch:
-    """Everything that an epoch did, as far as it came."""
-    proposals = list(steps.of(Proposals, "propose", "imagine", epoch=number))
-    ruled = list(steps.of(Rulings, "admit", epoch=number))
-    curated = list(steps.of(Revisions, "revise", epoch=number))
-    looks = tuple(look for _, look in steps.of(InterimAnalysis, "look", epoch=number))
-    accepted = {(look.domain, look.number) for look in looks if look.accepted}
-    ruled_on = {step.place for step, _ in ruled}
-    snapshot = inside(tree, "snapshots") / f"epoch-{number}.jsonl"
-    # The run with the epoch's tree, or the newest before there is one. A name from a file leads into our folder only.
-    runs = {
-        step.what: run
-        for step, run in steps.of(RunTotals, "run", "base", "rebase", epoch=number)
-    }
-    newest = next(
-        (
-            Path(runs[what].folder).name
-            for what in ("rebase", "base", "run")
-            if what in runs
-        ),
-        "",
-    )
-    # By cell: first what could not be read as a card, then what was ruled out.
-    cards = [(step, found.refused) for step, found in proposals] + [
-        (step, found.refused) for step, found in ruled
-    ]
-    cells = dict.fromkeys(step.place for step, _ in proposals)
-    unfit = [
-        ("card", step, refused)
-        for cell in cells
-        for step, refused in cards
-        if step.place == cell
-    ]
-    examples = steps.of(Demonstrations, "illustrate", epoch=number)
-    unfit += [("example", step, found.refused) for step, found in examples]
-    unfit += [("revision", step, found.refused) for step, found in curated]
-    return Epoch(
-        number=number,
-        scores=tuple(
-            RunScore.scored(*done)
-            for done in steps.of(RunTotals, *TITLES, epoch=number)
-        ),
-        proposed=sum(len(found.cards) + len(found.refused) for _, found in proposals),
-        waiting=sum(
-            len(found.cards) for step, found in proposals if step.place not in ruled_on
-        ),
-        admitted=sum(len(ruling.admitted) for _, ruling in ruled),
-        merged=tuple(
-            merge
-            for _, merges in steps.of(Merges, "merge", epoch=number)
-            for merge in merges.merged
-        ),
-        refused=tuple(
-            ReportedRefusal(number, step.place, what, r)
-            for what, step, some in unfit
-            for r in some
-        ),
-        revised=tuple(
-            Revised(
+class _DoneSteps:
+    """The steps of a log. One that this version cannot read is named and left out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        lines = {line.step: line for line in read_steps(folder / "steps.jsonl")}
+        self.lines: tuple[StepLine, ...] = tuple(lines.values())
+        self.steps = frozenset(lines)
+        self.epochs = sorted({line.epoch for line in self.lines if line.epoch})
+        self.unread: dict[str, None] = {}
+
+    def of(
+        self, kind: type[R], *names: str, epoch: int
+    ) -> Iterator[tuple[StepName, R]]:
+        """Yield the results of an epoch's steps of these names, in order."""
+        for line in self.lines:
+            if line.what not in names or line.epoch != epoch:
+                continue
+            try:
+                yield line.step, line.read(kind)
+            except ValidationError:
+                self.unread[str(line.step)] = None
+
+
+class _Facts(NamedTuple):
+    """What the sentences of a report are made from."""
+
+    teacher: str
+    train: int
+    planned: int
+    finished: bool
+    last: str
+    under_way: tuple[RunScore, ...]
+    epochs: tuple[Epoch, ...]
+    size: CardTotals
+    others: Lift | None
+
+
+def _epoch(number: int, steps: _DoneSteps, tree: Path) -> Epoch:
+    """Return everything that an epoch did, as far as it came."""
+    rulings = {}
+    for step, ruling in steps.of(Rulings, "admit", epoch=number):
+        rulings[step.place, step.number] = ruling
+    comparisons = []
+    accepted = set()
+    for _, found in steps.of(Comparison, "compare", epoch=number):
+        comparisons.append(found)
+        if found.accepted:
+            accepted.add((found.domain, found.number))
+    refused = []
+    proposed = waiting = 0
+    cells: dict[tuple[str, int], list[CardRefusal]] = {}
+    for step, found in steps.of(Proposals, "propose", "imagine", epoch=number):
+        place = (step.place, step.number)
+        proposed += len(found.cards) + len(found.refused)
+        waiting += 0 if place in rulings else len(found.cards)
+        cells.setdefault(place, []).extend(found.refused)
+    for place, unfit in cells.items():
+        ruled = rulings[place].refused if place in rulings else ()
+        for refusal in (*unfit, *ruled):
+            refused.append(ReportedRefusal(number, place[0], "card", refusal))
+    for step, shown in steps.of(Demonstrations, "illustrate", epoch=number):
+        for refusal in shown.refused:
+            refused.append(ReportedRefusal(number, step.place, "example", refusal))
+    revised = []
+    gaps: dict[tuple[str, str], None] = {}
+    for step, curated in steps.of(Revisions, "revise", epoch=number):
+        for refusal in curated.refused:
+            refused.append(ReportedRefusal(number, step.place, "revision", refusal))
+        for each in curated.revisions:
+            decision = Revised(
                 number,
                 each.card_id,
                 each.action.value,
                 each.reason,
-                *at,
-                accepted=at in accepted,
+                step.place,
+                step.number,
+                accepted=(step.place, step.number) in accepted,
             )
-            for at, found in (
-                ((step.place, step.number), found) for step, found in curated
-            )
-            for each in found.revisions
-        ),
-        looks=looks,
-        gaps=tuple(
-            dict.fromkeys(
-                (step.place, text) for step, found in curated for text in found.gaps
-            )
-        ),
-        beyond=tuple(
-            (each.name, each.answer or "", each.expected or "")
-            for each in (_records(steps.folder / newest) if newest else ())
-            if wrong_at_es(each)
-        ),
+            revised.append(decision)
+        for text in curated.gaps:
+            gaps[step.place, text] = None
+    merged: list[Merge] = []
+    for _, merges in steps.of(Merges, "merge", epoch=number):
+        merged += merges.merged
+    scores = [RunScore.of(*done) for done in steps.of(RunTotals, *TITLES, epoch=number)]
+    snapshot = inside(tree, "snapshots") / f"epoch-{number}.jsonl"
+    return Epoch(
+        number=number,
+        scores=tuple(scores),
+        proposed=proposed,
+        waiting=waiting,
+        admitted=sum(len(ruling.admitted) for ruling in rulings.values()),
+        merged=tuple(merged),
+        refused=tuple(refused),
+        revised=tuple(revised),
+        comparisons=tuple(comparisons),
+        gaps=tuple(gaps),
+        beyond=tuple(_beyond(scores, steps.folder)),
         size=CardTotals.of(open_tree(snapshot)) if snapshot.exists() else None,
     )
 
 
-def _records(folder: Path) -> tuple[Solution, ...]:
-    """The last word on every problem of a run, damaged lines left out; also while the run is under way."""
-    path = folder / "traces.jsonl"
-    found = [line.content for line in (read_trace(path) if path.exists() else ())]
-    return tuple(
-        {
-            (each.problem, each.seed): each
-            for each in found
-            if isinstance(each, Solution)
-        }.values()
-    )
+def _beyond(scores: Sequence[RunScore], folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the problems that ES left with a wrong answer in the epoch's newest run."""
+    runs = {score.step.what: score for score in scores}
+    for what in ("rebase", "base", "run"):
+        if what in runs:
+            # A name from a file leads into our folder only.
+            for record in _records(folder / Path(runs[what].folder).name):
+                if wrong_at_es(record):
+                    yield record.name, record.answer or "", record.expected or ""
+            return
 
 
-def _under_way(steps: DoneSteps) -> Iterator[RunScore]:
-    done = {line.step.folder for line in steps.lines}
-    for folder in sorted(path.parent for path in steps.folder.glob("*/traces.jsonl")):
+def _records(folder: Path) -> list[Solution]:
+    """Return the last record of every problem of a run, also while it is under way."""
+    if not (folder / "run.json").exists():
+        return []
+    return list(Table.open(folder, allow_empty=True).solutions())
+
+
+def _under_way(steps: _DoneSteps) -> Iterator[RunScore]:
+    done = {step.folder for step in steps.steps}
+    for path in sorted(steps.folder.glob("*/traces.jsonl")):
+        folder = path.parent
         if folder.name not in done:
             step = StepName("", folder.name.replace("-", " "))
-            yield RunScore.scored(step, RunTotals.of(_records(folder), folder.name))
+            yield RunScore.of(step, RunTotals.of(_records(folder), folder.name))
 
 
-def _domains(tree: EpistemicTree) -> Iterator[DomainCards]:
-    """The tree by domain, `universal` last. A card of two domains is in both."""
+def _domains(tree: EpistemicTree) -> Iterator[DomainReport]:
+    """Yield the tree by domain, `universal` last. A card of two domains is in both."""
+    if not tree.domains:
+        return
     named = [(domain.name, domain.description, domain.share) for domain in tree.domains]
-    for name, about, share in (
-        [*named, (UNIVERSAL, "read with every domain", None)] if named else ()
-    ):
+    for name, about, share in (*named, (UNIVERSAL, "read with every domain", None)):
         here = [card for card in tree if name in card.domain_tags]
-        yield DomainCards(
-            name, about, share, tuple(CardTotals.of(here, kind) for kind in Difficulty)
-        )
+        leaves = tuple(CardTotals.of(here, kind) for kind in Difficulty)
+        yield DomainReport(name, about, share, leaves)
 
 
-def _names(steps: DoneSteps) -> dict[str, str]:
-    """What the training problems are called, by their ids: the first base run solved them all."""
-    runs = [
-        run
-        for epoch in steps.epochs
-        for _, run in steps.of(RunTotals, "base", epoch=epoch)
-    ]
-    solved = (
-        each
-        for run in runs[:1]
-        for each in _records(steps.folder / Path(run.folder).name)
-    )
-    return {each.problem: one_line(each.name) for each in solved}
+def _problem_names(steps: _DoneSteps) -> dict[str, str]:
+    """Return the names of the training problems by id, from the first base run."""
+    for epoch in steps.epochs:
+        for _, run in steps.of(RunTotals, "base", epoch=epoch):
+            records = _records(steps.folder / Path(run.folder).name)
+            return {record.problem: one_line(record.name) for record in records}
+    return {}
 
 
-def _stories(
-    tree: EpistemicTree, impacts: Sequence[tuple[int, Impact]], epochs: Sequence[Epoch]
-) -> tuple[CardStory, ...]:
-    fires = {fire.card_id: fire for _, impact in impacts for fire in impact.fires}
-    stories = []
+def _cards(
+    tree: EpistemicTree,
+    impacts: Sequence[tuple[int, Impact]],
+    epochs: Sequence[Epoch],
+) -> tuple[CardReport, ...]:
+    fires: dict[str, Fire] = {}
+    lifts: dict[str, list[tuple[int, Lift]]] = {}
+    for epoch, impact in impacts:
+        fires.update(impact.fire_of)
+        for lift in impact.lifts:
+            lifts.setdefault(lift.card_id, []).append((epoch, lift))
+    revisions: dict[str, list[Revised]] = {}
+    for each in (revised for epoch in epochs for revised in epoch.revised):
+        revisions.setdefault(each.card_id, []).append(each)
+    found = []
     for name, card in tree.cards.items():
-        lifts = tuple(
-            (epoch, lift)
-            for epoch, found in impacts
-            for lift in found.lifts
-            if lift.card_id == name
+        changed = 0
+        for each in revisions.get(name, ()):
+            if each.accepted and each.action in ("EDIT", "RELOCATE"):
+                changed = max(changed, each.epoch)
+        measured = lifts.get(name, [])
+        earned = sum(lift.effect * lift.shown for _, lift in measured)
+        report = CardReport(
+            card=card,
+            fire=fires.get(name),
+            lifts=tuple(measured),
+            lift=measured[-1][1] if measured else None,
+            outdated=bool(measured) and changed >= measured[-1][0],
+            earned=earned if measured else None,
+            place=f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}",
+            revisions=tuple(revisions.get(name, ())),
         )
-        wanted = tuple(
-            each for epoch in epochs for each in epoch.revised if each.card_id == name
+        found.append(report)
+
+    def rank(each: CardReport) -> tuple[float, str]:
+        return -each.lift.effect if each.lift else math.inf, each.card.card_id
+
+    return tuple(sorted(found, key=rank))
+
+
+def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
+    """Yield all proposals in the order they were made."""
+    for epoch in steps.epochs:
+        rulings = {}
+        for step, ruling in steps.of(Rulings, "admit", epoch=epoch):
+            rulings[step.place, step.number] = ruling
+        merges = {}
+        for step, done in steps.of(Merges, "merge", epoch=epoch):
+            for merge in done.merged:
+                for tier in step.place.split("+"):
+                    merges[tier, merge.card_id] = merge
+        for step, found in steps.of(Proposals, "propose", "imagine", epoch=epoch):
+            place = step.place
+            tier = place.split(" ")[0]
+            ruling = rulings.get((place, step.number))
+            for card in found.cards:
+                merge = merges.get((tier, card.card_id))
+                yield _fate_of(epoch, place, card, ruling, merge, tree)
+            for refused in found.refused:
+                name = refused.card_id
+                yield Proposal(epoch, place, name, None, Fate.REFUSED, refused)
+
+
+def _fate_of(
+    epoch: int,
+    place: str,
+    card: Card,
+    ruling: Rulings | None,
+    merge: Merge | None,
+    tree: EpistemicTree,
+) -> Proposal:
+    """Return a proposed card with what became of it."""
+    name = card.card_id
+    refused = None
+    if ruling and card not in ruling.admitted:
+        named = [each for each in ruling.refused if each.card_id == name]
+        refused = named[0] if named else None
+    if ruling is None:
+        fate = Fate.WAITING
+    elif refused:
+        fate = Fate.REFUSED
+    elif merge:
+        fate = Fate.MERGED
+    elif name not in tree:  # it enters with its round, or is there under another id
+        fate = Fate.ADMITTED
+    else:
+        gone = tree.card(name).status is Status.DEPRECATED
+        fate = Fate.RETIRED if gone else Fate.KEPT
+    merged = merge if fate is Fate.MERGED else None
+    return Proposal(epoch, place, name, card, fate, refused, merged)
+
+
+def _comparable(epochs: Sequence[Epoch]) -> tuple[RunScore, ...]:
+    scores = []
+    for epoch in epochs:
+        scores += [each for each in epoch.scores if each.step.what != "verify"]
+    most = max((score.problems for score in scores), default=0)
+    return tuple(score for score in scores if score.problems == most)
+
+
+def _refusals(epochs: Sequence[Epoch]) -> tuple[ReportedRefusal, ...]:
+    return tuple(refusal for epoch in epochs for refusal in epoch.refused)
+
+
+def _funnel(epochs: Sequence[Epoch], size: CardTotals) -> Funnel:
+    refused = 0
+    for refusal in _refusals(epochs):
+        refused += refusal.what == "card"
+    return Funnel(
+        proposed=sum(epoch.proposed for epoch in epochs),
+        waiting=sum(epoch.waiting for epoch in epochs),
+        admitted=sum(epoch.admitted for epoch in epochs),
+        merged=sum(len(epoch.merged) for epoch in epochs),
+        refused=refused,
+        kept=size.shown,
+        validated=size.validated,
+        retired=size.retired,
+    )
+
+
+def _running_costs(folder: Path, manifest: LearnManifest) -> tuple[RoleBill, ...]:
+    """Return what the calls so far took, by role, without prices."""
+    config = Config.model_construct(
+        model=str(manifest.config.get("model", "")), teacher=manifest.teacher, prices={}
+    )
+    found = []
+    for role, cost in bill_of([inside(folder, "calls")], config).roles.items():
+        found.append(cost.model_copy(update={"role": role}))
+    return tuple(found)
+
+
+def _last_sign(folder: Path) -> float:
+    """Return when the learner last wrote its steps, traces or calls; 0 if never."""
+    newest = 0.0
+    for pattern in ("learn.json", "steps.jsonl", "*/traces.jsonl", "calls/*.jsonl"):
+        for path in folder.glob(pattern):
+            newest = max(newest, path.stat().st_mtime)
+    return min(newest, time.time())
+
+
+def _is_locked(lock: Path) -> bool:
+    """Whether a process holds the lock of a learner's folder."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+# Sentences.
+
+
+def _summary(facts: _Facts) -> str:
+    """Return what the run made; of one that made nothing, why."""
+    found = _funnel(facts.epochs, facts.size)
+    if not found.proposed:
+        if facts.finished:
+            return f"No card: {_why_empty(facts)}"
+        return "No card has been proposed yet."
+    author = "worked solutions" if facts.teacher == SOLUTIONS else "the teacher"
+    problems = counted(facts.train, "training problem")
+    are = "is" if found.kept == 1 else "are"
+    text = (
+        f"From {problems} {author} gave {counted(found.proposed, 'card')}. "
+        f"{found.admitted} passed admission; {found.kept} {are} in the tree, "
+        f"{found.validated or 'none'} of them validated: they probably help."
+    )
+    if found.kept or not facts.finished:
+        return text
+    return f"{text} The tree is empty: {_why_empty(facts)}"
+
+
+def _why_empty(facts: _Facts) -> str:
+    """Return why a finished run has no card to show, and what to do."""
+    found = _funnel(facts.epochs, facts.size)
+    if found.admitted:
+        few = (
+            f"{found.retired} that passed admission could not be shown to help with "
+            f"{facts.train} problems"
         )
-        changed = [
-            each.epoch
-            for each in wanted
-            if each.accepted and each.action in ("EDIT", "RELOCATE")
-        ]
-        measured, newest = lifts[-1] if lifts else (math.inf, None)
-        earned = sum(lift.effect * lift.shown for _, lift in lifts) if lifts else None
-        place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
-        outdated = max(changed, default=0) >= measured
-        stories.append(
-            CardStory(
-                card, fires.get(name), lifts, newest, outdated, earned, place, wanted
+        if facts.others and facts.others.effect <= 0:
+            worth = f"{plain_points(facts.others.effect)} points of right attempts"
+            return (
+                f"{few}, nor do they carry over to other problems ({worth}). "
+                "Give more problems of the same kinds."
             )
+        return (
+            f"{few}. Keep them with --quick or --set keep=all, or give more problems "
+            "of the same kinds."
         )
-    return tuple(
-        sorted(
-            stories,
-            key=lambda s: (-s.lift.effect if s.lift else math.inf, s.card.card_id),
+    if found.refused:
+        rules: Counter[str] = Counter()
+        for each in _refusals(facts.epochs):
+            rules[each.refused.rule] += each.what == "card"
+        parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
+        return (
+            f"every proposal was refused ({', '.join(parts)}). `kace learn report TREE` "
+            "lists each with its reason."
         )
+    scores = _comparable(facts.epochs)
+    wrong = scores[0].problems - scores[0].correct if scores else 0
+    if scores and not wrong:
+        return (
+            f"the solver got all {scores[0].problems} training problems right. "
+            "Give harder ones."
+        )
+    agreed = len(facts.epochs[0].beyond) if facts.epochs else 0
+    if wrong and wrong == agreed:
+        return (
+            f"on all {wrong} wrong problems both ES attempts agreed, and ES reads no "
+            "card. --set confident=true learns from them too."
+        )
+    if facts.teacher == SOLUTIONS:
+        return (
+            f"no training problem that went wrong ({wrong}) has a worked solution to "
+            "make a card of."
+        )
+    return (
+        f"the teacher saw what went wrong ({counted(wrong, 'problem')}) and wrote no "
+        "card."
+    )
+
+
+def _progress(facts: _Facts) -> str:
+    """Return how far an unfinished run came."""
+    if facts.finished:
+        return ""
+    sentences = ["Not finished."]
+    if facts.epochs:
+        planned = f" of {facts.planned}" if facts.planned else ""
+        sentences = [f"Not finished, in epoch {facts.epochs[-1].number}{planned}."]
+    last = f"The last step done: {facts.last}." if facts.last else ""
+    sentences.append(last or "No step is done yet.")
+    for score in facts.under_way:
+        done = counted(score.problems, "problem")
+        sentences.append(f"Under way: {score.step}, {done} done.")
+    sentences.append("The same command resumes it.")
+    return " ".join(sentences)
+
+
+# Stages: the parts of a run in order, with what came of each.
+
+
+def _stages(
+    facts: _Facts, tree: EpistemicTree, steps: _DoneSteps, manifest: LearnManifest
+) -> Iterator[Stage]:
+    """Yield all stages. The first one that is not done is under way."""
+    doing = False
+    for last, epoch, title, words in _planned(facts, tree, steps, manifest):
+        done = facts.finished or last in steps.steps
+        state = DONE if done else TO_COME if doing else DOING
+        doing = doing or not done
+        yield Stage(epoch, title, words, state)
+
+
+def _planned(
+    facts: _Facts, tree: EpistemicTree, steps: _DoneSteps, manifest: LearnManifest
+) -> Iterator[tuple[StepName, int, str, str]]:
+    """Yield the last step, the epoch, the title and the words of each stage."""
+    words = "the teacher sorts the problems into domains"
+    if tree.domains:
+        words = counted(len(tree.domains), "domain")
+    yield StepName("plan", "plant"), 0, "Domains", words
+    rounds = {"MS+HS": "New cards"}
+    if manifest.settings.get("add_runs") == 2:
+        rounds = {"MS": "New medium cards", "HS": "New hard cards"}
+    revises = bool(manifest.settings.get("refine"))
+    epochs = {epoch.number: epoch for epoch in facts.epochs}
+    now = "; ".join(map(_solving, facts.under_way))
+    for number in range(1, max(facts.planned, *epochs, 1) + 1):
+        epoch = epochs.get(number)
+        for tiers, title in rounds.items():
+            last = StepName("add", "commit", number, tiers)
+            yield last, number, title, _adding(tiers, epoch, steps, now)
+        end = StepName("close", "snapshot", number)
+        credit = StepName("refine", "credit", number)
+        words = _measuring(epoch, steps, now)
+        yield credit if revises else end, number, "Measurement", words
+        if revises:
+            yield end, number, "Revision", _revising(epoch, end in steps.steps)
+    words = f"{counted(facts.size.shown, 'card')} in the tree"
+    yield StepName("close", "freeze"), 0, "Frozen tree", words
+
+
+def _adding(tiers: str, epoch: Epoch | None, steps: _DoneSteps, now: str) -> str:
+    """Return the state of a round of new cards: its run, or what was proposed."""
+    run = StepName("add", "run", epoch.number if epoch else 0, tiers)
+    if epoch is None or run not in steps.steps:
+        return now or "the solver works on the problems"
+    if not epoch.proposed:
+        return "the teacher is asked for cards"
+    waiting = f", {epoch.waiting} not ruled on" if epoch.waiting else ""
+    return f"{epoch.proposed:,} proposed, {epoch.admitted:,} admitted{waiting}"
+
+
+def _measuring(epoch: Epoch | None, steps: _DoneSteps, now: str) -> str:
+    for score in epoch.scores if epoch else ():
+        if score.step.what != "base":
+            continue
+        right = f"{score.correct:,} of {score.problems:,} right"
+        for _, impact in steps.of(Impact, "impact", epoch=score.step.epoch):
+            return f"{right}, {counted(len(impact.lifts), 'lift')} measured"
+        return f"{right}; {now or 'the lift of each card is measured'}"
+    return now or "the solver works with the new cards"
+
+
+def _revising(epoch: Epoch | None, done: bool) -> str:
+    if epoch and epoch.comparisons:
+        kept = sum(each.accepted for each in epoch.comparisons)
+        return f"{counted(len(epoch.comparisons), 'change')} tried, {kept:,} kept"
+    if done:
+        return "nothing was changed"
+    if epoch and epoch.revised:
+        return "the curator's changes are tried"
+    return "the curator is asked"
+
+
+def _solving(score: RunScore) -> str:
+    return f"{score.problems:,} problems solved, {score.correct:,} right"
+
+
+# The forecast: what a run would take, worked out before anything is spent.
+
+CHARS_PER_TOKEN = 4
+DOMAINS = 5
+LADDER_SHARE = 0.43  # of the eight attempts past ES, the part that published runs made
+FAILED_SHARE = 0.5  # of the problems, the part that a tier is expected not to deliver
+WORDING_TOKENS = 40
+CARD_TOKENS = 250  # of a card, and of an example
+EMBEDDED_BYTES = 40e9  # of weights that two cores read in a second for all slots
+REMOTE_SPEED = 60  # tokens a second of one call
+REMOTE_CALLS = 20  # calls at once if nothing is set
+TYPICAL_OUTPUT = 800  # tokens of an attempt, or the tier's cap if that is lower
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Calls and tokens of one role."""
+
+    calls: float
+    input: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoleForecast:
+    """What one role is expected to take, and what it takes at most."""
+
+    role: str
+    model: str
+    expected: Load
+    most: Load
+    usd: float | None  # expected, without prefix caches; `None` without a price
+    most_usd: float | None
+    seconds: float  # expected
+
+
+def forecast(
+    train: Sequence[Problem], config: Config, settings: Settings
+) -> tuple[RoleForecast, ...]:
+    """Return the forecast of solver, classifier and teacher, in that order."""
+    loads: dict[str, tuple[Load, Load]] = {}
+    loads["solver"] = (
+        _solver_load(train, config, settings, most=False),
+        _solver_load(train, config, settings, most=True),
+    )
+    none = Load(0, 0, 0)
+    loads["classifier"] = (none, none)
+    if config.retrieval.router == "model":  # a place is asked for once and kept
+        expected = len(train) * LADDER_SHARE
+        most = len(train) * 2.0
+        loads["classifier"] = (
+            Load(expected, expected * 1_000, expected * 10),
+            Load(most, most * 1_000, most * 10),
+        )
+    loads["teacher"] = (none, none)
+    if config.teacher != SOLUTIONS:
+        loads["teacher"] = (
+            _teacher_load(train, settings, most=False),
+            _teacher_load(train, settings, most=True),
+        )
+    prices = Ledger(prices=config.prices)
+    found = []
+    for role, (expected_load, most_load) in loads.items():
+        model = config.teacher or "" if role == "teacher" else config.model
+        price = prices.price(model)
+        costs: list[float | None] = []
+        for load in (expected_load, most_load):
+            used = Usage(input=round(load.input), output=round(load.output))
+            costs.append(price.cost(used) if price else None)
+        seconds = expected_load.output / _speed(model, config)
+        found.append(
+            RoleForecast(role, model, expected_load, most_load, *costs, seconds)
+        )
+    return tuple(found)
+
+
+def _speed(model: str, config: Config) -> float:
+    """Return the tokens a second of a model, over all its calls."""
+    provider, _, name = model.partition("/")
+    if provider == "local":
+        path = Path(name)
+        size = 1e9
+        if path.suffix == SUFFIX and path.is_file():
+            size = path.stat().st_size
+        for known in CATALOG:
+            if known.name == name:
+                size = known.bytes
+        return EMBEDDED_BYTES / size
+    if provider in ("openai", "anthropic"):
+        return REMOTE_SPEED * (config.max_connections or REMOTE_CALLS)
+    return math.inf
+
+
+def _solver_load(
+    train: Sequence[Problem], config: Config, settings: Settings, *, most: bool
+) -> Load:
+    n = len(train)
+    epochs = settings.epochs
+    dropout = settings.impact_runs if settings.impact == "dropout" else 0
+    # An epoch's runs: for new cards, the base, for measurement, and the reruns.
+    reruns = settings.refine / 2
+    if most:
+        reruns = settings.refine + bool(settings.refine)
+    runs = settings.add_runs + 1 + dropout + reruns
+    fresh_seeds = 2 + max(0, dropout - 1)  # runs of one seed share their ES attempts
+    easy = epochs * n * LOCKED[0].attempts * fresh_seeds
+    past_es = sum(tier.attempts for tier in LOCKED[1:])
+    hard = epochs * n * past_es * runs * (1.0 if most else LADDER_SHARE)
+    if settings.impact == "leave_one_out":
+        hard += epochs * settings.impact_calls
+    chars = len(template("solve")) + sum(len(problem.text) for problem in train) / n
+    prompt = chars / CHARS_PER_TOKEN
+    cards = config.retrieval.max_card_tokens
+    caps = {}
+    for tier, draw in config.tier_sampling().items():
+        caps[tier] = draw.max_tokens if most else min(draw.max_tokens, TYPICAL_OUTPUT)
+    if not most:
+        cards = min(cards, 4 * CARD_TOKENS)
+    longest = max(caps[TierName.MS], caps[TierName.HS])
+    return Load(
+        calls=easy + hard,
+        input=easy * prompt + hard * (prompt + cards),
+        output=easy * caps[TierName.ES] + hard * longest,
+    )
+
+
+def _teacher_load(train: Sequence[Problem], settings: Settings, *, most: bool) -> Load:
+    domains = MOST_DOMAINS if most else DOMAINS
+    tries = 2 if most else 1
+    revisions = settings.refine if most else min(1, settings.refine)
+    failed = len(train) if most else FAILED_SHARE * len(train)
+    text = sum(len(problem.text) for problem in train) / len(train)
+    # A request each for the parts of a tier's failures, by kind; and the curator's.
+    parts = max(domains, failed / FAILURES_AT_ONCE)
+    kinds = 2 + settings.imagine + bool(settings.examples)
+    rounds = round(2 * parts * kinds + (domains + 1) * revisions)
+    shown = failed * (text + 4 * TAIL_CHARS) / CHARS_PER_TOKEN
+    written = failed * settings.cards_per_problem
+    cards = written * CARD_TOKENS
+    examples = settings.examples * cards
+    repeated = 0.0
+    if examples:
+        repeated = cards + written * MAX_SHOWN * text / CHARS_PER_TOKEN
+    epoch_input = 2 * (shown + cards + repeated) + rounds * 1_000
+    epoch_input += revisions * (shown + 2 * cards)
+    epoch_output = 2 * (cards + examples) + revisions * cards + rounds * 100
+    wordings = written * settings.wordings
+    requests = domains + wordings / WORDINGS_AT_ONCE if wordings else 0
+    epochs = settings.epochs
+    start = 30 * text / CHARS_PER_TOKEN
+    return Load(
+        calls=tries * (1 + epochs * rounds + round(requests)),
+        input=tries * (start + epochs * epoch_input + requests * 1_000),
+        output=tries * (1_000 + epochs * epoch_output + wordings * WORDING_TOKENS),
     )

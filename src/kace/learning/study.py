@@ -1,77 +1,195 @@
-"""A learning run: its plan, and what it works with: solver, teacher, and one folder that keeps all they said."""
+"""The settings of a learning run, its plan, and what it works with.
+
+A workbench is an open folder with solver and teacher, under one ledger. Other methods'
+trainings use it too. A study is the workbench of `kace learn`, with its tree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol, TypeVar
 
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from kace.cards.card import MAX_WORDINGS
+from kace.cards.card_text import MAX_EXAMPLES
 from kace.cards.tree import Domain, EpistemicTree
-from kace.config import Config
+from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
+from kace.datasets.loader import overlaps
 from kace.errors import DataError, UsageError
-from kace.files import inside
-from kace.ladder.ladder import Observer, solve
-from kace.ladder.policies import Dropout, DropoutSource
+from kace.files import inside, read_plain, write_atomic
+from kace.ladder.ladder import Dropout, Observer, climb
 from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.relevance import RelevanceScore
-from kace.ladder.retrieve import Retriever, registry_router
+from kace.ladder.retriever import Retriever
+from kace.ladder.router import FIRST, REFINED, registry_router
 from kace.ladder.session import Session, in_role, open_session
-from kace.ladder.tiers import TierName
-from kace.learning.calibrate import remember
-from kace.learning.costs import keep_bill
-from kace.learning.leakage import NO_HASHES, ContaminationHashes, Leaks
-from kace.learning.propose import (
-    AdmissionContext,
+from kace.ladder.synthesis import TEACHER_TIER
+from kace.learning.screen import NO_HASHES, HeldOutHashes, LeakScreen
+from kace.learning.steps import (
+    OnStep,
+    ProblemSet,
+    RunTotals,
+    StepLog,
+    StepName,
+    StepResult,
+    TreeWriter,
+    gather_all,
+)
+from kace.learning.teacher import (
+    SOLUTIONS,
     FailedProblem,
     Screen,
+    Teacher,
+    TeacherStep,
     TreeCell,
     failures,
+    open_teacher,
 )
-from kace.learning.settings import Settings
-from kace.learning.solutions import SOURCE
-from kace.learning.steps import Kept, ProblemSet, StepLog, StepName, Tell, TreeWriter
-from kace.learning.teacher import Teacher, side_by_side
-from kace.models import open_model
-from kace.models.base import ChatModel
+from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
-from kace.models.cache import CallStore, Replay
-from kace.problems import Problem, overlaps
+from kace.models.cache import TEACHER, CallStore, read_calls
+from kace.problems import Problem
 from kace.runs.manifest import manifest_of, solver_prompts
-from kace.runs.metrics import Totals
 from kace.runs.run import Run, Solve
 
 if TYPE_CHECKING:
     from kace.runs.ray import RayPool
 
+LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
 AUTHOR = "kace learn"
-LEAST_PROBLEMS = 10  # three domains of a tenth each cannot be told from fewer
 SEEDS_PER_EPOCH = 100
 ADD = 0
 BASE = 1
 UNSEEN = 99
-"""Which seed of an epoch a run draws on. The base run is independent of the run that cards were proposed from."""
+"""The seed of a run within its epoch. The base run is independent of the run that cards
+were proposed from."""
+
+QUICK = {
+    "epochs": 1,
+    "add_runs": 1,
+    "refine": 0,
+    "impact_runs": 1,
+    "keep": "all",
+    "calibration_runs": 0,
+}
+"""What `--quick` sets. Few problems prove and calibrate nothing, so every card that
+passes admission is kept."""
 
 A = TypeVar("A")
 B = TypeVar("B")
-K = TypeVar("K", bound=Kept)
+T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R", bound=StepResult)
+
+
+class Settings(StepResult):
+    """The learner's settings, with the defaults of `kace learn`."""
+
+    epochs: Annotated[int, Field(ge=1, le=20)] = 1
+    cards_per_problem: Annotated[int, Field(ge=1, le=3)] = 2
+    """The most cards the teacher may propose for each failed problem of a cell."""
+    add_runs: Annotated[int, Field(ge=1, le=2)] = 1
+    """Runs that an epoch's new cards are written from: one for both tiers, or one a
+    tier, the second with the first one's cards."""
+    confident: bool = True
+    """Learn also from problems that both ES attempts got wrong in the same way."""
+    refine: Annotated[int, Field(ge=0, le=2)] = 0
+    """Tries of a domain's revision in an epoch. 0 measures cards and rewrites none."""
+    evidence: Literal["posterior", "threshold"] = "posterior"
+    """What decides about cards and revisions: the probability that they help, given all
+    cards of the tree; or, as in the paper, a least lift, which retires no card."""
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """By threshold, the least accuracy that a revision must gain."""
+    keep_above: Annotated[float, Field(gt=0.5, le=1)] = 0.8
+    """By posterior, the least probability to help at which a card is validated or a
+    revision kept."""
+    retire_below: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
+    """By posterior, the probability to help at and below which a card is retired."""
+    impact: Literal["dropout", "leave_one_out", "fires"] = "dropout"
+    """How cards are measured. `fires` only counts how often they are shown."""
+    impact_runs: Annotated[int, Field(ge=1, le=50)] = 4
+    """Dropout runs an epoch, each on other seeds."""
+    impact_calls: Annotated[int, Field(ge=1)] = 1_000
+    """The most solver calls an epoch for leave-one-out."""
+    dropout_rate: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    keep: Literal["all", "validated"] = "validated"
+    """The cards that the frozen tree shows: all not deprecated, or validated ones."""
+    examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
+    """Demonstrations that the teacher writes for each new card."""
+    max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.55
+    """The largest share of content words, numbers aside, that a demonstration may have
+    in common with a problem held out. 1 lets any wording be retold."""
+    failures: Literal["tier", "final"] = "tier"
+    """What cards are written from: problems that the tier did not deliver, or only
+    those whose final answer was wrong."""
+    calibration_runs: Annotated[int, Field(ge=0, le=20)] = 3
+    """Runs that the relevance thresholds are set from; 0 leaves them as configured."""
+    max_harm: Annotated[float, Field(gt=0, le=100)] = 0.5
+    """Points of accuracy that cards may cost, in expectation, on problems of techniques
+    that the tree lacks."""
+    wordings: Annotated[int, Field(ge=0, le=MAX_WORDINGS)] = 16
+    """Problems in other stories that the teacher writes for each card that is kept, to
+    find it by."""
+    imagine: bool = False
+    """Ask also for cards that no failure called for. It overfitted where published."""
+
+
+def read_settings(kind: type[T], values: Mapping[str, object]) -> T:
+    """Return the settings of a method; `UsageError` for the first invalid value."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = first["loc"][0]
+        reason = first["msg"].lower()
+        raise UsageError(
+            f"{name} cannot be {first['input']!r}: {reason}",
+            fix="see docs/learning.md",
+        ) from None
+
+
+class LearnManifest(BaseModel):
+    """The content of learn.json, whichever version wrote it."""
+
+    config: dict[str, JsonValue] = {}
+    teacher: str | None = None
+    train: ProblemSet = ProblemSet()
+    settings: dict[str, JsonValue] = {}
+
+    @classmethod
+    def read(cls, folder: Path) -> LearnManifest:
+        """Return the manifest of a learner's folder; empty if it cannot be read."""
+        try:
+            return cls.model_validate_json(read_plain(folder / "learn.json"))
+        except (OSError, ValidationError):
+            return cls()
 
 
 @dataclass(frozen=True, slots=True)
 class LearnPlan:
-    """What is to be learned, from what, and where the tree goes. Examples must not retell what is held out."""
+    """What to learn from, and where the tree goes."""
 
     train: tuple[Problem, ...]
     config: Config
     settings: Settings
     out: Path
-    held_out: ContaminationHashes = NO_HASHES
+    held_out: HeldOutHashes = NO_HASHES
 
     def manifest(self) -> dict[str, object]:
-        """What the run depends on, free of secrets."""
+        """Return what the run depends on, free of secrets."""
         return {
             **manifest_of(self.config),
             "teacher": self.config.teacher,
@@ -81,296 +199,278 @@ class LearnPlan:
         }
 
 
-class LearnObserver(Observer, Protocol):
-    """Hears how runs and steps go."""
+class StepObserver(Observer, Protocol):
+    """Called as runs and steps of a training proceed."""
 
     def run_started(self, step: StepName, problems: int, done: int) -> None:
-        """A run begins, with some of its problems done before."""
+        """Called when a run begins, with the number of problems done before."""
 
-    def step_done(self, step: StepName, value: Kept, fresh: bool) -> None:
-        """A step is done, just now or on an earlier day."""
-
-
-class RunTotals(Kept):
-    """A tiered run, as far as it came. Escalated are the problems past ES, where the tree can help."""
-
-    folder: str
-    problems: int
-    correct: int
-    escalated: int
-    paper_calls: int
-
-    @classmethod
-    def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
-        """The totals of a run's records."""
-        found = Totals()
-        for record in records:
-            found.add(record)
-        above = (TierName.MS, TierName.HS)
-        escalated = sum(
-            any(attempt.tier in above for attempt in record.attempts)
-            for record in records
-        )
-        counts = {
-            name: getattr(found, name)
-            for name in ("problems", "correct", "paper_calls")
-        }
-        return cls(folder=folder, escalated=escalated, **counts)
+    def step_done(self, step: StepName, value: StepResult, fresh: bool) -> None:
+        """Called when a step is done, just now or in an earlier process."""
 
 
-class Routes(Kept):
+class Routes(StepResult):
     """The domains of problems, by their ids."""
 
     domains: dict[str, tuple[str, ...]]
 
+    @property
+    def outcome(self) -> str:
+        """Return the number of problems placed."""
+        nowhere = list(self.domains.values()).count(())
+        return f"{len(self.domains)} problems placed, {nowhere} nowhere"
 
-def practice(
-    config: Config,
-    tree: EpistemicTree | None,
-    dropout: Dropout | None,
-    relevance: RelevanceScore | None,
-    session: Session,
-    seed: int,
+
+class RunReading(NamedTuple):
+    """How a run reads: the tree, cards hidden at random, and a score of its own."""
+
+    tree: EpistemicTree | None = None
+    dropout: Dropout | None = None
+    relevance: RelevanceScore | None = None
+
+
+def open_solver(
+    config: Config, reading: RunReading, session: Session, seed: int
 ) -> Solve:
-    """How a session solves training problems, in this process or on another machine: from a tree, or without one.
+    """Return how a session solves training problems, here or on another machine.
 
-    With a relevance score of its own, it reads what that score picks, and skips ES for it.
+    The ladder is the one that will be used: where it skips ES, so do the runs that
+    measure cards. With a relevance score of its own, a run skips ES. The classifier
+    keeps the learner's own seed, so a problem stays in its domain from run to run.
     """
-    # The ladder that will be used: where it skips ES, so do the runs that say what a card is worth.
-    # The classifier keeps the learner's own seed: a problem stays in its domain from run to run, and is asked once.
-    if relevance:
+    if reading.relevance:
         skipping = config.retrieval.model_copy(update={"es_policy": "skip"})
         config = config.model_copy(update={"retrieval": skipping})
-    kit = session.kit if tree is None else session.reading(tree, config)
-    if relevance and isinstance(kit.source, Retriever):
-        kit.source.relevance.scores = relevance
-    if dropout and kit.source:
-        kit = replace(kit, source=DropoutSource(kit.source, dropout))
-    kit = replace(kit, seed=seed)
-    return lambda problem: solve(problem, kit)
+    kit = session.kit
+    if reading.tree is not None:
+        kit = session.reading(reading.tree, config)
+    if reading.relevance and isinstance(kit.source, Retriever):
+        kit.source.relevance.scores = reading.relevance
+    kit = replace(kit, seed=seed, dropout=reading.dropout)
+    return lambda problem: climb(problem, kit)
 
 
 @dataclass(frozen=True)
-class Resources:
-    """An open folder, and the models that work in it. They share one ledger, and no call is paid for twice."""
+class Workbench:
+    """An open folder and the models that work in it, under one ledger."""
 
     config: Config
     session: Session
     log: StepLog
     calls: CallStore
-    asked: Teacher | None = None
-    observer: LearnObserver | None = None
-    pool: RayPool | None = None  # where runs are solved, if not in this process
+    optional_teacher: Teacher | None = None
+    observer: StepObserver | None = None
+    pool: RayPool | None = None  # solves the runs, if not this process
 
     @property
     def teacher(self) -> Teacher:
-        """The teacher, where one takes part."""
-        assert self.asked is not None, "a training without a teacher asked for one"
-        return self.asked
+        """Return the teacher of a training that has one."""
+        assert self.optional_teacher is not None, "this training has no teacher"
+        return self.optional_teacher
 
     async def run(
         self,
         step: StepName,
         problems: Sequence[Problem],
-        tree: EpistemicTree | None,
+        reading: RunReading,
         seed: int,
-        dropout: Dropout | None = None,
-        relevance: RelevanceScore | None = None,
     ) -> tuple[Solution, ...]:
-        """The records of a tiered run, in the order of its problems. A finished run is read, not repeated."""
+        """Return the records of a tiered run; a finished run is read, not repeated."""
+        dropout = reading.dropout
         hidden = {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
-        manifest = manifest_of(self.config.model_copy(update={"seed": seed}), tree) | {
-            "dropout": hidden
-        }
-        done = self.log.recall(step, RunTotals)
-        opener = partial(practice, self.config, tree, dropout, relevance)
-        with Run(
-            inside(self.log.folder, step.folder), manifest, calls=self.calls
-        ) as run:
-            if done is None:
-                todo = [
-                    problem
-                    for problem in problems
-                    if run.finished(problem, seed) is None
-                ]
-                if self.observer:
-                    self.observer.run_started(
-                        step, len(problems), len(problems) - len(todo)
-                    )
-                if self.pool:
-                    from kace.runs.ray import solve_on_ray
-
-                    await solve_on_ray(self.pool, run, todo, seed, opener)
-                else:
-                    solve_one = opener(self.session, seed)
-                    await run.solve(todo, solve_one, seed, self.session.window)
+        seeded = self.config.model_copy(update={"seed": seed})
+        manifest = {**manifest_of(seeded, reading.tree), "dropout": hidden}
+        done = self.log.recall(step, RunTotals) is not None
+        folder = inside(self.log.folder, step.folder)
+        with Run(folder, manifest, calls=self.calls) as run:
+            if not done:
+                await self._solve(run, step, problems, reading, seed)
             last = {record.problem: record for record in run.records()}
             records = tuple(last[problem.id] for problem in problems)
-        if done is None:
+        if not done:
             self.log.write(step, RunTotals.of(records, step.folder))
         return records
 
+    async def _solve(
+        self,
+        run: Run,
+        step: StepName,
+        problems: Sequence[Problem],
+        reading: RunReading,
+        seed: int,
+    ) -> None:
+        todo = [each for each in problems if run.finished(each, seed) is None]
+        if self.observer:
+            done = len(problems) - len(todo)
+            self.observer.run_started(step, len(problems), done)
+        opener = partial(open_solver, self.config, reading)
+        if self.pool:
+            from kace.runs.ray import solve_on_ray
+
+            await solve_on_ray(self.pool, run, todo, seed, opener)
+        else:
+            solve = opener(self.session, seed)
+            await run.solve(todo, solve, seed, self.session.window)
+
     def seed_of(self, epoch: int, use: int) -> int:
-        """The seed of a run: other samples for every epoch and use."""
+        """Return the seed of a run: other samples for every epoch and use."""
         return (self.config.seed * SEEDS_PER_EPOCH + epoch) * SEEDS_PER_EPOCH + use
 
     def text_of(self, attempt: Attempt) -> str:
-        """What an attempt said."""
+        """Return what an attempt wrote; empty where the call is not kept."""
         reply = self.calls.get(attempt.call) if attempt.call else None
         return reply.text if reply else ""
 
     async def route_all(
         self, problems: Sequence[Problem], domains: Sequence[Domain]
     ) -> Routes:
-        """The domains of every problem."""
+        """Return the domains of every problem."""
         config = self.config
-        classifier = self.session.classifier
         router = registry_router(
-            config.retrieval, domains, classifier, config.seed, subject_of(config)
+            config.retrieval,
+            domains,
+            self.session.classifier,
+            config.seed,
+            subject_of(config),
         )
         routed = await self.each(problems, router)
-        return Routes(
-            domains={
-                each.id: route.domains
-                for each, route in zip(problems, routed, strict=True)
-            }
-        )
+        found = {}
+        for problem, route in zip(problems, routed, strict=True):
+            found[problem.id] = route.domains
+        return Routes(domains=found)
 
     async def each(
         self, items: Sequence[A], work: Callable[[A], Awaitable[B]]
     ) -> list[B]:
-        """The work done on every item, as many side by side as the session takes."""
+        """Return the work on every item, as many at once as the session takes."""
         done = list[B]()
         window = self.session.window
         for start in range(0, len(items), window):
-            done += await side_by_side(map(work, items[start : start + window]))
+            done += await gather_all(map(work, items[start : start + window]))
         return done
 
 
+@asynccontextmanager
+async def open_workbench(
+    folder: Path,
+    config: Config,
+    manifest: dict[str, object],
+    *,
+    model: ChatModel | None = None,
+    teacher: ChatModel | None = None,
+    observer: StepObserver | None = None,
+    on_step: OnStep | None = None,
+) -> AsyncIterator[Workbench]:
+    """Open the folder, which must hold the same work or none, and the models.
+
+    Models that are given stay the caller's to close. Every attempt is made: what is
+    left of a tier that stopped early is a biased sample of it.
+    """
+    config = config.model_copy(update={"early_stop": False})
+    async with AsyncExitStack() as opened:
+        if observer:
+            on_step = observer.step_done
+        log = opened.enter_context(StepLog(folder, manifest, on_step=on_step))
+        calls = CallStore(inside(folder, "calls"))
+        opened.callback(write_bill, folder, config)
+        opened.callback(calls.close)
+        opening = open_session(config, calls=calls, model=model, observer=observer)
+        session = await opened.enter_async_context(opening)
+        tutor = None
+        if teacher is not None:
+            tutor = Teacher(
+                in_role("teacher", teacher, session.ledger, calls),
+                seed=config.seed,
+                max_tokens=config.teacher_max_tokens,
+                subject=subject_of(config),
+            )
+        pool = None
+        if config.ray and model is None:
+            from kace.runs.ray import open_pool
+
+            started = open_pool(config, calls, ledger=session.ledger, observer=observer)
+            pool = await opened.enter_async_context(started)
+        yield Workbench(config, session, log, calls, tutor, observer, pool)
+
+
+def require_answers(problems: Sequence[Problem], use: str) -> None:
+    """Refuse problems that cannot be graded."""
+    for problem in problems:
+        if problem.answer is None:
+            raise DataError(
+                f"{use} problem {problem.name!r} has no answer",
+                fix="every problem needs its answer here",
+            )
+
+
+def check_training(train: Sequence[Problem]) -> None:
+    """Refuse a training set that nothing can be learned from."""
+    require_answers(train, "training")
+    if len(train) < LEAST_PROBLEMS:
+        raise DataError(
+            f"{len(train)} training problems are too few to learn from",
+            fix=f"give at least {LEAST_PROBLEMS}",
+        )
+
+
+def refuse_overlap(
+    train: Sequence[Problem], held_out: Sequence[Problem], source: str
+) -> None:
+    """Refuse to learn from problems that an evaluation split holds too."""
+    found = overlaps(train, held_out)
+    if found:
+        ours, theirs = (problem.name for problem in found[0])
+        raise DataError(
+            f"{len(found)} training problems appear in {source} too: "
+            f"{ours!r} is its {theirs!r}",
+            fix="remove them from the training file: what is learned from them would "
+            "flatter the evaluation",
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
-class Study(Resources):
-    """The resources of a learning run, its training problems, and the tree that is learned."""
+class Study(Workbench):
+    """The workbench of a learning run, its problems, and the tree being learned."""
 
     train: tuple[Problem, ...]
     settings: Settings
     writer: TreeWriter
-    leaks: Leaks
+    leaks: LeakScreen
 
     @property
     def tree(self) -> EpistemicTree:
-        """The tree as it is now."""
+        """Return the tree as it is now."""
         return self.writer.tree
 
     @cached_property
     def by_id(self) -> Mapping[str, Problem]:
-        """The training problems by content hash."""
+        """Return the training problems by content hash."""
         return {problem.id: problem for problem in self.train}
 
-    async def ask(
+    async def teacher_step(
         self,
         step: StepName,
-        kind: type[K],
-        work: Callable[[AdmissionContext], Awaitable[K]],
+        kind: type[R],
+        work: Callable[[TeacherStep], Awaitable[R]],
         screen: Screen,
-    ) -> K:
-        """The result of a step that asks the teacher, done once."""
-        settings = self.settings
-        context = AdmissionContext(
+    ) -> R:
+        """Return the result of a step that calls the teacher, done once."""
+        context = TeacherStep(
             self.teacher,
             str(step),
             step.epoch,
             screen,
-            settings.cards_per_problem,
+            self.settings.cards_per_problem,
         )
         return await self.log.once(step, kind, lambda: work(context))
 
     def failed(
         self, records: Sequence[Solution], cell: TreeCell
     ) -> tuple[FailedProblem, ...]:
-        """The failures of a cell, with what the attempts said."""
-        counted = [
-            record
-            for record in records
-            if self.settings.failures == "tier" or not record.correct
-        ]
-        return failures(counted, self.by_id, cell, self.text_of)
-
-
-class GivenModels(NamedTuple):
-    """Models that are given stay the caller's to close; others are opened as configured, a teacher if `taught`."""
-
-    solver: ChatModel | None = None
-    teacher: ChatModel | None = None
-    taught: bool = True
-
-
-@asynccontextmanager
-async def open_resources(
-    folder: Path,
-    config: Config,
-    manifest: dict[str, object],
-    given: GivenModels,
-    *,
-    tell: Tell | None = None,
-    observer: LearnObserver | None = None,
-) -> AsyncIterator[Resources]:
-    """Open the folder, which must hold the same work or none, and the models. `tell` or the observer hears of steps."""
-    # Every attempt is made: what is left of a tier that stopped early is a biased sample of it.
-    config = config.model_copy(update={"early_stop": False})
-    async with AsyncExitStack() as opened:
-        teacher = given.teacher
-        if teacher is None and given.taught:
-            teacher = _open_teacher(config)
-            opened.push_async_callback(teacher.aclose)
-        told = observer.step_done if observer else tell
-        defaults = Settings().model_dump(mode="json")
-        log = opened.enter_context(
-            StepLog(folder, manifest, tell=told, defaults=defaults)
-        )
-        calls = CallStore(inside(folder, "calls"))
-        opened.callback(keep_bill, folder, config)
-        opened.callback(calls.close)
-        opening = open_session(
-            config, calls=calls, model=given.solver, observer=observer
-        )
-        session = await opened.enter_async_context(opening)
-        model = in_role("teacher", teacher, session.ledger, calls) if teacher else None
-        room = config.teacher_max_tokens
-        asked = (
-            Teacher(
-                model, seed=config.seed, max_tokens=room, subject=subject_of(config)
-            )
-            if model
-            else None
-        )
-        pool = None
-        if config.ray and given.solver is None:
-            from kace.runs.ray import open_pool
-
-            started = open_pool(config, calls, ledger=session.ledger, observer=observer)
-            pool = await opened.enter_async_context(started)
-        yield Resources(config, session, log, calls, asked, observer, pool)
-
-
-def _open_teacher(config: Config) -> ChatModel:
-    if not config.teacher or config.teacher == SOURCE:
-        what = (
-            "--teacher solutions is for --method kace"
-            if config.teacher
-            else "a learner needs a teacher"
-        )
-        known = "anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (a person answers files), or replay/RUN"
-        raise UsageError(
-            what,
-            fix=f"name one: --teacher {known}; solutions needs no model, and learns a tree",
-        )
-    Ledger(config.caps(), config.prices).require_price(config.teacher)
-    provider, _, name = config.teacher.partition("/")
-    return (
-        Replay.open(Path(name), teacher=True)
-        if provider == "replay"
-        else open_model(config.for_teacher())
-    )
+        """Return the failures of a cell, with the ends of their wrong attempts."""
+        if self.settings.failures == "final":
+            records = [record for record in records if not record.correct]
+        return failures(records, self.by_id, cell, self.text_of)
 
 
 @asynccontextmanager
@@ -379,56 +479,136 @@ async def open_study(
     *,
     model: ChatModel | None = None,
     teacher: ChatModel | None = None,
-    observer: LearnObserver | None = None,
-) -> AsyncIterator[tuple[Study, Ledger]]:
-    """Everything a learning run works with, and the one ledger that solver and teacher share."""
+    observer: StepObserver | None = None,
+) -> AsyncIterator[Study]:
+    """Open everything a learning run works with. Given models are not closed."""
     check_training(plan.train)
-    taught = teacher is not None or plan.config.teacher != SOURCE
-    given = GivenModels(model, teacher, taught)
-    folder = inside(plan.out, "learn")
-    async with open_resources(
-        folder, plan.config, plan.manifest(), given, observer=observer
-    ) as resources:
-        remember(plan.out, plan.config.retrieval, plan.settings.model_dump(mode="json"))
-        # Solutions demonstrate training problems by design: these give nothing away, what is held out still does.
-        leaks = Leaks(
-            plan.train if taught else (), plan.held_out, plan.settings.max_overlap
+    taught = teacher is not None or plan.config.teacher != SOLUTIONS
+    async with AsyncExitStack() as opened:
+        if taught and teacher is None:
+            teacher = open_teacher(plan.config)
+            opened.push_async_callback(teacher.aclose)
+        workbench = await opened.enter_async_context(
+            open_workbench(
+                inside(plan.out, "learn"),
+                plan.config,
+                plan.manifest(),
+                model=model,
+                teacher=teacher,
+                observer=observer,
+            )
         )
-        writer = TreeWriter(plan.out, resources.log, author=AUTHOR)
-        study = Study(
-            **vars(resources),
+        write_profile(
+            plan.out, plan.config.retrieval, plan.settings.model_dump(mode="json")
+        )
+        # Solutions demonstrate training problems by design: these give nothing away,
+        # problems held out still do.
+        known = plan.train if taught else ()
+        leaks = LeakScreen(known, plan.held_out, plan.settings.max_overlap)
+        yield Study(
+            **vars(workbench),
             train=plan.train,
             settings=plan.settings,
-            writer=writer,
+            writer=TreeWriter(plan.out, workbench.log, author=AUTHOR),
             leaks=leaks,
         )
-        yield study, resources.session.ledger
 
 
-def require_answers(problems: Sequence[Problem], use: str) -> None:
-    """Refuse problems that cannot be graded."""
-    if bare := next((problem for problem in problems if problem.answer is None), None):
-        raise DataError(
-            f"{use} problem {bare.name!r} has no answer",
-            fix="every problem needs its answer here",
-        )
-
-
-def check_training(train: tuple[Problem, ...]) -> None:
-    """Refuse a training set that nothing can be learned from."""
-    require_answers(train, "training")
-    if len(train) < LEAST_PROBLEMS:
-        few = f"{len(train)} training problems are too few to learn from"
-        raise DataError(few, fix=f"give at least {LEAST_PROBLEMS}")
-
-
-def refuse_overlap(
-    train: Sequence[Problem], held_out: Sequence[Problem], source: str
+def write_profile(
+    folder: Path, retrieval: RetrievalConfig, learned: Mapping[str, object]
 ) -> None:
-    """Refuse to learn from problems that an evaluation split holds too."""
-    if found := overlaps(train, held_out):
-        ours, theirs = (problem.name for problem in found[0])
-        raise DataError(
-            f"{len(found)} training problems appear in {source} too: {ours!r} is its {theirs!r}",
-            fix="remove them from the training file: what is learned from them would flatter the evaluation",
+    """Write how a tree was learned into its folder: it is read that way."""
+    text = profile_text(retrieval.model_dump(mode="json"), learned)
+    write_atomic(folder / PROFILE_FILE, text)
+
+
+ROLES = {
+    TEACHER: "teacher",
+    TEACHER_TIER: "synthesis",
+    FIRST: "classifier",
+    REFINED: "classifier",
+}
+"""The roles whose calls have a tier of their own; all others are the solver's."""
+
+
+class RoleBill(BaseModel):
+    """What one role used."""
+
+    role: str = ""
+    calls: int = 0
+    failed: int | None = None  # `None` if failures were not counted
+    input: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    usd: float | None = None  # `None` if the price is not known
+
+
+class Bill(BaseModel):
+    """What every role used, and the models: the content of bill.json."""
+
+    roles: Mapping[str, RoleBill] = {}
+    models: Mapping[str, str] = {}
+
+    @property
+    def usd(self) -> float:
+        """Return the sum over all roles whose price is known."""
+        return sum(role.usd or 0.0 for role in self.roles.values())
+
+
+def bill_of(folders: Iterable[Path], config: Config) -> Bill:
+    """Return the cost of the finished calls in folders; each call counts once."""
+    counts: Counter[str] = Counter()
+    used: defaultdict[str, Usage] = defaultdict(Usage)
+    batched: defaultdict[str, Usage] = defaultdict(Usage)
+    seen: set[str] = set()
+    segments = [path for folder in folders for path in sorted(folder.glob("*.jsonl"))]
+    for segment in segments:
+        for record in read_calls(segment):
+            if record.key in seen:
+                continue
+            seen.add(record.key)
+            role = ROLES.get(record.tier, "solver")
+            usage = record.reply().usage
+            counts[role] += 1
+            used[role] += usage
+            if record.batch:
+                batched[role] += usage
+    prices = Ledger(prices=config.prices)
+    roles = {}
+    models = {}
+    for role in sorted(used):
+        solves = role in ("solver", "classifier")
+        models[role] = config.model if solves else config.teacher or ""
+        usage = used[role]
+        price = prices.price(models[role])
+        roles[role] = RoleBill(
+            calls=counts[role],
+            input=usage.input,
+            cached=usage.cached,
+            written=usage.written,
+            output=usage.output,
+            usd=price.mixed(usage, batched[role]) if price else None,
         )
+    return Bill(roles=roles, models=models)
+
+
+def write_bill(folder: Path, config: Config) -> None:
+    """Write what a training's calls cost beside its steps."""
+    total = bill_of([inside(folder, "calls")], config)
+    text = total.model_dump_json(
+        indent=2, exclude={"roles": {"__all__": {"role", "failed"}}}
+    )
+    write_atomic(folder / "bill.json", text + "\n")
+
+
+def read_bill(folder: Path) -> tuple[RoleBill, ...]:
+    """Return the bill beside the steps by role; empty if there is none to read."""
+    try:
+        bill = Bill.model_validate_json(read_plain(folder / "bill.json"))
+    except (OSError, ValidationError):
+        return ()
+    found = []
+    for role, cost in bill.roles.items():
+        found.append(cost.model_copy(update={"role": role}))
+    return tuple(found)

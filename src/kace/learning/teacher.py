@@ -1,28 +1,41 @@
-"""The teacher: a strong model that is asked for tagged blocks, and once more for those that could not be used."""
+r"""The teacher: a strong model that replies in tagged blocks, and what it is shown.
+
+    <card>
+    id: SOME_NAME
+    problems: 1, 4
+    payload:
+    verbatim text, `\frac` and all
+    </card>
+
+Not JSON, where `\frac`, `\theta` and `\beta` are valid escapes and would be corrupted
+silently. A tag stands alone on its line. What stands between blocks (prose, code fences,
+thinking) is ignored, and a bad block costs itself only.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
+import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.cards.card import CardError, refusal
-from kace.errors import KaceError, Outstanding, one_line
-from kace.ladder.prompt import BARRED, neutral, template
-from kace.learning.blocks import (
-    EXCERPT_CHARS,
-    BadBlock,
-    Block,
-    CardRefusal,
-    Grammar,
-    declines,
-    read_blocks,
-)
+from kace.cards.card import Card, CardError, Difficulty, card_of, refusal
+from kace.cards.card_text import stray_character
+from kace.cards.tree import RESERVED, Domain
+from kace.config import Config
+from kace.errors import KaceError, UsageError, one_line
+from kace.ladder.fence import BARRED, fenced, neutral, quoted_line, shortened
+from kace.ladder.prompt import template
+from kace.ladder.record import Attempt, Solution
+from kace.ladder.tiers import TierName
+from kace.learning.steps import StepResult
+from kace.models import open_model
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -34,34 +47,282 @@ from kace.models.base import (
     chat,
     lacks_room,
 )
+from kace.models.budget import Ledger
+from kace.models.cache import Replay
+from kace.problems import Problem
+
+MAX_BLOCKS = 200
+MAX_REPLY_CHARS = 1_000_000
+EXCERPT_CHARS = 160
+MAX_REASON = 400  # characters kept of a reason
+SOLUTIONS = "solutions"  # the name of the teacher that is no model
+
+_TOO_MANY = (
+    f"the reply holds more than {MAX_BLOCKS} blocks, and this is one of the rest"
+)
+_TOO_LONG = (
+    f"the reply is longer than {MAX_REPLY_CHARS:,} characters, "
+    "and the rest was not read"
+)
+_NO_BLOCK = "the reply holds no block of the form asked for"
+
+_THOUGHT = re.compile(
+    r"^[ \t]*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+# Some servers put the opening tag into the prompt, so a reply has only the closing one.
+_THOUGHT_END = re.compile(r"^[ \t]*</think(?:ing)?>", re.IGNORECASE | re.MULTILINE)
+_FENCED = re.compile(r"```[^\n]*\n(.+)\n\s*```\s*", re.DOTALL)
+_BLANK_ENDS = re.compile(r"\A(?:[^\S\n]*\n)+|(?:\n[^\S\n]*)+\Z|\A\s+\Z")
+_NUMBERS = re.compile(r"#?([0-9]{1,4})(?:-#?([0-9]{1,4}))?")
 
 T = TypeVar("T")
 
-TIER = "TEACHER"  # where a teacher's calls stand among the attempts in a cache
-TEMPERATURE = 0.0
-MAX_LISTED = 40
-MAX_REPEATED_CHARS = 100_000  # what a repair round shows of the reply before
-_NO_BLOCK = "the reply holds no block of the form asked for"
-_TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
+
+class CardRefusal(StepResult):
+    """A proposal that did not become a card, who refused it, and why."""
+
+    card_id: str  # as the teacher named it; empty if the block gave no name
+    by: Literal["parser", "code", "teacher"]
+    rule: str
+    reason: str
+
+    @classmethod
+    def by_code(cls, card_id: str, rule: str, reason: str) -> CardRefusal:
+        """Return the refusal of a card that breaks a rule of code."""
+        short = one_line(reason, MAX_REASON)
+        return cls(card_id=card_id, by="code", rule=rule, reason=short)
+
+
+class Grammar(NamedTuple):
+    """The form of one kind of block.
+
+    `name` is the field that names a block; no two blocks of a reply may share it, and it
+    is empty where blocks have no name. `text` is the last field, whose value is every
+    line up to the end tag, verbatim.
+    """
+
+    tag: str
+    name: str
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    text: str | None = None
+
+
+class Block(NamedTuple):
+    """A block that has the form. It holds no control characters but newline and tab."""
+
+    line: int
+    fields: Mapping[str, str]
+    text: str
+
+
+class BadBlock(NamedTuple):
+    """A part of a reply that could not be used, and why. Safe to store and to show."""
+
+    line: int
+    name: str
+    reason: str
+    excerpt: str = ""
+    rule: str = ""  # the rule of code that it breaks; empty if it could not be parsed
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}" if self.name else self.reason
+
+    @property
+    def mendable(self) -> bool:
+        """Whether asking for it again makes sense."""
+        return self.reason not in (_TOO_MANY, _TOO_LONG)
+
+    def refusal(self, *, quote: bool = False) -> CardRefusal:
+        """Return it for the step log, with an excerpt if it could not be parsed."""
+        reason = self.reason
+        if self.excerpt and (quote or not self.rule):
+            reason = f"{reason} (it reads: {self.excerpt})"
+        return CardRefusal(
+            card_id=self.name,
+            by="code" if self.rule else "parser",
+            rule=self.rule or "bad_block",
+            reason=reason,
+        )
+
+    @classmethod
+    def of(cls, block: Block, name: str, reason: str, rule: str = "") -> BadBlock:
+        """Return a block that has the form but cannot be accepted."""
+        lines = [f"{key}: {value}" for key, value in block.fields.items()]
+        excerpt = _excerpt([*lines, block.text])
+        return cls(block.line, one_line(name, 64), reason, excerpt, rule)
+
+
+def read_blocks(
+    reply: str, grammar: Grammar
+) -> tuple[tuple[Block, ...], tuple[BadBlock, ...]]:
+    """Return the blocks of a reply in order, and the malformed ones.
+
+    Never raises, never unescapes.
+    """
+    blocks: list[Block] = []
+    bad: list[BadBlock] = []
+    taken: dict[str, int] = {}
+    text = _without_thinking(reply[:MAX_REPLY_CHARS])
+    for count, (start, lines, fault) in enumerate(_raw_blocks(text, grammar.tag)):
+        try:
+            if count >= MAX_BLOCKS:
+                raise ValueError(_TOO_MANY)
+            if fault:
+                raise ValueError(fault)
+            block = _parse_block(start, lines, grammar)
+            name = block.fields.get(grammar.name)
+            if name and taken.setdefault(name, start) != start:
+                raise ValueError(
+                    f"its {grammar.name} is that of the block at line "
+                    f"{taken[name]}; names must differ"
+                )
+            blocks.append(block)
+        except ValueError as error:
+            name = one_line(_field_value(lines, grammar.name), 64)
+            bad.append(BadBlock(start, name, str(error), _excerpt(lines)))
+    if len(reply) > MAX_REPLY_CHARS:
+        bad.append(BadBlock(0, "", _TOO_LONG, _excerpt([reply[MAX_REPLY_CHARS:]])))
+    return tuple(blocks), tuple(bad)
+
+
+def declines(reply: str, grammar: Grammar) -> bool:
+    """Whether a line of a reply says that there is nothing to write: `no card`."""
+    line = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
+    text = _without_thinking(reply[:MAX_REPLY_CHARS])
+    return re.search(line, text, re.IGNORECASE | re.MULTILINE) is not None
+
+
+def read_numbers(value: str, last: int) -> tuple[int, ...]:
+    """Return the numbers of a list such as `1, 3, 7-9`, each once.
+
+    Raises `ValueError` with a reason for anything else.
+    """
+    found: dict[int, None] = {}
+    spaced = re.sub(" ?[-–] ?", "-", " ".join(value.split()))
+    for part in re.findall(r"[^,; ]+", spaced):
+        match = _NUMBERS.fullmatch(part)
+        if match is None:
+            raise ValueError(
+                f"{one_line(part, 40)!r} is no number of a problem; "
+                "write numbers such as 1, 3, 4"
+            )
+        first = int(match[1])
+        end = int(match[2] or match[1])
+        if not 1 <= first <= end <= last:
+            raise ValueError(f"{match[0]} is not among the problems 1 to {last}")
+        found.update(dict.fromkeys(range(first, end + 1)))
+    return tuple(found)
+
+
+def _without_thinking(reply: str) -> str:
+    """Return the reply without its thinking, every line still at its number."""
+    text = reply.removeprefix("\ufeff").replace("\r\n", "\n")
+    text = _THOUGHT.sub(lambda thought: "\n" * thought[0].count("\n"), text)
+    end = _THOUGHT_END.search(text)
+    if end is None:
+        return text
+    return "\n" * text.count("\n", 0, end.end()) + text[end.end() :]
+
+
+def _raw_blocks(text: str, tag: str) -> Iterator[tuple[int, list[str], str]]:
+    """Yield where each block opens, its lines, and the fault of its tags."""
+    start = 0
+    lines = list[str]()
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = line.strip().lower()
+        if mark == f"<{tag}>":
+            if start:
+                fault = (
+                    f"another {tag} opens before its end tag; the end tag is missing"
+                )
+                yield start, lines, fault
+            start = number
+            lines = []
+        elif mark == f"</{tag}>" and start:
+            yield start, lines, ""
+            start = 0
+        elif start:
+            lines.append(line)
+    if start:
+        yield start, lines, "the reply ends before its end tag; the block is cut off"
+
+
+def _parse_block(start: int, lines: Sequence[str], grammar: Grammar) -> Block:
+    stray = stray_character("\n".join(lines))
+    if stray:
+        raise ValueError(f"it {stray.what}")
+    fields: dict[str, str] = {}
+    text = ""
+    every = (grammar.name, *grammar.required, *grammar.optional, grammar.text)
+    names = dict.fromkeys(name for name in every if name)
+    form = f"its fields are {', '.join(names)}"
+    for place, line in enumerate(lines):
+        key, colon, value = (part.strip() for part in line.partition(":"))
+        key = key.lower()
+        if colon and key == grammar.text:
+            text = _verbatim([value, *lines[place + 1 :]])
+            break
+        if colon and key in names:
+            if key in fields:
+                raise ValueError(f"the field {key} appears twice")
+            fields[key] = value
+        elif line.strip():
+            what = f"{one_line(line, 40)!r} is no field of a {grammar.tag}"
+            raise ValueError(f"{what}; {form}")
+    given = {**fields, grammar.text or "": text}
+    for name in (grammar.name, *grammar.required):
+        if name and not given.get(name):
+            raise ValueError(f"the field {name} is missing or empty; {form}")
+    return Block(start, fields, text)
+
+
+def _verbatim(lines: Sequence[str]) -> str:
+    """Return the lines as they are, without blank ends and a code fence around all."""
+    text = _BLANK_ENDS.sub("", "\n".join(lines))
+    inner = _FENCED.fullmatch(text)
+    if inner and "\n```" not in f"\n{inner[1]}":
+        return _BLANK_ENDS.sub("", inner[1])
+    return text
+
+
+def _field_value(lines: Sequence[str], name: str) -> str:
+    for line in lines:
+        key, colon, value = line.partition(":")
+        if colon and key.strip().lower() == name:
+            return value
+    return ""
+
+
+def _excerpt(lines: Sequence[str]) -> str:
+    return one_line("\n".join(lines)[: 10 * EXCERPT_CHARS], EXCERPT_CHARS)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """What a reply was read as: the things it held by name, in order, and what could not be used."""
+    """A parsed reply: what it holds by name, in order, and what could not be used."""
 
     found: Mapping[str, T]
     bad: tuple[BadBlock, ...] = ()
     declined: bool = False  # it holds nothing, and says so: "no card"
 
     def expecting(self, names: Iterable[str], reason: str) -> Reading[T]:
-        """The reading, with what it neither holds nor lists added to what could not be used: it is asked for again."""
+        """Return the reading with absent names listed as bad: they are asked again."""
         there = {*self.found, *(bad.name for bad in self.bad)}
-        missing = (BadBlock(0, name, reason) for name in names if name not in there)
+        missing = [BadBlock(0, name, reason) for name in names if name not in there]
         return replace(self, bad=(*self.bad, *missing))
 
 
+TIER = "TEACHER"  # the tier of a teacher's calls in a cache
+TEMPERATURE = 0.0
+MAX_LISTED = 40
+MAX_REPEATED_CHARS = 100_000  # of the earlier reply, in a repair round
+_TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
+
+
 class Teacher:
-    """Asks one model for replies that a reader understands."""
+    """Sends requests to one model and parses its replies."""
 
     def __init__(
         self,
@@ -78,25 +339,25 @@ class Teacher:
 
     @property
     def source(self) -> str:
-        """Which teacher it is, for a card's provenance."""
+        """Return the teacher's name, for a card's provenance."""
         return one_line(self.model.identity)
 
     async def ask(
         self, name: str, system: str, user: str, read: Callable[[str], Reading[T]]
     ) -> Reading[T]:
-        """One request, and one repair round where something could not be used: what is still bad then is listed.
+        """Send a request, and one repair round if something could not be used.
 
-        `name` says which request it is, for caches, files and errors. Raises `KaceError` where a call fails.
+        What is still bad then is listed. `name` identifies the request in caches, files
+        and errors. Raises `KaceError` if a call fails.
         """
         messages = chat(self.subject.named(system), user)
         reply = await self.complete(name, 0, messages)
-        first = _filled(read(reply), reply)
-        if (first.found or first.declined) and not any(
-            bad.mendable for bad in first.bad
-        ):
+        first = _flag_empty(read(reply), reply)
+        mendable = any(bad.mendable for bad in first.bad)
+        if (first.found or first.declined) and not mendable:
             return first
         again = await self.complete(name, 1, _repair(messages, reply, first))
-        return merged(first, _filled(read(again), again))
+        return merge_repair(first, _flag_empty(read(again), again))
 
     async def complete(
         self,
@@ -105,32 +366,66 @@ class Teacher:
         messages: tuple[Message, ...],
         temperature: float = TEMPERATURE,
     ) -> str:
-        """The text of one reply, to a request of this name. `index` says which of its calls it is."""
+        """Return the text of one reply. `index` counts the calls of this request."""
         key = AttemptKey(name, self.seed, TIER, index)
         sampling = Sampling(temperature, self.max_tokens, key.sampling_seed())
         try:
-            return (await self.model.complete(Request(messages, sampling, key))).text
+            reply = await self.model.complete(Request(messages, sampling, key))
         except ModelError as error:
-            shorter = (
-                " with a smaller --set teacher_max_tokens=N"
-                if lacks_room(error.message)
-                else ""
-            )
+            message = one_line(error.message)
+            fewer = " with a smaller --set teacher_max_tokens=N"
+            shorter = fewer if lacks_room(error.message) else ""
             raise KaceError(
-                f"the teacher did not answer the request '{name}': {one_line(error.message)}",
+                f"the teacher did not answer the request '{name}': {message}",
                 fix=f"run the same command again{shorter}: it resumes from here",
             ) from None
+        return reply.text
+
+
+Screen = Callable[[Card], CardRefusal | None]
+
+
+class TeacherStep(NamedTuple):
+    """What every teacher request of a step shares, and the screen of its cards."""
+
+    teacher: Teacher
+    name: str  # of the step and of its request
+    epoch: int
+    screen: Screen  # a refusal is reported to the teacher once, which may mend the card
+    cards_per_problem: int = 2
+
+
+def open_teacher(config: Config) -> ChatModel:
+    """Open the configured teacher's model; refuse a configuration without one."""
+    if not config.teacher or config.teacher == SOLUTIONS:
+        what = "a learner needs a teacher"
+        if config.teacher:
+            what = "--teacher solutions is for --method kace"
+        known = (
+            "anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (a person answers "
+            "files), or replay/RUN"
+        )
+        raise UsageError(
+            what,
+            fix=f"name one: --teacher {known}; solutions needs no model, and learns a "
+            "tree",
+        )
+    Ledger(config.caps(), config.prices).require_price(config.teacher)
+    provider, _, name = config.teacher.partition("/")
+    if provider == "replay":
+        return Replay.open(Path(name), teacher=True)
+    return open_model(config.for_teacher())
 
 
 def instructions(*names: str) -> str:
-    """The system text of a kind of request: what every request shares, then its own parts."""
+    """Return the system text of a kind of request: the shared part, then its own."""
     return "\n\n".join(template(f"teacher/{name}") for name in ("preface", *names))
 
 
 def read_each(
     reply: str, grammar: Grammar, make: Callable[[Block], T | CardRefusal]
 ) -> Reading[T]:
-    """What `make` makes of each block of a reply, by name. Blocks that it refuses or raises an error about are bad."""
+    """Parse each block of a reply with `make`; list those that it refuses as bad."""
     blocks, bad = read_blocks(reply, grammar)
     found: dict[str, T] = {}
     wrong = list(bad)
@@ -139,90 +434,56 @@ def read_each(
         try:
             made = make(block)
         except CardError as error:
-            reason = (
-                f"{error.message.removeprefix(f'card {name[:64]!r}: ')}; {error.fix}"
-            )
-            wrong.append(BadBlock.of(block, name, reason))
+            message = error.message.removeprefix(f"card {name[:64]!r}: ")
+            wrong.append(BadBlock.of(block, name, f"{message}; {error.fix}"))
+        except ValidationError as error:
+            wrong.append(BadBlock.of(block, name, "; ".join(refusal(error))))
         except ValueError as error:
-            reason = (
-                "; ".join(refusal(error))
-                if isinstance(error, ValidationError)
-                else str(error)
-            )
-            wrong.append(BadBlock.of(block, name, reason))
+            wrong.append(BadBlock.of(block, name, str(error)))
         else:
             if isinstance(made, CardRefusal):
                 wrong.append(BadBlock.of(block, name, made.reason, made.rule))
             else:
                 found[name] = made
-    return Reading(
-        found,
-        tuple(wrong),
-        declined=not blocks and not bad and declines(reply, grammar),
-    )
+    declined = not blocks and not bad and declines(reply, grammar)
+    return Reading(found, tuple(wrong), declined=declined)
 
 
-def merged(first: Reading[T], second: Reading[T]) -> Reading[T]:
-    """A reading and the reading of its repair.
+def merge_repair(first: Reading[T], second: Reading[T]) -> Reading[T]:
+    """Merge a reading with the reading of its repair.
 
-    A thing that is new mends the bad block of its name, else the first one left: a fault may have been the name.
+    A new item mends the bad block of its name, else the first mendable one left: the
+    fault may have been the name.
     """
-    new = {
-        name: thing for name, thing in second.found.items() if name not in first.found
-    }
+    new = {}
+    for name, item in second.found.items():
+        if name not in first.found:
+            new[name] = item
     left = list(first.bad)
     for name in new:
-        same = [bad for bad in left if bad.name == name]
-        for bad in (
-            same or [bad for bad in left if bad.mendable and bad.name not in new][:1]
-        ):
+        mended = [bad for bad in left if bad.name == name]
+        if not mended:
+            mended = [bad for bad in left if bad.mendable and bad.name not in new][:1]
+        for bad in mended:
             left.remove(bad)
     still = [bad for bad in second.bad if bad.name not in first.found]
     again = {bad.name for bad in still}
-    return Reading(
-        {**first.found, **new},
-        (*(bad for bad in left if bad.name not in again), *still),
-    )
+    rest = [bad for bad in left if bad.name not in again]
+    return Reading({**first.found, **new}, (*rest, *still))
 
 
-async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of all works, in order, each run to its end; then the first error is raised, if there was one.
-
-    Replies that are outstanding are no fault: they are raised together, as one, when nothing else went wrong.
-    """
-
-    async def ended(work: Awaitable[T]) -> T | KaceError:
-        try:
-            return await work
-        except KaceError as error:
-            return error
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ended(work)) for work in works]
-    ends = [task.result() for task in tasks]
-    for end in ends:
-        if isinstance(end, KaceError) and not isinstance(end, Outstanding):
-            raise end
-    if waiting := [
-        path for end in ends if isinstance(end, Outstanding) for path in end.requests
-    ]:
-        raise Outstanding(tuple(dict.fromkeys(waiting)))
-    return [end for end in ends if not isinstance(end, KaceError)]
-
-
-def _filled(reading: Reading[T], reply: str) -> Reading[T]:
-    """The reading; one that holds nothing at all says so, with the words that came instead."""
+def _flag_empty(reading: Reading[T], reply: str) -> Reading[T]:
+    """Return the reading; one that holds nothing at all gets a bad block."""
     if reading.found or reading.bad or reading.declined:
         return reading
-    return replace(
-        reading, bad=(BadBlock(0, "", _NO_BLOCK, one_line(reply, EXCERPT_CHARS)),)
-    )
+    empty = BadBlock(0, "", _NO_BLOCK, one_line(reply, EXCERPT_CHARS))
+    return replace(reading, bad=(empty,))
 
 
 def _repair(
     messages: tuple[Message, ...], reply: str, reading: Reading[T]
 ) -> tuple[Message, ...]:
-    """The conversation so far, and what was wrong with the reply."""
+    """Return the conversation so far, and what was wrong with the reply."""
     mendable = [bad for bad in reading.bad if bad.mendable]
     lines = []
     for bad in mendable[:MAX_LISTED]:
@@ -235,8 +496,274 @@ def _repair(
     accepted = f"Accepted: {neutral(', '.join(reading.found) or 'nothing')}"
     note = "\n".join((template("teacher/repair"), "", accepted, "Refused:", *lines))
     if not reply.strip():  # providers refuse an empty turn
-        asked = messages[-1]
-        return (*messages[:-1], Message(asked.role, f"{asked.content}\n\n{note}"))
-    # Its own blocks stay readable to the teacher; only what an engine could take for the end of a turn is broken.
-    said = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS])
-    return (*messages, Message(Role.ASSISTANT, said), Message(Role.USER, note))
+        last = messages[-1]
+        return (*messages[:-1], Message(last.role, f"{last.content}\n\n{note}"))
+    # The teacher's own blocks stay readable to it. Only what an engine could take for
+    # the end of a turn is broken.
+    shown = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS])
+    return (*messages, Message(Role.ASSISTANT, shown), Message(Role.USER, note))
+
+
+# What the teacher is shown: the cells of a tree, and the problems that they failed.
+
+TAIL_CHARS = 1_500  # shown of a wrong attempt: its end, where it commits itself
+
+TextOf = Callable[[Attempt], str]
+
+
+class TreeCell(NamedTuple):
+    """A cell of the tree as a learner fills it: what one tier reads in one domain."""
+
+    tier: TierName
+    domain: str
+
+    @property
+    def difficulty(self) -> Difficulty:
+        """Return the difficulty of the cards that only this tier reads."""
+        return Difficulty.MEDIUM if self.tier is TierName.MS else Difficulty.HARD
+
+    def new_card(
+        self,
+        card_id: str,
+        payload: str,
+        provenance: Mapping[str, object],
+        **given: object,
+    ) -> Card:
+        """Return a new card of this cell; raises `CardError` if it breaks a rule."""
+        record = {
+            "card_id": card_id,
+            "payload": payload,
+            "routing_conditions": [],
+            "difficulty_tag": self.difficulty.value,
+            "domain_tags": [self.domain],
+            "helpfulness_score": 0.0,
+            "provenance": provenance,
+        }
+        return card_of({**record, **given})
+
+    def __str__(self) -> str:
+        return f"{self.tier.value} {self.domain}"
+
+
+@dataclass(frozen=True, slots=True)
+class WrongAttempt:
+    """An attempt that did not give the expected answer."""
+
+    tier: TierName
+    index: int
+    answer: str | None
+    tail: str
+
+
+class FailedProblem(NamedTuple):
+    """A training problem that a tier did not deliver, and the cards each tier read."""
+
+    problem: Problem
+    exit: str
+    attempts: tuple[WrongAttempt, ...]
+    shown: Mapping[TierName, tuple[str, ...]]
+
+    @classmethod
+    def of(
+        cls, record: Solution, problem: Problem, tier: TierName, text_of: TextOf
+    ) -> FailedProblem:
+        """Return a failure with the tier's attempts that lack the expected answer."""
+        attempts = []
+        for each in record.attempts:
+            if each.tier is tier and not each.correct:
+                tail = text_of(each)[-TAIL_CHARS:]
+                attempts.append(WrongAttempt(tier, each.index, each.answer, tail))
+        shown = {recall.tier: recall.cards for recall in record.recalls}
+        return cls(problem, record.exit_name, tuple(attempts), shown)
+
+    @property
+    def outcome(self) -> str:
+        """Return where the problem left the ladder, and the cards read on the way."""
+        read = []
+        for tier in TierName:
+            if tier in self.shown:
+                cards = ", ".join(self.shown[tier]) or "none"
+                read.append(f"{tier.value} {cards}")
+        return f"Exit: {self.exit}. Cards read: {'; '.join(read) or 'none'}."
+
+
+def failures(
+    records: Iterable[Solution],
+    problems: Mapping[str, Problem],
+    cell: TreeCell,
+    text_of: TextOf,
+) -> tuple[FailedProblem, ...]:
+    """Return the problems of a cell that reached its tier and were not solved there.
+
+    A problem that left at ES is beyond the tree's reach: ES reads no card.
+    """
+    found = []
+    for record in records:
+        tiers = [attempt.tier for attempt in record.attempts]
+        if cell.domain not in record.domains or cell.tier not in tiers:
+            continue
+        delivered = tiers[-1] is cell.tier and record.correct
+        if not delivered:
+            problem = problems[record.problem]
+            found.append(FailedProblem.of(record, problem, cell.tier, text_of))
+    return tuple(found)
+
+
+def format_problem(
+    number: int,
+    problem: Problem,
+    limit: int,
+    label: str = "",
+    unknown: str = "not known",
+) -> str:
+    """Return a problem with its answer under a number, as the teacher is shown it."""
+    text = fenced("problem", shortened(problem.text, limit))
+    answer = quoted_line(problem.answer or unknown)
+    return f"## Problem {number}{label}\n{text}\nExpected answer: {answer}"
+
+
+# BuildEpistemicTree: the domains of a corpus, proposed by the teacher, checked by code.
+
+SHOWN = 30
+FEWEST_DOMAINS = 3
+MOST_DOMAINS = 7
+ONE_IN = 10  # each domain must hold one in so many of the problems shown
+EXAMPLE_DOMAIN = "tea_and_coffee"  # the domain that the prompt shows the form with
+MAX_SIGNAL_CHARS = 100
+MIN_SIGNALS = 2
+MAX_SIGNALS = 12
+MAX_PROBLEM_CHARS = 3_000
+MAX_REASONS = 6  # listed in the error for a reply that could not be used
+
+DOMAIN = Grammar(
+    "domain",
+    name="name",
+    required=("name", "description", "problems", "signals"),
+    text="signals",
+)
+_PARTITION = "partition"
+
+
+class Partition(StepResult):
+    """The domains that a tree begins with."""
+
+    domains: tuple[Domain, ...]
+
+
+async def partition(
+    problems: Sequence[Problem], teacher: Teacher, *, seed: int = 0
+) -> Partition:
+    """Ask for 3 to 7 disjoint domains over a sample of the problems.
+
+    The sample depends on the problems' content and the seed, not on their order. Raises
+    `KaceError` if two tries give none.
+    """
+    shown = shuffled(problems, seed)[:SHOWN]
+    if len(shown) < FEWEST_DOMAINS:
+        raise KaceError(
+            f"{len(shown)} training problems cannot be sorted into "
+            f"{FEWEST_DOMAINS} domains",
+            fix="give more training problems",
+        )
+    parts = []
+    for number, problem in enumerate(shown, 1):
+        parts.append(format_problem(number, problem, MAX_PROBLEM_CHARS))
+    parts.append(
+        f"Sort these {len(shown)} problems into {FEWEST_DOMAINS} to {MOST_DOMAINS} "
+        "domains."
+    )
+    reading = await teacher.ask(
+        _PARTITION,
+        instructions("partition"),
+        "\n\n".join(parts),
+        lambda reply: read_partition(reply, len(shown)),
+    )
+    if _PARTITION in reading.found:
+        return reading.found[_PARTITION]
+    reasons = "; ".join(map(str, reading.bad[:MAX_REASONS]))
+    raise KaceError(
+        f"the teacher proposed no usable domains, in two tries: {reasons}",
+        fix="try another teacher, or another seed to show it other problems",
+    )
+
+
+def shuffled(problems: Sequence[Problem], seed: int) -> list[Problem]:
+    """Return the problems in an order that depends on their content and the seed."""
+
+    def digest(problem: Problem) -> bytes:
+        return hashlib.sha256(f"{seed}\x1f{problem.id}".encode()).digest()
+
+    return sorted(problems, key=digest)
+
+
+def read_partition(reply: str, shown: int) -> Reading[Partition]:
+    """Return the partition that a reply holds, found if its domains hold all problems."""
+    members: dict[str, tuple[int, ...]] = {}
+
+    def make(block: Block) -> Domain:
+        numbers = read_numbers(block.fields["problems"], shown)
+        domain = _read_domain(block, len(numbers) / shown)
+        members[domain.name] = numbers
+        return domain
+
+    reading = read_each(reply, DOMAIN, make)
+    if not (reading.found or reading.bad):
+        return Reading({})
+    faults = _partition_faults(members, shown)
+    if faults:
+        return Reading({}, (*reading.bad, *faults))
+    found = Partition(domains=tuple(reading.found.values()))
+    return Reading({_PARTITION: found})
+
+
+def _read_domain(block: Block, share: float) -> Domain:
+    name = block.fields["name"]
+    if name == EXAMPLE_DOMAIN:
+        raise ValueError("it is the example of the form, not a domain")
+    if name in RESERVED:
+        raise ValueError(
+            "the name is reserved: leave this domain out, or call it what its problems "
+            "share"
+        )
+    lines = dict.fromkeys(line.strip(" -*•") for line in block.text.split("\n"))
+    signals = [line for line in lines if 0 < len(line) <= MAX_SIGNAL_CHARS]
+    if len(signals) < MIN_SIGNALS:
+        raise ValueError(
+            f"it has {len(signals)} signals of at most {MAX_SIGNAL_CHARS} characters; "
+            "write 5 to 8"
+        )
+    return Domain(
+        name=name,
+        description=block.fields["description"],
+        share=round(share, 4),
+        signals=tuple(signals[:MAX_SIGNALS]),
+    )
+
+
+def _partition_faults(
+    members: Mapping[str, Sequence[int]], shown: int
+) -> list[BadBlock]:
+    """Return what keeps usable domains from being a partition of the problems."""
+    faults: list[str] = []
+    if not FEWEST_DOMAINS <= len(members) <= MOST_DOMAINS:
+        faults.append(
+            f"{len(members)} usable domains; there must be {FEWEST_DOMAINS} to "
+            f"{MOST_DOMAINS}"
+        )
+    least = math.ceil(shown / ONE_IN)
+    owner: dict[int, str] = {}
+    for name, numbers in members.items():
+        if len(numbers) < least:
+            faults.append(
+                f"{name} holds {len(numbers)} of {shown} problems; at least {least} "
+                "are needed"
+            )
+        for number in numbers:
+            if owner.setdefault(number, name) != name:
+                faults.append(
+                    f"problem {number} is both in {owner[number]} and in {name}"
+                )
+    rest = [str(number) for number in range(1, shown + 1) if number not in owner]
+    if rest:
+        faults.append(f"no usable domain holds the problems {', '.join(rest)}")
+    return [BadBlock(0, "", fault) for fault in faults]

@@ -13,14 +13,19 @@ from typing import NamedTuple
 from kace.cards.card import Card, LiftMark, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
-from kace.learning.admit import Rulings
-from kace.learning.blocks import CardRefusal
-from kace.learning.commit import Merge, Merges
-from kace.learning.costs import ROLES, RoleBill
+from kace.learning.admit import Merge, Merges, Rulings
 from kace.learning.propose import Proposals
-from kace.learning.report import EMPTY, CardStory, Report, report_of
-from kace.learning.steps import DoneSteps, StepLine, read_steps
+from kace.learning.report import (
+    EMPTY,
+    CardReport,
+    LearningReport,
+    _DoneSteps,
+    report_of,
+)
+from kace.learning.steps import StepLine, read_steps
+from kace.learning.study import ROLES, RoleBill
 from kace.learning.summary import progress, summary
+from kace.learning.teacher import CardRefusal
 from kace.models.budget import free_price
 from kace.report.later import KeptValue, Later
 from kace.report.page import render_document
@@ -58,7 +63,7 @@ class Proposal(NamedTuple):
 class Learner(NamedTuple):
     """A learning run as far as it came."""
 
-    report: Report
+    report: LearningReport
     lines: tuple[StepLine, ...]
     proposals: tuple[Proposal, ...]
     billed: bool  # whether the costs are those of its bill; while it works they are counted from its calls
@@ -82,7 +87,7 @@ def _read(folder: Path) -> Learner:
     billed = bill is not None and all(state.changed <= bill.changed for state in calls)
     report = report_of(folder)
     store = TreeStore(folder)
-    steps = DoneSteps(learn, read_steps(learn / "steps.jsonl"))
+    steps = _DoneSteps(learn, read_steps(learn / "steps.jsonl"))
     proposals = tuple(
         _proposals(steps, store.load() if store.cards_path.exists() else EMPTY)
     )
@@ -92,7 +97,7 @@ def _read(folder: Path) -> Learner:
     )
 
 
-def _counted(folder: Path, report: Report) -> Iterator[RoleBill]:
+def _counted(folder: Path, report: LearningReport) -> Iterator[RoleBill]:
     """What the calls so far took, by role. Prices are not recorded with them: only those that are free are known."""
     calls = CallIndex(folder)
     roles = dict[str, Counter[str]]()
@@ -108,7 +113,7 @@ def _counted(folder: Path, report: Report) -> Iterator[RoleBill]:
         )
 
 
-def page(report: Report) -> str:
+def page(report: LearningReport) -> str:
     """The report as one page that needs nothing else. What came from outside is text in it, whatever it says."""
     folds = len(report.measured) > MANY
     rules = Counter((r.refused.rule, r.refused.by) for r in report.refused)
@@ -131,7 +136,7 @@ def page(report: Report) -> str:
     )
 
 
-def figures(report: Report, stories: Iterable[CardStory]) -> dict[str, object]:
+def figures(report: LearningReport, stories: Iterable[CardReport]) -> dict[str, object]:
     """The report with its scales: that of the runs' accuracies, and that of some cards' lifts."""
     ends = [end for score in report.scores for end in score.interval] or [0.0, 1.0]
     lifts = (lift for lift in map(newest_lift, stories) if lift and not lift.vague)
@@ -140,7 +145,7 @@ def figures(report: Report, stories: Iterable[CardStory]) -> dict[str, object]:
     return {**told, "run_scale": scale, "lift_scale": lift_scale(lifts)}
 
 
-def newest_lift(story: CardStory) -> LiftMark | None:
+def newest_lift(story: CardReport) -> LiftMark | None:
     """The newest lift of a card, to be drawn."""
     return (
         LiftMark(story.lift.effect, story.lift.low, story.lift.high)
@@ -185,7 +190,7 @@ def _stamps(folder: Path) -> dict[Path, FileState]:
     return {path: state for path in paths if (state := FileState.of(path)).inode}
 
 
-def _proposals(steps: DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
+def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
     """All proposals in the order they were made."""
     for epoch in steps.epochs:
         rulings = {

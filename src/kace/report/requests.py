@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from kace.baselines.ace import NOTES
 from kace.baselines.ace import REVISION as PLAYBOOK
-from kace.ladder.prompt import TAGS, template
-from kace.learning.admit import EXAMPLES, RULING, read_rulings
-from kace.learning.blocks import BadBlock, Grammar, read_blocks
-from kace.learning.partition import DOMAIN, read_partition
+from kace.ladder.fence import TAGS
+from kace.ladder.prompt import template
+from kace.learning.accept import GAP, REVISION
+from kace.learning.admit import RULING, read_rulings
 from kace.learning.propose import CARD
-from kace.learning.revise import GAP, REVISION
-from kace.learning.wordings import WORDINGS
+from kace.learning.teacher import DOMAIN, BadBlock, Grammar, read_blocks, read_partition
+from kace.learning.wordings import EXAMPLES, WORDINGS
 from kace.words import counted
 
 GIST = 90  # characters of a problem that tell it from others

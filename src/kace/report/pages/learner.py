@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kace.errors import DataError
-from kace.learning.report import CardStory, Epoch, Report, RunScore, is_shown
-from kace.learning.settings import Settings
+from kace.learning.report import CardReport, Epoch, LearningReport, RunScore, is_shown
 from kace.learning.steps import StepLine, StepName
+from kace.learning.study import Settings
 from kace.report.learner import (
     Fate,
     Proposal,
@@ -107,7 +107,7 @@ def learner_page(request: PageRequest) -> Page:
     )
 
 
-def _last(story: CardStory) -> tuple[bool, bool]:
+def _last(story: CardReport) -> tuple[bool, bool]:
     """Cards that no solve reads come last, and before them those whose lift says nothing."""
     lift = newest_lift(story)
     return not is_shown(story.card), lift is None or lift.vague
@@ -172,7 +172,7 @@ class LearnerStage(NamedTuple):
     state: str = TO_COME
 
 
-def stages(report: Report, lines: Sequence[StepLine]) -> list[LearnerStage]:
+def stages(report: LearningReport, lines: Sequence[StepLine]) -> list[LearnerStage]:
     """All stages, in order. The first one that is not done is under way, until the run is finished."""
     ended = {line.step for line in lines}
     planned = list(_planned(report, lines))
@@ -185,7 +185,9 @@ def stages(report: Report, lines: Sequence[StepLine]) -> list[LearnerStage]:
     ]
 
 
-def _planned(report: Report, lines: Sequence[StepLine]) -> Iterator[LearnerStage]:
+def _planned(
+    report: LearningReport, lines: Sequence[StepLine]
+) -> Iterator[LearnerStage]:
     words = counted(len(report.branches) - 1, "domain")
     words = (
         words
@@ -311,7 +313,7 @@ def _count(line: StepLine, *names: str) -> int:
     return sum(len(value) for value in values if isinstance(value, list))
 
 
-def _solving(score: RunScore, report: Report) -> tuple[str, int]:
+def _solving(score: RunScore, report: LearningReport) -> tuple[str, int]:
     """How far a run under way is, and of how many problems, 0 where not known: its step is its folder's name."""
     total = 0 if {"verify", "unseen"} & set(score.step.what.split()) else report.train
     return (

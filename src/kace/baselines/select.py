@@ -23,8 +23,8 @@ from kace.files import inside, lock_folder, read_plain
 from kace.ladder.ladder import Observer
 from kace.ladder.record import Solution
 from kace.ladder.session import Session, open_session
-from kace.learning.steps import Kept, LearnManifest, ProblemSet
-from kace.learning.study import require_answers
+from kace.learning.steps import ProblemSet, StepResult
+from kace.learning.study import LearnManifest, require_answers
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problems import ALL, Dataset, Problem, problems_hash
@@ -81,7 +81,7 @@ class SelectObserver(Observer, Protocol):
         """A run is complete."""
 
 
-class Against(Kept):
+class Against(StepResult):
     """One epoch against another, solve by solve. p is two-sided and exact; a cluster's solves flip together."""
 
     gained: int
@@ -96,7 +96,7 @@ class Against(Kept):
         return cls(gained=changes.count(1), lost=changes.count(-1), p=found.p)
 
 
-class EpochRow(Kept):
+class EpochRow(StepResult):
     """One epoch, its tree by content hash, and how it did against the ladder alone and the epoch before."""
 
     epoch: int
@@ -120,7 +120,7 @@ class EpochRow(Kept):
         return self.right / self.n
 
 
-class Selection(Kept):
+class Selection(StepResult):
     """The decision, with everything it rests on."""
 
     v: Literal[1] = 1

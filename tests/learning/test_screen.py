@@ -1,0 +1,404 @@
+"""What a card carries over from the problems it was written from and from others, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kace.cards.card import Card, Difficulty, Provenance
+from kace.cards.card_text import Example
+from kace.datasets.starter import load_split
+from kace.datasets.techniques.generate import SPLITS, technique_problems
+from kace.learning.screen import HeldOutHashes, LeakScreen
+from kace.learning.steps import Settings
+from kace.problems import Problem
+from tests.card_examples import a_card
+from tests.learning.sound_cards import PAYLOADS, sound_card
+
+TRAIN = load_split("train")
+STARTER = LeakScreen(TRAIN)
+BARGE = Problem("A barge carries 7 brades and 2 sacks of barley. How many sacks is that?", "142", "barge")
+CHANCE = Problem("A bag holds red and white balls, as many of each. How likely is red?", r"\frac{9}{17}", "chance")
+OUTFITS = Problem("Noa has 5 shirts and 4 skirts. How many outfits are there?", "20", "outfits")
+ANGLE = Problem("Two corners of a sail measure 70 and 80 degrees. What does the last one measure?", "180", "angle")
+SEVEN = Problem("A barge takes on 76 sacks of rye under gleaning. How many does the skipper get?", "7", "seven")
+
+
+def saying(body: str, *, supporting: tuple[str, ...] = (), routing: tuple[str, ...] = ()) -> Card:
+    return Card(
+        card_id="RUBRIC_SOME_GENERAL_RULE",
+        payload=f"Useful when:\n- it fits\n\n{body}",
+        routing_conditions=routing,
+        difficulty_tag=Difficulty.HARD,
+        domain_tags=("algebra",),
+        helpfulness_score=0.0,
+        provenance=Provenance(source="teacher", supporting_problems=supporting),
+    )
+
+
+def own(problem: Problem, body: str, **fields: tuple[str, ...]) -> str | None:
+    """The rule that a card breaks which was written from the problem."""
+    leak = LeakScreen([problem]).find(saying(body, supporting=(problem.name,), **fields))
+    return leak.rule if leak else None
+
+
+def other(problem: Problem, body: str) -> str | None:
+    """The rule that a card breaks which was written from another problem."""
+    leak = LeakScreen([problem]).find(saying(body))
+    return leak.rule if leak else None
+
+
+@pytest.mark.parametrize("problem", TRAIN, ids=lambda problem: problem.name)
+def test_no_solution_of_a_training_problem_can_be_a_card(problem):
+    assert STARTER.find(saying(f"{problem.solution}\nThe answer is {problem.answer}.", supporting=(problem.name,)))
+
+
+@pytest.mark.parametrize("problem", TRAIN, ids=lambda problem: problem.name)
+def test_no_training_problem_can_be_a_card(problem):
+    assert STARTER.find(saying(f"{problem.text} Write {problem.answer}.", supporting=(problem.name,)))
+
+
+@pytest.mark.parametrize("card_id", PAYLOADS)
+def test_a_general_rule_with_its_constants_gives_nothing_away(card_id):
+    assert STARTER.find(sound_card(card_id)) is None
+
+
+@pytest.mark.parametrize("card_id", PAYLOADS)
+def test_it_gives_nothing_away_of_the_problems_it_came_from_either(card_id):
+    words = set(PAYLOADS[card_id].lower().split())
+    near = sorted(TRAIN, key=lambda p: -len(words & set(p.text.lower().split())))[:3]
+    assert STARTER.find(sound_card(card_id, supporting=tuple(problem.name for problem in near))) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "It comes to 142.",
+        "It comes to 142 sacks, as always.",
+        "Write $142$.",
+        "Write \\boxed{142}.",
+        "7 * 20 + 2",
+        "Take 141 + 1.",
+        "Take 7 x 20 + 2.",
+        "Take $7\\cdot 20+2$ of them.",
+        "It is 142.0 here.",
+        "One hundred and forty-two is right.",
+        "one hundred forty two",
+        "It is １４２.",
+        "Divide 284/2.",
+        "Use \\frac{284}{2}.",
+        "x = 142",
+        "Then $n^2 - 1 = 142$.",
+        "Sequence: 3, 20, 77, 142.",
+    ],
+)
+def test_a_number_of_three_digits_is_found_in_any_form(body):
+    assert own(BARGE, body) == "answer_leak"
+
+
+@pytest.mark.parametrize(
+    "body", ["Chance 9/17.", "\\dfrac{9}{17}", "\\frac9{17}", "18/34", "p = 9 / 17", "Say \\tfrac{27}{51}"]
+)
+def test_a_fraction_is_found_in_any_form(body):
+    assert own(CHANCE, body) == "answer_leak"
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        ("0.35", "about 35% of it"),
+        ("35%", "just 0.35"),
+        ("35%", "just 35 of them, in boxes: the answer is 35"),
+        (r"2\sqrt{3}", r"Its height is $\sqrt{12}$."),
+        (r"\frac{7\pi}{3}", r"The arc is $7\pi/3$ long."),
+        ("(3, 17)", "It meets at $(3, 17)$."),
+        (r"\begin{pmatrix} 3 \\ 17 \end{pmatrix}", r"The vector $\begin{pmatrix} 3 \\ 17 \end{pmatrix}$."),
+        ("3, 17", "x is 3 or 17"),
+        ("13000", "13,000 grams"),
+        ("13000", "13{,}000 grams"),
+        ("13000", "13 000 grams"),
+        ("13000", "thirteen thousand grams"),
+        ("-142", "It falls to −142."),
+    ],
+)
+def test_equal_values_are_one_answer(answer, body):
+    assert own(Problem("What is it?", answer, "p"), body) == "answer_leak"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "A brade is 20 sacks.",
+        "1 brade = 20 sacks",
+        "Sacks = 20 * brades + loose ones.",
+        "$20n$ of them",
+        "Primes: 2, 3, 5, 7, 11, 13, 17, 19, 20.",
+        "x^{20} - 1",
+    ],
+)
+def test_two_digits_in_prose_or_in_a_formula_are_no_leak_of_a_problem_about_something_else(body):
+    assert other(OUTFITS, body) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "5 * 4 = 20",
+        "2 * 10 = 20",
+        "The answer is 20.",
+        "Answer: $20$",
+        "20 is the answer.",
+        "\\boxed{20}",
+        "The total is 20.",
+        "n = 20",
+        "Then $a + b = 20$.",
+        "That makes 20 outfits of shirts.",
+    ],
+)
+def test_two_digits_are_one_where_they_are_a_result_or_the_card_is_about_the_problem(body):
+    assert own(OUTFITS, body) == "answer_leak"
+
+
+def test_two_digits_in_prose_are_a_leak_of_a_problem_the_card_came_from():
+    assert own(OUTFITS, "There are 20 of them.") == "answer_leak"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Angles of a triangle add up to 180 degrees.",
+        r"$\alpha+\beta+\gamma=180^\circ$",
+        "Interior angles: 180(n-2).",
+        "180 - a - b",
+        "A straight angle is 180.",
+        r"$x = 180^\circ$ is a half turn",
+    ],
+)
+def test_a_customary_constant_is_no_leak(body):
+    assert own(ANGLE, body) is None
+
+
+@pytest.mark.parametrize("body", ["90 * 2 = 180", "The answer is 180.", "\\boxed{180^\\circ}", "360 / 2 = 180"])
+def test_a_customary_constant_is_one_where_it_is_a_result_of_numbers(body):
+    assert own(ANGLE, body) == "answer_leak"
+
+
+@pytest.mark.parametrize("body", ["x^7 + 7x", "Take 7 of them.", "3 + 4 = 7", "n = 7 works", "7 days make a week"])
+def test_a_small_number_is_no_leak_by_itself(body):
+    assert own(SEVEN, body) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "The answer is 7.",
+        "\\boxed{7}",
+        "76 holds 7 full tens.",
+    ],
+)
+def test_a_small_number_is_one_as_an_answer_or_with_the_problems_numbers(body):
+    assert own(SEVEN, body) == "answer_leak"
+
+
+def test_nothing_and_one_may_be_answers_of_a_general_own():
+    problem = Problem("What is the remainder of 31?", "1", "p")
+    assert own(problem, "If the numbers have no common factor, the answer is 1.") is None
+    assert own(Problem("How many?", "0", "p"), "If d < 0 the answer is 0.") is None
+
+
+def test_a_tiny_example_is_no_leak_however_many_problems_have_small_answers():
+    many = LeakScreen(Problem(f"Thing {n}: add {n % 9 + 2} and {n // 9 % 9 + 2}.", str(n % 12)) for n in range(3_000))
+    for body in ("Pattern: 3 + 4 = 7.", "Pattern: 2 * 5 = 10.", "n = 4 gives 4 * 3 / 2 = 6."):
+        assert many.find(saying(body)) is None
+
+
+def test_a_formula_that_is_an_answer_is_a_leak_only_for_cards_about_the_problem():
+    problem = Problem("Factor the quartic polynomial of the surveyor.", "x^2+3x+2", "p")
+    assert other(problem, "Look for $x^2+3x+2$.") is None
+    assert own(problem, "The surveyor of the quartic has $(x+1)(x+2)$.") == "answer_leak"
+
+
+def test_the_id_and_the_routing_of_a_card_are_read_too():
+    leaks = LeakScreen([BARGE])
+    assert leaks.find(saying("Use 20.", supporting=("barge",), routing=("when it is 142",)))
+    assert leaks.find(saying("Use 20.", supporting=("barge",)).model_copy(update={"card_id": "EXACT_RESULT_142"}))
+
+
+def test_eight_words_in_a_row_are_a_copy_whatever_the_numbers():
+    body = "All corners of a simple polygon are points of a unit grid."
+    leak = STARTER.find(saying(body))
+    assert leak and leak.rule == "instance_overfit" and "starter-train-0024" in leak.reason
+
+
+def test_five_words_with_a_telling_number_are_a_copy():
+    problem = Problem("For this she has to go up 18 floors a day.", "5")
+    assert own(problem, "If you go up 18 floors a day") == "instance_overfit"
+    assert own(problem, "If you go up n floors a day") is None
+
+
+def test_a_phrase_of_the_trade_is_no_copy():
+    problem = Problem("What is the sum of the first 10 terms of the list?", "5")
+    assert own(problem, "For the sum of the first n terms of the sequence use n(a + l)/2.") is None
+
+
+def test_a_name_that_one_problem_has_makes_an_instance():
+    problem = Problem("At the quay, old Bertram sells rope.", "5")
+    assert own(problem, "Whatever Bertram sells, add it.") == "instance_overfit"
+    assert own(Problem("By the lemma of Vieta and Euler find it.", "5"), "Use Vieta, then Euler.") is None
+
+
+def test_a_name_that_many_problems_have_is_a_term_of_the_subject():
+    shared = [Problem(f"On the Orrin they pay {word} pence.", "5") for word in ("two", "three", "four")]
+    assert LeakScreen(shared).find(saying("On the Orrin every second lock is free.")) is None
+
+
+def test_the_numbers_of_one_problem_make_an_instance():
+    problem = Problem("A train of 417 tons climbs 283 metres.", "5")
+    assert own(problem, "Use mass 417 and height 283.") == "instance_overfit"
+    assert own(problem, "Use mass 417 and height h.") is None
+
+
+def test_what_is_found_does_not_depend_on_the_order_of_the_problems():
+    found = [LeakScreen(problems).find(saying("It is 142.")) for problems in ((BARGE, OUTFITS), (OUTFITS, BARGE))]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "9^{9^{9^{9}}}",
+        "(1," * 2_000,
+        "1" * 7_000,
+        "\\frac{" * 1_500,
+        "x=" * 3_000,
+        "1+" * 3_000,
+        "answer " * 1_000,
+        "²½" * 900,
+    ],
+)
+def test_hostile_text_is_read_without_evaluating_it(body):
+    leaks = LeakScreen([BARGE, Problem(body, body, "hostile")])
+    assert leaks.find(saying(f"{body[:3000]}\nAdd 142.", supporting=("barge",))) is not None
+
+
+def test_problems_without_answers_still_give_away_their_words():
+    unlabelled = Problem("A heron eats seven striped frogs before the second thunderstorm begins.", None, "p")
+    assert own(unlabelled, "A heron eats seven striped frogs before the second rain.") == "instance_overfit"
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        ("47 km/h", r"So the speed is \boxed{47 km/h}."),
+        ("47", r"So the speed is \boxed{47 km/h}."),
+        ("17 < x < 29", "Then 17 < x < 29."),
+        ("(17, 29)", r"\boxed{17 < x < 29}"),
+        ("11:47", "They meet at 11:47."),
+        ("7", "The solution is 7."),
+        ("7", "The result is 7."),
+        ("7", "7 is the answer."),
+        (r"\frac{3}{4}", r"The answer is $\frac34$."),
+    ],
+)
+def test_an_answer_is_found_in_boxes_and_where_a_card_calls_it_one(answer: str, body: str):
+    assert own(Problem("How does it end?", answer, "p"), body) == "answer_leak"
+
+
+def test_other_problems_leak_only_where_several_numbers_and_the_answer_coincide():
+    lanterns = Problem("Each of 61 bridges has 69 lanterns, and 8 more hang at the lock. How many?", "4217", "lanterns")
+    assert other(lanterns, "As in 61 * 69 + 8 = 4217.") == "answer_leak"
+    for body in ("It is 4217.", "The answer is 4217.", "Take 61 * 69.", "61 rows give 4217."):
+        assert other(lanterns, body) is None
+        assert own(lanterns, body)
+
+
+@pytest.mark.parametrize("body", ["Take $3^2 + 4^2$.", r"For 3 + 4 write \boxed{7}.", "n = 4 gives 4 * 3 / 2 = 6."])
+def test_a_tiny_pattern_is_no_leak_of_an_unrelated_problem(body: str):
+    for answer in ("25", "7", "6"):
+        assert other(Problem("Add 3 and 4 in another way.", answer, "p"), body) is None
+
+
+def test_a_problem_with_superscript_digits_can_be_learned_from():
+    train = (Problem("A tile of 25 cm² and ² others, ④ in all: how many?", "41"),)
+    assert LeakScreen(train).find(a_card()) is None
+
+
+# What a demonstration may have in common with problems that must stay unknown
+
+TILES = Problem("A floor of 7 by 12 feet is laid with square tiles of one foot. How many tiles are there?", "84")
+HASHES = HeldOutHashes.of((TILES,))
+CUT_OFF = Settings().max_overlap
+
+
+@pytest.mark.parametrize(
+    ("problem", "answer"),
+    [
+        ("A choir stands in 12 rows of 7. How many sing?", "84"),
+        ("7 crates hold 12 eggs each, in 1 cart. How many eggs?", "84.0"),
+        ("A floor of 3 by 5 feet is laid with square tiles of one foot. How many?", "15"),
+    ],
+)
+def test_the_numbers_with_the_answer_and_the_wording_are_retold(problem: str, answer: str):
+    assert HASHES.retold(Example(problem, f"Multiply. \\boxed{{{answer}}}"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "answer"),
+    [
+        ("A choir stands in 4 rows of 21. How many sing?", "84"),
+        ("A choir of 12 meets 7 others. How many are they?", "19"),
+        ("7 and 12 and 3 are multiplied, then divided by 3.", "84"),
+    ],
+)
+def test_an_answer_alone_and_numbers_alone_are_free(problem: str, answer: str):
+    assert not HASHES.retold(Example(problem, f"Work. \\boxed{{{answer}}}"))
+
+
+def test_only_hashes_are_kept():
+    words = frozenset().union(*HASHES.templates)
+    assert len(words) == 6, "floor, feet, laid, square, tile, foot"
+    assert all(len(mark) == 24 for mark in HASHES.worked | HASHES.ngrams | words)
+    assert "tiles" not in repr(HASHES)
+
+
+RETOLD = "Square tiles are laid on the floor of a hall, 30 feet by eleven. How many tiles does it take?"
+
+
+@pytest.mark.parametrize(
+    ("problem", "retold"),
+    [
+        (RETOLD, True),
+        (RETOLD.replace("30", "8 hundred").replace("eleven", "6"), True),
+        ("A hall has a floor of 11 by 30 metres. How many slabs of one metre cover it?", False),
+        ("Square plates of one pound are stacked. How many plates weigh 30 pounds?", False),
+    ],
+)
+def test_a_wording_is_retold_with_other_numbers_where_most_content_words_are_the_same(problem: str, retold: bool):
+    example = Example(problem, "Multiply. \\boxed{330}")
+    assert bool(HASHES.retold(example, CUT_OFF)) is retold
+    assert not HASHES.retold(example), "unless the setting allows any wording"
+    assert (HASHES.overlap(problem) > CUT_OFF) is retold
+
+
+def test_a_wording_that_is_learned_from_may_be_retold_and_one_held_out_may_not():
+    card = sound_card(next(iter(PAYLOADS))).illustrated((Example(RETOLD, "Multiply: 30 * 11 = 330.\n\\boxed{330}"),))
+    assert LeakScreen((TILES,), max_overlap=CUT_OFF).find(card) is None
+    leak = LeakScreen((), HASHES, CUT_OFF).find(card)
+    assert leak and leak.rule == "answer_leak" and "another story" in leak.reason
+
+
+def test_no_training_problem_of_the_technique_set_reaches_the_default_cut_off():
+    """Its splits share techniques and no story. Other wordings of other families come over it now and then."""
+    held_out = HeldOutHashes.of(
+        problem for split in SPLITS if split != "train" for problem in technique_problems(split)
+    )
+    largest = max(held_out.overlap(problem.text) for problem in technique_problems("train"))
+    assert CUT_OFF - 0.02 < largest < CUT_OFF
+
+
+def test_a_card_is_refused_for_an_example_that_tells_a_held_out_problem():
+    told = Example("A choir stands in 12 rows of 7. How many sing?", "Rule: multiply.\n7 * 12 = 84.\n\\boxed{84}")
+    card = sound_card(next(iter(PAYLOADS))).illustrated((told,))
+    other = Problem("What is 2 + 2?", "4")
+    assert LeakScreen((other,)).find(card) is None
+    leak = LeakScreen((other,), HASHES).find(card)
+    assert leak and leak.rule == "answer_leak"
