@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.datasets.starter import load_split
 from kace.ladder.fence import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.admit import OPEN_RULES, Rulings, admit, read_rulings
@@ -15,7 +14,7 @@ from kace.learning.propose import Proposals
 from kace.learning.screen import LeakScreen, banned_phrases, check_card, is_vague
 from kace.learning.teacher import CardRefusal, Teacher, TeacherStep, TreeCell, instructions
 from kace.learning.wordings import false_equation
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 from tests.learning.said import Said
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
@@ -58,7 +57,7 @@ def ruling(card_id: str, verdict: str = "admit", rule: str = "", reason: str = "
 
 @pytest.mark.parametrize("card_id", PAYLOADS)
 def test_a_sound_card_breaks_no_rule(card_id):
-    assert check_card(sound_card(card_id), MEDIUM, LeakScreen(load_split("train")), DOMAINS) is None
+    assert check_card(sound_card(card_id), MEDIUM, LeakScreen(load_bundled("starter", "train")), DOMAINS) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kace.cards.card_text import LINE
+from kace.cards.card import LINE
 from kace.learning.teacher import (
     EXCERPT_CHARS,
     MAX_BLOCKS,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import pytest
-
-from kace.cards.card import Card, Difficulty, Provenance
-from kace.cards.card_text import Example
-from kace.datasets.starter import load_split
 from kace.datasets.techniques.generate import SPLITS, technique_problems
+
+from kace.cards.card import Card, Difficulty, Example, Provenance
 from kace.learning.screen import HeldOutHashes, LeakScreen
 from kace.learning.steps import Settings
-from kace.problems import Problem
+from kace.problems import Problem, load_bundled
 from tests.card_examples import a_card
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
-TRAIN = load_split("train")
+TRAIN = load_bundled("starter", "train")
 STARTER = LeakScreen(TRAIN)
 BARGE = Problem("A barge carries 7 brades and 2 sacks of barley. How many sacks is that?", "142", "barge")
 CHANCE = Problem("A bag holds red and white balls, as many of each. How likely is red?", r"\frac{9}{17}", "chance")

@@ -42,8 +42,6 @@ from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
 from kace.cli.report import comparison_lines
 from kace.cli.terminal import escaped, note, print_lines, run_async, write_output
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
-from kace.datasets.loader import Dataset, set_hash
-from kace.datasets.starter import load_split
 from kace.errors import UsageError
 from kace.files import confine_files, inside, read_plain, write_atomic
 from kace.ladder.prompt import template_hashes
@@ -67,7 +65,7 @@ from kace.learning.teacher import SOLUTIONS, open_teacher
 from kace.learning.wordings import find_wordings
 from kace.models.budget import Ledger
 from kace.models.scripted import Scripted, steady
-from kace.problems import Problem, load_problems
+from kace.problems import Dataset, Problem, load_bundled, load_problems, set_hash
 from kace.report.evaluation import evaluation_of
 from kace.report.evaluation_page import page as comparison_page
 from kace.report.learner import page
@@ -611,7 +609,7 @@ def _learn_demo(options: Options, out: Path, epochs: int | None) -> None:
     settings = options.learning(Settings, QUICK, epochs=epochs)
     if config.teacher == SOLUTIONS:
         settings = untaught_settings(config, settings)
-    train = _few_of_each(load_split("train"))
+    train = _few_of_each(load_bundled("starter", "train"))
     data = load_data("starter", "validation", config)
     problems = _few_of_each(data.problems)
     held_out = replace(data, problems=problems, hash=set_hash(problems))

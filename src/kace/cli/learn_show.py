@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kace.baselines import select
-from kace.cards.card import Status
-from kace.cards.lift import plain_points
+from kace.cards.card import Status, plain_points
 from kace.cli.terminal import RunProgress, aligned, columns, note, plain
 from kace.ladder.record import Solution
 from kace.learning.admit import Rulings

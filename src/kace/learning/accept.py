@@ -18,12 +18,15 @@ from kace.cards.card import (
     Card,
     CardError,
     Difficulty,
+    LiftCounts,
+    LiftMark,
     Provenance,
     Status,
     card_of,
+    lift_line,
+    plain_points,
+    with_examples,
 )
-from kace.cards.card_text import with_examples
-from kace.cards.lift import LiftCounts, LiftMark, lift_line, plain_points
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree, Relocate, applied
 from kace.errors import DataError, one_line
 from kace.ladder.fence import fenced, neutral, quoted_line

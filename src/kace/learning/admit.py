@@ -10,15 +10,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kace.cards.card import (
+    AVOID,
     MAX_COUNT,
     UNIVERSAL,
+    USEFUL,
     Card,
     CardError,
     Difficulty,
     Status,
     card_of,
 )
-from kace.cards.card_text import AVOID, USEFUL
 from kace.cards.tree import Add, Change, Edit, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.fence import fenced, neutral

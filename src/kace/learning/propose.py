@@ -15,8 +15,16 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from kace.answers.extract import last_boxed
-from kace.cards.card import SNAKE, Card, CardError, Difficulty
-from kace.cards.card_text import EXAMPLE_LINES, Example, line_count, with_examples
+from kace.cards.card import (
+    EXAMPLE_LINES,
+    SNAKE,
+    Card,
+    CardError,
+    Difficulty,
+    Example,
+    line_count,
+    with_examples,
+)
 from kace.cards.tree import RESERVED, Domain
 from kace.config import Config
 from kace.errors import DataError, UsageError, one_line

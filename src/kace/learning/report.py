@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
-from kace.cards.lift import plain_points
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Status, plain_points
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.config import Config

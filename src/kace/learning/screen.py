@@ -35,8 +35,7 @@ from typing import NamedTuple, Self, TypeVar
 from kace.answers.exact import Number, Word
 from kace.answers.extract import Answer, last_boxed
 from kace.answers.normalize import NUMBER_WORDS, normal_form
-from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty
-from kace.cards.card_text import Example, line_count
+from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Example, line_count
 from kace.errors import one_line
 from kace.learning.teacher import CardRefusal, TreeCell
 from kace.problems import Problem

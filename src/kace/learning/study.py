@@ -23,11 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol, Type
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from kace.cards.card import MAX_WORDINGS
-from kace.cards.card_text import MAX_EXAMPLES
+from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
-from kace.datasets.loader import overlaps
 from kace.errors import DataError, UsageError
 from kace.files import inside, read_plain, write_atomic
 from kace.ladder.ladder import Dropout, Observer, climb
@@ -62,7 +60,7 @@ from kace.learning.teacher import (
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, CallStore, read_calls
-from kace.problems import Problem
+from kace.problems import Problem, overlaps
 from kace.runs.manifest import manifest_of, solver_prompts
 from kace.runs.run import Run, Solve
 

@@ -25,8 +25,14 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.cards.card import Card, CardError, Difficulty, card_of, refusal
-from kace.cards.card_text import stray_character
+from kace.cards.card import (
+    Card,
+    CardError,
+    Difficulty,
+    card_of,
+    refusal,
+    stray_character,
+)
 from kace.cards.tree import RESERVED, Domain
 from kace.config import Config
 from kace.errors import KaceError, UsageError, one_line

@@ -16,8 +16,7 @@ from kace.answers.exact import Number
 from kace.answers.extract import last_boxed
 from kace.answers.normalize import normal_form
 from kace.answers.parse import exact_value
-from kace.cards.card import MAX_LINE, Card
-from kace.cards.card_text import EXAMPLE, Example, read_example
+from kace.cards.card import EXAMPLE, MAX_LINE, Card, Example, read_example
 from kace.cards.tree import Edit, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.fence import fenced, neutral, shortened
