@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
-from kace.ladder.fence import TAGS
+from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.admit import OPEN_RULES, Rulings, admit, read_rulings
 from kace.learning.propose import Proposals
@@ -32,7 +32,7 @@ def card(card_id: str = GOOD, body: str = "Use $n(n-1)/2$.", **fields: object) -
         "difficulty_tag": Difficulty.MEDIUM,
         "domain_tags": ("algebra",),
         "helpfulness_score": 0.0,
-        "provenance": Provenance(source="teacher"),
+        "provenance": Provenance(source="teacher", supporting_problems=("barge",)),
         **fields,
     }
     return Card.model_validate({"card_id": card_id, **record})

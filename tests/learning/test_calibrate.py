@@ -30,7 +30,7 @@ from kace.learning.calibrate import (
     own_cards,
     set_thresholds,
 )
-from kace.learning.study import GivenModels, LearnPlan, Settings, open_workbench
+from kace.learning.study import LearnPlan, Settings, open_workbench
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, problem_rows
@@ -154,8 +154,7 @@ def test_a_learner_calibrates_the_tree_that_it_freezes_and_the_tree_remembers(tm
     plan = LearnPlan(TRAIN * 2, config, settings, tmp_path)
 
     async def work() -> Calibration:
-        given = GivenModels(Scripted(breaks), taught=False)
-        async with open_workbench(tmp_path / "learn", config, plan.manifest(), given) as found:
+        async with open_workbench(tmp_path / "learn", config, plan.manifest(), model=Scripted(breaks)) as found:
             first = await set_thresholds(TREE, TRAIN, found, settings)
             assert first == await set_thresholds(TREE, TRAIN, found, settings), "done once"
             return first

@@ -40,7 +40,7 @@ def learned(
     plan = LearnPlan(train, config, Settings.model_validate(settings), out)
 
     async def work() -> EpistemicTree:
-        async with open_study(plan, model=world.solver(), teacher=world.teacher()) as (study, _):
+        async with open_study(plan, model=world.solver(), teacher=world.teacher()) as study:
             return await learn(study)
 
     return asyncio.run(work())

@@ -10,7 +10,7 @@ import pytest
 from kace.cards.tree import RESERVED, EpistemicTree
 from kace.errors import KaceError
 from kace.ladder.prompt import template
-from kace.learning.teacher import EXAMPLE_DOMAIN, SHOWN, Partition, Teacher, partition, read_partition, sample
+from kace.learning.teacher import EXAMPLE_DOMAIN, SHOWN, Partition, Teacher, partition, read_partition, shuffled
 from kace.problems import Problem
 from tests.learning.said import Said
 
@@ -43,17 +43,17 @@ def reasons(text: str, shown: int = 30) -> str:
 
 
 def test_a_sample_is_drawn_by_content_and_seed_and_not_by_order():
-    assert len(sample(PROBLEMS, 0)) == SHOWN
-    assert sample(PROBLEMS[::-1], 0) == sample(PROBLEMS, 0)
-    assert sample(PROBLEMS, 1) != sample(PROBLEMS, 0)
-    assert set(sample(PROBLEMS[:7], 0)) == set(PROBLEMS[:7])
+    assert len(shuffled(PROBLEMS, 0)[:SHOWN]) == SHOWN
+    assert shuffled(PROBLEMS[::-1], 0)[:SHOWN] == shuffled(PROBLEMS, 0)[:SHOWN]
+    assert shuffled(PROBLEMS, 1)[:SHOWN] != shuffled(PROBLEMS, 0)[:SHOWN]
+    assert set(shuffled(PROBLEMS[:7], 0)[:SHOWN]) == set(PROBLEMS[:7])
 
 
 def test_the_teacher_sees_every_sampled_problem_with_its_answer_under_a_number():
     model = Said(GOOD)
     ask(model)
     user = model.requests[0].messages[1].content
-    for number, problem in enumerate(sample(PROBLEMS, 0), 1):
+    for number, problem in enumerate(shuffled(PROBLEMS, 0)[:SHOWN], 1):
         asked = f"## Problem {number}\n<problem>\n{problem.text}\n</problem>\nExpected answer: {problem.answer}\n"
         assert asked in user
 

@@ -63,7 +63,6 @@ IMPACT = Impact(
             effect=0.125,
             low=0.031,
             high=0.219,
-            p=0.01,
             shown=48,
             hidden=52,
             problems=9,
@@ -81,7 +80,6 @@ ANALYSIS = Comparison(
     number=1,
     n=20,
     lift=-0.05,
-    p=0.8,
     gained=("P7",),
     lost=("P8", "P9"),
     accepted=False,
@@ -341,7 +339,7 @@ def test_the_next_try_sees_what_was_tried_and_what_became_of_it():
     asked, system = asked_of(teacher), teacher.requests[0].messages[0].content
     assert "EXACT_SUM_OF_SQUARES: EDIT. too vague" in asked
     assert "Useful when: new" in asked
-    assert "Lift: -5.0 points, p 0.800" in asked
+    assert "Lift: -5.0 points." in asked
     assert "Right only with your revisions: P7." in asked
     assert "Wrong only with your revisions: P8, P9." in asked
     assert "Not committed: lift below the threshold." in asked

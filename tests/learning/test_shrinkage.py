@@ -11,6 +11,12 @@ Rows = list[CardVotes]
 KEEP, RETIRE = 0.8, 0.2
 
 
+def votes(problem: str, right: int, made: int, right_without: int, made_without: int) -> CardVotes:
+    return CardVotes(
+        problem=problem, right=right, made=made, right_without=right_without, made_without=made_without
+    )
+
+
 def measured(lift: float, problems: int, chance: random.Random, attempts: int = 12) -> Rows:
     """Dropout attempts at problems of different difficulty, with a card that adds `lift`."""
     rows = []
@@ -20,7 +26,7 @@ def measured(lift: float, problems: int, chance: random.Random, attempts: int = 
             arm = 0 if chance.random() < 0.5 else 2
             counts[arm] += chance.random() < rate + (lift if arm == 0 else 0.0)
             counts[arm + 1] += 1
-        rows.append(CardVotes.of(str(number), counts))
+        rows.append(votes(str(number), *counts))
     return rows
 
 
@@ -53,7 +59,7 @@ def test_a_card_measured_on_one_problem_borrows_from_its_tree() -> None:
     chance = random.Random(3)
     helped = {str(card): measured(0.6, 6, chance) for card in range(12)}
     idle = {str(card): measured(0.0, 6, chance) for card in range(12)}
-    lone: Rows = [CardVotes.of("p", (2, 2, 0, 2))]
+    lone: Rows = [votes("p", 2, 2, 0, 2)]
     among_good, among_idle = shrink({**helped, "lone": lone})["lone"], shrink({**idle, "lone": lone})["lone"]
     assert among_good.helps > 0.9 > among_idle.helps
     assert among_good.effect > among_idle.effect
@@ -74,7 +80,7 @@ def test_more_problems_narrow_the_interval() -> None:
     assert found["many"].low <= 0.4 <= found["many"].high
 
 
-@pytest.mark.parametrize("rows", [[], [CardVotes.of("p", (3, 3, 0, 0))]])
+@pytest.mark.parametrize("rows", [[], [votes("p", 3, 3, 0, 0)]])
 def test_a_card_without_a_comparison_has_no_posterior_of_its_own(rows: Rows) -> None:
     assert shrink({"card": rows}) == {}
     assert set(shrink({"card": rows}, also=("card",))) == {"card"}

@@ -11,11 +11,11 @@ import pytest
 SCRIPT = """
 import os, sys
 from pathlib import Path
-from kace.learning.wall import (raise_wall)
+from kace.files import (confine_files)
 given, secret = Path(sys.argv[1], "train.jsonl"), Path(sys.argv[1], sys.argv[2])
 BEFORE = os.open(secret, os.O_RDONLY)
 out = Path(sys.argv[1], "out")
-raise_wall([given, out])
+confine_files([given, out])
 print(given.read_text())
 Path(sys.argv[1], "out", "note").write_text("kept")
 {attempt}

@@ -404,7 +404,7 @@ def test_somebody_who_answers_in_the_pages_takes_a_learner_to_its_end(tmp_path: 
 
     async def work() -> None:
         teacher = Exchange(letters, poll=0.02)
-        async with open_study(plan, model=world.solver(), teacher=teacher) as (study, _):
+        async with open_study(plan, model=world.solver(), teacher=teacher) as study:
             await learn(study)
 
     learner = threading.Thread(target=lambda: asyncio.run(work()))

@@ -39,11 +39,16 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
-from kace.learning.blocks import BadBlock, Block, Grammar, read_blocks
-from kace.learning.partition import shuffled
-from kace.learning.steps import Kept, StepName
+from kace.learning.steps import StepName, StepResult, gather_all
 from kace.learning.study import Routes
-from kace.learning.teacher import Reading, side_by_side
+from kace.learning.teacher import (
+    BadBlock,
+    Block,
+    Grammar,
+    Reading,
+    read_blocks,
+    shuffled,
+)
 from kace.problems import Problem
 
 NONE = "NONE"
@@ -83,7 +88,7 @@ class AceSettings(MethodSettings):
     )
 
 
-class Studied(Kept):
+class Studied(StepResult):
     """What became of one batch."""
 
     right: int
@@ -98,6 +103,14 @@ class Studied(Kept):
     tokens: int
     estimated: bool
     playbook: Playbook
+
+    @property
+    def summary(self) -> str:
+        """Return what became of the attempts and of the playbook."""
+        counts = f"{self.right} right, {self.wrong} wrong, {self.failed} failed"
+        changes = f"{len(self.operations)} changes ({len(self.refused)} refused)"
+        size = f"{len(self.playbook.bullets)} bullets, {self.tokens} tokens"
+        return f"{counts}; {changes}; {size}"
 
 
 class Reflection(NamedTuple):
@@ -136,7 +149,7 @@ async def train_ace(training: Training) -> Playbooks:
         course.train(problems)
         for course, problems in zip(courses, members.values(), strict=True)
     )
-    trained = dict(zip(members, await side_by_side(works), strict=True))
+    trained = dict(zip(members, await gather_all(works), strict=True))
     books = Playbooks(
         kind=kind,
         budget_tokens=settings.budget_tokens,
@@ -185,9 +198,7 @@ class Course:
         source = FixedText(Context(notes=playbook.text), self.measure)
         generator = System("generator", source, attempts=1)
         kit = replace(self.training.session.kit, seed=self.training.seed(step.epoch))
-        solutions = await side_by_side(
-            generator.solve(problem, kit) for problem in batch
-        )
+        solutions = await gather_all(generator.solve(problem, kit) for problem in batch)
         pairs = zip(batch, solutions, strict=True)
         tried = [
             (problem, solution)
@@ -200,9 +211,7 @@ class Course:
             for problem, solution in tried
             if not solution.correct or playbook.bullets
         ]
-        said = await side_by_side(
-            self._reflect(step, *each, playbook) for each in asked
-        )
+        said = await gather_all(self._reflect(step, *each, playbook) for each in asked)
         heard = [reflection for reflection in said if reflection]
         tagged = playbook.tagged(tag for reflection in heard for tag in reflection.tags)
         lessons = [

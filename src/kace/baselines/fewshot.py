@@ -25,8 +25,9 @@ from kace.cards.tree import EpistemicTree
 from kace.errors import DataError
 from kace.files import write_atomic
 from kace.ladder.retrieve import Ranking, text_scorer
-from kace.learning.solutions import worked_example
-from kace.learning.steps import Kept, StepName
+from kace.learning.propose import worked_example
+from kace.learning.steps import StepName, StepResult
+from kace.learning.study import RunReading
 from kace.models.base import after_thinking
 from kace.problems import Problem
 
@@ -43,7 +44,7 @@ class FewshotSettings(MethodSettings):
     index: Indexed = "problem"
 
 
-class SolvedProblem(Kept):
+class SolvedProblem(StepResult):
     """A training problem. Without a solution it is no demonstration, and still must not be evaluated on."""
 
     problem: Annotated[str, Field(min_length=1)]
@@ -51,7 +52,7 @@ class SolvedProblem(Kept):
     label: str = ""
 
 
-class FewshotPool(Kept):
+class FewshotPool(StepResult):
     """The training problems that demonstrations are picked from, in the order of their file."""
 
     v: Literal[1] = 1
@@ -125,7 +126,10 @@ async def train_bootstrap(training: Training) -> FewshotPool:
     for epoch in range(1, plan.settings.epochs + 1):
         if todo := [problem for problem in plan.train if problem.id not in right]:
             records = await training.run(
-                StepName("bootstrap", "run", epoch), todo, None, training.seed(epoch)
+                StepName("bootstrap", "run", epoch),
+                todo,
+                RunReading(),
+                training.seed(epoch),
             )
             for record in records:
                 texts = (

@@ -24,7 +24,7 @@ from kace.files import write_atomic
 from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
-from kace.learning.steps import Kept, StepName
+from kace.learning.steps import StepName, StepResult
 from kace.models.base import Message, Role
 from kace.problems import Problem
 
@@ -54,7 +54,7 @@ class GepaSettings(MethodSettings):
     """Evaluations of one prompt on one problem; training ends with the iteration that passes it."""
 
 
-class Rollout(Kept):
+class Rollout(StepResult):
     """An attempt and its score. A failed call scores nothing, like a wrong answer."""
 
     score: float
@@ -65,13 +65,19 @@ class Rollout(Kept):
     detail: str = ""
 
 
-class Rollouts(Kept):
+class Rollouts(StepResult):
     """A batch of them."""
 
     rollouts: tuple[Rollout, ...]
 
+    @property
+    def summary(self) -> str:
+        """Return the number of right rollouts."""
+        right = sum(each.score > 0 for each in self.rollouts)
+        return f"{right} of {len(self.rollouts)} right"
 
-class EvolvedPrompt(Kept):
+
+class EvolvedPrompt(StepResult):
     """One prompt that entered the pool."""
 
     instructions: str
@@ -80,7 +86,7 @@ class EvolvedPrompt(Kept):
     metric_calls: int  # evaluations made before it was found
 
 
-class GepaPrompt(Kept):
+class GepaPrompt(StepResult):
     """The instructions that did best, and every prompt of the pool."""
 
     v: Literal[1] = 1

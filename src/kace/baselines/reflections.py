@@ -54,7 +54,7 @@ class Reflected(StepResult):
     failed: int = 0  # calls that gave no reply
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the number of cards."""
         counts = f"{len(self.cards)} cards, {len(self.refused)} refused"
         return f"{counts}, {self.failed} failed"

@@ -545,7 +545,7 @@ def _train_method(
 
     def note_step(step: StepName, value: StepResult, fresh: bool) -> None:
         if fresh:
-            note(f"kace: {step}: {value.outcome}")
+            note(f"kace: {step}: {value.summary}")
 
     async def work() -> tuple[list[str], Ledger]:
         async with open_training(plan, on_step=note_step) as training:

@@ -57,7 +57,7 @@ class LearnProgress(RunProgress):
             case TreeVersion():
                 self.cards["in the tree"] = value.cards
         if fresh:
-            note(f"kace: {step}: {value.outcome}")
+            note(f"kace: {step}: {value.summary}")
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)

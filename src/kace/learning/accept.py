@@ -29,8 +29,7 @@ from kace.cards.card import (
 )
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree, Relocate, applied
 from kace.errors import DataError, one_line
-from kace.ladder.fence import fenced, neutral, quoted_line
-from kace.ladder.prompt import template
+from kace.ladder.prompt import fenced, neutral, quoted_line, template
 from kace.ladder.record import Solution
 from kace.ladder.tiers import TierName
 from kace.learning.measure import Fire, Impact, Lift, Posterior, posteriors
@@ -60,15 +59,13 @@ class Comparison(StepResult):
     number: int
     n: int
     lift: float
-    won: int  # problems that gained solves
-    lost_problems: int  # problems that lost solves
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     accepted: bool
     reason: str
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the decision and its reason."""
         return f"{'kept' if self.accepted else 'not kept'}: {self.reason}"
 
@@ -287,8 +284,6 @@ def compare(
         number=number,
         n=n,
         lift=lift,
-        won=won,
-        lost_problems=worse,
         gained=tuple(gained),
         lost=tuple(lost),
         accepted=accepted,

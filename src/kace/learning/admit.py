@@ -22,8 +22,7 @@ from kace.cards.card import (
 )
 from kace.cards.tree import Add, Change, Edit, EpistemicTree
 from kace.errors import one_line
-from kace.ladder.fence import fenced, neutral
-from kace.ladder.prompt import card_text
+from kace.ladder.prompt import card_text, fenced, neutral
 from kace.learning.propose import NOT_SHOWN, Proposals, place
 from kace.learning.screen import ngrams
 from kace.learning.steps import StepResult
@@ -66,7 +65,7 @@ class Rulings(StepResult):
     refused: tuple[CardRefusal, ...] = ()
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the numbers of cards."""
         return f"{len(self.admitted)} admitted, {len(self.refused)} refused"
 

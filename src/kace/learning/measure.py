@@ -22,8 +22,9 @@ from pydantic import ConfigDict
 from kace.cards.card import Card
 from kace.cards.tree import EpistemicTree
 from kace.errors import UsageError
-from kace.ladder.ladder import Dropout, Kit, classes_of, right_positions, sample
-from kace.ladder.prompt import Placement, PromptContext
+from kace.ladder.ladder import Kit, classes_of, right_positions, sample
+from kace.ladder.policies import Dropout
+from kace.ladder.prompt import Context, Placement
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.relevance import Relevance
 from kace.ladder.tiers import LOCKED, TierName
@@ -118,7 +119,7 @@ class Impact(StepResult):
     unmeasured: tuple[str, ...] = ()  # cards that the call budget did not reach
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the number of cards measured."""
         return f"{len(self.lifts)} lifts measured, {len(self.fires)} cards fired"
 
@@ -282,8 +283,8 @@ class LeaveOneOut:
     ) -> list[bool]:
         """Return right or wrong for a tier's attempts made again on the same keys."""
         others = [self.tree.card(name) for name in recall.cards if name != card_id]
-        context = PromptContext(tuple(others), placement=self.placement)
-        kit = replace(self.kit, seed=record.seed, early_stop=False, dropout=None)
+        context = Context(tuple(others), placement=self.placement)
+        kit = replace(self.kit, seed=record.seed, early_stop=False)
         problem = self.problems[record.problem]
         attempts = await sample(problem, TIERS[recall.tier], context, (), kit)
         classes = await classes_of(problem, attempts, kit)

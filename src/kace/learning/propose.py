@@ -28,11 +28,10 @@ from kace.cards.card import (
 from kace.cards.tree import RESERVED, Domain
 from kace.config import Config
 from kace.errors import DataError, UsageError, one_line
-from kace.ladder.fence import fenced, neutral, quoted_line
-from kace.ladder.prompt import card_block
+from kace.ladder.prompt import card_block, fenced, neutral, quoted_line
 from kace.ladder.record import Solution
 from kace.ladder.relevance import vocabulary, weight
-from kace.ladder.router import MAX_SIGNAL_CHARS
+from kace.ladder.retrieve import MAX_SIGNAL_CHARS
 from kace.ladder.tiers import ExitPath
 from kace.learning.steps import StepResult
 from kace.learning.study import Settings
@@ -79,7 +78,7 @@ class Proposals(StepResult):
     refused: tuple[CardRefusal, ...] = ()
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the number of cards."""
         unusable = f", {len(self.refused)} unusable" if self.refused else ""
         return f"{len(self.cards)} cards{unusable}"

@@ -26,7 +26,7 @@ from kace.errors import DataError, one_line
 from kace.files import inside
 from kace.ladder.prompt import template
 from kace.ladder.record import Solution
-from kace.ladder.selector import estimate
+from kace.ladder.retrieve import estimate
 from kace.ladder.tiers import LOCKED, TierName
 from kace.learning.accept import Comparison, Revisions
 from kace.learning.admit import Merge, Merges, Rulings

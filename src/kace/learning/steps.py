@@ -36,7 +36,7 @@ class StepResult(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the result in a few words."""
         return "done"
 
@@ -170,7 +170,7 @@ class TreeVersion(StepResult):
     cards: int
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the number of cards."""
         return f"{self.cards} cards in the tree"
 
@@ -279,7 +279,7 @@ class RunTotals(StepResult):
     paper_calls: int
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the accuracy in counts."""
         right = f"{self.correct} of {self.problems} right"
         return f"{right}, {self.escalated} past ES"

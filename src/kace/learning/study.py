@@ -17,9 +17,9 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
@@ -28,14 +28,13 @@ from kace.cards.tree import Domain, EpistemicTree
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
 from kace.errors import DataError, UsageError
 from kace.files import inside, read_plain, write_atomic
-from kace.ladder.ladder import Dropout, Observer, climb
+from kace.ladder.ladder import Observer, solve
+from kace.ladder.policies import TEACHER_TIER, Dropout, DropoutSource
 from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.relevance import RelevanceScore
-from kace.ladder.retriever import Retriever
-from kace.ladder.router import FIRST, REFINED, registry_router
+from kace.ladder.retrieve import FIRST, REFINED, Retriever, registry_router
 from kace.ladder.session import Session, in_role, open_session
-from kace.ladder.synthesis import TEACHER_TIER
 from kace.learning.screen import NO_HASHES, HeldOutHashes, LeakScreen
 from kace.learning.steps import (
     OnStep,
@@ -63,9 +62,6 @@ from kace.models.cache import TEACHER, CallStore, read_calls
 from kace.problems import Problem, overlaps
 from kace.runs.manifest import manifest_of, solver_prompts
 from kace.runs.run import Run, Solve
-
-if TYPE_CHECKING:
-    from kace.runs.ray import RayPool
 
 LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
 AUTHOR = "kace learn"
@@ -213,7 +209,7 @@ class Routes(StepResult):
     domains: dict[str, tuple[str, ...]]
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the number of problems placed."""
         nowhere = list(self.domains.values()).count(())
         return f"{len(self.domains)} problems placed, {nowhere} nowhere"
@@ -230,7 +226,7 @@ class RunReading(NamedTuple):
 def open_solver(
     config: Config, reading: RunReading, session: Session, seed: int
 ) -> Solve:
-    """Return how a session solves training problems, here or on another machine.
+    """Return how a session solves training problems.
 
     The ladder is the one that will be used: where it skips ES, so do the runs that
     measure cards. With a relevance score of its own, a run skips ES. The classifier
@@ -244,8 +240,10 @@ def open_solver(
         kit = session.reading(reading.tree, config)
     if reading.relevance and isinstance(kit.source, Retriever):
         kit.source.relevance.scores = reading.relevance
-    kit = replace(kit, seed=seed, dropout=reading.dropout)
-    return lambda problem: climb(problem, kit)
+    if reading.dropout and kit.source:
+        kit = replace(kit, source=DropoutSource(kit.source, reading.dropout))
+    kit = replace(kit, seed=seed)
+    return lambda problem: solve(problem, kit)
 
 
 @dataclass(frozen=True)
@@ -258,7 +256,6 @@ class Workbench:
     calls: CallStore
     optional_teacher: Teacher | None = None
     observer: StepObserver | None = None
-    pool: RayPool | None = None  # solves the runs, if not this process
 
     @property
     def teacher(self) -> Teacher:
@@ -301,14 +298,8 @@ class Workbench:
         if self.observer:
             done = len(problems) - len(todo)
             self.observer.run_started(step, len(problems), done)
-        opener = partial(open_solver, self.config, reading)
-        if self.pool:
-            from kace.runs.ray import solve_on_ray
-
-            await solve_on_ray(self.pool, run, todo, seed, opener)
-        else:
-            solve = opener(self.session, seed)
-            await run.solve(todo, solve, seed, self.session.window)
+        solver = open_solver(self.config, reading, self.session, seed)
+        await run.solve(todo, solver, seed, self.session.window)
 
     def seed_of(self, epoch: int, use: int) -> int:
         """Return the seed of a run: other samples for every epoch and use."""
@@ -382,13 +373,7 @@ async def open_workbench(
                 max_tokens=config.teacher_max_tokens,
                 subject=subject_of(config),
             )
-        pool = None
-        if config.ray and model is None:
-            from kace.runs.ray import open_pool
-
-            started = open_pool(config, calls, ledger=session.ledger, observer=observer)
-            pool = await opened.enter_async_context(started)
-        yield Workbench(config, session, log, calls, tutor, observer, pool)
+        yield Workbench(config, session, log, calls, tutor, observer)
 
 
 def require_answers(problems: Sequence[Problem], use: str) -> None:

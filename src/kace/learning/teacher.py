@@ -36,8 +36,7 @@ from kace.cards.card import (
 from kace.cards.tree import RESERVED, Domain
 from kace.config import Config
 from kace.errors import KaceError, UsageError, one_line
-from kace.ladder.fence import BARRED, fenced, neutral, quoted_line, shortened
-from kace.ladder.prompt import template
+from kace.ladder.prompt import BARRED, fenced, neutral, quoted_line, shortened, template
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.tiers import TierName
 from kace.learning.steps import StepResult

@@ -19,8 +19,7 @@ from kace.answers.parse import exact_value
 from kace.cards.card import EXAMPLE, MAX_LINE, Card, Example, read_example
 from kace.cards.tree import Edit, EpistemicTree
 from kace.errors import one_line
-from kace.ladder.fence import fenced, neutral, shortened
-from kace.ladder.prompt import card_text
+from kace.ladder.prompt import card_text, fenced, neutral, shortened
 from kace.learning.propose import EXAMPLE_ID, NOT_SHOWN
 from kace.learning.steps import StepLog, StepName, StepResult, gather_all
 from kace.learning.teacher import (
@@ -49,7 +48,7 @@ class Demonstrations(StepResult):
     refused: tuple[CardRefusal, ...] = ()
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the number of cards with examples."""
         shown = sum(bool(card.examples) for card in self.cards)
         return f"{shown} of {len(self.cards)} with examples"
@@ -186,7 +185,7 @@ class CardWordings(StepResult):
     refused: int = 0  # wordings that retell a problem held out
 
     @property
-    def outcome(self) -> str:
+    def summary(self) -> str:
         """Return the number of wordings."""
         count = sum(map(len, self.wordings.values()))
         return f"{count} wordings for {len(self.wordings)} cards"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from kace.cards.card import LiftMark, Status
-from kace.learning.report import CardReport, LearningReport
+from kace.learning.report import CardReport, LearningReport, report_of
 from kace.report.page import render_document
 from kace.report.scale import lift_scale, scale_over
 
@@ -46,3 +47,8 @@ def newest_lift(story: CardReport) -> LiftMark | None:
     """Return the newest lift of a card, to be drawn."""
     lift = story.lift
     return LiftMark(lift.effect, lift.low, lift.high) if lift else None
+
+
+def at_work(folder: Path) -> bool:
+    """Whether a learner works on the tree of a folder now."""
+    return report_of(folder).state == "working"

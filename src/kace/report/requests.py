@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from kace.baselines.ace import NOTES
 from kace.baselines.ace import REVISION as PLAYBOOK
-from kace.ladder.fence import TAGS
-from kace.ladder.prompt import template
+from kace.ladder.prompt import TAGS, template
 from kace.learning.accept import GAP, REVISION
 from kace.learning.admit import RULING, read_rulings
 from kace.learning.propose import CARD
