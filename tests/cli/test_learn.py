@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kace.learning.costs import DOMAINS
 
 from kace.cards.store import TreeStore
+from kace.learning.report import DOMAINS
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.problems import problem_rows
 from tests.command import Kace, run_kace

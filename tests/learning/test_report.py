@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kace.learning.summary import summary
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.cards.tree import Change, Domain, Edit
@@ -20,7 +19,7 @@ from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath, TierName
 from kace.learning.accept import Action, Comparison, Revision, Revisions
 from kace.learning.admit import Rulings, consolidate
-from kace.learning.measure import CardVotes, Fire, Impact, Lift, LiftBySource
+from kace.learning.measure import CardVotes, Fire, Impact, Lift
 from kace.learning.propose import Proposals
 from kace.learning.report import CardTotals, LearningReport, report_json, report_of
 from kace.learning.steps import RunTotals, StepLog, StepName, StepResult, TreeWriter
@@ -120,6 +119,7 @@ class Learner:
         ]
         lines = "".join(f"{record.model_dump_json()}\n" for record in records)
         write_atomic(self.folder / "learn" / folder / "traces.jsonl", lines)
+        write_atomic(self.folder / "learn" / folder / "run.json", json.dumps({"v": 1}))
 
     def refused(self, name: str, by: str, rule: str) -> CardRefusal:
         return CardRefusal.model_validate(
@@ -169,7 +169,8 @@ class Learner:
             tiers={TierName.MS: 5},
             problems=(f"P1{self.evil}",),
         )
-        votes = CardVotes.of(f"{1:064x}", (3, 4, 1, 4)), CardVotes.of(f"{4:064x}", (1, 4, 2, 4))
+        one = CardVotes(problem=f"{1:064x}", right=3, made=4, right_without=1, made_without=4)
+        votes = one, CardVotes(problem=f"{4:064x}", right=1, made=4, right_without=2, made_without=4)
         lifts = (self.lift(HELPS, 0.25, 0.05, 0.45, votes), self.lift(HARMS, -0.2, -0.9, -0.1))
         self.keep("refine", "impact", Impact(fires=(fire,), lifts=lifts))
         tree = self.growth.tree
@@ -187,7 +188,6 @@ class Learner:
             effect=effect,
             low=low,
             high=high,
-            p=0.01,
             shown=20,
             hidden=18,
             problems=6,
@@ -208,13 +208,12 @@ class Learner:
             number=1,
             n=5,
             lift=0.2,
-            p=0.5,
             gained=(f"P3{self.evil}",),
             lost=(f"P4{self.evil}",),
             accepted=False,
-            reason=f"may be chance{self.evil}",
+            reason=f"below the threshold{self.evil}",
         )
-        self.keep("refine", "look", look, place="algebra", number=1)
+        self.keep("refine", "compare", look, place="algebra", number=1)
         self.commit("refine", "commit", (), "algebra")
 
     def finish(self) -> None:
@@ -256,16 +255,16 @@ def test_every_run_has_its_accuracy_and_interval(report: LearningReport):
     assert scores[0].accuracy == 0.3
     assert scores[0].interval == wilson(3, 10)
     assert report.scores == tuple(scores[:4])
-    fewer = [score.model_copy(update={"problems": 7}) if score.step.what == "dropout" else score for score in scores]
+    fewer = [replace(score, problems=7) if score.step.what == "dropout" else score for score in scores]
     shorter = replace(report, epochs=(replace(report.epochs[0], scores=tuple(fewer)),))
     assert shorter.scores == tuple(score for score in scores[:4] if score.step.what != "dropout"), "not to be compared"
 
 
 def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report: LearningReport):
-    own, others = report.carried.own, report.carried.others
+    own, others = report.carried_own, report.carried_others
     assert own and others
     assert (own.effect, own.problems, others.effect, others.problems) == (0.5, 1, -0.25, 1)
-    assert json.loads(report_json(report))["carried"]["others"]["effect"] == -0.25
+    assert json.loads(report_json(report))["carried_others"]["effect"] == -0.25
     said = "\n".join(report_lines(report))
     assert "on problems that it was written from   +50.0 [" in said
     assert "on other problems                      -25.0 [" in said
@@ -314,9 +313,9 @@ def test_an_edit_that_was_kept_makes_an_earlier_lift_outdated(tmp_path: Path):
         learner.measure()
         revision = Revision(action=Action.EDIT, card_id=HELPS, reason="clearer")
         learner.keep("refine", "revise", Revisions(revisions=(revision,)), place="algebra", number=2)
-        kept = {"domain": "algebra", "number": 2, "n": 5, "lift": 0.2, "p": 0.01}
+        kept = {"domain": "algebra", "number": 2, "n": 5, "lift": 0.2}
         look = Comparison.model_validate({**kept, "gained": [], "lost": [], "accepted": True, "reason": "yes"})
-        learner.keep("refine", "look", look, place="algebra", number=2)
+        learner.keep("refine", "compare", look, place="algebra", number=2)
     found = report_of(tmp_path / "tree")
     assert found.cards[0].outdated
     assert "earlier text" in page(found)
@@ -327,8 +326,8 @@ def test_wrong_exits_at_es_are_beyond_the_tree(report: LearningReport):
 
 
 def test_the_tree_is_counted_by_domain_and_difficulty(report: LearningReport):
-    assert [branch.name for branch in report.branches] == ["algebra", "geometry", UNIVERSAL]
-    counts = [[(leaf.shown, leaf.retired) for leaf in branch.leaves] for branch in report.branches]
+    assert [branch.name for branch in report.domains] == ["algebra", "geometry", UNIVERSAL]
+    counts = [[(leaf.shown, leaf.retired) for leaf in branch.leaves] for branch in report.domains]
     assert counts == [[(1, 0), (0, 0), (0, 0)], [(0, 0), (0, 1), (0, 0)], [(0, 0), (0, 0), (1, 0)]]
     assert report.epochs[0].size == report.size
     assert report.size.tokens > 0
@@ -348,7 +347,7 @@ def test_an_unknown_price_makes_no_total(tmp_path: Path):
 def test_the_report_is_json_with_whole_cards(report: LearningReport):
     told = json.loads(report_json(report))
     assert told["cards"][0]["card"]["card_id"] == HELPS
-    assert told["epochs"][0]["looks"][0]["accepted"] is False
+    assert told["epochs"][0]["comparisons"][0]["accepted"] is False
 
 
 def test_a_run_that_ends_without_a_card_says_why(report: LearningReport):
@@ -357,20 +356,20 @@ def test_a_run_that_ends_without_a_card_says_why(report: LearningReport):
     first = report.epochs[0].scores[0]
     wrong = first.problems - first.correct
     assert wrong > 0
-    assert f"({wrong} problem" in summary(none) and "wrote no card" in summary(none)
+    assert f"({wrong} problem" in none.summary and "wrote no card" in none.summary
     agreed = replace(none, epochs=(replace(bare, beyond=(("p", "1", "2"),) * wrong),))
-    assert "both ES attempts agreed" in summary(agreed)
-    solved = first.model_copy(update={"correct": first.problems})
+    assert "both ES attempts agreed" in agreed.summary
+    solved = replace(first, correct=first.problems)
     easy = replace(none, epochs=(replace(bare, scores=(solved, *bare.scores[1:])),))
-    assert "got all" in summary(easy) and "right" in summary(easy)
+    assert "got all" in easy.summary and "right" in easy.summary
     refused = replace(none, epochs=(replace(bare, proposed=2, refused=report.epochs[0].refused),))
-    assert "every proposal was refused (" in summary(refused)
+    assert "every proposal was refused (" in refused.summary
     unproven = replace(none, size=CardTotals(0, 0, 3, 0), epochs=(replace(bare, proposed=3, admitted=3),))
-    assert "3 that passed the gate could not be shown to help" in summary(unproven)
-    assert "carry over to other problems (-25.0 points" in summary(unproven) and "keep=all" not in summary(unproven)
-    unknown = replace(unproven, carried=LiftBySource(None, None))
-    assert "keep=all" in summary(unknown) and "carry over" not in summary(unknown)
-    assert "The tree is empty" not in summary(report), "a tree with cards needs no excuse"
+    assert "3 that passed admission could not be shown to help" in unproven.summary
+    assert "carry over to other problems (-25.0 points" in unproven.summary and "keep=all" not in unproven.summary
+    unknown = replace(unproven, carried_own=None, carried_others=None)
+    assert "keep=all" in unknown.summary and "carry over" not in unknown.summary
+    assert "The tree is empty" not in report.summary, "a tree with cards needs no excuse"
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path):
@@ -455,7 +454,7 @@ def test_every_text_field_is_on_the_page(attacked: LearningReport):
     escaped = "&lt;script&gt;alert(1)"
     for word in ("solver", "teacher", "about algebra", "first", "P1", "why", "answer_leak", "too vague"):
         assert f"{word}{escaped}" in html, word
-    for word in ("nothing on circles", "may be chance", "P3", "P4", "7", "8", "vertex.", "dial", "dropout"):
+    for word in ("nothing on circles", "below the threshold", "P3", "P4", "7", "8", "vertex.", "dial", "dropout"):
         assert f"{word}{escaped}" in html, word
 
 

@@ -331,10 +331,6 @@ def test_the_solver_is_the_learners_unless_flags_say_otherwise():
     assert "base_url" not in solver_settings(learned, {}, at_hand), "the one with credentials is kept"
     other = solver_settings(learned, {"model": "openai/b"}, elsewhere)
     assert (other["model"], "base_url" in other) == ("openai/b", False)
-    older = LearnManifest(config={"model": "openai/a"}, train=learned.train)
-    reading = solver_settings(older, {}, elsewhere)["retrieval"]
-    then = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions", "prompts": "default"}
-    assert reading.items() >= then.items(), "as trees were read then"
     with pytest.raises(DataError, match="'colour'"):
         solver_settings(LearnManifest(config={"colour": 1}, train=learned.train), {}, elsewhere)
 

@@ -12,9 +12,7 @@ KEEP, RETIRE = 0.8, 0.2
 
 
 def votes(problem: str, right: int, made: int, right_without: int, made_without: int) -> CardVotes:
-    return CardVotes(
-        problem=problem, right=right, made=made, right_without=right_without, made_without=made_without
-    )
+    return CardVotes(problem=problem, right=right, made=made, right_without=right_without, made_without=made_without)
 
 
 def measured(lift: float, problems: int, chance: random.Random, attempts: int = 12) -> Rows:

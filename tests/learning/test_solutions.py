@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kace.learning.solutions import WHOLE
-from kace.learning.summary import summary
 
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, load_config
@@ -15,7 +13,7 @@ from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.retrieve import route_by_words
 from kace.ladder.tiers import TierName
 from kace.learning.loop import learn
-from kace.learning.propose import partition_by_label, propose_solved, untaught_settings
+from kace.learning.propose import WHOLE, partition_by_label, propose_solved, untaught_settings
 from kace.learning.report import forecast, report_of
 from kace.learning.screen import HeldOutHashes
 from kace.learning.study import LearnPlan, Settings, open_study
@@ -135,7 +133,7 @@ def learned(
     plan = LearnPlan(TRAIN, config, settings, out, HeldOutHashes.of(held_out))
 
     async def work() -> EpistemicTree:
-        async with open_study(plan, model=solver or World().solver()) as (study, _):
+        async with open_study(plan, model=solver or World().solver()) as study:
             return await learn(study)
 
     return asyncio.run(work())
@@ -150,7 +148,7 @@ def test_a_tree_is_learned_without_any_teacher(tmp_path: Path) -> None:
     assert manifest["teacher"] == "solutions" and manifest["settings"]["refine"] == 0
     report = report_of(tmp_path / "tree")
     assert {cost.role for cost in report.costs} == {"solver"}
-    assert "worked solutions gave" in summary(report) and report.funnel.admitted == report.funnel.proposed
+    assert "worked solutions gave" in report.summary and report.funnel.admitted == report.funnel.proposed
     assert any(lift.effect > 0.5 for story in report.cards for _, lift in story.lifts), "measured as any card is"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kace.baselines import ace
 from kace.ladder.prompt import template
-from kace.learning import admit, partition, propose, revise
+from kace.learning import accept, admit, propose, teacher
 from kace.learning.teacher import Grammar
 from kace.models.base import Message, Request, Role
 from kace.models.exchange import _page, request_name
@@ -73,9 +73,9 @@ def test_every_request_of_ours_has_a_known_form(name: str):
     [
         (requests.CARD, propose.CARD),
         (requests.RULING, admit.RULING),
-        (requests.REVISION, revise.REVISION),
-        (requests.GAP, revise.GAP),
-        (requests.DOMAIN, partition.DOMAIN),
+        (requests.REVISION, accept.REVISION),
+        (requests.GAP, accept.GAP),
+        (requests.DOMAIN, teacher.DOMAIN),
         (requests.NOTES, ace.NOTES),
         (requests.PLAYBOOK, ace.REVISION),
     ],

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -68,7 +67,8 @@ DOING = "under way"
 TO_COME = "to come"
 
 
-class RunScore(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RunScore:
     """A tiered run on training problems, finished or under way."""
 
     step: StepName
@@ -94,7 +94,8 @@ class RunScore(NamedTuple):
         )
 
 
-class CardTotals(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CardTotals:
     """The number of cards that a solve may read, with their tokens, and of others."""
 
     shown: int
@@ -132,7 +133,8 @@ class Fate(StrEnum):
     WAITING = "waiting"
 
 
-class Proposal(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Proposal:
     """A card proposed for a cell, and what became of it."""
 
     epoch: int
@@ -144,7 +146,8 @@ class Proposal(NamedTuple):
     merge: Merge | None = None
 
 
-class ReportedRefusal(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReportedRefusal:
     """A `card`, or an `example` or a `revision` of one, that was refused."""
 
     epoch: int
@@ -153,7 +156,8 @@ class ReportedRefusal(NamedTuple):
     refused: CardRefusal
 
 
-class Revised(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Revised:
     """What the curator would do with a card, and whether a rerun confirmed it."""
 
     epoch: int
@@ -165,7 +169,8 @@ class Revised(NamedTuple):
     accepted: bool
 
 
-class Epoch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Epoch:
     """One round of growing, measuring and revising."""
 
     number: int
@@ -182,7 +187,8 @@ class Epoch(NamedTuple):
     size: CardTotals | None  # of the tree at its end
 
 
-class CardReport(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CardReport:
     """A card of the tree with all that is known of what it does."""
 
     card: Card
@@ -195,7 +201,8 @@ class CardReport(NamedTuple):
     revisions: tuple[Revised, ...] = ()
 
 
-class DomainReport(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DomainReport:
     """A domain, its share of the training problems, and its cards by difficulty."""
 
     name: str
@@ -204,7 +211,8 @@ class DomainReport(NamedTuple):
     leaves: tuple[CardTotals, ...]
 
 
-class Funnel(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Funnel:
     """What became of everything proposed."""
 
     proposed: int
@@ -217,7 +225,8 @@ class Funnel(NamedTuple):
     retired: int
 
 
-class Stage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stage:
     """A part of the run, and what came of it or is going on in it."""
 
     epoch: int  # 0 before the epochs or after them
@@ -232,8 +241,6 @@ class LearningReport:
 
     name: str
     state: str  # finished, working or stopped
-    summary: str
-    progress: str  # empty if finished
     last_sign: float  # when the learner last wrote, in seconds since 1970
     solver: str
     teacher: str
@@ -257,14 +264,28 @@ class LearningReport:
     unread: tuple[str, ...]
 
     @property
+    def summary(self) -> str:
+        """Return what the run made; of one that made nothing, why."""
+        return _summary(self)
+
+    @property
+    def progress(self) -> str:
+        """Return how far an unfinished run came; empty if finished."""
+        return _progress(self)
+
+    @property
     def scores(self) -> tuple[RunScore, ...]:
         """Return every run over all training problems: these may be compared."""
-        return _comparable(self.epochs)
+        scores = []
+        for epoch in self.epochs:
+            scores += [each for each in epoch.scores if each.step.what != "verify"]
+        most = max((score.problems for score in scores), default=0)
+        return tuple(score for score in scores if score.problems == most)
 
     @property
     def refused(self) -> tuple[ReportedRefusal, ...]:
         """Return everything refused, in order."""
-        return _refusals(self.epochs)
+        return tuple(refusal for epoch in self.epochs for refusal in epoch.refused)
 
     @property
     def rules(self) -> list[tuple[tuple[str, str], int]]:
@@ -280,7 +301,16 @@ class LearningReport:
     @property
     def funnel(self) -> Funnel:
         """Return the counts from what was proposed to what was kept."""
-        return _funnel(self.epochs, self.size)
+        return Funnel(
+            proposed=sum(epoch.proposed for epoch in self.epochs),
+            waiting=sum(epoch.waiting for epoch in self.epochs),
+            admitted=sum(epoch.admitted for epoch in self.epochs),
+            merged=sum(len(epoch.merged) for epoch in self.epochs),
+            refused=sum(each.what == "card" for each in self.refused),
+            kept=self.size.shown,
+            validated=self.size.validated,
+            retired=self.size.retired,
+        )
 
     @property
     def usd(self) -> float | None:
@@ -319,36 +349,24 @@ def report_of(tree_folder: Path) -> LearningReport:
     finished = any(line.what == "freeze" for line in steps.lines)
     working = not finished and _is_locked(folder / "lock")
     size = CardTotals.of(tree)
+    under_way = tuple(_under_way(steps))
     billed = finished or not working
-    facts = _Facts(
-        teacher=manifest.teacher or "",
-        train=manifest.train.problems,
-        planned=planned if isinstance(planned, int) else 0,
-        finished=finished,
-        last=str(steps.lines[-1].step) if steps.lines else "",
-        under_way=tuple(_under_way(steps)),
-        epochs=epochs,
-        size=size,
-        others=others,
-    )
     return LearningReport(
         name=tree_folder.resolve().name,
         state="finished" if finished else "working" if working else "stopped",
-        summary=_summary(facts),
-        progress=_progress(facts),
         last_sign=_last_sign(folder),
         solver=str(manifest.config.get("model", "")),
-        teacher=facts.teacher,
-        train=facts.train,
-        planned=facts.planned,
+        teacher=manifest.teacher or "",
+        train=manifest.train.problems,
+        planned=planned if isinstance(planned, int) else 0,
         settings=tuple((name, str(value)) for name, value in manifest.settings.items()),
         finished=finished,
         frozen=store.frozen_hash if planted else None,
-        last=facts.last,
-        under_way=facts.under_way,
+        last=str(steps.lines[-1].step) if steps.lines else "",
+        under_way=under_way,
         size=size,
         epochs=epochs,
-        stages=tuple(_stages(facts, tree, steps, manifest)),
+        stages=tuple(_stages(epochs, under_way, tree, steps, manifest)),
         domains=tuple(_domains(tree)),
         cards=_cards(tree, impacts, epochs),
         proposals=tuple(_proposals(steps, tree)),
@@ -387,20 +405,6 @@ class _DoneSteps:
                 yield line.step, line.read(kind)
             except ValidationError:
                 self.unread[str(line.step)] = None
-
-
-class _Facts(NamedTuple):
-    """What the sentences of a report are made from."""
-
-    teacher: str
-    train: int
-    planned: int
-    finished: bool
-    last: str
-    under_way: tuple[RunScore, ...]
-    epochs: tuple[Epoch, ...]
-    size: CardTotals
-    others: Lift | None
 
 
 def _epoch(number: int, steps: _DoneSteps, tree: Path) -> Epoch:
@@ -608,34 +612,6 @@ def _fate_of(
     return Proposal(epoch, place, name, card, fate, refused, merged)
 
 
-def _comparable(epochs: Sequence[Epoch]) -> tuple[RunScore, ...]:
-    scores = []
-    for epoch in epochs:
-        scores += [each for each in epoch.scores if each.step.what != "verify"]
-    most = max((score.problems for score in scores), default=0)
-    return tuple(score for score in scores if score.problems == most)
-
-
-def _refusals(epochs: Sequence[Epoch]) -> tuple[ReportedRefusal, ...]:
-    return tuple(refusal for epoch in epochs for refusal in epoch.refused)
-
-
-def _funnel(epochs: Sequence[Epoch], size: CardTotals) -> Funnel:
-    refused = 0
-    for refusal in _refusals(epochs):
-        refused += refusal.what == "card"
-    return Funnel(
-        proposed=sum(epoch.proposed for epoch in epochs),
-        waiting=sum(epoch.waiting for epoch in epochs),
-        admitted=sum(epoch.admitted for epoch in epochs),
-        merged=sum(len(epoch.merged) for epoch in epochs),
-        refused=refused,
-        kept=size.shown,
-        validated=size.validated,
-        retired=size.retired,
-    )
-
-
 def _running_costs(folder: Path, manifest: LearnManifest) -> tuple[RoleBill, ...]:
     """Return what the calls so far took, by role, without prices."""
     config = Config.model_construct(
@@ -671,36 +647,38 @@ def _is_locked(lock: Path) -> bool:
 # Sentences.
 
 
-def _summary(facts: _Facts) -> str:
+def _summary(report: LearningReport) -> str:
     """Return what the run made; of one that made nothing, why."""
-    found = _funnel(facts.epochs, facts.size)
+    found = report.funnel
     if not found.proposed:
-        if facts.finished:
-            return f"No card: {_why_empty(facts)}"
+        if report.finished:
+            return f"No card: {_why_empty(report)}"
         return "No card has been proposed yet."
-    author = "worked solutions" if facts.teacher == SOLUTIONS else "the teacher"
-    problems = counted(facts.train, "training problem")
+    author = "worked solutions" if report.teacher == SOLUTIONS else "the teacher"
+    problems = counted(report.train, "training problem")
     are = "is" if found.kept == 1 else "are"
     text = (
         f"From {problems} {author} gave {counted(found.proposed, 'card')}. "
         f"{found.admitted} passed admission; {found.kept} {are} in the tree, "
         f"{found.validated or 'none'} of them validated: they probably help."
     )
-    if found.kept or not facts.finished:
+    if found.kept or not report.finished:
         return text
-    return f"{text} The tree is empty: {_why_empty(facts)}"
+    return f"{text} The tree is empty: {_why_empty(report)}"
 
 
-def _why_empty(facts: _Facts) -> str:
+def _why_empty(report: LearningReport) -> str:
     """Return why a finished run has no card to show, and what to do."""
-    found = _funnel(facts.epochs, facts.size)
+    found = report.funnel
     if found.admitted:
         few = (
             f"{found.retired} that passed admission could not be shown to help with "
-            f"{facts.train} problems"
+            f"{report.train} problems"
         )
-        if facts.others and facts.others.effect <= 0:
-            worth = f"{plain_points(facts.others.effect)} points of right attempts"
+        if report.carried_others and report.carried_others.effect <= 0:
+            worth = (
+                f"{plain_points(report.carried_others.effect)} points of right attempts"
+            )
             return (
                 f"{few}, nor do they carry over to other problems ({worth}). "
                 "Give more problems of the same kinds."
@@ -711,27 +689,27 @@ def _why_empty(facts: _Facts) -> str:
         )
     if found.refused:
         rules: Counter[str] = Counter()
-        for each in _refusals(facts.epochs):
+        for each in report.refused:
             rules[each.refused.rule] += each.what == "card"
         parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
         return (
             f"every proposal was refused ({', '.join(parts)}). `kace learn report TREE` "
             "lists each with its reason."
         )
-    scores = _comparable(facts.epochs)
+    scores = report.scores
     wrong = scores[0].problems - scores[0].correct if scores else 0
     if scores and not wrong:
         return (
             f"the solver got all {scores[0].problems} training problems right. "
             "Give harder ones."
         )
-    agreed = len(facts.epochs[0].beyond) if facts.epochs else 0
+    agreed = len(report.epochs[0].beyond) if report.epochs else 0
     if wrong and wrong == agreed:
         return (
             f"on all {wrong} wrong problems both ES attempts agreed, and ES reads no "
             "card. --set confident=true learns from them too."
         )
-    if facts.teacher == SOLUTIONS:
+    if report.teacher == SOLUTIONS:
         return (
             f"no training problem that went wrong ({wrong}) has a worked solution to "
             "make a card of."
@@ -742,17 +720,17 @@ def _why_empty(facts: _Facts) -> str:
     )
 
 
-def _progress(facts: _Facts) -> str:
+def _progress(report: LearningReport) -> str:
     """Return how far an unfinished run came."""
-    if facts.finished:
+    if report.finished:
         return ""
     sentences = ["Not finished."]
-    if facts.epochs:
-        planned = f" of {facts.planned}" if facts.planned else ""
-        sentences = [f"Not finished, in epoch {facts.epochs[-1].number}{planned}."]
-    last = f"The last step done: {facts.last}." if facts.last else ""
+    if report.epochs:
+        planned = f" of {report.planned}" if report.planned else ""
+        sentences = [f"Not finished, in epoch {report.epochs[-1].number}{planned}."]
+    last = f"The last step done: {report.last}." if report.last else ""
     sentences.append(last or "No step is done yet.")
-    for score in facts.under_way:
+    for score in report.under_way:
         done = counted(score.problems, "problem")
         sentences.append(f"Under way: {score.step}, {done} done.")
     sentences.append("The same command resumes it.")
@@ -763,44 +741,56 @@ def _progress(facts: _Facts) -> str:
 
 
 def _stages(
-    facts: _Facts, tree: EpistemicTree, steps: _DoneSteps, manifest: LearnManifest
+    epochs: Sequence[Epoch],
+    under_way: Sequence[RunScore],
+    tree: EpistemicTree,
+    steps: _DoneSteps,
+    manifest: LearnManifest,
 ) -> Iterator[Stage]:
     """Yield all stages. The first one that is not done is under way."""
+    finished = StepName("close", "freeze") in steps.steps
+    now = "; ".join(map(_solving, under_way))
     doing = False
-    for last, epoch, title, words in _planned(facts, tree, steps, manifest):
-        done = facts.finished or last in steps.steps
+    for last, title, words in _planned(epochs, now, tree, steps, manifest):
+        done = finished or last in steps.steps
         state = DONE if done else TO_COME if doing else DOING
         doing = doing or not done
+        epoch = 0 if last.what in ("plant", "freeze") else last.epoch
         yield Stage(epoch, title, words, state)
 
 
 def _planned(
-    facts: _Facts, tree: EpistemicTree, steps: _DoneSteps, manifest: LearnManifest
-) -> Iterator[tuple[StepName, int, str, str]]:
-    """Yield the last step, the epoch, the title and the words of each stage."""
+    epochs: Sequence[Epoch],
+    now: str,
+    tree: EpistemicTree,
+    steps: _DoneSteps,
+    manifest: LearnManifest,
+) -> Iterator[tuple[StepName, str, str]]:
+    """Yield the last step, the title and the words of each stage."""
     words = "the teacher sorts the problems into domains"
     if tree.domains:
         words = counted(len(tree.domains), "domain")
-    yield StepName("plan", "plant"), 0, "Domains", words
+    yield StepName("plan", "plant"), "Domains", words
     rounds = {"MS+HS": "New cards"}
     if manifest.settings.get("add_runs") == 2:
         rounds = {"MS": "New medium cards", "HS": "New hard cards"}
     revises = bool(manifest.settings.get("refine"))
-    epochs = {epoch.number: epoch for epoch in facts.epochs}
-    now = "; ".join(map(_solving, facts.under_way))
-    for number in range(1, max(facts.planned, *epochs, 1) + 1):
-        epoch = epochs.get(number)
+    planned = manifest.settings.get("epochs")
+    known = {epoch.number: epoch for epoch in epochs}
+    most = max(planned if isinstance(planned, int) else 1, *known, 1)
+    for number in range(1, most + 1):
+        epoch = known.get(number)
         for tiers, title in rounds.items():
             last = StepName("add", "commit", number, tiers)
-            yield last, number, title, _adding(tiers, epoch, steps, now)
+            yield last, title, _adding(tiers, epoch, steps, now)
         end = StepName("close", "snapshot", number)
         credit = StepName("refine", "credit", number)
         words = _measuring(epoch, steps, now)
-        yield credit if revises else end, number, "Measurement", words
+        yield credit if revises else end, "Measurement", words
         if revises:
-            yield end, number, "Revision", _revising(epoch, end in steps.steps)
-    words = f"{counted(facts.size.shown, 'card')} in the tree"
-    yield StepName("close", "freeze"), 0, "Frozen tree", words
+            yield end, "Revision", _revising(epoch, end in steps.steps)
+    words = f"{counted(len(tree.shown), 'card')} in the tree"
+    yield StepName("close", "freeze"), "Frozen tree", words
 
 
 def _adding(tiers: str, epoch: Epoch | None, steps: _DoneSteps, now: str) -> str:
