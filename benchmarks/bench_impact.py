@@ -15,9 +15,8 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kace.learning.effects import CardVotes
-from kace.learning.settings import Settings
-from kace.learning.shrinkage import shrink
+from kace.learning.measure import CardVotes, shrink
+from kace.learning.study import Settings
 from kace.runs.stats import wilson
 
 CARDS = 30
