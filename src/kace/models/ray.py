@@ -27,7 +27,7 @@ class Facts(NamedTuple):
     identity: str
 
 
-class Answer(NamedTuple):
+class CallResult(NamedTuple):
     """A reply, or the parts of the error that a worker had instead."""
 
     reply: Reply | None = None
@@ -42,7 +42,7 @@ class RayWorker:
         self._config = config
         self._model: ChatModel | None = None  # opened again after a restart
 
-    async def describe(self) -> Facts | Answer:
+    async def describe(self) -> Facts | CallResult:
         """Return what the driver must know, or why the model cannot be opened."""
         try:
             model = self._open()
@@ -50,10 +50,10 @@ class RayWorker:
             return _failed(error)
         return Facts(version("kace"), model.name, model.identity)
 
-    async def complete(self, request: Request) -> Answer:
-        """Answer one request."""
+    async def complete(self, request: Request) -> CallResult:
+        """CallResult one request."""
         try:
-            return Answer(await self._open().complete(request))
+            return CallResult(await self._open().complete(request))
         except (ModelError, KaceError) as error:
             return _failed(error)
 
@@ -65,11 +65,11 @@ class RayWorker:
         return self._model
 
 
-def _failed(error: Exception) -> Answer:
-    return Answer(error=type(error), state=dict(error.__dict__))
+def _failed(error: Exception) -> CallResult:
+    return CallResult(error=type(error), state=dict(error.__dict__))
 
 
-def _raise(answer: Answer) -> None:
+def _raise(answer: CallResult) -> None:
     """Raise the error of a worker as it was raised there."""
     if answer.error is not None:
         state = answer.state or {}
@@ -89,10 +89,10 @@ class RayServer:
         self.identity = facts.identity
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request on the worker."""
+        """CallResult one request on the worker."""
         reference = self._actor.complete.remote(request)
         try:
-            answer: Answer = await reference
+            answer: CallResult = await reference
         except asyncio.CancelledError:
             self._ray.cancel(reference)
             raise
@@ -127,7 +127,7 @@ def open_servers(config: Config) -> list[RayServer]:
     servers = []
     for number, reference in enumerate(up):
         facts = ray.get(reference)
-        if isinstance(facts, Answer):
+        if isinstance(facts, CallResult):
             _raise(facts)
         if facts.kace != version("kace"):
             what = f"a Ray worker has kace {facts.kace}"
