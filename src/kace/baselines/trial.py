@@ -94,21 +94,6 @@ async def run_trial(
     model: ChatModel | None = None,
 ) -> None:
     """Solve every problem on every seed that the run does not hold yet. Calls of a model given open are not kept."""
-    if trial.config.ray and model is None:
-        from kace.runs.ray import open_pool, solve_on_ray
-
-        bare = replace(trial, data=replace(trial.data, problems=()))
-        async with open_pool(trial.config, run.calls, run, observer=observer) as pool:
-            for seed in range(trial.config.seed, trial.config.seed + trial.seeds):
-                await solve_on_ray(
-                    pool,
-                    run,
-                    trial.problems,
-                    seed,
-                    partial(solver_of, bare),
-                    on_known=recalled,
-                )
-        return
     calls = run.calls if model is None else None
     async with open_session(
         trial.config, calls=calls, model=model, observer=observer

@@ -154,6 +154,6 @@ def prepare(config: Config) -> None:
     """Fetch weights, and join the Ray cluster if one is named."""
     ensure_weights(config)
     if config.ray:
-        from kace.runs.ray import connect
+        from kace.models.ray import connect
 
         connect(config)

@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from types import SimpleNamespace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -54,6 +54,7 @@ from kace.errors import (
 )
 from kace.models.base import (
     LOGPROBS,
+    ChatModel,
     Failure,
     Finish,
     ModelError,
@@ -816,10 +817,17 @@ LONGEST = 60.0
 """Seconds for which a server is set aside."""
 
 
+class Endpoint(ChatModel, Protocol):
+    """A model at one address."""
+
+    url: str
+    reached: bool  # whether it ever answered, if only with an error
+
+
 class Server:
     """One server of a model: its load, and until when it is set aside."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Endpoint) -> None:
         self.remote = remote
         self.under_way = 0
         self._failures = 0
@@ -884,7 +892,7 @@ class Servers:
     caches and manifests, so others may come and go.
     """
 
-    def __init__(self, remotes: Sequence[Remote]) -> None:
+    def __init__(self, remotes: Sequence[Endpoint]) -> None:
         self._servers = [Server(remote) for remote in remotes]
         self.name = remotes[0].name
         self.identity = remotes[0].identity

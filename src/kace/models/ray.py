@@ -87,6 +87,7 @@ class RayServer:
         self.url = f"ray:{number}"
         self.name = facts.name
         self.identity = facts.identity
+        self.reached = True  # it has reported its facts
 
     async def complete(self, request: Request) -> Reply:
         """CallResult one request on the worker."""
