@@ -19,13 +19,14 @@ from kace.config import Config, load_config, profile_of
 from kace.errors import UsageError
 from kace.ladder.ladder import Observer
 from kace.ladder.ladder import solve as solve_one
-from kace.ladder.record import Attempt, Solution
+from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
 from kace.problems import Problem, check_problem_text, load_problems, problems_hash
 from kace.runs.manifest import manifest_of
 from kace.runs.run import OnSolution, Run, climb_with, solve_all
+from kace.runs.table import with_texts
 
 if TYPE_CHECKING:
     from kace.cards.tree import EpistemicTree
@@ -311,22 +312,6 @@ def learn(
 
     _run(work())
     return Tree.open(out)
-
-
-def with_texts(solution: Solution, calls: CallStore) -> Solution:
-    """Return a solution with the texts of its attempts, as far as the calls have them."""
-
-    def with_text(attempt: Attempt) -> Attempt:
-        known = attempt.call and not attempt.text
-        reply = calls.get(attempt.call) if known else None
-        return attempt.model_copy(update={"text": reply.text}) if reply else attempt
-
-    last = solution.synthesis
-    update = {
-        "attempts": tuple(map(with_text, solution.attempts)),
-        "synthesis": with_text(last) if last else None,
-    }
-    return solution.model_copy(update=update)
 
 
 class _Configured(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from markupsafe import Markup
 
@@ -51,20 +51,3 @@ def tag(name: str, /, *parts: str, **attributes: str | float | None) -> Html:
     if name in _OPEN | _CLOSED and not parts:
         return Html(f"<{name}{pairs}>" if name in _OPEN else f"<{name}{pairs}/>")
     return Html(f"<{name}{pairs}>{join(parts)}</{name}>")
-
-
-SHOWN = 20  # rows of a table in a notebook
-
-
-def notebook_table(
-    caption: str, names: Sequence[str], rows: Sequence[Mapping[str, object]]
-) -> Html:
-    """Return a caption and a table of the first rows, as a notebook shows them."""
-    lines = [tag("tr", *(tag("th", name) for name in names))]
-    for row in rows[:SHOWN]:
-        cells = ("" if row[name] is None else str(row[name]) for name in names)
-        lines.append(tag("tr", *(tag("td", cell) for cell in cells)))
-    parts = [tag("p", caption.strip("<>")), tag("table", *lines)]
-    if len(rows) > SHOWN:
-        parts.append(tag("p", f"and {len(rows) - SHOWN:,} more"))
-    return join(parts)

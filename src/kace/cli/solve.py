@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from kace.api import asolve_config, solve_into, with_texts
+from kace.api import asolve_config, solve_into
 from kace.cards.store import open_tree
 from kace.cards.tree import EpistemicTree
 from kace.cli.models import prepare
@@ -34,7 +34,7 @@ from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Metrics
 from kace.runs.run import Run
 from kace.runs.shards import Shard
-from kace.runs.table import Table
+from kace.runs.table import Table, with_texts
 from kace.words import counted
 
 COLOURS = {"right": "green", "wrong": "red"}

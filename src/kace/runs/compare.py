@@ -32,6 +32,12 @@ SPAN = Interval(-1.0, 1.0)
 FEWEST = 6  # changed clusters that an exact test needs at 5 %: 2 / 2^6 = 0.03
 MCNEMAR = "exact McNemar"
 SIGN_FLIP = "exact sign-flip over {}"
+DIFFERENT_SOLVERS = (
+    "The arms have different solvers: differences are not those of the systems alone."
+)
+DIFFERENT_DATA = (
+    "The arms were not run on the same problems: comparisons hold for those they share."
+)
 
 Pair = tuple[SolveRow, SolveRow]
 """The same solve in the base and in the other run."""
@@ -140,11 +146,6 @@ class Comparison:
     def __repr__(self) -> str:
         return f"<Comparison: {self.sentence}>"
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p>{escape(self.sentence)}</p>"
-
     @property
     def distinguishable(self) -> bool:
         """Whether the difference may be called at 5 % over all runs compared."""
@@ -211,26 +212,23 @@ def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comp
             f"{base.name} and {other.name} have no labelled problem and seed in common"
         )
         raise UsageError(what, fix="compare runs of the same data with the same seeds")
-    clustered = found.sums.alike()
-    p = flipped([gain for gain, _, _ in clustered.elements() if gain])
-    moved: Counter[tuple[Fraction | int, int]] = Counter()
-    for (_, change, size), times in clustered.items():
-        moved[change, size] += times
+    moved = found.moved()
+    p = found.p_value()
     low, high = cluster_interval(moved, SPAN)
     if p > ALPHA:  # with few changes the exact test is stricter than resampling
         low = min(low, 0.0)
         high = max(high, 0.0)
     n = found.problems
     # McNemar's test is the sign-flip of single pairs.
-    single = found.pairs == moved.total()
-    ordered = sorted(found.changes, key=lambda change: (-abs(change.by), change.name))
-    base_only = _labelled(base) - found.pairs
-    other_only = _labelled(other) - found.pairs
-    notes = []
-    for table, alone in ((base, base_only), (other, other_only)):
-        if alone:
-            solves = counted(alone, "labelled solve")
-            notes.append(f"{table.name}: {solves} without a partner, left out.")
+    test = MCNEMAR
+    if found.pairs > moved.total():
+        test = SIGN_FLIP.format(plural(by.field))
+    changes = sorted(found.changes, key=lambda change: (-abs(change.by), change.name))
+    base_only = base.counts().labelled - found.pairs
+    other_only = other.counts().labelled - found.pairs
+    notes = list(_unpaired(base.name, base_only))
+    notes += _unpaired(other.name, other_only)
+    notes += warnings_of((base, other))
     return Comparison(
         base=base.name,
         other=other.name,
@@ -243,19 +241,25 @@ def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comp
         other_only=other_only,
         base_accuracy=math.fsum(found.base_shares.elements()) / n,
         other_accuracy=math.fsum(found.other_shares.elements()) / n,
-        difference=math.fsum(change.by for change in found.changes) / n,
+        difference=math.fsum(change.by for change in changes) / n,
         interval=Interval(low, high),
-        test=MCNEMAR if single else SIGN_FLIP.format(plural(by.field)),
+        test=test,
         p=p,
         adjusted=p,
         compared=1,
-        gained=tuple(change for change in ordered if change.by > 0),
-        lost=tuple(change for change in ordered if change.by < 0),
+        gained=tuple(change for change in changes if change.by > 0),
+        lost=tuple(change for change in changes if change.by < 0),
         identical=not found.differing,
         mdd=_detectable(moved, n, found.most),
         harm=found.harm.result(),
-        notes=(*notes, *warnings_of((base, other))),
+        notes=tuple(notes),
     )
+
+
+def _unpaired(name: str, solves: int) -> Iterator[str]:
+    if solves:
+        count = counted(solves, "labelled solve")
+        yield f"{name}: {count} without a partner, left out."
 
 
 def compare_all(
@@ -321,6 +325,18 @@ class _Paired:
         self.most = max(self.most, n)
         self.differing += sum(base.correct != other.correct for base, other in paired)
 
+    def moved(self) -> Counter[tuple[Fraction | int, int]]:
+        """Count the clusters by their change and the number of their problems."""
+        found: Counter[tuple[Fraction | int, int]] = Counter()
+        for (_, change, size), times in self.sums.alike().items():
+            found[change, size] += times
+        return found
+
+    def p_value(self) -> float:
+        """Return the p-value of the exact test, which flips clusters as a whole."""
+        clusters = self.sums.alike().elements()
+        return flipped([gain for gain, _, _ in clusters if gain])
+
 
 class _HarmCounts:
     """Counts what showing cards did, problem by problem."""
@@ -329,10 +345,10 @@ class _HarmCounts:
         self.clusters = clusters
         self.sums = ClusterSums(clusters)
         self.abstained = 0
-        self.gained = 0
-        self.broken = 0
-        self.sizes: Counter[int] = Counter()  # solves shown cards, by problem
-        self.cards: dict[str, list[int]] = {}  # shown, gained, broken
+        self.shown: Counter[str] = Counter()  # by card; "" is any
+        self.gained: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
+        self.sizes: Counter[int] = Counter()  # problems by solves that show cards
 
     def add(self, paired: Sequence[Pair]) -> None:
         """Add the pairs of one problem."""
@@ -342,37 +358,38 @@ class _HarmCounts:
             self.abstained += row.abstained
             if not row.cards:
                 continue
-            gains = bool(row.correct) and not base.correct
-            breaks = bool(base.correct) and not row.correct
+            cards = ("", *row.cards)
             shown += 1
-            broken += breaks
-            self.gained += gains
-            for card in row.cards:
-                counts = self.cards.setdefault(card, [0, 0, 0])
-                counts[0] += 1
-                counts[1] += gains
-                counts[2] += breaks
+            self.shown.update(cards)
+            if row.correct and not base.correct:
+                self.gained.update(cards)
+            elif base.correct and not row.correct:
+                broken += 1
+                self.broken.update(cards)
         if shown:
-            self.broken += broken
             self.sizes[shown] += 1
             self.sums.add(paired[0][0], broken, shown)
 
     def result(self) -> Harm | None:
         """Return the figures; `None` for a run that had no card to show."""
-        shown = sum(size * times for size, times in self.sizes.items())
+        shown = self.shown.pop("", 0)
         if not shown and not self.abstained:
             return None
-        cards = [CardHarm(card, *counts) for card, counts in self.cards.items()]
+        cards = []
+        for card, times in self.shown.items():
+            cards.append(CardHarm(card, times, self.gained[card], self.broken[card]))
         cards.sort(
-            key=lambda card: (card.gained - card.broken, -card.broken, card.card_id)
+            key=lambda each: (each.gained - each.broken, -each.broken, each.card_id)
         )
+        broken = self.broken[""]
+        rate = broken / shown if shown else None
         return Harm(
             shown=shown,
             abstained=self.abstained,
-            gained=self.gained,
-            broken=self.broken,
-            rate=self.broken / shown if shown else None,
-            interval=self._interval(self.broken / shown) if shown else None,
+            gained=self.gained[""],
+            broken=broken,
+            rate=rate,
+            interval=None if rate is None else self._interval(rate),
             cluster=self.clusters.field,
             cards=tuple(cards),
         )
@@ -400,11 +417,6 @@ def p_text(value: float) -> str:
     return f"p = {value:.2f}" if value >= 0.1 else f"p = {value:.3f}"
 
 
-def _labelled(table: Table) -> int:
-    counts = table.counts()
-    return counts.solves - counts.unlabelled
-
-
 def _detectable(
     moved: Counter[tuple[Fraction | int, int]], problems: int, most: int
 ) -> float | None:
@@ -427,16 +439,11 @@ def _detectable(
 
 def warnings_of(tables: Sequence[Table]) -> Iterator[str]:
     """Yield where runs differ in what should be alike, and which are incomplete."""
-    if len({table.manifest.model for table in tables}) > 1:
-        yield (
-            "The arms have different solvers:"
-            " differences are not those of the systems alone."
-        )
-    if len({table.manifest.data_hash for table in tables}) > 1:
-        yield (
-            "The arms were not run on the same problems:"
-            " comparisons hold for those they share."
-        )
+    manifests = [table.manifest for table in tables]
+    if len({manifest.model for manifest in manifests}) > 1:
+        yield DIFFERENT_SOLVERS
+    if len({manifest.data_hash for manifest in manifests}) > 1:
+        yield DIFFERENT_DATA
     for table in tables:
         name = table.name
         counts = table.counts()

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from kace.cards.card import Card, CardError
-from kace.cards.diff import TreeDiff, diff, place
+from kace.cards.diff import TreeDiff, diff
 from kace.cards.formats import read_draft
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import tree_path
 from kace.errors import DataError, UsageError
 from kace.ladder.tiers import TierName
-from kace.markup import Html, notebook_table
 from kace.problems import MAX_LINE_BYTES
 from kace.words import counted
 
@@ -132,15 +131,6 @@ class Tree:
         cards = counted(len(self), "card")
         name = self.path.name.partition(".jsonl")[0]
         return f"<Tree {name}: {cards}, {counted(len(self.domains), 'domain')}>"
-
-    def _repr_html_(self) -> Html:
-        rows = []
-        for card in self:
-            rule = card.body.partition("\n")[0]
-            status = card.status.value
-            row = {"card": card.card_id, "rule": rule}
-            rows.append({**row, "place": place(card), "status": status})
-        return notebook_table(repr(self), ("card", "rule", "place", "status"), rows)
 
 
 def _read_text(path: Path) -> str:

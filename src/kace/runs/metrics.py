@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from heapq import merge
 from itertools import groupby
 from typing import Any
 
@@ -166,7 +165,6 @@ class Metrics:
     wilson: Interval | None  # 95 %, each cluster counted once
     interval: Interval | None  # 95 %, cluster bootstrap
     failed: int  # solves that lost a call to the provider; they count in `accuracy`
-    accuracy_without_failed: float | None  # a selection, never the headline
     damaged: int  # lines of the trace that could not be read
     retried: int  # solves made again after a failure
     paper_calls: float
@@ -194,19 +192,20 @@ class Metrics:
 class Clusters:
     """Groups problems that count as one observation, with all their seeds."""
 
-    field: str
-    names: Mapping[str, str]  # the clusters of problems whose rows do not have them
+    field: str  # such as "problem" or "family"
+    names: Mapping[str, str] | None = None  # by problem, if rows do not have the field
 
     def of(self, row: SolveRow | Solution) -> str:
         """Return the cluster of a solve."""
-        return self.names.get(row.problem) or getattr(row, self.field)
+        if self.names is not None:
+            return self.names[row.problem]
+        return str(getattr(row, self.field))
 
-    def count(self, tables: Iterable[Table]) -> int:
+    def count(self, tables: Sequence[Table]) -> int:
         """Count the clusters of several runs."""
-        if self.field != "problem":
-            return len({self.of(row) for table in tables for row in table})
-        problems = merge(*((row.problem for row in t) for t in tables))
-        return sum(1 for _ in groupby(problems))
+        if self.field == "problem" and len(tables) == 1:
+            return tables[0].counts().problems
+        return len({self.of(row) for table in tables for row in table})
 
 
 class ClusterSums:
@@ -238,36 +237,31 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
 
     The default is the family if every solve has one, else each problem by itself.
     """
+    counts = [table.counts() for table in tables]
     if field is None:
-        counts = [table.counts() for table in tables]
         solves = sum(each.solves for each in counts)
         without = sum(each.without_family for each in counts)
-        return Clusters("family" if solves and not without else "problem", {})
+        return Clusters("family" if solves and not without else "problem")
+    if field == "problem":
+        return Clusters(field)
     names: dict[str, str] = {}
-    lacking: set[str] = set()
-    known = field in ("problem", "label", "family", "domain")
+    problems: set[str] = set()
     for table in tables:
-        if known:
-            for row in table:
-                value = getattr(row, field)
-                if value and field != "problem":
-                    names.setdefault(row.problem, value)
-                elif not value:
-                    lacking.add(row.problem)
-        else:
-            lacking.update(row.problem for row in table)
-            names.update(table.problem_field(field))
-    missing = len(lacking - names.keys())
+        if field not in ("label", "family", "domain"):
+            names |= table.problem_field(field)
+        for row in table:
+            problems.add(row.problem)
+            value = getattr(row, field, None)
+            if value:
+                names[row.problem] = str(value)
+    missing = len(problems - names.keys())
     if missing:
-        every = Clusters("problem", {}).count(tables)
-        what = (
-            f"{missing:,} of {counted(every, 'problem')} have no field '{field[:40]}'"
-        )
+        every = counted(len(problems), "problem")
         raise UsageError(
-            what,
+            f"{missing:,} of {every} have no field '{field[:40]}'",
             fix="--cluster problem, family, domain, or a field of the runs' problems.jsonl",
         )
-    return Clusters(field, {each: names[each] for each in lacking})
+    return Clusters(field, names)
 
 
 # Figures
@@ -302,7 +296,7 @@ def metrics_of(
         model=table.manifest.model,
         problems=counts.problems,
         solves=counts.solves,
-        labelled=counts.solves - counts.unlabelled,
+        labelled=counts.labelled,
         complete=counts.complete,
         seeds=labelled.seed_scores(),
         accuracy=accuracy,
@@ -311,7 +305,6 @@ def metrics_of(
         wilson=wilson_of_share(accuracy, effective(sizes)) if clustered else None,
         interval=cluster_interval(clustered, SHARES) if clustered else None,
         failed=counts.failed,
-        accuracy_without_failed=_mean(labelled.without_failed),
         damaged=len(table.damage),
         retried=counts.retried,
         paper_calls=sums["paper_calls"] / solves,
@@ -427,7 +420,6 @@ class _Labelled:
     ) -> None:
         self.clusters = ClusterSums(clusters)
         self.shares: Counter[float] = Counter()  # of seeds that are right, by problem
-        self.without_failed: Counter[float] = Counter()
         self.points: Points = Counter()
         self._bucket_of = buckets
         self._buckets = {bucket: BucketRow(bucket) for bucket in Bucket}
@@ -439,9 +431,6 @@ class _Labelled:
         right = sum(row.correct is True for row in solves)
         self.shares[right / len(solves)] += 1
         self.clusters.add(solves[0], Fraction(right, len(solves)), 1)
-        whole = [row.correct is True for row in solves if not row.failed]
-        if whole:
-            self.without_failed[sum(whole) / len(whole)] += 1
         for row in solves:
             self._right[row.seed] += row.correct is True
             self._n[row.seed] += 1

@@ -61,7 +61,9 @@ class Run:
             self._traces = LineLog(folder / TRACE)
             self._problems = LineLog(folder / "problems.jsonl") if texts else None
             self.table = Table.open(folder, allow_empty=True)
-            self._kept_texts = self.table.problem_ids() if texts else set()
+            self._kept_texts = (
+                {each.id for each in self.table.problems()} if texts else set()
+            )
         except BaseException:
             os.close(self._lock)
             raise

@@ -34,12 +34,11 @@ from pydantic import ValidationError
 
 from kace.config import user_cache
 from kace.errors import DataError, KaceError
-from kace.files import MAX_BYTES, Unreadable, open_plain, whole_lines
+from kace.files import Unreadable, open_plain, whole_lines
 from kace.ladder.record import TRACE_VERSION, Attempt, Damage, Outcome, Solution
 from kace.ladder.tiers import ExitPath
-from kace.markup import notebook_table
 from kace.models.base import total
-from kace.models.cache import CallRecord
+from kace.models.cache import KEY_LENGTH, CallStore
 from kace.problems import Problem, problem_of
 from kace.runs.manifest import Manifest
 from kace.words import counted
@@ -305,6 +304,11 @@ class Counts(NamedTuple):
     retried: int  # solves that replace an earlier one of the same problem and seed
 
     @property
+    def labelled(self) -> int:
+        """Solves with a known answer."""
+        return self.solves - self.unlabelled
+
+    @property
     def complete(self) -> bool:
         """Whether every problem was solved on every seed."""
         return self.solves == self.problems * len(self.seeds)
@@ -313,16 +317,12 @@ class Counts(NamedTuple):
 _FIELDS = tuple(field.name for field in fields(SolveRow) if field.name != "was")
 _BOOLS = ("correct", "failed", "estimated", "abstained", "was")
 _COLUMNS = (*_FIELDS, "exit_rank", "words", "place", "length")
-_USED = ("input", "cached", "written", "output")
 _SCHEMA = f"""
     CREATE TABLE files (name PRIMARY KEY, place, number, mark, size, changed);
     CREATE TABLE solves (position INTEGER PRIMARY KEY, {", ".join(_COLUMNS)},
         retried DEFAULT 0, UNIQUE (problem, seed));
     CREATE TABLE damage (line INTEGER PRIMARY KEY, reason);
-    CREATE TABLE problems (problem PRIMARY KEY, place, length);
-    CREATE TABLE calls (segment, place, key, tier, {", ".join(_USED)},
-        PRIMARY KEY (segment, place)) WITHOUT ROWID;
-    CREATE INDEX calls_by_key ON calls (key);
+    CREATE TABLE problems (problem PRIMARY KEY, line);
     PRAGMA user_version = {VERSION};
 """
 _UPSERT = (
@@ -571,22 +571,21 @@ class Table:
         The position is 0 if the solve does not pass the filter.
         """
         condition, values = where.sql()
-        sql = (
-            f"SELECT problem, seed FROM {_with_base(base)} WHERE {condition}"
-            f" ORDER BY {', '.join(_order_keys(sort))}"
+        order = ", ".join(_order_keys(sort))
+        numbered = (
+            f"WITH list AS (SELECT *, ROW_NUMBER() OVER (ORDER BY {order}) AS number"
+            f" FROM {_with_base(base)} WHERE {condition})"
         )
-        keys = [tuple(row) for row in self.select(sql, values, base)]
-        if (problem, seed) not in keys:
+        here = f"{numbered} SELECT number FROM list WHERE problem = ? AND seed = ?"
+        found = self.select(here, [*values, problem, seed], base)
+        if not found:
             return 0, None, None
-        at = keys.index((problem, seed))
-        before = self._at(*keys[at - 1]) if at > 0 else None
-        after = self._at(*keys[at + 1]) if at + 1 < len(keys) else None
-        return at + 1, before, after
-
-    def _at(self, problem: str, seed: int) -> SolveRow | None:
-        sql = "SELECT * FROM solves WHERE problem = ? AND seed = ?"
-        found = self.select(sql, (problem, seed))
-        return _row(found[0]) if found else None
+        number = found[0][0]
+        beside = f"{numbered} SELECT * FROM list WHERE number IN (?, ?)"
+        near = {}
+        for row in self.select(beside, [*values, number - 1, number + 1], base):
+            near[row["number"]] = _row(row)
+        return number, near.get(number - 1), near.get(number + 1)
 
     def counts(self) -> Counts:
         """Count problems, seeds and solves by kind."""
@@ -644,24 +643,11 @@ class Table:
 
     # Records and texts
 
-    def solution(
-        self, problem: str, seed: int, *, texts: bool = False
-    ) -> Solution | None:
-        """Read one record from the trace; with `texts`, with what attempts wrote.
-
-        Returns `None` if the run has no such solve.
-        """
+    def solution(self, problem: str, seed: int) -> Solution | None:
+        """Read one record from the trace; `None` if the run has no such solve."""
         sql = "SELECT place, length FROM solves WHERE problem = ? AND seed = ?"
-        for place, length in self.select(sql, (problem, seed)):
-            line = b"" if self.folder is None else self._line(TRACE, place, length)
-            found = parse_solution(line, TRACE)
-            if isinstance(found, Solution) and found.problem == problem:
-                return self.with_texts(found) if texts else found
-        return None
-
-    def _line(self, name: str, place: int, length: int) -> bytes:
-        assert self.folder is not None
-        return _read_at(self.folder / name, place, length)
+        found = self.select(sql, (problem, seed))
+        return next(self._read(found), None)
 
     def solutions(self, *, texts: bool = True) -> Iterator[Solution]:
         """Iterate over the last record of every problem and seed, ordered by both.
@@ -669,84 +655,56 @@ class Table:
         With `texts`, attempts have what the model wrote, if the run keeps its calls.
         """
         sql = "SELECT place, length FROM solves ORDER BY problem, seed"
-        if self.folder is None or self._memory is not None:
+        calls = self._calls() if texts else None
+        for found in self._read(self.select(sql)):
+            yield with_texts(found, calls) if calls else found
+
+    def _read(self, places: Sequence[sqlite3.Row]) -> Iterator[Solution]:
+        """Read the records at some places of the trace."""
+        if self.folder is None or not places:
             return
         with open_plain(self.folder / TRACE) as trace:
-            for place, length in self.select(sql):
+            for place, length in places:
                 line = os.pread(trace.fileno(), length, place)
                 found = parse_solution(line, str(self.folder / TRACE))
                 if isinstance(found, Solution):
-                    yield self.with_texts(found) if texts else found
+                    yield found
 
     def places(self) -> dict[tuple[str, int], Place]:
         """Return where every record lies, by problem and seed, in the run's order."""
         sql = (
             "SELECT problem, seed, place, length, failed FROM solves ORDER BY position"
         )
-        return {
-            (problem, seed): Place(place, length, bool(failed))
-            for problem, seed, place, length, failed in self.select(sql)
-        }
-
-    def with_texts(self, solution: Solution) -> Solution:
-        """Return a solution whose attempts have what the model wrote."""
-
-        def with_text(attempt: Attempt) -> Attempt:
-            if attempt.text or not attempt.call:
-                return attempt
-            text = self._find_text(folder, attempt.call) or ""
-            return attempt.model_copy(update={"text": text})
-
-        folder = self._follow_calls()
-        if folder is None:
-            return solution
-        update: dict[str, object] = {
-            "attempts": tuple(map(with_text, solution.attempts))
-        }
-        if solution.synthesis:
-            update["synthesis"] = with_text(solution.synthesis)
-        return solution.model_copy(update=update)
-
-    def problem(self, problem: str) -> Problem | None:
-        """Read a problem whose text the run keeps."""
-        self._follow_problems()
-        sql = "SELECT place, length FROM problems WHERE problem = ?"
-        for place, length in self.select(sql, [problem]):
-            return _parse_problem(self._line(PROBLEMS, place, length))
-        return None
+        found = {}
+        for problem, seed, place, length, failed in self.select(sql):
+            found[problem, seed] = Place(place, length, bool(failed))
+        return found
 
     def problems(self) -> Iterator[Problem]:
-        """Iterate over the problems whose texts the run keeps, in the file's order."""
-        self._follow_problems()
-        sql = "SELECT place, length FROM problems ORDER BY place"
-        for place, length in self.select(sql):
-            found = _parse_problem(self._line(PROBLEMS, place, length))
-            if found:
-                yield found
-
-    def problem_ids(self) -> set[str]:
-        """Return the ids of the problems whose texts the run keeps."""
-        self._follow_problems()
-        return {row[0] for row in self.select("SELECT problem FROM problems")}
+        """Iterate over the problems whose texts the run keeps."""
+        for line in self._problem_lines():
+            yield problem_of(json.loads(line), PROBLEMS)
 
     def problem_text(self, problem: str) -> str | None:
         """Return the text of a problem, if the run keeps it."""
-        found = self.problem(problem)
-        return found.text if found else None
+        for line in self._problem_lines(" WHERE problem = ?", problem):
+            return problem_of(json.loads(line), PROBLEMS).text
+        return None
 
-    def problem_field(self, name: str) -> Iterator[tuple[str, str]]:
-        """Iterate over problems and a field of their lines in problems.jsonl."""
-        if self.folder is None or not (self.folder / PROBLEMS).exists():
-            return
-        for _, _, line in whole_lines(self.folder / PROBLEMS):
-            found = _parse_problem(line)
-            value = json.loads(line).get(name) if found else None
-            if found and value not in (None, ""):
-                yield found.id, str(value)
+    def problem_field(self, name: str) -> dict[str, str]:
+        """Return a field of the lines in problems.jsonl, by problem."""
+        found = {}
+        for line in self._problem_lines():
+            row = json.loads(line)
+            if row.get(name) not in (None, ""):
+                found[problem_of(row, PROBLEMS).id] = str(row[name])
+        return found
 
-    def _follow_problems(self) -> None:
+    def _problem_lines(self, where: str = "", *values: object) -> list[bytes]:
         if self.folder is not None and self._memory is None:
             self._follow("problems", self.folder / PROBLEMS)
+        rows = self.select(f"SELECT line FROM problems{where}", values)
+        return [line for (line,) in rows]
 
     @property
     def calls_folder(self) -> Path | None:
@@ -763,39 +721,21 @@ class Table:
 
     def call_text(self, key: str) -> str | None:
         """Return what the model replied to a call, if the run keeps it."""
-        folder = self._follow_calls()
-        return None if folder is None else self._find_text(folder, key)
-
-    def _find_text(self, folder: Path, key: str) -> str | None:
-        sql = "SELECT segment, place FROM calls WHERE key = ?"
-        for segment, place in self.select(sql, [key]):
-            with suppress(OSError, ValidationError):
-                line = _read_at(folder / segment, place, MAX_BYTES)
-                record = CallRecord.model_validate_json(line.partition(b"\n")[0])
-                if record.key == key:
-                    return record.text
-        return None
-
-    def used_tokens(self) -> dict[str, dict[str, int]]:
-        """Return the calls made and their tokens, by tier."""
-        self._follow_calls()
-        sums = ", ".join(f"SUM({name}) AS {name}" for name in _USED)
-        sql = f"SELECT tier, COUNT(*) AS calls, {sums} FROM calls GROUP BY tier"
-        names = ("calls", *_USED)
-        return {
-            row["tier"]: {name: row[name] for name in names}
-            for row in self.select(sql + " ORDER BY tier")
-        }
-
-    def _follow_calls(self) -> Path | None:
-        """Index the recorded calls, which are read only when one is looked up."""
-        folder = self.calls_folder
-        if folder is None or self._memory is not None:
+        calls = self._calls()
+        if not calls or len(key) != KEY_LENGTH:
             return None
-        for segment in sorted(folder.glob("*.jsonl")):
-            with suppress(OSError, KaceError):  # a damaged segment costs what follows
-                self._follow("calls", segment)
-        return folder
+        reply = calls.get(key)
+        return reply.text if reply else None
+
+    def _calls(self) -> CallStore | None:
+        """Open the recorded calls; again if there are new ones."""
+        folder = self.calls_folder
+        if folder is None:
+            return None
+        state = [FileState.of(segment) for segment in sorted(folder.glob("*.jsonl"))]
+        with suppress(KaceError):
+            return self._once("calls", lambda: CallStore(folder), state)
+        return None
 
     # What the run is
 
@@ -848,9 +788,11 @@ class Table:
         )
         return self._once(key, lambda: metrics_of(self, price, clusters, base))
 
-    def _once(self, key: object, make: Callable[[], Any]) -> Any:
-        """Return a value computed once for each state of the run."""
-        version = self.version
+    def _once(
+        self, key: object, make: Callable[[], Any], version: object = None
+    ) -> Any:
+        """Return a value computed once for each state of the run, or for a version."""
+        version = version or self.version
         known = self._kept.get(key)
         if known is None or known[0] != version:
             known = (version, make())
@@ -880,18 +822,13 @@ class Table:
 
     def __repr__(self) -> str:
         counts = self.counts()
-        labelled = counts.solves - counts.unlabelled
         folder = self.folder.name if self.folder else ""
         text = "" if self.name == folder else f"{self.name}, "
         text += counted(counts.solves, "solve")
-        if labelled:
-            text += f", {self.count(SolveFilter(right='yes'))} of {labelled} right"
+        if counts.labelled:
+            right = self.count(SolveFilter(right="yes"))
+            text += f", {right} of {counts.labelled} right"
         return f"<RecordedRun {folder}: {text}>"
-
-    def _repr_html_(self) -> str:
-        names = ("label", "text", "answer", "expected", "correct", "exit")
-        names += ("real_calls", "cards")
-        return notebook_table(repr(self), names, self.rows())
 
 
 RecordedRun = Table
@@ -901,6 +838,21 @@ RecordedRun = Table
 def load_run(folder: str | Path) -> RecordedRun:
     """Open a run directory. Raises `DataError` if there is none."""
     return Table.open(folder)
+
+
+def with_texts(solution: Solution, calls: CallStore) -> Solution:
+    """Return a solution whose attempts have what the model wrote."""
+
+    def with_text(attempt: Attempt) -> Attempt:
+        reply = calls.get(attempt.call) if attempt.call and not attempt.text else None
+        return attempt.model_copy(update={"text": reply.text}) if reply else attempt
+
+    update: dict[str, object] = {
+        "attempts": tuple(with_text(attempt) for attempt in solution.attempts)
+    }
+    if solution.synthesis:
+        update["synthesis"] = with_text(solution.synthesis)
+    return solution.model_copy(update=update)
 
 
 def open_tables(
@@ -956,11 +908,6 @@ class _Reader:
         self.name = f"{kind}/{path.name}"
         self.place = 0
         self.number = 0
-        self._take = {
-            "solves": self._take_solve,
-            "problems": self._take_problem,
-            "calls": self._take_call,
-        }[kind]
 
     def read_batch(self, db: sqlite3.Connection) -> bool:
         """Index the next lines; return whether there may be more."""
@@ -994,10 +941,10 @@ class _Reader:
     def _read_lines(self, db: sqlite3.Connection) -> None:
         damaged = db.execute("SELECT COUNT(*) FROM damage").fetchone()[0]
         for _, offset, line in islice(whole_lines(self.path, self.place), BATCH):
-            taken = self._take(db, offset, line)
             self.number += 1
+            taken = self._take(db, offset, line)
             self.place = offset + len(line) + 1
-            if not taken and self.kind == "solves":
+            if not taken:
                 damaged += 1
                 if damaged > MAX_DAMAGED:
                     what = f"{MAX_DAMAGED:,} of its first {self.number:,} lines"
@@ -1015,45 +962,28 @@ class _Reader:
 
     def _forget(self, db: sqlite3.Connection) -> None:
         """Delete what was read of a file that is gone or another one by now."""
-        if self.kind == "calls":
-            db.execute("DELETE FROM calls WHERE segment = ?", [self.path.name])
-        else:
-            db.execute(f"DELETE FROM {self.kind}")
+        db.execute(f"DELETE FROM {self.kind}")
+        db.execute("DELETE FROM files WHERE name = ?", [self.name])
         if self.kind == "solves":
             db.execute("DELETE FROM damage")
-        db.execute("DELETE FROM files WHERE name = ?", [self.name])
 
-    def _take_solve(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
-        where = f"{self.path}:{self.number + 1}"
-        found = parse_solution(line, where)
-        if isinstance(found, Solution):
-            row = row_of(found)
-            found = _excess(row) or found
-        if isinstance(found, str):
-            values = (self.number + 1, found)
-            db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", values)
-            return False
-        db.execute(_UPSERT, _columns_of(row, place, len(line)))
-        return True
-
-    def _take_problem(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
-        found = _parse_problem(line)
-        if found is None:
-            return False
-        values = (found.id, place, len(line))
-        db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?, ?)", values)
-        return True
-
-    def _take_call(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
-        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            call = json.loads(line)
-            used = [int(call.get(name, 0)) for name in _USED]
-            if not all(abs(count) < LIMIT for count in used):
-                return False
-            values = (self.path.name, place, str(call["key"]), str(call["tier"]), *used)
-            marks = ", ".join("?" * len(values))
-            db.execute(f"INSERT OR REPLACE INTO calls VALUES ({marks})", values)
+    def _take(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
+        """Index one line; return whether it is not damaged."""
+        if self.kind == "problems":
+            with suppress(ValueError, RecursionError, TypeError, KaceError):
+                problem = problem_of(json.loads(line), PROBLEMS)
+                values: tuple[object, ...] = (problem.id, line)
+                db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?)", values)
             return True
+        reason = parse_solution(line, f"{self.path}:{self.number}")
+        if isinstance(reason, Solution):
+            row = row_of(reason)
+            reason = _excess(row)
+            if not reason:
+                db.execute(_UPSERT, _columns_of(row, place, len(line)))
+                return True
+        values = (self.number, reason)
+        db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", values)
         return False
 
 
@@ -1075,12 +1005,6 @@ def parse_solution(line: bytes, where: str) -> Solution | str:
             f"{where}: {what} this one reads {TRACE_VERSION})", fix="upgrade kace"
         )
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
-
-
-def _parse_problem(line: bytes) -> Problem | None:
-    with suppress(DataError, ValueError, RecursionError, AttributeError, TypeError):
-        return problem_of(json.loads(line), PROBLEMS)
-    return None
 
 
 def _excess(row: SolveRow) -> str:
