@@ -32,7 +32,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
-from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -75,6 +74,7 @@ MAX_BODY = 32_000_000
 """Bytes of a decompressed body. A token has about 4, with its log-probabilities 600."""
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 30.0
+FRESH_SECONDS = 1.0
 LONGEST_WAIT = 1e9  # seconds; a server may name any number
 PLACEHOLDER_KEY = "none"
 
@@ -109,27 +109,19 @@ class HttpClient:
         socket: str | None = None,
         read_seconds: float | None = None,
     ) -> None:
-        try:
-            URL(url)
-        except ValueError:
-            what = f"'{one_line(url, 80)}' has no usable host name"
-            raise UsageError(what, fix="check the address") from None
         self.url = url
+        self._socket = socket
         self._proxy: str | None = None
         self._proxy_headers: dict[str, str] = {}
         if not socket:
             self._proxy, self._proxy_headers = find_proxy(url)
-        self._headers = {
-            "accept": "application/json",
-            "user-agent": f"kace/{version('kace')}",
-            **headers,
-        }
+        self._headers = {"user-agent": f"kace/{version('kace')}", **headers}
         if url.startswith("http:"):  # over TLS only CONNECT carries them
             self._headers |= self._proxy_headers
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=read_seconds
         )
-        self._socket = socket
+        self._lost_at = -math.inf
         self._sessions: WeakKeyDictionary[
             asyncio.AbstractEventLoop, aiohttp.ClientSession
         ] = WeakKeyDictionary()
@@ -138,50 +130,21 @@ class HttpClient:
         """Post JSON. Raises `Lost`, or `ModelError` for a body that is too large."""
         headers = {"content-type": "application/json", "accept-encoding": "gzip"}
         data = json.dumps(body).encode()
-        connection = SimpleNamespace(reused=False)
-        try:
-            return await self._post(path, data, headers, connection)
-        except Lost as error:
-            # A server may close an idle connection just as a request is sent on it.
-            # Others in the pool may be as stale, so the second try opens a new one.
-            unanswered = isinstance(
-                error.__cause__, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError
-            )
-            if not (connection.reused and unanswered):
-                raise
-            fault = Transient(str(error))
-            fault.billed = False
-        await sent_again(fault)
-        return await self._post(path, data, headers, connection, fresh=True)
-
-    async def _post(
-        self,
-        path: str,
-        data: bytes,
-        headers: Mapping[str, str],
-        connection: SimpleNamespace,
-        fresh: bool = False,
-    ) -> Response:
-        async with self.open(
-            "POST", path, data=data, headers=headers, context=connection, fresh=fresh
-        ) as response:
+        async with self.open("POST", path, data, headers) as response:
             coding = response.headers.get("content-encoding", "")
-            body = decompress(await read_body(response), coding)
-            return Response(response.status, response.headers, body)
+            reply = decompress(await read_body(response), coding)
+            return Response(response.status, response.headers, reply)
 
     @asynccontextmanager
     async def open(
         self,
         method: str,
         path: str,
-        *,
         data: Any = None,
         headers: Mapping[str, str] | None = None,
-        context: SimpleNamespace | None = None,
-        fresh: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield the response with its body unread. Raises `Lost`."""
-        session = self._session(fresh=fresh)
+        session, kept = self._session()
         try:
             async with session.request(
                 method,
@@ -189,12 +152,12 @@ class HttpClient:
                 data=data,
                 headers=headers,
                 proxy=self._proxy,
-                proxy_headers=self._proxy_headers or None,
+                proxy_headers=self._proxy_headers,
                 allow_redirects=False,
-                trace_request_ctx=context,
             ) as response:
                 yield response
         except (aiohttp.ClientError, HttpProcessingError, ConnectionError) as error:
+            self._lost_at = time.monotonic()
             unsent = isinstance(
                 error,
                 aiohttp.ClientConnectorError
@@ -202,10 +165,13 @@ class HttpClient:
                 | aiohttp.ConnectionTimeoutError
                 | aiohttp.InvalidURL,
             )
-            where = f" by the proxy {self._proxy}" if unsent and self._proxy else ""
-            raise Lost(describe(error) + where, sent=not unsent) from error
+            inner = getattr(error, "os_error", error)
+            why = str(inner) or type(inner).__name__
+            if self._proxy:
+                why += f" by the proxy {self._proxy}"
+            raise Lost(why, sent=not unsent) from error
         finally:
-            if fresh or self._socket:
+            if not kept:
                 await session.close()
 
     async def aclose(self) -> None:
@@ -216,49 +182,36 @@ class HttpClient:
         # A transport releases its socket in the next iteration of the loop.
         await asyncio.sleep(0)
 
-    def _session(self, fresh: bool) -> aiohttp.ClientSession:
-        """Return the kept session of this event loop, or one for a single request."""
-        loop = asyncio.get_running_loop()
-        if self._socket:
-            return self._open_session(aiohttp.UnixConnector(self._socket))
-        if not fresh and loop in self._sessions:
-            return self._sessions[loop]
-        # aiohttp's own context ignores a later change of SSL_CERT_FILE.
-        secure = self.url.startswith("https")
-        connector = aiohttp.TCPConnector(
-            limit=0,
-            ssl=ssl.create_default_context() if secure else True,
-            keepalive_timeout=IDLE_SECONDS,
-        )
-        session = self._open_session(connector)
-        if not fresh:
-            self._sessions[loop] = session
-        return session
+    def _session(self) -> tuple[aiohttp.ClientSession, bool]:
+        """Return a session, and whether it is the kept one of this event loop.
 
-    def _open_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
+        A server that closes idle connections closes many at once. So for a while after
+        a lost connection, each request opens its own.
+        """
+        loop = asyncio.get_running_loop()
+        kept = not self._socket and time.monotonic() - self._lost_at > FRESH_SECONDS
+        if kept and loop in self._sessions:
+            return self._sessions[loop], True
+        connector: aiohttp.BaseConnector
+        if self._socket:
+            connector = aiohttp.UnixConnector(self._socket)
+        else:
+            # aiohttp's own context ignores a later change of SSL_CERT_FILE.
+            secure = self.url.startswith("https")
+            context = ssl.create_default_context() if secure else True
+            connector = aiohttp.TCPConnector(
+                limit=0, ssl=context, keepalive_timeout=IDLE_SECONDS
+            )
+        session = aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=self._timeout,
             auto_decompress=False,
-            trace_configs=[_note_reuse],
         )
-
-
-async def _on_reuse(session: Any, context: SimpleNamespace, params: Any) -> None:
-    if context.trace_request_ctx is not None:
-        context.trace_request_ctx.reused = True
-
-
-_note_reuse = aiohttp.TraceConfig()
-_note_reuse.on_connection_reuseconn.append(_on_reuse)
-
-
-def describe(error: BaseException) -> str:
-    """Return what broke a connection, without aiohttp's own preface."""
-    inner = getattr(error, "os_error", None) or error
-    return str(inner) or type(inner).__name__
+        if kept:
+            self._sessions[loop] = session
+        return session, kept
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int = MAX_BODY) -> bytes:
@@ -273,7 +226,6 @@ async def read_body(response: aiohttp.ClientResponse, most: int = MAX_BODY) -> b
 
 def decompress(body: bytes, coding: str, most: int = MAX_BODY) -> bytes:
     """Decompress a body, to at most `most` bytes."""
-    coding = coding.strip().lower()
     if coding in ("", "identity"):
         return body
     if coding != "gzip":
@@ -285,10 +237,8 @@ def decompress(body: bytes, coding: str, most: int = MAX_BODY) -> bytes:
         raise Transient(f"unreadable reply: {error}") from None
     if len(plain) > most:
         raise too_large(most)
-    if not unpacker.eof:
-        raise Transient("unreadable reply: its compressed data is cut off")
-    if unpacker.unused_data:
-        raise Transient("unreadable reply: data follows its compressed data")
+    if not unpacker.eof or unpacker.unused_data:
+        raise Transient("unreadable reply: its compressed data has another length")
     return plain
 
 
@@ -304,27 +254,34 @@ def basic_auth(user: str, password: str) -> str:
 
 
 def find_proxy(url: str) -> tuple[str | None, dict[str, str]]:
-    """Return the proxy that the environment names for a URL, and its headers."""
+    """Return the proxy that the environment names for a URL, and its headers.
+
+    aiohttp can do this too, but then reads the environment and ~/.netrc per request.
+    """
     target = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(target.scheme) or proxies.get("all")
     if not proxy or proxy_bypass(target.netloc.rpartition("@")[2]):
         return None, {}
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
-    fix = "name one with http://, or list the server in NO_PROXY"
-    try:
-        parts = urlsplit(proxy)
-        valid = bool(parts.hostname) and parts.port != 0
-        shown = str(URL(public_url(proxy)))
-    except ValueError:
-        valid = False
-    if not valid:
-        raise KaceError(f"'{one_line(proxy, 80)}' is not a proxy address", fix=fix)
-    if parts.scheme not in ("http", "https"):
-        kind = parts.scheme[:20]
-        raise KaceError(f"proxies of kind '{kind}' are not supported", fix=fix)
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if not is_http_address(proxy):
+        what = f"the proxy '{one_line(proxy, 80)}' is not supported"
+        fix = "name one with http://, or list the server in NO_PROXY"
+        raise KaceError(what, fix=fix)
     login = credentials(proxy)
-    return shown, {"Proxy-Authorization": basic_auth(*login)} if login else {}
+    headers = {"Proxy-Authorization": basic_auth(*login)} if login else {}
+    return public_url(proxy), headers
+
+
+def is_http_address(url: str) -> bool:
+    """Whether a URL names an HTTP server and, if any, a valid port."""
+    try:
+        parts = urlsplit(url)
+        host = URL(url).host
+        return parts.scheme in ("http", "https") and bool(host) and parts.port != 0
+    except ValueError:
+        return False
 
 
 # Errors of a server
@@ -359,16 +316,11 @@ class ErrorReport:
             body = json.loads(response.body)
         outer = body if isinstance(body, dict) else {}
         inner = outer["error"] if isinstance(outer.get("error"), dict) else outer
-        details = inner["details"] if isinstance(inner.get("details"), dict) else {}
         message = inner.get("message")
         self.status = response.status
         self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
         self.message = message if isinstance(message, str) else self.text[:1000]
-        self.labels = {
-            str(inner.get("code")),
-            str(inner.get("type")),
-            str(details.get("error_code")),
-        }
+        self.labels = {str(inner.get("code")), str(inner.get("type"))}
         self.wait = retry_after(response.headers)
         self.parameter = inner.get("param")
 
@@ -557,9 +509,6 @@ class Remote(ABC):
     def connection_error(self, error: Lost) -> ModelError | KaceError:
         """Return what a lost connection means."""
         why = one_line(f"{self.url}: {error}")
-        if isinstance(error.__cause__, ssl.SSLCertVerificationError):
-            fix = "install its certificate, or name it in SSL_CERT_FILE"
-            return KaceError(f"cannot trust {why}", fix=fix)
         if isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
             fix = "install its certificate, or name it in SSL_CERT_FILE"
             return KaceError(f"cannot trust {why}", fix=fix)
@@ -575,15 +524,8 @@ class Remote(ABC):
 def split_address(url: str) -> tuple[str, tuple[str, str] | None]:
     """Return a URL without its credentials, which logs would show, and these."""
     url = url.strip()
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-        # A comma in the path: a list of addresses in which a later one is no URL.
-        valid = valid and not parts.query and "," not in parts.path
-        valid = valid and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
+    # A comma in the path: a list of addresses in which a later one is no URL.
+    if not is_http_address(url) or "?" in url or "," in urlsplit(url).path:
         fix = "give one like http://localhost:8000/v1"
         raise UsageError(f"'{one_line(url)}' is not a base URL", fix=fix)
     return public_url(url), credentials(url)
@@ -830,57 +772,41 @@ class Server:
     def __init__(self, remote: Endpoint) -> None:
         self.remote = remote
         self.under_way = 0
-        self._failures = 0
-        self._times_aside = 0
-        # While positive, the server is on trial: after it passes, one call at a time.
-        self._aside_until = 0.0
-
-    def is_open(self, now: float) -> bool:
-        """Whether a call may go there."""
-        on_trial = self._aside_until > 0 and self.under_way > 0
-        return now >= self._aside_until and not on_trial
+        self.aside_until = 0.0
+        self._failures = 0  # in a row
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Count one call under way. A call without an error ends the trial."""
+        """Count one call under way."""
         self.under_way += 1
         try:
             yield
             self._failures = 0
-            self._times_aside = 0
-            self._aside_until = 0.0
         finally:
             self.under_way -= 1
 
     def note_failure(self, error: ModelError | KaceError) -> bool:
         """Set the server aside if it should be; return whether another may be tried."""
-        never_reached = isinstance(error, KaceError) and not self.remote.reached
-        gone = isinstance(error, Transient) and not error.sent
+        if isinstance(error, KaceError):
+            unreachable = not self.remote.reached
+        else:
+            unreachable = isinstance(error, Transient) and not error.sent
+        timed_out = getattr(error, "failure", None) is Failure.TIMEOUT
+        seconds = 0.0
         if isinstance(error, RateLimited):
-            self._set_aside(error.message, wait=error.retry_after or 0.0)
-            return not error.billed
-        if never_reached or gone:
-            self._set_aside(error.message)
-            return True
-        timed_out = isinstance(error, ModelError) and error.failure is Failure.TIMEOUT
-        if isinstance(error, Transient) or timed_out:
+            seconds = max(SHORTEST, error.retry_after or 0.0)
+        elif unreachable or isinstance(error, Transient) or timed_out:
             self._failures += 1
-            if self._failures >= FAILURES:
-                self._set_aside(error.message)
-        return isinstance(error, Transient) and not error.billed
-
-    def _set_aside(self, why: str, wait: float | None = None) -> None:
+            if unreachable or self._failures >= FAILURES:
+                seconds = SHORTEST * 2.0 ** min(self._failures - 1, 10)
         now = time.monotonic()
-        if now < self._aside_until:
-            return
-        self._times_aside += 1
-        seconds = SHORTEST * 2.0 ** min(self._times_aside - 1, 10)
-        if wait is not None:
-            seconds = max(wait, SHORTEST)
-        seconds = min(seconds, LONGEST)
-        self._aside_until = now + seconds
-        level = logging.WARNING if wait is None else logging.INFO
-        log.log(level, "%s is set aside for %.0f s: %s", self.remote.url, seconds, why)
+        if seconds and now >= self.aside_until:
+            seconds = min(seconds, LONGEST)
+            self.aside_until = now + seconds
+            said = "%s is set aside for %.0f s: %s"
+            log.warning(said, self.remote.url, seconds, error.message)
+        unbilled = isinstance(error, RateLimited | Transient) and not error.billed
+        return unreachable or unbilled
 
 
 class Servers:
@@ -922,7 +848,7 @@ class Servers:
         left = list(self._servers)
         while left:
             now = time.monotonic()
-            able = [server for server in left if server.is_open(now)] or left
+            able = [server for server in left if now >= server.aside_until] or left
             calls = 1 + sum(server.under_way for server in able)
             share = math.ceil(LOAD * calls / len(able))
             chosen = max(able, key=lambda server: _rank(server, key))
