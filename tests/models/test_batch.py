@@ -178,13 +178,12 @@ def test_a_parameter_that_is_not_taken_is_left_out_of_the_next_batch(tmp_path: P
     assert len(server.jobs) == 2 and not server.live
 
 
-def test_a_batch_waits_for_room_and_is_halved_where_it_alone_is_too_large(desk: Desk, server: BatchServer, kind: str):
+def test_a_batch_waits_for_room(desk: Desk, server: BatchServer, caplog: pytest.LogCaptureFixture):
     server.room = 15
-    if kind == "anthropic":  # says so when the job is made: nothing tells a large batch from a busy account
-        desk.options["pace"] = replace(QUICK, longest=0.01)
-        server.hook = lambda step: setattr(server, "room", 100) if len(server.files) > 3 else None
+    desk.options["size"] = 15
     assert texts(desk.ask(*MANY)) == boxed(40)
     assert set(server.submitted.values()) == {1}
+    assert "wait for room" in caplog.text and "batch_size" in caplog.text
 
 
 def test_another_key_is_told_and_how_to_mend_it(tmp_path: Path, server: BatchServer, kind: str):

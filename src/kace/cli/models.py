@@ -15,7 +15,6 @@ from kace.models import weights_folder
 from kace.models.local import (
     CATALOG,
     SUFFIX,
-    PullProgress,
     Weights,
     find_weights,
     is_present,
@@ -124,15 +123,10 @@ def _fetch(weights: Weights, config: Config) -> None:
         TimeRemainingColumn(),
         console=Console(stderr=True),
     ) as bar:
-        task = bar.add_task(weights.name, total=None)
+        task = bar.add_task(weights.name, total=weights.bytes)
 
-        def update(progress: PullProgress) -> None:
-            bar.update(
-                task,
-                description=f"{weights.name}: {progress.source}",
-                completed=progress.done,
-                total=progress.total,
-            )
+        def update(step: str, done: int) -> None:
+            bar.update(task, description=f"{weights.name}: {step}", completed=done)
 
         fetch(
             weights,

@@ -78,9 +78,6 @@ log = logging.getLogger(__name__)
 
 DAY = 86_400.0  # in which a provider ends a job
 TRIES = 3  # of a request in batches, before its attempt fails
-LEAST = 10  # requests below which a batch without room is not halved
-CHARS_PER_TOKEN = 4
-LIMIT = re.compile(r"Limit: ([\d,]+) enqueued tokens", re.IGNORECASE)
 LATER = "run the same command later: nothing that was submitted is lost"
 
 T = TypeVar("T")
@@ -288,8 +285,8 @@ class Batched(Wrapper):
             except (ModelError, KaceError) as error:
                 self._release(spool.drop(batch, str(error)))
                 raise
-        what = f"{counted(batch.requests, 'request')} submitted as {batch.job}"
-        log.warning("batch: %s", "; ".join([what, *self._spent()]))
+        what = counted(batch.requests, "request")
+        log.warning("batch: %s submitted as %s", what, batch.job)
 
     async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted."""
@@ -346,29 +343,20 @@ class Batched(Wrapper):
         return ended
 
     def _hold(self, batch: RequestBatch, why: str, wait: float | None = None) -> None:
-        """Submit a batch later, when there is room.
-
-        It is halved if none of our own jobs is in its way.
-        """
-        spool = self._spool
+        """Submit a batch later, when there is room for it at its provider."""
         now = time.time()
         if now - batch.began > DAY + self._pace.overdue:
-            raise KaceError(
-                f"for a day there was no room for a batch: {why}", fix=LATER
-            )
-        spool.note(batch, "dropped", why=why)
-        spool.open.remove(batch)
+            what = f"for a day there was no room for a batch: {why}"
+            raise KaceError(what, fix=LATER)
+        self._spool.note(batch, "dropped", why=why)
+        self._spool.open.remove(batch)
+        self._spool.held.append(batch)
         self._foreign.add(batch.job)
         batch.job = ""
         batch.due = now + min(DAY, max(wait or 0.0, self._pace.longest))
-        spool.held.append(batch)
         what = counted(batch.requests, "request")
-        log.warning("batch: %s wait for room (%s)", what, why)
-        limit = LIMIT.search(why)
-        most = int(limit[1].replace(",", "")) if limit else 0
-        too_large = batch.size / CHARS_PER_TOKEN > most / 2
-        if too_large and batch.requests > LEAST and not spool.open:
-            spool.halve(batch)
+        said = "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
+        log.warning(said, what, why)
 
     async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
         """Fetch the results of a job and release the requests that it holds."""
@@ -384,19 +372,11 @@ class Batched(Wrapper):
             await self._retry(fetch)
             file.flush()
             sync(file.fileno())
-        if not batch.sure:
-            owner = spool.find_owner()
-            if owner is None or (owner.sure and owner is not batch):
-                self._foreign.add(batch.job)
-                batch.job = ""
-                await self._find_or_drop(batch)
-                return
-            # Two of our own batches of one size were taken for each other.
-            taken = batch.job
-            batch.job = owner.job
-            owner.job = taken
-            owner.sure = True
-            batch = owner
+        if not batch.sure and not spool.owns_results(batch):
+            self._foreign.add(batch.job)
+            batch.job = ""
+            await self._find_or_drop(batch)
+            return
         heads = list(spool.heads_of(batch))
         missed = spool.collect(batch, status.outcome)
         answered = (
@@ -431,39 +411,24 @@ class Batched(Wrapper):
             await asyncio.sleep(min(pause, self._pace.patience))
             wait = min(self._pace.longest, 2 * wait)
 
-    def _spent(self) -> list[str]:
-        usd = self._ledger.usd
-        return [f"{usd:.2f} USD so far"] if usd else []
-
     def progress(self) -> str:
-        """Describe the jobs, their requests, the money and the expected end."""
-        now = time.time()
+        """Describe the jobs, their requests, the money and the latest end."""
         under_way = [batch for batch in self._spool.open if batch.job]
         requests = sum(batch.requests for batch in under_way)
         done = sum(batch.status.done for batch in under_way)
+        waiting = sum(batch.requests for batch in self._spool.held)
         parts = [
             f"{counted(len(under_way), 'job')} under way, "
             f"{done:,} of {counted(requests, 'request')} done"
         ]
-        waiting = sum(batch.requests for batch in self._spool.held)
         if waiting:
             parts.append(f"{waiting:,} wait for room")
-        parts += self._spent()
-        if 0 < done < requests:
-            ends = []
-            for batch in under_way:
-                if batch.status.done:
-                    left = batch.requests / batch.status.done - 1
-                    ends.append(now + (now - batch.began) * left)
-            parts.append(f"expected end {_weekday(max(ends))}")
-        elif under_way:
-            latest = max(batch.ends for batch in under_way)
-            parts.append(f"at the latest {_weekday(latest)}")
+        if self._ledger.usd:
+            parts.append(f"{self._ledger.usd:.2f} USD so far")
+        if under_way:
+            latest = time.localtime(max(batch.ends for batch in under_way))
+            parts.append(f"at the latest {time.strftime('%a %H:%M', latest)}")
         return "; ".join(parts)
-
-
-def _weekday(at: float) -> str:
-    return time.strftime("%a %H:%M", time.localtime(at))
 
 
 # The two APIs
@@ -994,17 +959,6 @@ class Spool:
         self.held.append(batch)
         self.gathering = None
 
-    def halve(self, batch: RequestBatch) -> None:
-        """Split a batch that has no room, and make all later ones as small."""
-        self.most = max(1, batch.requests // 2)
-        for _, _, line in whole_lines(self.requests_of(batch)):
-            self.gather(_head_of_request(line), line + b"\n")
-        self.close_batch()
-        for half in self.held:
-            half.due = max(half.due, batch.due)
-            half.began = min(half.began, batch.began)
-        self._forget(batch)
-
     def drop(self, batch: RequestBatch, why: str) -> list[int]:
         """Give up a batch that was not submitted or was refused; free its requests."""
         freed = []
@@ -1017,13 +971,13 @@ class Spool:
         self._forget(batch)
         return freed
 
-    def find_owner(self) -> RequestBatch | None:
-        """Return the batch that requested the results in `part`."""
+    def owns_results(self, batch: RequestBatch) -> bool:
+        """Whether the results in `part` are those of a batch."""
         for _, _, line in whole_lines(self.part):
             head = head_of_result(line)
             if head is not None:
-                return self.sent.get(head)
-        return None
+                return self.sent.get(head) is batch
+        return False
 
     def collect(self, batch: RequestBatch, outcome: str) -> list[int]:
         """Take the results in `part` as those of a batch; return requests without one."""

