@@ -330,10 +330,14 @@ def test_a_log_of_somebody_else_names_no_file_outside(desk: Desk, server: BatchS
 
 
 def test_results_are_never_written_through_a_link(desk: Desk, server: BatchServer, tmp_path: Path):
+    server.looks = 1000
+    desk.options["wait"] = False
+    assert all(isinstance(reply, Submitted) for reply in desk.ask(*MANY))
+    server.looks = 0
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    (tmp_path / "run" / "batches").mkdir(parents=True)
-    (tmp_path / "run" / "batches" / "results.part").symlink_to(victim)
+    (tmp_path / "run" / "batches" / f"{desk.events()[0].tag}.part").symlink_to(victim)
+    desk.options["wait"] = True
     assert texts(desk.ask(*MANY)) == boxed(40)
     assert victim.read_text() == "mine"
 

@@ -25,6 +25,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -113,7 +114,7 @@ class Batched(Wrapper):
     """A model that answers through batches, and by a live call what a batch did not.
 
     Without `wait`, it submits everything, collects what is finished, and raises
-    `Submitted` for the rest.
+    `Submitted` for the rest. One task per batch submits it, waits and collects.
     """
 
     def __init__(
@@ -134,12 +135,14 @@ class Batched(Wrapper):
         self._pace = pace or Pace()
         self._spool = Spool(jobs, calls, size)
         self._waiting: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)
-        self._arrived = 0  # requests so far, and those the worker has noticed
-        self._seen = 0
-        self._news = asyncio.Event()
-        self._reported = 0.0  # when progress was last logged
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gathering = False
+        self._arrived = 0
+        self._resumed = False
+        self._reported = time.monotonic()
+        # One at a time, so that at most one job of an untagged API is unknown.
+        self._submitting = asyncio.Lock()
         self._foreign: set[str] = set()  # jobs known to be of others
-        self._worker: asyncio.Task[None] | None = None
         self._broken: Exception | None = None
 
     async def complete(self, request: Request) -> Reply:
@@ -159,10 +162,10 @@ class Batched(Wrapper):
 
     async def aclose(self) -> None:
         """Close everything. Jobs under way stay with their provider."""
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.wait([self._worker])
-            self._worker = None
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         self._spool.close()
         await self._jobs.aclose()
         await super().aclose()
@@ -170,22 +173,23 @@ class Batched(Wrapper):
     async def _batch(self, key: str, request: Request) -> Reply:
         head = head_of(key)
         spool = self._spool
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
+        if not self._resumed:
+            self._resumed = True
+            for batch in spool.open:
+                self._start(self._run(batch))
         while head not in spool.results:
             if self._broken is not None:
                 raise self._broken
             if head not in spool.sent:
                 spool.gather(head, self._jobs.encode(key, request))
-            self._arrived += 1
-            self._news.set()
+            self._note_arrival()
             turn = asyncio.get_running_loop().create_future()
             self._waiting[head].append(turn)
             await turn
         return spool.take(head)
 
     def _release(self, heads: Iterable[int], error: Exception | None = None) -> None:
-        """Let the waiting requests continue, or fail with an error."""
+        """Let waiting requests continue, or fail with an error."""
         turns = []
         for head in heads:
             turns += self._waiting.pop(head, [])
@@ -197,107 +201,112 @@ class Batched(Wrapper):
             else:
                 turn.set_result(None)
 
-    # The following runs in one task beside the waiting requests.
-
-    async def _work(self) -> None:
-        try:
-            for batch in list(self._spool.open):
-                if not batch.job:
-                    await self._find_or_drop(batch)
-            await self._loop()
-        except Exception as error:
-            self._broken = error
-            if isinstance(error, ModelError) or (
-                isinstance(error, OSError) and not isinstance(error, KaceError)
-            ):
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except KaceError as error:
+                self._broken = error
+            except (ModelError, OSError) as error:
                 self._broken = KaceError(str(error), fix=LATER)
+            except Exception as error:
+                self._broken = error
+            else:
+                return
             self._release(list(self._waiting), self._broken)
 
-    async def _loop(self) -> None:
-        clock = asyncio.get_running_loop().time
-        spool = self._spool
-        pace = self._pace
-        delay = pace.first
-        next_look = 0.0
-        while True:
-            await self._gather()
-            if await self._submit_due():
-                delay = pace.first
-                next_look = 0.0
-            if clock() >= next_look:
-                if await self._look():
-                    delay = pace.first
-                    # Released callers continue and may request more.
-                    await asyncio.sleep(pace.quiet)
-                    continue
-                if not self._wait and self._waiting and self._seen == self._arrived:
-                    fix = "run the same command later: it collects what is finished"
-                    raise Submitted(self.progress(), fix=fix)
-                next_look = clock() + delay
-                delay = min(pace.longest, 1.5 * delay)
-            until = next_look if spool.open or spool.held else None
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(until):
-                    await self._news.wait()
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _note_arrival(self) -> None:
+        self._arrived += 1
+        if not self._gathering:
+            self._gathering = True
+            self._start(self._gather())
 
     async def _gather(self) -> None:
-        """Wait until no new request comes, then close the batch."""
-        self._news.clear()
-        while self._seen != self._arrived:
-            self._seen = self._arrived
+        """Wait until no new request comes, then submit what was gathered."""
+        seen = -1
+        while seen != self._arrived:
+            seen = self._arrived
             await asyncio.sleep(self._pace.quiet)
-        self._spool.close_batch()
+        self._gathering = False
+        for batch in self._spool.close_batches():
+            self._start(self._run(batch))
+        self._check_hasty()
 
-    async def _submit_due(self) -> bool:
-        due = [batch for batch in self._spool.held if batch.due <= time.time()]
-        for batch in due:
-            await self._submit(batch)
-        return bool(due)
+    def _check_hasty(self) -> None:
+        """Stop, if not to wait, once everything is submitted and was looked at."""
+        if self._wait or self._gathering or not self._waiting:
+            return
+        for batch in self._spool.open:
+            if not batch.status.id or batch.status.outcome:  # collected just now
+                return
+        fix = "run the same command later: it collects what is finished"
+        raise Submitted(self.progress(), fix=fix)
+
+    async def _run(self, batch: RequestBatch) -> None:
+        """Submit a batch if needed, wait for its job, and collect the results."""
+        if batch.uncertain and not await self._find(batch):
+            self._release(self._spool.drop(batch, "never submitted"))
+            return
+        while True:
+            if not batch.job:
+                await self._submit(batch)
+            status = await self._poll(batch)
+            if status.no_room:
+                self._foreign.add(batch.job)
+                batch.job = ""
+                await self._wait_for_room(batch, status.outcome)
+            elif status.refused:
+                job = batch.job
+                self._release(self._spool.drop(batch, status.outcome))
+                what = f"{job} is refused: {status.outcome}"
+                raise KaceError(what, fix="change what it names")
+            elif await self._collect(batch, status):
+                return
 
     async def _submit(self, batch: RequestBatch) -> None:
         """Submit a batch. If the outcome is unknown, look the job up in the list."""
         spool = self._spool
         wait = self._pace.first
-        batch.since = await self._retry(self._jobs.find_newest)
-        spool.note(
-            batch,
-            "gathered",
-            model=self.identity,
-            requests=batch.requests,
-            since=batch.since,
-        )
-        spool.held.remove(batch)
-        spool.open.append(batch)
-        while not batch.job:
-            try:
-                batch.job = await self._jobs.submit(spool.requests_of(batch), batch.tag)
-                batch.began = time.time()
-                spool.note(batch, "submitted", job=batch.job)
-            except RateLimited as error:
-                self._hold(batch, error.message, error.retry_after)
-                return
-            except Transient as error:
-                said = "batch: %s; looking whether it was submitted"
-                log.warning(said, error.message)
-                await asyncio.sleep(wait)
-                wait = min(self._pace.longest, 2 * wait)
-                await self._find(batch)
-            except (ModelError, KaceError) as error:
-                self._release(spool.drop(batch, str(error)))
-                raise
+        async with self._submitting:
+            batch.since = await self._retry(self._jobs.find_newest)
+            spool.note(
+                batch,
+                "gathered",
+                model=self.identity,
+                requests=batch.requests,
+                since=batch.since,
+            )
+            while not batch.job:
+                try:
+                    file = spool.requests_of(batch)
+                    batch.job = await self._jobs.submit(file, batch.tag)
+                    batch.began = time.time()
+                    spool.note(batch, "submitted", job=batch.job)
+                except RateLimited as error:
+                    await self._wait_for_room(batch, error.message, error.retry_after)
+                except Transient as error:
+                    said = "batch: %s; looking whether it was submitted"
+                    log.warning(said, error.message)
+                    await asyncio.sleep(wait)
+                    wait = min(self._pace.longest, 2 * wait)
+                    await self._find(batch)
+                except (ModelError, KaceError) as error:
+                    self._release(spool.drop(batch, str(error)))
+                    raise
         what = counted(batch.requests, "request")
-        log.warning("batch: %s submitted as %s", what, batch.job)
+        log.warning("batch: %s submitted as %s%s", what, batch.job, self._spent())
 
     async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted."""
         for wait in (0.0, self._pace.settle):  # a new job may not be listed at once
             await asyncio.sleep(wait)
             find = partial(self._jobs.find, batch.tag, batch.requests, batch.since)
-            found = await self._retry(find)
-            known = set(self._foreign)
-            for other in (*self._spool.open, *self._spool.ended):
-                known.add(other.job)
-            for job in found:
+            known = self._foreign | {other.job for other in self._spool.batches()}
+            for job in await self._retry(find):
                 if job in known:
                     continue
                 batch.job = job
@@ -307,62 +316,45 @@ class Batched(Wrapper):
                 return True
         return False
 
-    async def _find_or_drop(self, batch: RequestBatch) -> None:
-        if not await self._find(batch):
-            self._release(self._spool.drop(batch, "never submitted"))
+    async def _wait_for_room(
+        self, batch: RequestBatch, why: str, wait: float | None = None
+    ) -> None:
+        """Pause until a batch may find room at its provider."""
+        said = "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
+        log.warning(said, counted(batch.requests, "request"), why)
+        if time.time() - batch.began > DAY + self._pace.overdue:
+            what = f"for a day there was no room for a batch: {why}"
+            raise KaceError(what, fix=LATER)
+        if not self._wait:
+            raise Submitted(self.progress(), fix=LATER)
+        await asyncio.sleep(min(DAY, max(wait or 0.0, self._pace.longest)))
 
-    async def _look(self) -> bool:
-        """Poll the jobs, and collect the results of those that ended. Whether any did."""
-        ended = False
-        for batch in list(self._spool.open):
-            if not batch.job:
-                continue
+    async def _poll(self, batch: RequestBatch) -> JobStatus:
+        """Return the status of a job once it has ended."""
+        delay = self._pace.first
+        while True:
             status = await self._retry(partial(self._jobs.status, batch.job))
             batch.status = status
-            if status.refused and status.no_room:
-                self._hold(batch, status.outcome)
-            elif status.refused:
-                self._release(self._spool.drop(batch, status.outcome))
-                what = f"{batch.job} is refused: {status.outcome}"
-                raise KaceError(what, fix="change what it names")
-            elif status.outcome:
-                await self._collect(batch, status)
-                ended = True
-            elif time.time() > batch.ends + self._pace.overdue:
+            if status.outcome:
+                return status
+            if time.time() > batch.ends + self._pace.overdue:
                 hours = (time.time() - batch.began) / 3600
                 what = f"{batch.job} has not ended {hours:.0f} h after it was submitted"
                 fix = "cancel it at its provider, then run the same command"
                 raise KaceError(what, fix=fix)
-        if ended:
-            for batch in self._spool.held:  # there is room again
-                batch.due = 0.0
-        quiet = time.time() - self._reported
-        if self._spool.open and (ended or quiet > self._pace.report):
-            self._reported = time.time()
-            log.warning("batch: %s", self.progress())
-        return ended
+            self._check_hasty()
+            if time.monotonic() - self._reported > self._pace.report:
+                self._reported = time.monotonic()
+                log.warning("batch: %s", self.progress())
+            await asyncio.sleep(delay)
+            delay = min(self._pace.longest, 1.5 * delay)
 
-    def _hold(self, batch: RequestBatch, why: str, wait: float | None = None) -> None:
-        """Submit a batch later, when there is room for it at its provider."""
-        now = time.time()
-        if now - batch.began > DAY + self._pace.overdue:
-            what = f"for a day there was no room for a batch: {why}"
-            raise KaceError(what, fix=LATER)
-        self._spool.note(batch, "dropped", why=why)
-        self._spool.open.remove(batch)
-        self._spool.held.append(batch)
-        self._foreign.add(batch.job)
-        batch.job = ""
-        batch.due = now + min(DAY, max(wait or 0.0, self._pace.longest))
-        what = counted(batch.requests, "request")
-        said = "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
-        log.warning(said, what, why)
-
-    async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
-        """Fetch the results of a job and release the requests that it holds."""
+    async def _collect(self, batch: RequestBatch, status: JobStatus) -> bool:
+        """Fetch the results of a job; return whether they are those of the batch."""
         spool = self._spool
-        spool.part.unlink(missing_ok=True)
-        with spool.part.open("xb") as file:
+        part = spool.part_of(batch)
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
 
             async def fetch() -> None:
                 file.seek(0)
@@ -375,8 +367,10 @@ class Batched(Wrapper):
         if not batch.sure and not spool.owns_results(batch):
             self._foreign.add(batch.job)
             batch.job = ""
-            await self._find_or_drop(batch)
-            return
+            if not await self._find(batch):
+                self._release(spool.drop(batch, "never submitted"))
+                return True
+            return False
         heads = list(spool.heads_of(batch))
         missed = spool.collect(batch, status.outcome)
         answered = (
@@ -389,12 +383,13 @@ class Batched(Wrapper):
             self._broken = KaceError(f"{batch.job} was cancelled, {answered}", fix=fix)
             self._release(missed, self._broken)
         self._release(heads)
+        self._note_arrival()  # released callers continue and may request more
+        return True
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call until there is an answer, at growing intervals, up to `patience`."""
         wait = self._pace.first
         began = time.monotonic()
-        warned = False
         while True:
             try:
                 return await call()
@@ -404,31 +399,29 @@ class Batched(Wrapper):
             if seconds > self._pace.patience:
                 what = f"no answer for {seconds:.0f} s: {fault.message}"
                 raise KaceError(what, fix=LATER)
-            if not warned and wait >= self._pace.longest:
+            if wait >= self._pace.longest:
                 log.warning("batch: no answer so far, retrying: %s", fault.message)
-                warned = True
             pause = max(wait, fault.retry_after or 0.0)
             await asyncio.sleep(min(pause, self._pace.patience))
             wait = min(self._pace.longest, 2 * wait)
 
+    def _spent(self) -> str:
+        usd = self._ledger.usd
+        return f"; {usd:.2f} USD so far" if usd else ""
+
     def progress(self) -> str:
         """Describe the jobs, their requests, the money and the latest end."""
-        under_way = [batch for batch in self._spool.open if batch.job]
-        requests = sum(batch.requests for batch in under_way)
-        done = sum(batch.status.done for batch in under_way)
-        waiting = sum(batch.requests for batch in self._spool.held)
-        parts = [
-            f"{counted(len(under_way), 'job')} under way, "
-            f"{done:,} of {counted(requests, 'request')} done"
-        ]
-        if waiting:
-            parts.append(f"{waiting:,} wait for room")
-        if self._ledger.usd:
-            parts.append(f"{self._ledger.usd:.2f} USD so far")
-        if under_way:
-            latest = time.localtime(max(batch.ends for batch in under_way))
-            parts.append(f"at the latest {time.strftime('%a %H:%M', latest)}")
-        return "; ".join(parts)
+        jobs = [batch for batch in self._spool.open if batch.job]
+        requests = sum(batch.requests for batch in jobs)
+        done = sum(batch.status.done for batch in jobs)
+        text = (
+            f"{counted(len(jobs), 'job')} under way, "
+            f"{done:,} of {counted(requests, 'request')} done{self._spent()}"
+        )
+        if jobs:
+            latest = time.localtime(max(batch.ends for batch in jobs))
+            text += f"; at the latest {time.strftime('%a %H:%M', latest)}"
+        return text
 
 
 # The two APIs
@@ -882,7 +875,7 @@ class RequestBatch:
     sure: bool = True  # whether `job` is its job; if not, the results decide
     status: JobStatus = field(default_factory=lambda: JobStatus(""))
     began: float = field(default_factory=time.time)
-    due: float = 0.0  # not to be submitted before
+    uncertain: bool = False  # a killed process may have submitted it
     # Requests that have a result, and those whose result is not a reply.
     heads: array[int] = field(default_factory=lambda: array("Q"))
     failed: set[int] = field(default_factory=set)
@@ -901,11 +894,10 @@ class Spool:
         self._calls = calls
         self._folder = inside(calls.folder.parent, "batches")
         self._log = LineLog(calls.folder.parent / "batches.jsonl")
-        self.part = self._folder / "results.part"  # results while they arrive
         self.most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self.gathering: tuple[RequestBatch, BinaryIO] | None = None
-        self.held: list[RequestBatch] = []  # to be submitted
-        self.open: list[RequestBatch] = []  # submitted, or perhaps if without a job
+        self._closed: list[RequestBatch] = []  # full while others are gathered
+        self.open: list[RequestBatch] = []  # submitted, or about to be
         self.ended: list[RequestBatch] = []
         self.sent: dict[int, RequestBatch] = {}  # requests without a result
         # Where the result of a request is, or why it has none.
@@ -916,8 +908,17 @@ class Spool:
         """Return the file of a batch's requests."""
         return self._folder / f"{batch.tag}.in"
 
+    def part_of(self, batch: RequestBatch) -> Path:
+        """Return the file of a batch's results while they arrive."""
+        return self._folder / f"{batch.tag}.part"
+
     def _results_of(self, batch: RequestBatch) -> Path:
         return self._folder / f"{batch.tag}.out"
+
+    def batches(self) -> Iterator[RequestBatch]:
+        """Yield the batches that have a job or had one."""
+        yield from self.open
+        yield from self.ended
 
     def note(self, batch: RequestBatch, event: str, **more: object) -> None:
         """Log an event of a batch, durably."""
@@ -934,7 +935,7 @@ class Spool:
             batch, _ = self.gathering
             full = batch.size + len(line) > FULL * self._jobs.MOST_BYTES
             if full or batch.requests >= self.most:
-                self.close_batch()
+                self._close()
         try:
             if self.gathering is None:
                 batch = RequestBatch(secrets.token_hex(12))
@@ -948,15 +949,22 @@ class Spool:
         batch.size += len(line)
         self.sent[head] = batch
 
-    def close_batch(self) -> None:
-        """Queue what is gathered for submission."""
+    def close_batches(self) -> list[RequestBatch]:
+        """Return the batches that were gathered, ready for submission."""
+        self._close()
+        batches = self._closed
+        self._closed = []
+        self.open += batches
+        return batches
+
+    def _close(self) -> None:
         if self.gathering is None:
             return
         batch, file = self.gathering
         file.flush()
         sync(file.fileno())
         file.close()
-        self.held.append(batch)
+        self._closed.append(batch)
         self.gathering = None
 
     def drop(self, batch: RequestBatch, why: str) -> list[int]:
@@ -972,16 +980,16 @@ class Spool:
         return freed
 
     def owns_results(self, batch: RequestBatch) -> bool:
-        """Whether the results in `part` are those of a batch."""
-        for _, _, line in whole_lines(self.part):
+        """Whether the results that arrived are those of a batch."""
+        for _, _, line in whole_lines(self.part_of(batch)):
             head = head_of_result(line)
             if head is not None:
                 return self.sent.get(head) is batch
         return False
 
     def collect(self, batch: RequestBatch, outcome: str) -> list[int]:
-        """Take the results in `part` as those of a batch; return requests without one."""
-        self.part.replace(self._results_of(batch))
+        """Take the results that arrived; return the requests without one."""
+        self.part_of(batch).replace(self._results_of(batch))
         self.note(batch, "collected", job=batch.job, why=outcome)
         for _, offset, line in whole_lines(self._results_of(batch)):
             head = head_of_result(line)
@@ -1032,7 +1040,7 @@ class Spool:
             file.close()
             self._forget(batch)
             self.gathering = None
-        for batch in list(self.held):
+        for batch in self._closed:
             self._forget(batch)
         for batch in self.ended:
             if all(head in self._calls or head in batch.failed for head in batch.heads):
@@ -1062,6 +1070,7 @@ class Spool:
             if end.event == "collected":
                 self._recall(batch)
             else:
+                batch.uncertain = not batch.job
                 self.open.append(batch)
                 for head in self.heads_of(batch):
                     self.sent[head] = batch
@@ -1069,9 +1078,9 @@ class Spool:
     def _clean(self, last: Mapping[str, BatchEvent]) -> None:
         """Delete files of batches that were killed while gathered, or are over."""
         for path in self._folder.glob("*.*"):
-            ours = re.fullmatch(r"([0-9a-f]{24}\.(in|out)|results\.part)", path.name)
             event = last.get(path.stem)
-            if ours and (event is None or event.event in ("dropped", "kept")):
+            over = event is None or event.event in ("dropped", "kept")
+            if over and re.fullmatch(r"[0-9a-f]{24}\.(in|out|part)", path.name):
                 path.unlink()
 
     def _recall(self, batch: RequestBatch) -> None:
@@ -1093,11 +1102,10 @@ class Spool:
         self.results[head] = (batch, offset)
 
     def _forget(self, batch: RequestBatch) -> None:
-        self.requests_of(batch).unlink(missing_ok=True)
-        self._results_of(batch).unlink(missing_ok=True)
-        for batches in (self.held, self.open):
-            if batch in batches:
-                batches.remove(batch)
+        for path in (self.requests_of, self._results_of, self.part_of):
+            path(batch).unlink(missing_ok=True)
+        if batch in self.open:
+            self.open.remove(batch)
 
 
 def _head_of_request(line: bytes) -> int:
