@@ -599,18 +599,28 @@ class OpenAIModel(Remote):
     def read_reply(self, body: bytes, seconds: float) -> Reply:
         """Return the first choice of a completion."""
         completion = _parse(body)
-        if completion.message is None or completion.stop == "error":
-            raise completion.fault("choices")
+        try:
+            choice = completion["choices"][0]
+            message = choice["message"]
+            refusal = message.get("refusal")
+            text = _check_text(message.get("content") or refusal or "")
+            stop = str(choice.get("finish_reason"))
+        except (LookupError, TypeError, AttributeError, ValueError):
+            raise _read_fault(completion, "choices") from None
+        if stop == "error":
+            raise _read_fault(completion, "choices")
         # A refusal is billed, so it is a reply: its tokens count and it is kept.
-        finish = FINISH.get(completion.stop or "", Finish.STOP)
-        if completion.refusal:
+        finish = FINISH.get(stop, Finish.STOP)
+        if refusal:
             finish = Finish.FILTERED
+        logprobs = choice.get("logprobs")
+        tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
         return Reply(
-            completion.text or completion.refusal or "",
+            text,
             finish,
-            read_usage(completion.usage),
+            read_usage(completion.get("usage")),
             seconds,
-            confidence=read_confidence(completion.logprobs),
+            confidence=read_confidence(tokens),
         )
 
 
@@ -653,14 +663,45 @@ class AnthropicModel(Remote):
     def read_reply(self, body: bytes, seconds: float) -> Reply:
         """Return the text of a message, without the model's thinking."""
         message = _parse(body)
-        if message.content is None:
-            raise message.fault("content")
         text = ""
-        for block in message.content:
-            if block.type == "text":
-                text += block.text or ""
-        finish = FINISH.get(message.stop or "", Finish.STOP)
-        return Reply(text, finish, read_usage(message.usage), seconds)
+        try:
+            for block in message["content"]:
+                if block["type"] == "text":
+                    text += _check_text(block["text"])
+        except (LookupError, TypeError, ValueError):
+            raise _read_fault(message, "content") from None
+        finish = FINISH.get(str(message.get("stop_reason")), Finish.STOP)
+        return Reply(text, finish, read_usage(message.get("usage")), seconds)
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    try:
+        reply = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Transient(one_line(f"unreadable reply: {error}")) from None
+    if not isinstance(reply, dict):
+        raise Transient("unreadable reply: it is not an object")
+    return reply
+
+
+def _check_text(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError("not a text")
+    text.encode()  # JSON may hold half a character
+    return text
+
+
+def _read_fault(reply: Mapping[str, Any], missing: str) -> ModelError:
+    """Return the error that a router or gateway reports inside a 200."""
+    error = reply.get("error")
+    if not isinstance(error, dict):
+        return Transient(f"unreadable reply: no {missing}")
+    code = str(error.get("code"))
+    kind = error.get("type")
+    line = one_line(f"error in the reply: {error.get('message') or code}")
+    if code == "429" or kind == "rate_limit_error":
+        return RateLimited(line)
+    return Transient(line)
 
 
 TokenCount = Annotated[int, Field(ge=0, le=10**9, strict=True)]
@@ -686,44 +727,6 @@ class _Usage(BaseModel):
     )
 
 
-class _Block(BaseModel):
-    type: str = ""
-    text: str | None = None
-
-
-def _choice(*path: str) -> AliasPath:
-    return AliasPath("choices", 0, *path)
-
-
-class _Body(BaseModel):
-    """The body of a reply of either API."""
-
-    message: dict[str, object] | None = Field(None, validation_alias=_choice("message"))
-    text: str | None = Field(None, validation_alias=_choice("message", "content"))
-    refusal: str | None = Field(None, validation_alias=_choice("message", "refusal"))
-    content: list[_Block] | None = None  # Anthropic's
-    stop: str | None = Field(
-        None, validation_alias=AliasChoices(_choice("finish_reason"), "stop_reason")
-    )
-    logprobs: object = Field(None, validation_alias=_choice("logprobs", "content"))
-    usage: object = None
-    error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
-    error_code: int | str | None = Field(
-        None, validation_alias=AliasPath("error", "code")
-    )
-    error_type: str | None = Field(None, validation_alias=AliasPath("error", "type"))
-
-    def fault(self, missing: str) -> ModelError:
-        """Return the error that a router or gateway reports inside a 200."""
-        reported = self.error or self.error_code or self.error_type
-        if reported is None:
-            return Transient(f"unreadable reply: no {missing}")
-        line = one_line(f"error in the reply: {reported}")
-        if str(self.error_code) == "429" or self.error_type == "rate_limit_error":
-            return RateLimited(line)
-        return Transient(line)
-
-
 def read_usage(raw: object) -> Usage:
     """Return the token counts of a reply, zeros if they are missing or malformed."""
     try:
@@ -736,16 +739,6 @@ def read_usage(raw: object) -> Usage:
     if prompt is None:
         prompt = usage.input_tokens + cached + written
     return Usage(prompt, cached, usage.output or 0, written)
-
-
-def _parse(body: bytes) -> _Body:
-    try:
-        return _Body.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "body"
-        what = one_line(f"unreadable reply: {where}: {first['msg']}")
-        raise Transient(what) from None
 
 
 # Several servers
