@@ -22,7 +22,7 @@ from kace.models.cache import read_calls
 from kace.problems import MAX_PROBLEM_CHARS, load_problems
 from kace.serve.chat import ApiError, read_json, read_solve
 from tests.attacks.given import a_call, trees
-from tests.card_examples import DOMAINS, a_card
+from tests.card_examples import a_card
 from tests.card_samples import small_tree
 from tests.report.samples import a_solve
 
@@ -124,7 +124,7 @@ def test_card_files(data: bytes):
     except DataError as error:
         assert "\n" not in str(error)
     try:
-        bundle = read_exchange(data, [domain.name for domain in DOMAINS])
+        bundle = read_exchange(data)
         assert all(read_card(card_line(card)) == card for card in bundle.cards)
     except DataError as error:
         assert "\n" not in str(error)

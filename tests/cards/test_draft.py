@@ -44,14 +44,6 @@ def test_without_a_name_the_triggers_name_it_and_an_id_stays_as_it_is():
         assert card.card_id == name
 
 
-def test_a_long_trigger_is_cut_and_kept_whole_beside():
-    draft = read_draft(WRITTEN.replace("- average speed\n", "- the average speed of a whole round trip\n"), "a test")
-    assert draft.card is not None
-    assert draft.card.triggers[0] == "the average speed of a"
-    assert draft.card.routing_conditions == ("the average speed of a whole round trip",)
-    assert any("cut a trigger" in change for change in draft.changes)
-
-
 def test_all_faults_are_told_at_once():
     text = WRITTEN.replace("# Average speed there and back", "# Speed").replace(r"\boxed{42}", "42")
     text = text.replace("For the same way", "\n".join(f"Line {n}." for n in range(6)))
@@ -63,6 +55,7 @@ def test_all_faults_are_told_at_once():
     [
         ("Useful when:", "When:", "does not begin with a trigger header"),
         ("- average speed\n- there and back\n- returns the same way\n", "", "has no bullet under 'Useful when:'"),
+        ("- average speed\n", "- the average speed of a whole trip\n", "has a trigger of 7 words"),
         ("Worked:\na = 10", "a = 10", "has an 'Example:' that is not whole"),
         ("# Average speed there and back", "# <a name of 2 to 5 words>", "still has <a name of 2 to 5 words>"),
     ],

@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from kace.cards.card import UNIVERSAL, Difficulty, Status, card_line
-from kace.cards.formats import Bundle, read_domains, read_exchange, read_playbook, to_json, to_playbook, to_skill
+from kace.cards.card import CardError, card_line, card_of
+from kace.cards.formats import SOURCE, Bundle, read_domains, read_exchange, to_json, to_skill, tree_from_json
 from kace.cards.tree import EpistemicTree
 from kace.errors import DataError
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree, trees
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-NAMES = ("algebra", "geometry")
 
 
 def read(text: str) -> Bundle:
-    return read_exchange(text.encode(), NAMES)
+    return read_exchange(text.encode())
 
 
 @settings(max_examples=40, deadline=None)
@@ -42,22 +41,6 @@ def test_json_lines_hold_the_same_cards(tree: EpistemicTree):
         assert read(lines).cards == tuple(tree)
 
 
-@settings(max_examples=40, deadline=None)
-@given(trees())
-def test_a_playbook_keeps_text_place_and_record_of_every_card_that_can_be_shown(tree: EpistemicTree):
-    shown = [card for card in tree if card.status is not Status.DEPRECATED]
-    bundle = read_playbook(to_playbook(tree), NAMES) if shown else Bundle((), ())
-    assert bundle.refused == ()
-    kept = {card.card_id: card for card in bundle.cards}
-    assert set(kept) == {card.card_id for card in shown}
-    for was in shown:
-        now = kept[was.card_id]
-        assert (now.payload, now.difficulty_tag) == (was.payload, was.difficulty_tag)
-        assert set(now.domain_tags) == set(was.domain_tags)
-        assert (now.provenance.n_wins, now.provenance.n_losses) == (was.provenance.n_wins, was.provenance.n_losses)
-        assert now.status is Status.EXPERIMENTAL
-
-
 def test_json_has_the_field_order_of_the_contract():
     record = json.loads(to_json(small_tree()))
     assert list(record) == ["domains", "cards"]
@@ -67,10 +50,8 @@ def test_json_has_the_field_order_of_the_contract():
     ]
 
 
-@pytest.mark.parametrize("form", ["playbook.md", "skill.md"])
-def test_the_text_forms_read_as_agreed(form: str):
-    text = to_playbook(small_tree()) if form == "playbook.md" else to_skill(small_tree(), "Small Tree!")
-    assert text == (GOLDEN / form).read_text(encoding="utf-8")
+def test_a_skill_reads_as_agreed():
+    assert to_skill(small_tree(), "Small Tree!") == (GOLDEN / "skill.md").read_text(encoding="utf-8")
 
 
 def test_a_card_cannot_end_its_section_of_a_skill():
@@ -89,35 +70,6 @@ def test_a_skill_has_a_name_that_tools_accept_whatever_the_folder_is_called():
         assert 1 <= len(slug) <= 64
         assert slug.replace("-", "").isalnum()
         assert slug.isascii()
-
-
-def test_an_ace_playbook_becomes_experimental_universal_cards():
-    bundle = read(
-        "## STRATEGIES & INSIGHTS\n[str-00012] helpful=5 harmful=2 :: Check $x \\neq 0$ before dividing.\n\n"
-        "## geometry\n[geo-00001] helpful=0 harmful=0 :: Draw the figure.\n"
-    )
-    first, second = bundle.cards
-    assert first.card_id == "MICRO_STR_00012"
-    assert first.payload == "Useful when:\n- strategies insights\n\nCheck $x \\neq 0$ before dividing."
-    assert (first.difficulty_tag, first.domain_tags) == (Difficulty.UNIVERSAL, (UNIVERSAL,))
-    assert (first.provenance.n_wins, first.provenance.n_losses, first.provenance.n_uses) == (5, 2, 7)
-    assert first.status is Status.EXPERIMENTAL
-    assert second.domain_tags == ("geometry",)
-
-
-def test_playbook_lines_that_do_not_fit_are_listed_with_their_line_and_reason():
-    bundle = read(
-        "## general\n[a-1] helpful=0 harmful=0 :: fine\n[b-2] helpful=0 harmful=0 ::   \n"
-        f"[c-3] helpful=0 harmful=0 :: {' ¶ '.join(['line'] * 5)}\n"
-        "[d] helpful=0 harmful=0 :: short name\n[e-5] no counts\n"
-    )
-    assert [card.card_id for card in bundle.cards] == ["MICRO_A_1"]
-    reasons = dict(refused.split(": ", 1) for refused in bundle.refused)
-    assert set(reasons) == {"line 3", "line 4", "line 5", "line 6"}
-    assert "no body" in reasons["line 3"]
-    assert "universal allows 4" in reasons["line 4"]
-    assert "3 to 6 words" in reasons["line 5"]
-    assert "helpful=N" in reasons["line 6"]
 
 
 def test_a_bad_card_is_refused_and_its_neighbours_are_kept():
@@ -162,7 +114,7 @@ def test_what_is_not_a_tree_is_one_clear_error(text: str):
 
 def test_bytes_that_are_not_utf8_are_one_clear_error():
     with pytest.raises(DataError, match="UTF-8"):
-        read_exchange(b"\xff\xfe{}", NAMES)
+        read_exchange(b"\xff\xfe{}")
 
 
 def test_a_registry_is_read_from_a_list_or_from_an_exported_tree():
@@ -171,3 +123,45 @@ def test_a_registry_is_read_from_a_list_or_from_an_exported_tree():
     assert read_domains(to_json(small_tree())) == (ALGEBRA, GEOMETRY)
     with pytest.raises(DataError):
         read_domains('{"cards": []}')
+
+
+BARE = {
+    "card_id": "EXACT_COINS_LARGEST_GAP",
+    "payload": "Useful when:\n- two coprime coin values\n\nThe largest gap is ab - a - b.",
+    "difficulty_tag": "medium",
+    "scope": "Number-Theory",
+}
+
+
+def test_fields_that_other_stores_leave_out_get_a_default():
+    for more in ({}, {"routing_conditions": None, "provenance": {"supporting_problems": ["P7"]}}):
+        (found,) = read(json.dumps([BARE | more])).cards
+        assert (found.routing_conditions, found.helpfulness_score) == ((), 0.0)
+        assert (found.domain_tags, found.provenance.source) == (("number_theory",), SOURCE)
+    assert found.provenance.supporting_problems == ("P7",)
+    assert read(f"{json.dumps(BARE)}\n{json.dumps(BARE)}").refused == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"card_id": "coins"}, "card_id"),
+        ({"difficulty_tag": None}, "difficulty_tag"),
+        ({"colour": "red"}, "colour"),
+        ({"payload": "Useful when: coins\n\nSum them."}, "does not begin with a trigger header"),
+        ({"payload": "Useful when:\n- coins\n\n" + "line\n" * 7}, "7 non-blank lines"),
+        ({"provenance": "a paper"}, "provenance"),
+        ({"routing_conditions": "coins"}, "routing_conditions"),
+    ],
+)
+def test_every_other_rule_holds(changes: dict[str, object], words: str):
+    bundle = read(json.dumps([BARE | changes, BARE]))
+    assert [card.card_id for card in bundle.cards] == [BARE["card_id"]]
+    assert len(bundle.refused) == 1 and words in bundle.refused[0]
+
+
+def test_a_tree_file_and_one_card_stay_strict():
+    with pytest.raises(DataError, match="EXACT_COINS_LARGEST_GAP"):
+        tree_from_json(json.dumps([BARE]).encode())
+    with pytest.raises(CardError, match="EXACT_COINS_LARGEST_GAP"):
+        card_of(BARE)

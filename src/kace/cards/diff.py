@@ -1,8 +1,4 @@
-"""Compare two trees for review, and merge one into the other card by card.
-
-A merge has no common ancestor to compare with: merging the same tree twice counts its
-uses twice.
-"""
+"""Compare two trees for review, and merge one into the other card by card."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import NamedTuple
 
-from kace.cards.card import MAX_COUNT, MAX_LINE, Card, Provenance, Status
+from kace.cards.card import Card, Status
 from kace.cards.tree import Domain, EpistemicTree
 
 # Differences
@@ -194,7 +190,6 @@ class Merged(NamedTuple):
 
     tree: EpistemicTree
     added: tuple[str, ...] = ()
-    united: tuple[str, ...] = ()  # cards of equal content with combined records
     replaced: tuple[str, ...] = ()  # cards taken from theirs in a conflict
     domains: tuple[str, ...] = ()  # domains taken from theirs
     conflicts: tuple[Conflict, ...] = ()
@@ -205,15 +200,14 @@ def merge(
 ) -> Merged:
     """Bring the other tree's domains and cards into ours.
 
-    A new card arrives experimental. Cards of equal content become one with a combined
-    record. Others conflict, and nothing merges until a side is preferred.
+    A new card arrives experimental, and of cards with equal content ours is kept. Others
+    conflict, and nothing merges until a side is preferred.
     """
     domains = {domain.name: domain for domain in ours.domains}
     cards = dict(ours.cards)
     conflicts = []
     new_domains = []
     added = []
-    united = []
     replaced = []
     for domain in theirs.domains:
         name = domain.name
@@ -234,16 +228,11 @@ def merge(
             if prefer is Prefer.THEIRS:
                 replaced.append(name)
                 cards[name] = as_import(card)
-        else:
-            cards[name] = _unite(mine, card)
-            if cards[name] != mine:
-                united.append(name)
     if conflicts and prefer is None:
         return Merged(ours, conflicts=tuple(conflicts))
     return Merged(
         EpistemicTree.of(domains.values(), cards.values()),
         tuple(added),
-        tuple(united),
         tuple(replaced),
         tuple(new_domains),
         tuple(conflicts),
@@ -289,34 +278,3 @@ def _content(part: Card | Domain) -> Mapping[str, Sequence[str]]:
         "wordings": part.wordings,
         "payload": part.payload.split("\n"),
     }
-
-
-def _unite(mine: Card, other: Card) -> Card:
-    """Return our card with both records; the score is weighed by the uses."""
-    ours = mine.provenance
-    theirs = other.provenance
-    status = {"promotion_status": ours.promotion_status}
-    if theirs.model_copy(update=status) == ours:
-        return mine
-    problems = dict.fromkeys((*ours.supporting_problems, *theirs.supporting_problems))
-    record = Provenance(
-        source=_joined(ours.source, theirs.source),
-        supporting_problems=tuple(problems),
-        validated_lift=_joined(ours.validated_lift, theirs.validated_lift),
-        promotion_status=ours.promotion_status,
-        n_uses=min(MAX_COUNT, ours.n_uses + theirs.n_uses),
-        n_wins=min(MAX_COUNT, ours.n_wins + theirs.n_wins),
-        n_losses=min(MAX_COUNT, ours.n_losses + theirs.n_losses),
-        epoch_introduced=min(ours.epoch_introduced, theirs.epoch_introduced),
-    )
-    uses = ours.n_uses + theirs.n_uses
-    share = ours.n_uses / uses if uses else 0.5
-    score = mine.helpfulness_score * share + other.helpfulness_score * (1 - share)
-    return mine.model_copy(update={"provenance": record, "helpfulness_score": score})
-
-
-def _joined(mine: str, other: str) -> str:
-    if not other or other in mine.split("; "):
-        return mine
-    joined = f"{mine}; {other}" if mine else other
-    return joined if len(joined) <= MAX_LINE else mine

@@ -1,30 +1,20 @@
-r"""Read cards that people and other tools wrote, and write trees for other tools.
+"""Read cards that people and other tools wrote, and write trees for other tools.
 
-The forms are the contract's JSON, JSON lines, an ACE playbook, a SKILL.md and the
-draft of a single card. A playbook has a section per domain (`## algebra + geometry`
-for cards of both) and in it one per difficulty (`### hard`). A line break is ` ¶ `
-there, and a pilcrow is doubled: a backslash escape would not do, since `\n` begins
-`\neq`.
+The forms are the contract's JSON, JSON lines, a SKILL.md and the draft of one card.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
-from enum import StrEnum
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kace.cards.card import (
-    AVOID,
     BODY_CAPS,
-    BULLET,
     EXAMPLE,
     ID,
-    LEGACY,
-    MAX_COUNT,
     PREFIXES,
-    TRIGGER_WORDS,
     UNIVERSAL,
     USEFUL,
     WORKED,
@@ -54,36 +44,16 @@ SOURCE = "imported"  # the source of a card that names none
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1024
 _NOT_CARDS = (
-    'give a card, a list of cards, {"domains": [...], "cards": [...]}, JSON lines,'
-    " or an ACE playbook"
+    'give a card, a list of cards, {"domains": [...], "cards": [...]} or JSON lines'
 )
-_BULLET = re.compile(
-    r"""\s*\[(?P<id>[^\]\s]{1,80})\]\s+helpful=(?P<helpful>\d{1,16})
-    \s+harmful=(?P<harmful>\d{1,16})\s*::\ ?(?P<text>.*)""",
-    re.VERBOSE,
-)
-_TITLE = re.compile(r"(#{1,6})\s+(.*?)\s*$")
-_BREAK = re.compile(r"¶¶| ¶(?: |$)")
-_HEADING = re.compile(rf"\s*({USEFUL[:-1]}|{AVOID[:-1]})\b\s*:?\s*(.*)", re.IGNORECASE)
-_LIST_MARK = re.compile(r"\s*(?:(?:[-*•–]|\d+[.)])\s+)?")
+_DEFAULTS: Mapping[str, Any] = {
+    "routing_conditions": [],
+    "helpfulness_score": 0.0,
+    "provenance": {},
+}
 
 
 # Writing
-
-
-class TreeFormat(StrEnum):
-    """The forms a tree can be written in."""
-
-    JSON = "json"
-    PLAYBOOK = "playbook"
-    SKILL = "skill"
-
-
-def export(tree: EpistemicTree, form: TreeFormat, name: str) -> str:
-    """Return the tree as text; `name` is the name of a skill."""
-    if form is TreeFormat.SKILL:
-        return to_skill(tree, name)
-    return to_json(tree) if form is TreeFormat.JSON else to_playbook(tree)
 
 
 def to_json(tree: EpistemicTree) -> str:
@@ -93,35 +63,6 @@ def to_json(tree: EpistemicTree) -> str:
         "cards": [card.model_dump(mode="json") for card in tree],
     }
     return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-
-
-def to_playbook(tree: EpistemicTree) -> str:
-    """Return the tree as an ACE playbook, without its deprecated cards."""
-    places = {name: place for place, name in enumerate((*tree.domain_names, UNIVERSAL))}
-    difficulties = list(Difficulty)
-
-    def order(card: Card) -> tuple[int, list[int], int]:
-        tags = sorted(card.domain_tags)
-        known = [places[tag] for tag in tags]
-        return len(tags), known, difficulties.index(card.difficulty_tag)
-
-    lines = ["# Playbook"]
-    section = ""
-    difficulty = None
-    for card in sorted(tree.shown, key=order):
-        domains = " + ".join(sorted(card.domain_tags))
-        if domains != section:
-            section = domains
-            difficulty = None
-            lines += ["", f"## {section}"]
-        if card.difficulty_tag is not difficulty:
-            difficulty = card.difficulty_tag
-            lines += ["", f"### {difficulty.value}", ""]
-        record = card.provenance
-        counts = f"helpful={record.n_wins} harmful={record.n_losses}"
-        text = card.payload.replace("¶", "¶¶").replace("\n", " ¶ ")
-        lines.append(f"[{card.card_id}] {counts} :: {text}")
-    return "\n".join(lines) + "\n"
 
 
 def to_skill(tree: EpistemicTree, name: str) -> str:
@@ -177,33 +118,42 @@ class Bundle(NamedTuple):
 
     domains: tuple[Domain, ...]
     cards: tuple[Card, ...]
-    refused: tuple[str, ...] = ()  # the place in the file, and the reason
-    changed: Mapping[str, tuple[str, ...]] = {}
-    """By card id, what was changed to make a loosely written card fit."""
+    refused: tuple[str, ...]  # the place in the file, and the reason
 
 
-def read_exchange(data: bytes, domains: Iterable[str]) -> Bundle:
-    """Read domains and cards from JSON, JSON lines or a playbook.
+def read_exchange(data: bytes) -> Bundle:
+    """Read domains and cards from JSON or JSON lines.
 
-    The sections of a playbook may name these domains. A loosely written card is made to
-    fit, and a bad one is refused while the others are kept. Raise `DataError` for a bad
-    domain, or a text that is none of these.
+    A bad card is refused while the others are kept. Raise `DataError` for a bad domain,
+    or a text of another form.
     """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError("not UTF-8", fix="save the file as UTF-8") from None
-    if any(_BULLET.match(line) for line in text.split("\n")):
-        return read_playbook(text, domains)
     if not text.strip():
         raise DataError("no cards: the input is empty", fix=_NOT_CARDS)
     if not _is_lines(text):
-        return _read_value(read_json(text), loose=True)
+        return _read_value(read_json(text), card_with_defaults)
     lines = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             lines.append((f"line {number}", line))
-    return _bundle(lines, (), loose=True)
+    return _bundle((), lines, lambda line: read_card(line, card_with_defaults))
+
+
+def card_with_defaults(value: object) -> Card:
+    """Return the card of a record, whose less important fields may be missing."""
+    if not isinstance(value, dict):
+        return card_of(value)
+    record = dict(value)
+    for name, default in _DEFAULTS.items():
+        if record.get(name) is None:
+            record[name] = default
+    provenance = record["provenance"]
+    if isinstance(provenance, dict) and provenance.get("source") is None:
+        record["provenance"] = provenance | {"source": SOURCE}
+    return card_of(record)
 
 
 def read_domains(text: str) -> tuple[Domain, ...]:
@@ -229,7 +179,7 @@ def tree_from_json(data: bytes) -> EpistemicTree:
             "not a tree",
             fix='give a list of cards, or {"domains": [...], "cards": [...]}',
         )
-    bundle = _read_value(record, loose=False)
+    bundle = _read_value(record, card_of)
     for reason in bundle.refused:
         raise CardError(reason)
     domains = bundle.domains
@@ -285,7 +235,7 @@ def _is_lines(text: str) -> bool:
         return first.rstrip().endswith("}")
 
 
-def _read_value(value: object, *, loose: bool) -> Bundle:
+def _read_value(value: object, read: Callable[[object], Card]) -> Bundle:
     """Read one card, a list of cards, or an object of domains and cards."""
     domains: tuple[Domain, ...] = ()
     cards = value if isinstance(value, list) else [value]
@@ -296,13 +246,11 @@ def _read_value(value: object, *, loose: bool) -> Bundle:
             )
         cards = value["cards"]
         if not isinstance(cards, list):
-            raise DataError(
-                f"'cards' is a {type(cards).__name__}, not a list", fix=_NOT_CARDS
-            )
+            raise DataError("the cards are not a list", fix=_NOT_CARDS)
         if value.get("domains") is not None:
             domains = _domains(value["domains"])
-    named = [(f"card {number}", card) for number, card in enumerate(cards, start=1)]
-    return _bundle(named, domains, loose=loose)
+    places = [f"card {number}" for number in range(1, len(cards) + 1)]
+    return _bundle(domains, zip(places, cards, strict=True), read)
 
 
 def _domains(value: object) -> tuple[Domain, ...]:
@@ -315,186 +263,18 @@ def _domains(value: object) -> tuple[Domain, ...]:
 
 
 def _bundle(
-    values: Iterable[tuple[str, object]], domains: tuple[Domain, ...], *, loose: bool
+    domains: tuple[Domain, ...],
+    values: Iterable[tuple[str, Any]],
+    read: Callable[[Any], Card],
 ) -> Bundle:
-    """Read cards, each a text or a decoded value, with its place in the file."""
     cards: list[Card] = []
     refused: list[str] = []
-    changed: dict[str, tuple[str, ...]] = {}
-
-    def read(value: object) -> Card:
-        fitting, changes = loosened(value) if loose else (value, ())
-        card = card_of(fitting)
-        if changes:
-            changed[card.card_id] = changes
-        return card
-
     for place, value in values:
         try:
-            card = read_card(value, read) if isinstance(value, str) else read(value)
-            cards.append(card)
+            cards.append(read(value))
         except CardError as error:
             refused.append(f"{place}: {error}")
-    return Bundle(domains, tuple(cards), tuple(refused), changed)
-
-
-# Playbooks
-
-
-def read_playbook(text: str, domains: Iterable[str]) -> Bundle:
-    """Read cards from a playbook, each experimental; list what breaks a rule.
-
-    Without a `### difficulty` above it a card is universal, and so is its domain where
-    its section names none of `domains`. A bullet of another tool gets a card id
-    (`str-00012` is `MICRO_STR_00012`) and, without a trigger, its section's title.
-    """
-    known = {*domains, UNIVERSAL}
-    title = "any problem"
-    tags = [UNIVERSAL]
-    difficulty = Difficulty.UNIVERSAL
-    bullets: list[tuple[str, object]] = []
-    refused = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        heading = _TITLE.match(line)
-        if heading and len(heading[1]) > 2 and heading[2] in list(Difficulty):
-            difficulty = Difficulty(heading[2])
-        elif heading:
-            title = heading[2]
-            names = [part.strip() for part in title.split("+")]
-            tags = names if known.issuperset(names) else [UNIVERSAL]
-            difficulty = Difficulty.UNIVERSAL
-        elif line.lstrip().startswith("["):
-            bullet = _BULLET.match(line)
-            if bullet:
-                record = _playbook_card(bullet, title)
-                record["difficulty_tag"] = difficulty.value
-                record["domain_tags"] = tags
-                bullets.append((f"line {number}", record))
-            else:
-                what = "not of the form [id] helpful=N harmful=N :: text"
-                refused.append(f"line {number}: {what}")
-    if not bullets and not refused:
-        raise DataError(
-            "no card lines in the playbook",
-            fix="write lines like [ID] helpful=0 harmful=0 :: text",
-        )
-    bundle = _bundle(bullets, (), loose=False)
-    return bundle._replace(refused=(*bundle.refused, *refused))
-
-
-def _playbook_card(bullet: re.Match[str], title: str) -> dict[str, object]:
-    payload = _BREAK.sub(lambda m: "¶" if m[0] == "¶¶" else "\n", bullet["text"])
-    if not payload.startswith(USEFUL):
-        words = re.findall(r"[A-Za-z0-9]+", title.lower())[:TRIGGER_WORDS]
-        trigger = " ".join(words) or "any problem"
-        payload = f"{USEFUL}\n{BULLET}{trigger}\n\n{payload.strip()}"
-    name = bullet["id"]
-    card_id = name
-    if not name.startswith(PREFIXES):
-        tokens = re.findall(r"[A-Z0-9]+", name.upper())
-        card_id = "_".join(["MICRO", *tokens])
-    helpful = int(bullet["helpful"])
-    harmful = int(bullet["harmful"])
-    provenance = {
-        "source": f"playbook bullet {name}",
-        "n_uses": min(helpful + harmful, MAX_COUNT),
-        "n_wins": helpful,
-        "n_losses": harmful,
-    }
-    return {
-        "card_id": card_id,
-        "payload": payload,
-        "routing_conditions": [],
-        "helpfulness_score": 0.0,
-        "provenance": provenance,
-    }
-
-
-# Looser forms
-
-
-def loosened(value: object) -> tuple[object, tuple[str, ...]]:
-    """Return a card's record that fits the rules, and what was changed, in words.
-
-    This reads cards as papers and other stores write them. What fits already comes back
-    as it is; what cannot be mended is left for the rules to refuse.
-    """
-    if not isinstance(value, dict):
-        return value, ()
-    record = dict(value)
-    changes = []
-    defaults: dict[str, object] = {
-        "routing_conditions": [],
-        "helpfulness_score": 0.0,
-        "provenance": {},
-    }
-    for name, default in defaults.items():
-        if record.get(name) is None:
-            record[name] = default
-            changes.append(f"added {name}")
-    provenance = record["provenance"]
-    if isinstance(provenance, dict) and provenance.get("source") is None:
-        record["provenance"] = provenance | {"source": SOURCE}
-        if "added provenance" not in changes:
-            changes.append("added provenance.source")
-    for name in LEGACY:
-        if name in record:
-            read = "read scope as domain tags"
-            changes.append(read if name == "scope" else f"left out {name}")
-    payload = record.get("payload")
-    if isinstance(payload, str) and read_payload(payload).faults:
-        _mend_header(record, payload, changes)
-    return record, tuple(changes)
-
-
-def _mend_header(record: dict[str, object], payload: str, changes: list[str]) -> None:
-    """Write the header as bullets, and move long triggers to the routing conditions."""
-    header, body = _loose_parts(payload)
-    useful: list[str] = []
-    avoid: list[str] = []
-    section = None
-    for line in header:
-        heading = _HEADING.match(line)
-        parts = [line]
-        if heading:
-            section = useful if heading[1].lower() == USEFUL[:-1].lower() else avoid
-            parts = heading[2].split(";")
-        if section is None:
-            return
-        for part in parts:
-            text = _LIST_MARK.sub("", part, count=1).strip()
-            if text:
-                section.append(text)
-    if _header(useful, avoid) != header:
-        changes.append("wrote the header as bullets")
-    long = [trigger for trigger in useful if len(trigger.split()) > TRIGGER_WORDS]
-    short = [" ".join(trigger.split()[:TRIGGER_WORDS]) for trigger in useful]
-    record["payload"] = "\n".join((*_header(short, avoid), "", body))
-    conditions = record["routing_conditions"]
-    if long and isinstance(conditions, list):
-        new = [trigger for trigger in long if trigger not in conditions]
-        record["routing_conditions"] = conditions + new
-        cut = "a trigger" if len(long) == 1 else f"{len(long)} triggers"
-        words = f"{TRIGGER_WORDS} words, whole among the routing conditions"
-        changes.append(f"cut {cut} to {words}")
-
-
-def _loose_parts(payload: str) -> tuple[list[str], str]:
-    """Split a payload; a blank line before `Do not apply if:` is inside the header."""
-    first, *rest = re.split(r"\n[ \t]*\n", payload.strip("\n"))
-    header = first.split("\n")
-    while rest and _HEADING.match(rest[0]):
-        header += rest.pop(0).split("\n")
-    return header, "\n\n".join(rest)
-
-
-def _header(useful: list[str], avoid: list[str]) -> list[str]:
-    lines = [USEFUL]
-    lines += [f"{BULLET}{text}" for text in useful]
-    if avoid:
-        lines.append(AVOID)
-    lines += [f"{BULLET}{text}" for text in avoid]
-    return lines
+    return Bundle(domains, tuple(cards), tuple(refused))
 
 
 # Drafts
@@ -506,7 +286,7 @@ TEMPLATE = f"""\
 # <a name of 2 to {NAME_WORDS} words>
 
 {USEFUL}
-- <what such a problem says, in at most 5 words>
+- <its sign in 5 words>
 - <another sign of it>
 
 <the rule, in at most {BODY_CAPS[DIFFICULTY]} lines>
@@ -528,11 +308,10 @@ _OPEN = tuple(dict.fromkeys(re.findall(r"<[^<>\n]+>", TEMPLATE)))
 
 
 class Draft(NamedTuple):
-    """The card of a draft or all its faults, and what was changed to make it fit."""
+    """The card of a draft, or all its faults."""
 
     card: Card | None
     faults: tuple[TextError, ...] = ()
-    changes: tuple[str, ...] = ()
 
 
 def read_draft(text: str, source: str, known: Container[str] = ()) -> Draft:
@@ -540,38 +319,30 @@ def read_draft(text: str, source: str, known: Container[str] = ()) -> Draft:
 
     The rest has defaults. Every fault is listed. `known` are the ids of the tree.
     """
-    text = text.strip()
     title = ""
-    payload = text
-    if text.startswith("#"):
-        first, _, rest = text.partition("\n")
-        title = first.lstrip("# ").strip()
-        payload = rest.strip()
-    record: dict[str, object] = {
-        "payload": payload,
-        "provenance": {"source": source},
-        "routing_conditions": [],
-        "helpfulness_score": 0.0,
-        "difficulty_tag": DIFFICULTY.value,
-        "domain_tags": [UNIVERSAL],
-    }
-    changes: list[str] = []
+    payload = text.strip()
+    if payload.startswith("#"):
+        title, _, payload = payload.partition("\n")
+        title = title.lstrip("# ").strip()
+        payload = payload.strip()
     content = read_payload(payload)
-    if content.faults:
-        _mend_header(record, payload, changes)
-        content = read_payload(str(record["payload"]))
     card_id = _draft_id(title, content)
     named = list(_name_faults(card_id, title, known))
     faults = (*named, *content.faults, *_draft_faults(text, content))
     if faults:
         return Draft(None, faults)
+    record = {
+        "card_id": card_id,
+        "payload": payload,
+        "difficulty_tag": DIFFICULTY.value,
+        "domain_tags": [UNIVERSAL],
+        "provenance": {"source": source},
+    }
     try:
-        return Draft(card_of(record | {"card_id": card_id}), (), tuple(changes))
+        return Draft(card_with_defaults(record))
     except CardError as error:
-        return Draft(
-            None,
-            (TextError(error.message.removeprefix(f"card {card_id!r}: "), error.fix),),
-        )
+        what = error.message.removeprefix(f"card {card_id!r}: ")
+        return Draft(None, (TextError(what, error.fix),))
 
 
 def _draft_id(title: str, content: CardText) -> str:

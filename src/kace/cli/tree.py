@@ -25,7 +25,6 @@ from kace.cards.card import (
 from kace.cards.formats import TEMPLATE, read_draft, starter_domains
 from kace.cards.store import (
     CALIBRATION,
-    ChangeKind,
     JournalEntry,
     TreeStore,
     author,
@@ -130,8 +129,6 @@ def new_card(tree: Path, file: str | None) -> None:
             _open_editor(template)
         text = read_input(str(template or file or "-"), MAX_BYTES, decoded)
         draft = read_draft(text, provenance, before)
-        for change in draft.changes:
-            note(f"changed: {change}")
         for fault in draft.faults:
             note(f"- the card {fault.what}. Fix: {fault.fix}")
         if draft.card:
@@ -209,16 +206,13 @@ def show(
 def add(tree: Path, file: str, experimental: bool, why: str) -> None:
     """Add the cards and domains of a file.
 
-    FILE holds cards as JSON or JSON lines, a tree's JSON, or an ACE playbook; '-' is
-    standard input. Cards keep their status; those that are there already are left
-    alone. Cards in a looser form are adapted, and what was changed is printed. Cards
-    that break a rule are listed with the reason; exit 1 if any was refused.
+    FILE holds cards as JSON or JSON lines, or a tree's JSON; '-' is standard input.
+    Cards keep their status; those that are there already are left alone. Cards that
+    break a rule are listed with the reason; exit 1 if any was refused.
     """
     store = _open_store(tree)
     before = store.load()
-    bundle = read_input(
-        file, MAX_BYTES, lambda data: formats.read_exchange(data, before.domain_names)
-    )
+    bundle = read_input(file, MAX_BYTES, formats.read_exchange)
     if experimental:
         bundle = bundle._replace(cards=tuple(map(diffs.as_import, bundle.cards)))
     new = [each for each in bundle.domains if each.name not in before.domain_names]
@@ -227,9 +221,6 @@ def add(tree: Path, file: str, experimental: bool, why: str) -> None:
         if domain not in base.domains:
             note(f"domain {domain.name} has another description here, which is kept")
     fitting, refused = formats.select_new(base, bundle)
-    for name in fitting:
-        if name in bundle.changed:
-            note(f"changed {name}: {'; '.join(map(plain, bundle.changed[name]))}")
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
     if changes:
@@ -388,13 +379,6 @@ def merge(tree: Path, other: Path, prefer: str | None) -> None:
     store = _open_store(tree)
     theirs = open_tree(other)
     mark = f"merge of {theirs.content_hash()[:16]}"
-    merged_at = _merged_at(store, mark)
-    if merged_at is not None:
-        note(
-            f"{other} was merged at generation {merged_at}; merging it again would count "
-            "its uses twice. Nothing changed"
-        )
-        return
     side = diffs.Prefer(prefer) if prefer else None
     found = diffs.merge(store.load(), theirs, side)
     for conflict in found.conflicts:
@@ -411,26 +395,15 @@ def merge(tree: Path, other: Path, prefer: str | None) -> None:
     before = store.generation
     changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
     changes += [Add(found.tree.card(name)) for name in found.added]
-    edited = (*found.united, *found.replaced)
-    changes += [Edit(found.tree.card(name)) for name in edited]
+    changes += [Edit(found.tree.card(name)) for name in found.replaced]
     store.apply(Batch(tuple(changes)), author=author(), note=mark)
     now = "nothing changed"
     if store.generation > before:
         now = f"now generation {store.generation}"
     note(
-        f"{len(found.added)} added, {len(found.united)} united, "
-        f"{len(found.replaced)} replaced, {len(found.domains)} domains changed; {now}"
+        f"{len(found.added)} added, {len(found.replaced)} replaced, "
+        f"{len(found.domains)} domains changed; {now}"
     )
-
-
-def _merged_at(store: TreeStore, mark: str) -> int | None:
-    """Return the generation of an earlier merge, unless the tree was reverted since."""
-    for entry in reversed(store.log()):
-        if entry.kind is ChangeKind.REVERT:
-            return None
-        if entry.kind is ChangeKind.BATCH and entry.note == mark:
-            return entry.generation
-    return None
 
 
 @command.command()
@@ -481,9 +454,9 @@ def verify(options: Options, tree: Path) -> None:
 @TREE
 @click.option(
     "--to",
-    type=click.Choice([form.value for form in formats.TreeFormat]),
-    default=formats.TreeFormat.JSON.value,
-    help="json (the whole tree), playbook (ACE's text form) or skill (SKILL.md).",
+    type=click.Choice(["json", "skill"]),
+    default="json",
+    help="json (the whole tree) or skill (SKILL.md).",
 )
 @click.option(
     "--out", "-o", type=PATH, help="A file to write; by default standard output."
@@ -492,8 +465,9 @@ def verify(options: Options, tree: Path) -> None:
 def export(tree: Path, to: str, out: Path | None, name: str | None) -> None:
     """Write the tree for another tool."""
     found = open_tree(tree)
-    form = formats.TreeFormat(to)
-    text = formats.export(found, form, name or _name_of(tree))
+    text = formats.to_json(found)
+    if to == "skill":
+        text = formats.to_skill(found, name or _name_of(tree))
     write_output(text, out)
     if out is not None:
         note(f"{len(found)} cards written to {out}")
