@@ -16,10 +16,13 @@ from kace.cards.card import card_line, read_card
 from kace.cards.formats import read_exchange, to_json, tree_from_json
 from kace.cards.store import JournalEntry, TreeStore, read_file, read_journal
 from kace.errors import DataError, KaceError
-from kace.ladder.record import Solution, read_trace
+from kace.files import whole_lines
+from kace.ladder.record import Solution, parse_solution
 from kace.learning.teacher import MAX_BLOCKS, Grammar, read_blocks
 from kace.models.cache import read_calls
 from kace.problems import MAX_PROBLEM_CHARS, load_problems
+from kace.runs import table
+from kace.runs.table import row_of
 from kace.serve.chat import ApiError, read_json, read_solve
 from tests.attacks.given import a_call, trees
 from tests.card_examples import a_card
@@ -85,10 +88,12 @@ with tempfile.TemporaryDirectory() as made:
 @patient
 @given(near(SOLVE + b"\n") | field_changed(json.loads(SOLVE)))
 def test_traces(data: bytes):
-    found = lines_of(data + b"\n", lambda path: list(read_trace(path)))
-    for line in found or ():
-        if isinstance(line.content, Solution):
-            assert Solution.model_validate_json(line.content.model_dump_json()) == line.content
+    found = lines_of(data + b"\n", lambda path: [parse_solution(line, "trace") for _, _, line in whole_lines(path)])
+    for solution in found or ():
+        if isinstance(solution, Solution):
+            assert Solution.model_validate_json(solution.model_dump_json()) == solution
+            row = row_of(solution)
+            assert table.out_of_range(row) or [*table.Table.of([row], name="fuzzed")] == [row]
 
 
 @patient

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kace.files import Unreadable, read_plain, whole_lines
-from kace.ladder.record import MAX_DAMAGED
+from kace.runs.table import MAX_DAMAGED
 
 LIMIT = 3 << 30  # bytes of memory that a reader may ask for
 SIZE = 6 << 30  # bytes that a reader would have to hold

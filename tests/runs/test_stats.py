@@ -10,18 +10,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as reference
 
 from kace.runs.compare import flipped
 from kace.runs.stats import (
     Interval,
-    Table,
     cluster_interval,
     holm,
     sign_flip,
-    stratified_exact,
     sum_law,
     t_p_value,
     t_quantile,
@@ -29,11 +27,6 @@ from kace.runs.stats import (
 )
 
 DEGREES = (1, 2, 3, 4, 7, 12, 29, 100, 1_000)
-SMALL = st.integers(0, 3)
-TABLES = st.lists(
-    st.tuples(SMALL, SMALL, SMALL, SMALL).map(lambda t: Table(min(t[0], t[1]), t[1], min(t[2], t[3]), t[3])),
-    max_size=4,
-)
 P_VALUES = st.lists(st.floats(0, 1), max_size=8)
 VALUES = st.lists(st.integers(-4, 6), min_size=1, max_size=4)
 SHARE, CHANGE = Interval(0.0, 1.0), Interval(-1.0, 1.0)
@@ -83,39 +76,6 @@ def test_flipping_clusters_counts_every_choice_of_signs(differences: list[int]):
         for signs in itertools.product((-1, 1), repeat=len(differences))
     ]
     assert sign_flip(differences) == pytest.approx(sum(s >= sum(differences) for s in sums) / len(sums))
-
-
-@given(st.integers(0, 9), st.integers(1, 9), st.integers(0, 9), st.integers(1, 9))
-def test_one_stratum_is_the_hypergeometric_test(a: int, n: int, b: int, m: int):
-    a, b = min(a, n), min(b, m)
-    law = reference.hypergeom(n + m, a + b, n)
-    assert stratified_exact([Table(a, n, b, m)]) == pytest.approx(min(1, 2 * min(law.sf(a - 1), law.cdf(a))))
-
-
-@settings(deadline=None)
-@given(TABLES)
-def test_several_strata_count_every_way_to_form_the_groups(tables: list[Table]):
-    sums = []
-    members = [[1] * (t.hits + t.other_hits) + [0] * (t.n + t.other_n - t.hits - t.other_hits) for t in tables]
-    groups = [list(itertools.combinations(m, t.n)) for m, t in zip(members, tables, strict=True)]
-    for choice in itertools.islice(itertools.product(*groups), 200_001):
-        sums.append(sum(map(sum, choice)))
-    if len(sums) > 200_000:
-        return
-    observed = sum(t.hits for t in tables)
-    upper = sum(s >= observed for s in sums) / len(sums)
-    lower = sum(s <= observed for s in sums) / len(sums)
-    assert stratified_exact(tables) == pytest.approx(min(1, 2 * min(upper, lower)))
-
-
-@given(TABLES)
-def test_the_excess_is_the_weight_times_the_difference(tables: list[Table]):
-    for table in tables:
-        if table.weight:
-            difference = table.hits / table.n - table.other_hits / table.other_n
-            assert table.excess == pytest.approx(table.weight * difference)
-        else:
-            assert table.excess == 0
 
 
 def test_holm_on_a_worked_example():

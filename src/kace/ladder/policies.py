@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import BULLET, stray_character
 from kace.config import Config
-from kace.errors import UsageError
-from kace.files import read_plain
+from kace.errors import DataError, UsageError
+from kace.files import read_plain, whole_lines
 from kace.ladder.ladder import (
     Climb,
     ContextSource,
@@ -42,7 +42,7 @@ from kace.ladder.prompt import (
     template,
     templates_hash,
 )
-from kace.ladder.record import Attempt, Solution, last_solutions
+from kace.ladder.record import Attempt, Solution, parse_solution
 from kace.ladder.tiers import FROM_MS, LOCKED, ExitPath, Tier, TierName
 from kace.ladder.vote import AnswerClass, Standing, Vote, count, heaviest
 from kace.models.base import (
@@ -386,7 +386,7 @@ def calibration_of(path: Path) -> ConfidenceCalibration:
     """Return the calibration on a training run, or the one that a run's `run.json` records."""
     found = None
     if path.is_dir():
-        found = calibrate_confidence(last_solutions(path))
+        found = calibrate_confidence(_solutions_of(path))
     elif path.is_file():
         found = _recorded_calibration(path)
     if found is None:
@@ -396,6 +396,20 @@ def calibration_of(path: Path) -> ConfidenceCalibration:
             "by a model that gives log-probabilities",
         )
     return found
+
+
+def _solutions_of(folder: Path) -> list[Solution]:
+    """Return the last solution of every problem and seed of a run, in order."""
+    trace = folder / "traces.jsonl"
+    if not trace.is_file():
+        fix = "give the --out of kace eval, solve or select"
+        raise DataError(f"{folder}: no {trace.name} in it", fix=fix)
+    found: dict[tuple[str, int], Solution] = {}
+    for number, _, line in whole_lines(trace):
+        solution = parse_solution(line, f"{trace}:{number}")
+        if isinstance(solution, Solution):
+            found[solution.problem, solution.seed] = solution
+    return [found[key] for key in sorted(found)]
 
 
 def _recorded_calibration(path: Path) -> ConfidenceCalibration | None:

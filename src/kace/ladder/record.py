@@ -7,11 +7,9 @@ them in `calls/` and in `problems.jsonl`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kace.answers.equal import Verdict
 from kace.answers.extract import Answer, last_boxed, read_answer
 from kace.errors import DataError
-from kace.files import Unreadable, whole_lines
 from kace.ladder.tiers import LOCKED, ExitPath, Tier, TierName
 from kace.ladder.vote import AnswerClass, Vote, count
 from kace.models.base import (
@@ -338,78 +335,31 @@ def boxed(answer: str) -> str:
 
 
 TRACE_VERSION = 1
-MAX_DAMAGED = 10_000  # lines of a file beyond which it is no file of ours: a few bytes unpack to billions
-TRACES = ("traces.jsonl", "traces.jsonl.gz")
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A line that could not be read."""
+    """A line of a trace that could not be read."""
 
     line: int
     reason: str
 
 
-class Line(NamedTuple):
-    """One line of a trace and where it lies."""
+def parse_solution(line: bytes, where: str) -> Solution | str:
+    """Return the record in a line of a trace, or why it is damaged.
 
-    offset: int
-    length: int
-    content: Solution | Damage
-
-
-def trace_of(folder: Path) -> Path:
-    """The trace of a run."""
-    if found := next(
-        (path for name in TRACES if (path := folder / name).is_file()), None
-    ):
-        return found
-    raise DataError(
-        f"{folder}: no {TRACES[0]} in it",
-        fix="give the --out of kace eval, solve or select",
-    )
-
-
-def last_solutions(folder: Path) -> Iterable[Solution]:
-    """The last word of a run on every problem and seed, in order. Damaged lines are left out."""
-    lines = (line.content for line in read_trace(trace_of(folder)))
-    found = {
-        (each.problem, each.seed): each for each in lines if isinstance(each, Solution)
-    }
-    return [found[key] for key in sorted(found)]
-
-
-def read_trace(path: Path) -> Iterator[Line]:
-    """Every record of a trace, and every damaged line in its place. A torn last line is left out."""
-    damaged = 0
-    for number, offset, line in whole_lines(path):
-        try:
-            yield Line(offset, len(line), Solution.model_validate_json(line))
-        except ValidationError as error:
-            if newer := _newer_version(line):
-                raise DataError(
-                    f"{path}:{number}: written by a newer kace (trace version {newer}, this one reads {TRACE_VERSION})",
-                    fix="upgrade kace",
-                ) from None
-            if (damaged := damaged + 1) > MAX_DAMAGED:
-                raise beyond_repair(path, number) from None
-            first = error.errors()[0]
-            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
-            yield Line(offset, len(line), Damage(number, reason))
-
-
-def beyond_repair(path: Path, lines: int) -> Unreadable:
-    """The error of a file with more damaged lines than are worth telling."""
-    return Unreadable.at(
-        path,
-        f"{MAX_DAMAGED:,} of its first {lines:,} lines are damaged",
-        "is it the right file?",
-    )
-
-
-def _newer_version(line: bytes) -> int | None:
-    with suppress(ValueError, AttributeError, TypeError, RecursionError):
-        return (
-            version if (version := json.loads(line).get("v")) > TRACE_VERSION else None
+    A record of a newer trace version raises `DataError`.
+    """
+    try:
+        return Solution.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+    version = None
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        version = json.loads(line).get("v")
+    if isinstance(version, int) and version > TRACE_VERSION:
+        what = f"written by a newer kace (trace version {version},"
+        raise DataError(
+            f"{where}: {what} this one reads {TRACE_VERSION})", fix="upgrade kace"
         )
-    return None
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")

@@ -124,10 +124,6 @@ class Comparison:
     clusters: int  # how many of them
     seeds: tuple[int, ...]
     pairs: int  # labelled solves that both runs have
-    base_only: int  # labelled solves of the base without a partner
-    other_only: int
-    base_accuracy: float  # over the paired solves only
-    other_accuracy: float
     difference: float  # mean over problems; above zero, better than the base
     interval: Interval  # 95 %, cluster bootstrap; holds zero if `p` is above 5 %
     test: str  # the name of the exact test
@@ -224,10 +220,12 @@ def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comp
     if found.pairs > moved.total():
         test = SIGN_FLIP.format(plural(by.field))
     changes = sorted(found.changes, key=lambda change: (-abs(change.by), change.name))
-    base_only = base.counts().labelled - found.pairs
-    other_only = other.counts().labelled - found.pairs
-    notes = list(_unpaired(base.name, base_only))
-    notes += _unpaired(other.name, other_only)
+    notes = []
+    for table in (base, other):
+        alone = table.counts().labelled - found.pairs
+        if alone:
+            solves = counted(alone, "labelled solve")
+            notes.append(f"{table.name}: {solves} without a partner, left out.")
     notes += warnings_of((base, other))
     return Comparison(
         base=base.name,
@@ -237,10 +235,6 @@ def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comp
         clusters=moved.total(),
         seeds=tuple(sorted(found.seeds)),
         pairs=found.pairs,
-        base_only=base_only,
-        other_only=other_only,
-        base_accuracy=math.fsum(found.base_shares.elements()) / n,
-        other_accuracy=math.fsum(found.other_shares.elements()) / n,
         difference=math.fsum(change.by for change in changes) / n,
         interval=Interval(low, high),
         test=test,
@@ -254,12 +248,6 @@ def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comp
         harm=found.harm.result(),
         notes=tuple(notes),
     )
-
-
-def _unpaired(name: str, solves: int) -> Iterator[str]:
-    if solves:
-        count = counted(solves, "labelled solve")
-        yield f"{name}: {count} without a partner, left out."
 
 
 def compare_all(
@@ -299,8 +287,6 @@ class _Paired:
         self.harm = _HarmCounts(clusters)
         self.changes: list[Change] = []
         self.seeds: set[int] = set()
-        self.base_shares: Counter[float] = Counter()
-        self.other_shares: Counter[float] = Counter()
         self.problems = 0
         self.pairs = 0
         self.most = 0  # pairs of one problem
@@ -312,8 +298,6 @@ class _Paired:
         first = paired[0][0]
         before = sum(base.correct is True for base, _ in paired)
         after = sum(other.correct is True for _, other in paired)
-        self.base_shares[before / n] += 1
-        self.other_shares[after / n] += 1
         if before != after:
             change = Change(problem, first.name, (after - before) / n)
             self.changes.append(change)

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from kace.config import user_cache
 from kace.errors import KaceError, redact
 from kace.files import open_plain, whole_lines
-from kace.ladder.record import MAX_DAMAGED, beyond_repair
+from kace.runs.table import MAX_DAMAGED
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -236,7 +236,7 @@ class Sidecar(ABC):
                 if found:
                     gained += found
                 elif (damaged := damaged + 1) > MAX_DAMAGED:
-                    raise beyond_repair(path, number)
+                    raise KaceError(f"{MAX_DAMAGED} damaged lines")
             done = int(packed or number - first < batch)
         finally:
             if before := db.execute(

@@ -1,4 +1,4 @@
-"""Every figure a table, plot or page needs of one run, and the live totals of a terminal."""
+"""Every figure that a table, a plot or a page needs of one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from kace.config import Price
 from kace.errors import UsageError
-from kace.ladder.record import Outcome, Solution
+from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.models.budget import free_price
@@ -22,7 +22,6 @@ from kace.runs.stats import (
     Interval,
     cluster_interval,
     effective,
-    wilson,
     wilson_of_share,
 )
 from kace.runs.table import SolveRow, Table
@@ -549,52 +548,3 @@ def _centred_ranks(points: Points, axis: int) -> dict[float, int]:
         found[value] = 2 * below + times - points.total()
         below += times
     return found
-
-
-# Live totals
-
-
-@dataclass(slots=True)
-class Totals:
-    """Running totals of solutions, for a terminal that shows them as they come."""
-
-    problems: int = 0
-    labelled: int = 0
-    correct: int = 0
-    exits: Counter[ExitPath] = field(default_factory=Counter)
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
-    paper_calls: int = 0
-    real_calls: int = 0
-    cached_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    fresh_output: int = 0  # output tokens of calls made now, for the speed
-    finished: int = 0  # problems answered by synthesis
-    finished_right: int = 0
-
-    def add(self, solution: Solution) -> None:
-        """Count one solution."""
-        self.problems += 1
-        self.labelled += solution.correct is not None
-        self.correct += bool(solution.correct)
-        if solution.exit:
-            self.exits[solution.exit] += 1
-        self.paper_calls += solution.paper_calls
-        self.real_calls += solution.real_calls
-        if solution.synthesis and solution.synthesis.answer is not None:
-            self.finished += 1
-            self.finished_right += bool(solution.synthesis.correct)
-        for attempt in solution.made:
-            self.outcomes[attempt.outcome] += 1
-            self.cached_calls += attempt.from_cache
-            self.usage += attempt.usage
-            self.fresh_output += 0 if attempt.from_cache else attempt.output
-
-    @property
-    def accuracy(self) -> float | None:
-        """The share of labelled problems that are right; failures count as wrong."""
-        return self.correct / self.labelled if self.labelled else None
-
-    @property
-    def interval(self) -> Interval:
-        """The 95 % Wilson interval of the accuracy."""
-        return wilson(self.correct, self.labelled)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from kace.errors import DataError, KaceError
 from kace.files import MAX_BYTES, open_plain, whole_lines
-from kace.ladder.record import TRACE_VERSION, TRACES, Damage, Solution
+from kace.ladder.record import TRACE_VERSION, Damage, Solution
 from kace.ladder.tiers import ExitPath
 from kace.problems import SPLITS, Problem, load_bundled, problem_of
 from kace.report.page import NotHere, StillReading
@@ -26,6 +26,7 @@ from kace.runs.manifest import Manifest
 from kace.runs.stats import Interval, wilson_of_share
 from kace.runs.table import SolveRow, Table, row_of
 
+TRACES = ("traces.jsonl",)
 BATCH = 1_000  # solves read at a time
 RECENT = 30.0  # seconds since the last solve within which a run counts as going on
 MAX_MANIFEST = 8_000_000  # bytes that are read of a manifest for a page

@@ -31,26 +31,6 @@ class Interval(NamedTuple):
 SHARES = Interval(0.0, 1.0)  # all values of a share
 
 
-class Table(NamedTuple):
-    """Successes in two groups of the same stratum."""
-
-    hits: int
-    n: int
-    other_hits: int
-    other_n: int
-
-    @property
-    def weight(self) -> float:
-        """The inverse variance of the comparison, up to a factor."""
-        return self.n * self.other_n / ((self.n + self.other_n) or 1)
-
-    @property
-    def excess(self) -> float:
-        """The weight times the difference of the two rates."""
-        cross = self.hits * self.other_n - self.other_hits * self.n
-        return cross / ((self.n + self.other_n) or 1)
-
-
 def wilson(successes: int, n: int) -> Interval:
     """Return the 95 % Wilson score interval of a proportion."""
     if n == 0:
@@ -165,34 +145,6 @@ def sign_flip(differences: Iterable[int]) -> float:
         ways += Counter(flipped)
     below = sum(count for negative, count in ways.items() if negative <= room)
     return below / (1 << len(found))
-
-
-def stratified_exact(tables: Iterable[Table]) -> float:
-    """Return the exact two-sided p-value that groups differ in no stratum.
-
-    Given sizes and successes, the first groups' successes are a sum of hypergeometric
-    numbers; the p-value is twice its smaller tail.
-    """
-    import numpy as np
-
-    observed = 0
-    spread = np.ones(1)
-    for hits, n, other_hits, other_n in tables:
-        right = hits + other_hits
-        total = n + other_n
-        least = max(0, right - other_n)
-        most = min(n, right)
-        observed += hits - least
-        if most > least:
-            all_ways = math.comb(total, n)
-            law = []
-            for k in range(least, most + 1):
-                ways = math.comb(right, k) * math.comb(total - right, n - k)
-                law.append(ways / all_ways)
-            spread = np.convolve(spread, law)
-    upper = math.fsum(spread[observed:])
-    lower = math.fsum(spread[: observed + 1])
-    return min(1.0, 2 * min(upper, lower))
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

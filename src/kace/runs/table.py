@@ -30,12 +30,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import ValidationError
-
 from kace.config import user_cache
 from kace.errors import DataError, KaceError
 from kace.files import Unreadable, open_plain, whole_lines
-from kace.ladder.record import TRACE_VERSION, Attempt, Damage, Outcome, Solution
+from kace.ladder.record import Attempt, Damage, Outcome, Solution, parse_solution
 from kace.ladder.tiers import ExitPath
 from kace.models.base import total
 from kace.models.cache import KEY_LENGTH, CallStore
@@ -318,12 +316,11 @@ _FIELDS = tuple(field.name for field in fields(SolveRow) if field.name != "was")
 _BOOLS = ("correct", "failed", "estimated", "abstained", "was")
 _COLUMNS = (*_FIELDS, "exit_rank", "words", "place", "length")
 _SCHEMA = f"""
-    CREATE TABLE files (name PRIMARY KEY, place, number, mark, size, changed);
-    CREATE TABLE solves (position INTEGER PRIMARY KEY, {", ".join(_COLUMNS)},
+    CREATE TABLE IF NOT EXISTS files (name PRIMARY KEY, place, number, mark, size, changed);
+    CREATE TABLE IF NOT EXISTS solves (position INTEGER PRIMARY KEY, {", ".join(_COLUMNS)},
         retried DEFAULT 0, UNIQUE (problem, seed));
-    CREATE TABLE damage (line INTEGER PRIMARY KEY, reason);
-    CREATE TABLE problems (problem PRIMARY KEY, line);
-    PRAGMA user_version = {VERSION};
+    CREATE TABLE IF NOT EXISTS damage (line INTEGER PRIMARY KEY, reason);
+    CREATE TABLE IF NOT EXISTS problems (problem PRIMARY KEY, line);
 """
 _UPSERT = (
     f"INSERT INTO solves ({', '.join(_COLUMNS)})"
@@ -424,16 +421,15 @@ class Table:
         with self._lock:
             try:
                 self._read_on(kind, path, progress)
-            except sqlite3.Error as error:
-                if not _is_damage(error):
-                    raise
-                self._discard()
+            except sqlite3.DatabaseError as error:
+                self._discard(error)
                 self._read_on(kind, path, progress)
 
     def _read_on(self, kind: str, path: Path, progress: Progress | None) -> None:
         state = FileState.of(path)
-        reader = _Reader(self, kind, path, state)
+        reader = _Reader(kind, path, state)
         with self._database() as db:
+            db.executescript(_SCHEMA)
             more = True
             while more:
                 db.execute("BEGIN IMMEDIATE")
@@ -444,18 +440,18 @@ class Table:
                 if progress and more:
                     progress(reader.place, state.size)
 
-    def _discard(self) -> None:
-        """Delete the cache file, which is damaged."""
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+    def _discard(self, error: sqlite3.DatabaseError) -> None:
+        """Delete the cache file, which is damaged, unless it is only in use."""
+        if self._path is None or "locked" in str(error):
+            raise error
+        self._path.unlink(missing_ok=True)
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """Open the database, creating its tables if they are missing."""
-        if self._memory is not None:
+        if self._path is None:
+            assert self._memory is not None
             yield self._memory
             return
-        assert self._path is not None
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         connection = sqlite3.connect(
             self._path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
@@ -463,12 +459,6 @@ class Table:
         with closing(connection) as db:
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA synchronous = OFF")  # it can be built again
-            if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-                db.execute("BEGIN IMMEDIATE")
-                if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-                    for sql in _SCHEMA.split(";"):
-                        db.execute(sql)
-                db.execute("COMMIT")
             yield db
 
     def select(
@@ -478,26 +468,22 @@ class Table:
 
         Text from outside must be passed in `values`.
         """
-        try:
+        with self._lock:
+            try:
+                return self._select(sql, values, base)
+            except sqlite3.DatabaseError as error:
+                self._discard(error)
+            self.refresh()
             return self._select(sql, values, base)
-        except sqlite3.Error as error:
-            if self._path is None or not _is_damage(error):
-                raise
-        self._discard()
-        self.refresh()
-        return self._select(sql, values, base)
 
     def _select(
         self, sql: str, values: Sequence[object], base: Table | None
     ) -> list[sqlite3.Row]:
         self._build_if_missing()
-        with self._lock, self._database() as db:
-            if base is None:
-                return db.execute(sql, values).fetchall()
-            if base._path is None:
-                raise ValueError("a base run must be a run on disk")
-            base._build_if_missing()
-            db.execute("ATTACH DATABASE ? AS other", (str(base._path),))
+        with self._database() as db:
+            if base is not None:
+                base._build_if_missing()
+                db.execute("ATTACH DATABASE ? AS other", [str(base._path)])
             return db.execute(sql, values).fetchall()
 
     def _build_if_missing(self) -> None:
@@ -901,7 +887,7 @@ def recently_written(*paths: Path) -> bool:
 class _Reader:
     """Reads one file of a run into the database, from where it was last read to."""
 
-    def __init__(self, table: Table, kind: str, path: Path, state: FileState) -> None:
+    def __init__(self, kind: str, path: Path, state: FileState) -> None:
         self.kind = kind
         self.path = path
         self.state = state
@@ -978,7 +964,7 @@ class _Reader:
         reason = parse_solution(line, f"{self.path}:{self.number}")
         if isinstance(reason, Solution):
             row = row_of(reason)
-            reason = _excess(row)
+            reason = out_of_range(row)
             if not reason:
                 db.execute(_UPSERT, _columns_of(row, place, len(line)))
                 return True
@@ -987,27 +973,7 @@ class _Reader:
         return False
 
 
-def parse_solution(line: bytes, where: str) -> Solution | str:
-    """Return the record in a line of a trace, or why it is damaged.
-
-    A record of a newer trace version raises `DataError`.
-    """
-    try:
-        return Solution.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-    version = None
-    with suppress(ValueError, TypeError, AttributeError, RecursionError):
-        version = json.loads(line).get("v")
-    if isinstance(version, int) and version > TRACE_VERSION:
-        what = f"written by a newer kace (trace version {version},"
-        raise DataError(
-            f"{where}: {what} this one reads {TRACE_VERSION})", fix="upgrade kace"
-        )
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
-
-
-def _excess(row: SolveRow) -> str:
+def out_of_range(row: SolveRow) -> str:
     """Return which number of a row is out of range, or nothing."""
     for name in _FIELDS:
         value = getattr(row, name)
@@ -1073,13 +1039,6 @@ def _mark(path: Path, place: int) -> str:
     """Return a hash of the bytes before a place, which tells a replaced file."""
     start = max(0, place - MARK)
     return hashlib.sha256(_read_at(path, start, place - start)).hexdigest()
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error means that the cache file must be built again."""
-    if not isinstance(error, sqlite3.DatabaseError):
-        return False
-    return "locked" not in str(error)
 
 
 @cache
