@@ -60,7 +60,16 @@ def card_votes(lift: float, problems: int, chance: random.Random) -> list[CardVo
             arm = 0 if shown else 2
             counts[arm] += chance.random() < rate + (lift if shown else 0.0)
             counts[arm + 1] += 1
-        found.append(CardVotes.of(str(number), counts))
+        right, made, other, without = counts
+        found.append(
+            CardVotes(
+                problem=str(number),
+                right=right,
+                made=made,
+                right_without=other,
+                made_without=without,
+            )
+        )
     return found
 
 

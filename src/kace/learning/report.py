@@ -26,7 +26,7 @@ from kace.files import inside
 from kace.ladder.prompt import template
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import estimate
-from kace.ladder.tiers import LOCKED, TierName
+from kace.ladder.tiers import LOCKED
 from kace.learning.accept import Comparison, Revisions
 from kace.learning.admit import Merge, Merges, Rulings
 from kace.learning.measure import Fire, Impact, Lift, lifts_by_source
@@ -45,10 +45,9 @@ from kace.learning.teacher import (
     TAIL_CHARS,
     CardRefusal,
 )
-from kace.learning.wordings import MAX_SHOWN, WORDINGS_AT_ONCE, Demonstrations
+from kace.learning.wordings import WORDINGS_AT_ONCE, Demonstrations
 from kace.models.base import Usage
 from kace.models.budget import Ledger
-from kace.models.local import CATALOG, SUFFIX
 from kace.problems import Problem
 from kace.runs.stats import Interval, wilson
 from kace.runs.table import Table
@@ -366,7 +365,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         under_way=under_way,
         size=size,
         epochs=epochs,
-        stages=tuple(_stages(epochs, under_way, tree, steps, manifest)),
+        stages=tuple(_stages(epochs, tree, steps, manifest)),
         domains=tuple(_domains(tree)),
         cards=_cards(tree, impacts, epochs),
         proposals=tuple(_proposals(steps, tree)),
@@ -742,92 +741,49 @@ def _progress(report: LearningReport) -> str:
 
 def _stages(
     epochs: Sequence[Epoch],
-    under_way: Sequence[RunScore],
     tree: EpistemicTree,
     steps: _DoneSteps,
     manifest: LearnManifest,
 ) -> Iterator[Stage]:
     """Yield all stages. The first one that is not done is under way."""
-    finished = StepName("close", "freeze") in steps.steps
-    now = "; ".join(map(_solving, under_way))
+    domains = counted(len(tree.domains), "domain")
+    planned = [(StepName("plan", "plant"), "Domains", domains)]
+    known = {epoch.number: epoch for epoch in epochs}
+    wanted = manifest.settings.get("epochs")
+    most = max(wanted if isinstance(wanted, int) else 1, *known, 1)
+    for number in range(1, most + 1):
+        planned += _epoch_stages(number, known.get(number), manifest)
+    cards = f"{counted(len(tree.shown), 'card')} in the tree"
+    planned.append((StepName("close", "freeze"), "Frozen tree", cards))
+    frozen = planned[-1][0] in steps.steps
     doing = False
-    for last, title, words in _planned(epochs, now, tree, steps, manifest):
-        done = finished or last in steps.steps
+    for last, title, words in planned:
+        done = frozen or last in steps.steps
         state = DONE if done else TO_COME if doing else DOING
         doing = doing or not done
-        epoch = 0 if last.what in ("plant", "freeze") else last.epoch
-        yield Stage(epoch, title, words, state)
+        yield Stage(last.epoch, title, words, state)
 
 
-def _planned(
-    epochs: Sequence[Epoch],
-    now: str,
-    tree: EpistemicTree,
-    steps: _DoneSteps,
-    manifest: LearnManifest,
+def _epoch_stages(
+    number: int, epoch: Epoch | None, manifest: LearnManifest
 ) -> Iterator[tuple[StepName, str, str]]:
-    """Yield the last step, the title and the words of each stage."""
-    words = "the teacher sorts the problems into domains"
-    if tree.domains:
-        words = counted(len(tree.domains), "domain")
-    yield StepName("plan", "plant"), "Domains", words
+    """Yield the last step, the title and the words of each stage of an epoch."""
+    added = measured = revised = "not begun"
+    if epoch:
+        added = f"{epoch.proposed:,} proposed, {epoch.admitted:,} admitted"
+        kept = sum(each.accepted for each in epoch.comparisons)
+        revised = f"{counted(len(epoch.comparisons), 'change')} tried, {kept:,} kept"
+        for score in epoch.scores:
+            if score.step.what == "base":
+                measured = f"{score.correct:,} of {score.problems:,} right"
     rounds = {"MS+HS": "New cards"}
     if manifest.settings.get("add_runs") == 2:
         rounds = {"MS": "New medium cards", "HS": "New hard cards"}
-    revises = bool(manifest.settings.get("refine"))
-    planned = manifest.settings.get("epochs")
-    known = {epoch.number: epoch for epoch in epochs}
-    most = max(planned if isinstance(planned, int) else 1, *known, 1)
-    for number in range(1, most + 1):
-        epoch = known.get(number)
-        for tiers, title in rounds.items():
-            last = StepName("add", "commit", number, tiers)
-            yield last, title, _adding(tiers, epoch, steps, now)
-        end = StepName("close", "snapshot", number)
-        credit = StepName("refine", "credit", number)
-        words = _measuring(epoch, steps, now)
-        yield credit if revises else end, "Measurement", words
-        if revises:
-            yield end, "Revision", _revising(epoch, end in steps.steps)
-    words = f"{counted(len(tree.shown), 'card')} in the tree"
-    yield StepName("close", "freeze"), "Frozen tree", words
-
-
-def _adding(tiers: str, epoch: Epoch | None, steps: _DoneSteps, now: str) -> str:
-    """Return the state of a round of new cards: its run, or what was proposed."""
-    run = StepName("add", "run", epoch.number if epoch else 0, tiers)
-    if epoch is None or run not in steps.steps:
-        return now or "the solver works on the problems"
-    if not epoch.proposed:
-        return "the teacher is asked for cards"
-    waiting = f", {epoch.waiting} not ruled on" if epoch.waiting else ""
-    return f"{epoch.proposed:,} proposed, {epoch.admitted:,} admitted{waiting}"
-
-
-def _measuring(epoch: Epoch | None, steps: _DoneSteps, now: str) -> str:
-    for score in epoch.scores if epoch else ():
-        if score.step.what != "base":
-            continue
-        right = f"{score.correct:,} of {score.problems:,} right"
-        for _, impact in steps.of(Impact, "impact", epoch=score.step.epoch):
-            return f"{right}, {counted(len(impact.lifts), 'lift')} measured"
-        return f"{right}; {now or 'the lift of each card is measured'}"
-    return now or "the solver works with the new cards"
-
-
-def _revising(epoch: Epoch | None, done: bool) -> str:
-    if epoch and epoch.comparisons:
-        kept = sum(each.accepted for each in epoch.comparisons)
-        return f"{counted(len(epoch.comparisons), 'change')} tried, {kept:,} kept"
-    if done:
-        return "nothing was changed"
-    if epoch and epoch.revised:
-        return "the curator's changes are tried"
-    return "the curator is asked"
-
-
-def _solving(score: RunScore) -> str:
-    return f"{score.problems:,} problems solved, {score.correct:,} right"
+    for tiers, title in rounds.items():
+        yield StepName("add", "commit", number, tiers), title, added
+    yield StepName("refine", "credit", number), "Measurement", measured
+    if manifest.settings.get("refine"):
+        yield StepName("close", "snapshot", number), "Revision", revised
 
 
 # The forecast: what a run would take, worked out before anything is spent.
@@ -838,7 +794,7 @@ LADDER_SHARE = 0.43  # of the eight attempts past ES, the part that published ru
 FAILED_SHARE = 0.5  # of the problems, the part that a tier is expected not to deliver
 WORDING_TOKENS = 40
 CARD_TOKENS = 250  # of a card, and of an example
-EMBEDDED_BYTES = 40e9  # of weights that two cores read in a second for all slots
+EMBEDDED_SPEED = 80  # tokens a second of the embedded model, over all its calls
 REMOTE_SPEED = 60  # tokens a second of one call
 REMOTE_CALLS = 20  # calls at once if nothing is set
 TYPICAL_OUTPUT = 800  # tokens of an attempt, or the tier's cap if that is lower
@@ -848,9 +804,9 @@ TYPICAL_OUTPUT = 800  # tokens of an attempt, or the tier's cap if that is lower
 class Load:
     """Calls and tokens of one role."""
 
-    calls: float
-    input: float
-    output: float
+    calls: float = 0
+    input: float = 0
+    output: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -870,118 +826,87 @@ def forecast(
     train: Sequence[Problem], config: Config, settings: Settings
 ) -> tuple[RoleForecast, ...]:
     """Return the forecast of solver, classifier and teacher, in that order."""
-    loads: dict[str, tuple[Load, Load]] = {}
-    loads["solver"] = (
-        _solver_load(train, config, settings, most=False),
-        _solver_load(train, config, settings, most=True),
-    )
-    none = Load(0, 0, 0)
-    loads["classifier"] = (none, none)
-    if config.retrieval.router == "model":  # a place is asked for once and kept
-        expected = len(train) * LADDER_SHARE
-        most = len(train) * 2.0
-        loads["classifier"] = (
-            Load(expected, expected * 1_000, expected * 10),
-            Load(most, most * 1_000, most * 10),
-        )
-    loads["teacher"] = (none, none)
-    if config.teacher != SOLUTIONS:
-        loads["teacher"] = (
-            _teacher_load(train, settings, most=False),
-            _teacher_load(train, settings, most=True),
-        )
+    expected = _loads(train, config, settings, most=False)
+    most = _loads(train, config, settings, most=True)
     prices = Ledger(prices=config.prices)
     found = []
-    for role, (expected_load, most_load) in loads.items():
+    for role, load in expected.items():
         model = config.teacher or "" if role == "teacher" else config.model
         price = prices.price(model)
         costs: list[float | None] = []
-        for load in (expected_load, most_load):
-            used = Usage(input=round(load.input), output=round(load.output))
+        for each in (load, most[role]):
+            used = Usage(input=round(each.input), output=round(each.output))
             costs.append(price.cost(used) if price else None)
-        seconds = expected_load.output / _speed(model, config)
-        found.append(
-            RoleForecast(role, model, expected_load, most_load, *costs, seconds)
-        )
+        speed = math.inf
+        if model.startswith("local/"):
+            speed = EMBEDDED_SPEED
+        elif model.startswith(("openai/", "anthropic/")):
+            speed = REMOTE_SPEED * (config.max_connections or REMOTE_CALLS)
+        seconds = load.output / speed
+        found.append(RoleForecast(role, model, load, most[role], *costs, seconds))
     return tuple(found)
 
 
-def _speed(model: str, config: Config) -> float:
-    """Return the tokens a second of a model, over all its calls."""
-    provider, _, name = model.partition("/")
-    if provider == "local":
-        path = Path(name)
-        size = 1e9
-        if path.suffix == SUFFIX and path.is_file():
-            size = path.stat().st_size
-        for known in CATALOG:
-            if known.name == name:
-                size = known.bytes
-        return EMBEDDED_BYTES / size
-    if provider in ("openai", "anthropic"):
-        return REMOTE_SPEED * (config.max_connections or REMOTE_CALLS)
-    return math.inf
+def _loads(
+    train: Sequence[Problem], config: Config, settings: Settings, *, most: bool
+) -> dict[str, Load]:
+    """Return the load of each role, expected or at most."""
+    placed = len(train) * (2.0 if most else LADDER_SHARE)
+    loads = {
+        "solver": _solver_load(train, config, settings, most=most),
+        "classifier": Load(placed, placed * 1_000, placed * 10),
+        "teacher": _teacher_load(train, settings, most=most),
+    }
+    if config.retrieval.router != "model":
+        loads["classifier"] = Load()
+    if config.teacher == SOLUTIONS:
+        loads["teacher"] = Load()
+    return loads
 
 
 def _solver_load(
     train: Sequence[Problem], config: Config, settings: Settings, *, most: bool
 ) -> Load:
-    n = len(train)
-    epochs = settings.epochs
+    """Return the attempts of an epoch's runs: for new cards, the base, measurement."""
     dropout = settings.impact_runs if settings.impact == "dropout" else 0
-    # An epoch's runs: for new cards, the base, for measurement, and the reruns.
-    reruns = settings.refine / 2
-    if most:
-        reruns = settings.refine + bool(settings.refine)
-    runs = settings.add_runs + 1 + dropout + reruns
-    fresh_seeds = 2 + max(0, dropout - 1)  # runs of one seed share their ES attempts
-    easy = epochs * n * LOCKED[0].attempts * fresh_seeds
+    runs = settings.add_runs + 1 + dropout + settings.refine
+    solves = settings.epochs * len(train)
+    # Runs that share a seed share their ES attempts.
+    easy = solves * LOCKED[0].attempts * (1 + max(1, dropout))
     past_es = sum(tier.attempts for tier in LOCKED[1:])
-    hard = epochs * n * past_es * runs * (1.0 if most else LADDER_SHARE)
+    hard = solves * runs * past_es * (1.0 if most else LADDER_SHARE)
     if settings.impact == "leave_one_out":
-        hard += epochs * settings.impact_calls
-    chars = len(template("solve")) + sum(len(problem.text) for problem in train) / n
-    prompt = chars / CHARS_PER_TOKEN
-    cards = config.retrieval.max_card_tokens
-    caps = {}
-    for tier, draw in config.tier_sampling().items():
-        caps[tier] = draw.max_tokens if most else min(draw.max_tokens, TYPICAL_OUTPUT)
-    if not most:
-        cards = min(cards, 4 * CARD_TOKENS)
-    longest = max(caps[TierName.MS], caps[TierName.HS])
-    return Load(
-        calls=easy + hard,
-        input=easy * prompt + hard * (prompt + cards),
-        output=easy * caps[TierName.ES] + hard * longest,
-    )
+        hard += settings.epochs * settings.impact_calls
+    prompt = len(template("solve")) / CHARS_PER_TOKEN + _text_tokens(train)
+    cards = config.retrieval.max_card_tokens if most else 4 * CARD_TOKENS
+    cap = max(draw.max_tokens for draw in config.tier_sampling().values())
+    output = cap if most else min(cap, TYPICAL_OUTPUT)
+    tokens = (easy + hard) * prompt + hard * cards
+    return Load(easy + hard, tokens, (easy + hard) * output)
 
 
 def _teacher_load(train: Sequence[Problem], settings: Settings, *, most: bool) -> Load:
+    """Return the requests for domains, cards, rulings, revisions and wordings."""
     domains = MOST_DOMAINS if most else DOMAINS
-    tries = 2 if most else 1
-    revisions = settings.refine if most else min(1, settings.refine)
-    failed = len(train) if most else FAILED_SHARE * len(train)
-    text = sum(len(problem.text) for problem in train) / len(train)
-    # A request each for the parts of a tier's failures, by kind; and the curator's.
+    failed = len(train) * (1.0 if most else FAILED_SHARE)
+    written = failed * settings.cards_per_problem
+    # A tier's failures go in parts, one request of each kind per part.
     parts = max(domains, failed / FAILURES_AT_ONCE)
     kinds = 2 + settings.imagine + bool(settings.examples)
-    rounds = round(2 * parts * kinds + (domains + 1) * revisions)
-    shown = failed * (text + 4 * TAIL_CHARS) / CHARS_PER_TOKEN
-    written = failed * settings.cards_per_problem
-    cards = written * CARD_TOKENS
-    examples = settings.examples * cards
-    repeated = 0.0
-    if examples:
-        repeated = cards + written * MAX_SHOWN * text / CHARS_PER_TOKEN
-    epoch_input = 2 * (shown + cards + repeated) + rounds * 1_000
-    epoch_input += revisions * (shown + 2 * cards)
-    epoch_output = 2 * (cards + examples) + revisions * cards + rounds * 100
+    revisions = (domains + 1) * settings.refine
+    requests = round(2 * parts * kinds + revisions)
+    shown = failed * (_text_tokens(train) + TAIL_CHARS)
+    cards = written * CARD_TOKENS * (1 + settings.examples)
     wordings = written * settings.wordings
-    requests = domains + wordings / WORDINGS_AT_ONCE if wordings else 0
-    epochs = settings.epochs
-    start = 30 * text / CHARS_PER_TOKEN
+    epochs = settings.epochs * (2 if most else 1)  # a repair round each, at most
     return Load(
-        calls=tries * (1 + epochs * rounds + round(requests)),
-        input=tries * (start + epochs * epoch_input + requests * 1_000),
-        output=tries * (1_000 + epochs * epoch_output + wordings * WORDING_TOKENS),
+        calls=1 + epochs * requests + round(wordings / WORDINGS_AT_ONCE),
+        input=epochs * (2 * shown + 3 * cards + requests * 1_000),
+        output=epochs * (2 * cards + requests * 100) + wordings * WORDING_TOKENS,
     )
+
+
+def _text_tokens(train: Sequence[Problem]) -> float:
+    """Return the mean length of a problem in tokens."""
+    chars = sum(len(problem.text) for problem in train)
+    return chars / len(train) / CHARS_PER_TOKEN

@@ -5,11 +5,11 @@ exhortations, and carry over nothing from the problems:
 
 | a card is compared with | it is refused for |
 |---|---|
-| problems it was written from | their answer where it is called one, boxed or computed |
+| problems it was written from | their answer where it is boxed or called one |
 | | their answer anywhere, if it is telling |
 | | all their numbers with the answer; all their telling numbers |
 | other problems | several numbers of one, a telling one among them, and its answer |
-| all problems | an n-gram of their words; a name that one or two of them have |
+| all problems | an n-gram of their words |
 | held-out problems, by hashes | a demonstration with the numbers and answer of one, with |
 | | an n-gram of its words, or too many of its content words |
 
@@ -30,10 +30,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 
-from kace.answers.exact import Number, Word
-from kace.answers.extract import Answer, last_boxed
+from kace.answers.exact import Number
+from kace.answers.extract import Answer
 from kace.answers.normalize import NUMBER_WORDS, normal_form
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Example, line_count
 from kace.errors import one_line
@@ -47,22 +47,26 @@ LARGE = 99
 CUSTOMARY = frozenset(
     (24, 30, 45, 60, 90, 100, 120, 180, 270, 360, 365, 1_000, 10_000, 1_000_000)
 )
+CUSTOMARY_CONSTANTS = frozenset(
+    (
+        r"\sqrt{2}",
+        r"\sqrt{3}",
+        r"\frac{1}{2}\cdot \sqrt{2}",
+        r"\frac{1}{2}\cdot \sqrt{3}",
+    )
+) | {r"\pi", r"2\cdot \pi", r"\frac{1}{2}\cdot \pi", r"\frac{1}{3}\cdot \pi"}
 MAX_FACTOR_DIGITS = 3  # longer numbers seldom belong to a formula with letters
-RARE_NAME = 2  # a name in more problems than this belongs to the subject
 MIN_COMMON = 4  # fewer content words in common are what any two problems may have
-LONG_NGRAMS = ((8, 4), (12, 2))
+NGRAM = 8
+CONTENT = 4
 """So many words in a row, numbers aside, with so many content words, are a copy; with
 fewer a phrase of the trade."""
-SHORT_NGRAM = 5  # so are these many, with a telling number or a rare name
-
-K = TypeVar("K")
 
 _TABLES = tomllib.loads(
     Path(__file__).with_name("screen.toml").read_text(encoding="utf-8")
 )
 _COMMON_WORDS = frozenset(_TABLES["common"].split())
 _FILLER = frozenset(_TABLES["filler"].split())
-_KNOWN_NAMES = frozenset(_TABLES["names"].split())
 _TALK = "it speaks of {!r}, which is about tests and not about mathematics"
 _ORDER = "it orders its reader about: {!r}"
 _BANNED = (
@@ -78,8 +82,6 @@ _FORMULA = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
-_NAME_INSIDE = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
-_CAPITALISED = re.compile(r"\b[A-Z][a-z]{2,}\b")
 
 
 def check_card(
@@ -157,40 +159,28 @@ class HeldOutHashes(NamedTuple):
         ngrams: set[str] = set()
         templates: set[frozenset[str]] = set()
         for problem in problems:
-            worked.update(_worked_hashes(problem.text, _keys_of(problem.answer or "")))
-            ngrams.update(map(_hash, long_ngrams(visible(problem.text))))
+            keys = map(_key, _readings(problem.answer or ""))
+            worked.update(_worked_hashes(problem.text, keys))
+            ngrams.update(map(_hash, copied_ngrams(problem.text)))
             templates.add(_template(problem.text))
         return cls(frozenset(worked), frozenset(ngrams), frozenset(templates))
-
-    def with_training(self, problems: Iterable[Problem]) -> Self:
-        """Return these and the training problems', whose wordings may be retold."""
-        ours = self.of(problems)
-        worked = self.worked | ours.worked
-        return self._replace(worked=worked, ngrams=self.ngrams | ours.ngrams)
 
     def retold(self, example: Example, max_overlap: float = 1.0) -> str:
         """Return what an example repeats of one of the problems, or the empty string.
 
         An example may end like any problem; it is retold if the numbers are the same.
         """
-        answer = last_boxed(example.worked) or ""
-        keys = {*_keys_of(answer), *find_numbers(example.worked).given}
+        keys = find_numbers(example.worked).given
         if not self.worked.isdisjoint(_worked_hashes(example.problem, keys)):
-            return (
-                "an example has the numbers and the answer of a problem that is learned "
-                "from or held out"
-            )
-        for ngram in long_ngrams(visible(example.problem)):
+            return "an example has the numbers and the answer of a problem"
+        for ngram in copied_ngrams(example.problem):
             if _hash(ngram) in self.ngrams:
-                return (
-                    f"an example repeats {ngram[:60]!r} of a problem that is learned "
-                    "from or held out"
-                )
-        overlap = self.overlap(example.problem) if max_overlap < 1 else 0.0
-        if overlap > max_overlap:
+                return f"an example repeats {ngram[:60]!r} of a problem"
+        if self.retells(example.problem, max_overlap):
+            overlap = self.overlap(example.problem)
             return (
-                f"{overlap:.0%} of the words of an example are those of a problem held "
-                "out: it needs another story"
+                f"an example has {overlap:.0%} of the words of a problem held out: "
+                "it needs another story"
             )
         return ""
 
@@ -212,35 +202,50 @@ class HeldOutHashes(NamedTuple):
 NO_HASHES = HeldOutHashes()
 
 
-class _KnownProblem(NamedTuple):
+class _Known(NamedTuple):
     """What the rules need of a problem."""
 
     name: str
     keys: tuple[str, ...]  # of the answer; of a percentage also the number before it
-    telling: frozenset[str]  # those that are telling
+    telling: bool  # whether the answer is a telling number
     parts: frozenset[Fraction]  # the numbers of an answer that has several
     numbers: frozenset[Fraction]  # of the text, without 0, 1 and the answer
-    telling_numbers: frozenset[Fraction]
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        answers = _read_answers(problem.answer or "")
-        parts = find_numbers(problem.answer or "").literals
+        answer = problem.answer or ""
+        keys = tuple(map(_key, _readings(answer)))
+        values = [_answer(reading).value for reading in _readings(answer)]
+        parts = find_numbers(answer).literals
         numbers = find_numbers(problem.text).literals - {0, 1}
-        rationals = set()
-        for answer in answers:
-            if isinstance(answer.value, Number) and answer.value.rational is not None:
-                rationals.add(answer.value.rational)
+        if len(parts) == 1:
+            numbers -= parts
+        several = len(parts) > 1 and any(map(is_telling, parts))
         return cls(
             name=problem.name,
-            keys=tuple(dict.fromkeys(answer.key for answer in answers)),
-            telling=frozenset(a.key for a in answers if _answer_telling(a)),
-            parts=parts
-            if len(parts) > 1 and any(map(is_telling, parts))
-            else frozenset(),
-            numbers=frozenset(numbers - rationals),
-            telling_numbers=frozenset(filter(is_telling, numbers)),
+            keys=keys,
+            telling=any(map(is_telling, values)),
+            parts=parts if several else frozenset(),
+            numbers=numbers,
         )
+
+    def leaks(self, numbers: FoundNumbers) -> Iterator[tuple[str, str]]:
+        """Yield what a card written from the problem carries over, by rule."""
+        for key in self.keys:
+            shown = repr(numbers.values.get(key, key)[:60])
+            if key in numbers.given and key not in ("=0", "=1"):
+                yield "answer_leak", f"gives {shown} as an answer: it is the answer of"
+            if self.telling and key in numbers.values:
+                yield "answer_leak", f"holds {shown}: it is the answer of"
+            whole = self.numbers and self.numbers <= numbers.standing
+            if whole and key in numbers.values:
+                yield "answer_leak", "holds the numbers and the answer of"
+        if self.parts and any(map(self.parts.issubset, numbers.lines)):
+            yield "answer_leak", "holds the parts of the answer of"
+        telling = set(filter(is_telling, self.numbers))
+        several = len(telling) > 1 or max(telling, default=0) > LARGE
+        if several and telling <= numbers.literals:
+            yield "instance_overfit", "repeats the numbers of"
 
 
 class LeakScreen:
@@ -253,17 +258,23 @@ class LeakScreen:
         max_overlap: float = 1.0,
     ) -> None:
         problems = tuple(problems)
-        texts = [problem.text for problem in problems]
         self.held_out = held_out
         self.max_overlap = max_overlap
-        self._examples = held_out.with_training(problems)
-        self._known = [_KnownProblem.of(problem) for problem in problems]
-        self._named = _index([one_line(problem.name)] for problem in problems)
-        self._by_number = _index(known.telling_numbers for known in self._known)
-        self._names = _rare_names(texts)
-        self._copies = _index(
-            (*long_ngrams(text), *self._telling_ngrams(text)) for text in texts
+        ours = HeldOutHashes.of(problems)
+        # The wordings of training problems may be retold.
+        self._examples = held_out._replace(
+            worked=held_out.worked | ours.worked, ngrams=held_out.ngrams | ours.ngrams
         )
+        self._known = list(map(_Known.of, problems))
+        self._named: defaultdict[str, list[_Known]] = defaultdict(list)
+        self._by_number: defaultdict[Fraction, list[_Known]] = defaultdict(list)
+        self._copies: dict[str, _Known] = {}
+        for known, problem in zip(self._known, problems, strict=True):
+            self._named[one_line(problem.name)].append(known)
+            for value in filter(is_telling, known.numbers):
+                self._by_number[value].append(known)
+            for ngram in copied_ngrams(problem.text):
+                self._copies.setdefault(ngram, known)
 
     def retells(self, text: str) -> bool:
         """Whether a text retells a problem held out."""
@@ -271,85 +282,38 @@ class LeakScreen:
 
     def find(self, card: Card) -> CardRefusal | None:
         """Return the first thing that a card carries over, or `None`."""
+        for rule, what in self._leaks(card):
+            return CardRefusal.by_code(card.card_id, rule, what)
+        return None
+
+    def _leaks(self, card: Card) -> Iterator[tuple[str, str]]:
         text = shown_text(card)
         numbers = find_numbers(text)
-        own: dict[int, None] = {}
         for name in card.provenance.supporting_problems:
-            own.update(dict.fromkeys(self._named.get(one_line(name), ())))
-        for place in own:
-            known = self._known[place]
-            for rule, what in _own_leaks(known, numbers):
-                return self._refusal(card, rule, what, place)
-        for place in self._coinciding(numbers):
-            what = "holds the numbers and the answer of"
-            return self._refusal(card, "answer_leak", what, place)
-        for what, place in self._copied(visible(text)):
-            return self._refusal(card, "instance_overfit", what, place)
+            for known in self._named.get(one_line(name), ()):
+                for rule, what in known.leaks(numbers):
+                    yield rule, f"it {what} the problem {known.name}"
+        for known in self._known_near(numbers):
+            several = len(known.numbers) > 1 and known.numbers <= numbers.standing
+            if several and not numbers.values.keys().isdisjoint(known.keys):
+                what = f"holds the numbers and the answer of the problem {known.name}"
+                yield "answer_leak", f"it {what}"
+        for ngram in copied_ngrams(text):
+            if ngram in self._copies:
+                name = self._copies[ngram].name
+                yield "instance_overfit", f"it repeats {ngram!r} of the problem {name}"
         for example in card.examples:
             retold = self._examples.retold(example, self.max_overlap)
             if retold:
-                return CardRefusal.by_code(card.card_id, "answer_leak", retold)
-        return None
+                yield "answer_leak", retold
 
-    def _refusal(self, card: Card, rule: str, what: str, place: int) -> CardRefusal:
-        reason = f"it {what} the problem {self._known[place].name}"
-        return CardRefusal.by_code(card.card_id, rule, reason)
-
-    def _coinciding(self, numbers: FoundNumbers) -> Iterator[int]:
-        """Yield the problems whose several numbers and answer a text has."""
-        places: set[int] = set()
+    def _known_near(self, numbers: FoundNumbers) -> list[_Known]:
+        """Return the problems that share a telling number with a text, by name."""
+        found: dict[str, _Known] = {}
         for value in numbers.standing:
-            places.update(self._by_number.get(value, ()))
-        for place in sorted(places):
-            known = self._known[place]
-            several = len(known.numbers) > 1 and known.numbers <= numbers.standing
-            if several and not numbers.values.keys().isdisjoint(known.keys):
-                yield place
-
-    def _copied(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield n-grams of a problem's words, and names that few problems have."""
-        short = map(" ".join, short_ngrams(text))
-        for ngram in (*long_ngrams(text), *short):
-            if ngram in self._copies:
-                yield f"repeats {_shorten(ngram)} of", self._copies[ngram][0]
-        for word in names(text):
-            if word in self._names:
-                yield f"speaks of {_shorten(word)}, as does", self._names[word]
-
-    def _telling_ngrams(self, text: str) -> Iterator[str]:
-        """Yield short n-grams with a telling number, or with a name and any number."""
-        for ngram in short_ngrams(text):
-            digits = [
-                word.replace(",", "")[:40] for word in ngram if word[0].isdecimal()
-            ]
-            telling = any(is_telling(Fraction(each)) for each in digits)
-            if telling or any(word.capitalize() in self._names for word in ngram):
-                yield " ".join(ngram)
-
-
-def _own_leaks(
-    known: _KnownProblem, numbers: FoundNumbers
-) -> Iterator[tuple[str, str]]:
-    """Yield what a card carries over from a problem that it was written from."""
-    for key in known.keys:
-        text = _shorten(numbers.values.get(key, key.strip("=~")))
-        if key in numbers.given and key not in ("=0", "=1"):
-            yield "answer_leak", f"gives {text} as an answer: it is the answer of"
-        if key in numbers.computed and not _is_small(key):
-            yield "answer_leak", f"computes {text}: it is the answer of"
-        if key in known.telling and key in numbers.values:
-            yield "answer_leak", f"holds {text}: it is the answer of"
-        if key in numbers.formulas and len(key) > 6 and re.search(r"\d", key):
-            yield "answer_leak", "holds the formula that is the answer of"
-        whole = known.numbers and known.numbers <= numbers.standing
-        if whole and key in numbers.values:
-            yield "answer_leak", "holds the numbers and the answer of"
-    if known.parts and any(known.parts <= line for line in numbers.lines):
-        yield "answer_leak", "holds the parts of the answer of"
-    telling = known.telling_numbers
-    several = len(telling) > 1 or any(abs(value) > LARGE for value in telling)
-    if several and telling <= numbers.literals:
-        yield "instance_overfit", "repeats the numbers of"
+            for known in self._by_number.get(value, ()):
+                found[known.name] = known
+        return [found[name] for name in sorted(found)]
 
 
 # Numbers of a text of prose and formulas. Nothing is ever evaluated as code.
@@ -358,72 +322,49 @@ def _own_leaks(
 class FoundNumbers(NamedTuple):
     """The numbers of a text, by what it does with them."""
 
-    values: Mapping[str, str]  # by key, the numbers and expressions without letters
-    computed: frozenset[str]  # keys of calculations in numbers alone
-    formulas: frozenset[str]  # keys of expressions with letters
+    values: Mapping[str, str]  # by key, numbers and expressions without letters
     given: frozenset[str]  # keys of what is boxed or called an answer
     literals: frozenset[Fraction]
     standing: frozenset[Fraction]  # literals outside of formulas with letters
     lines: tuple[frozenset[Fraction], ...]  # literals of each line
 
 
-class _Piece(NamedTuple):
-    text: str
-    literals: tuple[str, ...]
-    letters: bool
-
-
 _LIST_MARK = re.compile(r"^\s*(?:[-*]\s+|\(?\d{1,2}[.)]\s+)")
 _SEQUENCE = re.compile(r"(?<![\d.,(])\d{1,9}(?:, ?\d{1,9}){3,}(?![\d)])")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?!\d)")
-_TOKEN = re.compile(
-    r"(?P<number>\d+(?:\.\d+)?(?:\s*\\?%|\s+percent\b)?)"
-    r"|(?P<sign>\\(?:[dtc]?frac|[dt]?binom|sqrt|cdot|times|div)(?![A-Za-z])"
-    r"|[-+*/^_!(){}])"
-    r"|(?P<constant>\\pi(?![A-Za-z]))"
-    r"|(?P<cut>\\(?:leq?|geq?|neq?|approx|equiv|to|in|mid|q?quad|pmod|bmod|mod|boxed|fbox"
-    r"|begin|end|implies|iff|[lc]?dots)(?![A-Za-z]))"
-    r"|(?P<letter>\\[A-Za-z]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_]))"
-    r"|(?P<space>\s+)"
-    r"|(?P<word>[^\W\d_]+|.)"
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_AROUND = re.compile(r"\s*([-+*/^]|\\(?:cdot|times|div)(?![A-Za-z]))\s*")
+_EXPRESSION = re.compile(
+    r"(?:\\(?:[dtc]?frac|[dt]?binom|sqrt|pi|cdot|times|div)(?![A-Za-z])\s*"
+    r"|\d+(?:\.\d+)?(?:\s*\\?%|\s+percent\b)?|[-+*/^!(){}])+"
 )
-_IN_PIECE = frozenset(("number", "sign", "constant", "letter"))
+_LETTER_BEFORE = re.compile(r"(?:(?<![A-Za-z\\])[A-Za-z]|\\(?!boxed|fbox)[A-Za-z]+)$")
+_LETTER_AFTER = re.compile(r"[A-Za-z](?![A-Za-z])|\\[A-Za-z]+")
 _PERCENT = re.compile(r"\s*(?:\\?%|percent)$")
-_CALCULATION = re.compile(
-    r"\d[\s)}]*(?:[-+*/^]|\\(?:cdot|times|div)(?![A-Za-z]))|\\[dt]?binom|\d!"
-)
-_FRACTION = re.compile(
-    r"\s*-?\s*(?:\d+\s*/\s*\d+|\\[dtc]?frac\s*\{?-?\d+\}?\s*\{?\d+\}?)\s*"
-)
-_GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*" + _GROUP)
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _STATED = re.compile(
     r"\b(?:answers?|solutions?|results?)\b"
     r"(?:\s+(?:here|then|now|thus|always|therefore|must|should|will|would))*"
     r"\s*(?:(?:is|are|was|be|equals?|of|as)\b|[=:])?"
     r"\s*(?:(?:exactly|just|simply|only|therefore|always|indeed|equal\s+to)\b)?"
-    r"\s*([^\n;]{1,80})",
-    re.I,
-)
-_STATED_AFTER = re.compile(
-    r"([^\n;]{1,40}?)\s+(?:is|are|was|as)\s+(?:the|our|its|your)\s+"
-    r"(?:\w+\s+)?(?:answer|solution|result)\b",
+    r"\s*([^\n;]{1,80})"
+    r"|(\S+)\s+(?:is|are|was)\s+(?:the|our|its|your)\s+(?:answer|solution|result)\b",
     re.I,
 )
 _STATED_END = re.compile(
     r"\.(?=\s|$)|,\s+(?=[A-Za-z]{2})|\s(?:since|because|when|if|where|for|so)\b"
 )
-_CUSTOMARY_FORMS = r"""
-    \sqrt2 \sqrt3 \sqrt5 \frac{\sqrt2}2 \frac{\sqrt3}2 \frac{\sqrt3}3 \frac{\sqrt3}4
-    \frac{1+\sqrt5}2 \frac{1-\sqrt5}2 \pi 2\pi 4\pi \frac{\pi}2 \frac{\pi}3 \frac{\pi}4
-    \frac{\pi}6 \frac43\pi \frac13\pi
-"""
-_CUSTOMARY_KEYS = frozenset(Answer.of(text).key for text in _CUSTOMARY_FORMS.split())
 _answer = lru_cache(maxsize=16_384)(Answer.of)
 
 
-def is_telling(value: Fraction | int) -> bool:
+def is_telling(value: object) -> bool:
     """Whether a number does not occur everywhere: 7, 180 and 1/2 do, 142 does not."""
+    if isinstance(value, Number):
+        if value.rational is None:
+            return value.constant and str(value) not in CUSTOMARY_CONSTANTS
+        value = value.rational
+    if not isinstance(value, (int, Fraction)):
+        return False
     top = abs(Fraction(value).numerator)
     below = Fraction(value).denominator
     if below == 1:
@@ -434,122 +375,65 @@ def is_telling(value: Fraction | int) -> bool:
 def find_numbers(text: str) -> FoundNumbers:
     """Return the numbers of a text."""
     values: dict[str, str] = {}
-    computed: set[str] = set()
-    formulas: set[str] = set()
     standing: set[Fraction] = set()
     lines: list[frozenset[Fraction]] = []
     plain = normalise(text)
     for line in plain.split("\n"):
         line = _LIST_MARK.sub("", line)
-        literals: set[Fraction] = set()
-        for sequence in _SEQUENCE.findall(line):
-            # A sequence such as the primes holds many numbers and is no result.
-            numbers = [_fraction(digits) for digits in re.findall(r"\d+", sequence)]
-            if numbers == sorted(numbers):
-                literals.update(numbers)
-                large = [value for value in numbers if value > LARGE]
-                values.update((f"={Number.of(value)}", str(value)) for value in large)
-                line = line.replace(sequence, ";")
-        for piece in _pieces(line):
-            keys = _piece_keys(piece)
-            literals.update(map(_fraction, piece.literals))
-            if piece.letters:
-                formulas.update(keys)
-                long = [n for n in piece.literals if len(n) > MAX_FACTOR_DIGITS]
-                standing.update(map(_fraction, long))
-                continue
-            standing.update(map(_fraction, piece.literals))
-            values.update(dict.fromkeys(keys, piece.text))
-            if _is_calculation(piece.text, keys[0]):
-                computed.update(keys)
-            for literal in piece.literals:
-                value = _fraction(literal)
-                if value > LARGE:
-                    values[f"={Number.of(value)}"] = literal
+        lines.append(frozenset(map(_fraction, _NUMBER.findall(line))))
         for digits in _GROUPED.findall(line):
-            value = _fraction(re.sub("[, ]", "", digits))
-            literals.add(value)
-            standing.add(value)
-            values[f"={Number.of(value)}"] = digits
-        lines.append(frozenset(literals))
+            _stand(re.sub("[, ]", "", digits), values, standing)
+        line = _AROUND.sub(r"\1", _SEQUENCE.sub(_large_only, line))
+        for match in _EXPRESSION.finditer(line):
+            attached = _LETTER_BEFORE.search(line[: match.start()])
+            letters = attached or _LETTER_AFTER.match(line, match.end())
+            for literal in _NUMBER.findall(match[0]):
+                if not letters or len(literal) > MAX_FACTOR_DIGITS:
+                    standing.add(_fraction(literal))
+                    if _fraction(literal) > LARGE:
+                        _stand(literal, values, standing)
+            if not letters and re.search(r"\d", match[0]):
+                for reading in _readings(_trim(match[0])):
+                    values[_key(reading)] = reading
     return FoundNumbers(
         values=values,
-        computed=frozenset(computed),
-        formulas=frozenset(formulas),
         given=frozenset(_given_keys(plain)),
-        literals=frozenset().union(*lines),
+        literals=frozenset().union(standing, *lines),
         standing=frozenset(standing),
         lines=tuple(lines),
     )
 
 
+def _stand(digits: str, values: dict[str, str], standing: set[Fraction]) -> None:
+    """Add a number that stands in a text."""
+    values[_key(digits[:200])] = digits
+    standing.add(_fraction(digits))
+
+
+def _large_only(match: re.Match[str]) -> str:
+    """Return the large numbers of a growing sequence such as the primes."""
+    numbers = list(map(int, re.findall(r"\d+", match[0])))
+    if numbers != sorted(numbers):
+        return match[0]
+    return "; ".join(str(number) for number in numbers if number > LARGE)
+
+
 def _given_keys(text: str) -> Iterator[str]:
     """Yield the keys of what a text gives as an answer: the whole, and its number."""
-    stated = [match[1] for match in _BOXED.finditer(text)]
+    stated = _BOXED.findall(text)
     for match in _STATED.finditer(text):
-        stated.append(_STATED_END.split(match[1], maxsplit=1)[0])
-    for match in _STATED_AFTER.finditer(text):
-        pieces = list(_pieces(match[1]))
-        stated += [piece.text for piece in pieces[-1:]]
+        stated.append(_STATED_END.split(match[1] or match[2], maxsplit=1)[0])
     for each in stated:
-        yield _answer(each.strip(" .")).key
-        pieces = list(_pieces(each))
-        if len(pieces) == 1 and not pieces[0].letters:
-            yield from _piece_keys(pieces[0])
-
-
-def _piece_keys(piece: _Piece) -> list[str]:
-    """Return the key of a piece; of a percentage also the number before the sign."""
-    keys = [_answer(piece.text).key]
-    if piece.text.endswith(("%", "percent")):
-        keys.append(_answer(_PERCENT.sub("", piece.text)).key)
-    return keys
-
-
-def _is_calculation(text: str, key: str) -> bool:
-    """Whether a text is more than a fraction, or a fraction of whole value."""
-    if _FRACTION.fullmatch(text):
-        return key.removeprefix("=-").removeprefix("=").isdigit()
-    return _CALCULATION.search(text) is not None
-
-
-def _pieces(line: str) -> Iterator[_Piece]:
-    """Yield the numbers and formulas of a line that have a number in them."""
-    tokens: list[re.Match[str]] = []
-    spaced = False
-    for token in (*_TOKEN.finditer(line), None):
-        kind = token.lastgroup if token else None
-        if kind == "space":
-            spaced = True
-            continue
-        if token and kind in _IN_PIECE:
-            signs = "sign" in (kind, tokens[-1].lastgroup if tokens else "sign")
-            if signs or not spaced:
-                tokens.append(token)
-                spaced = False
-                continue
-        piece = _make_piece(line, tokens)
-        if piece.literals:
-            yield piece
-        tokens = [token] if token and kind in _IN_PIECE else []
-        spaced = False
-
-
-def _make_piece(line: str, tokens: Sequence[re.Match[str]]) -> _Piece:
-    literals = []
-    for token in tokens:
-        if token.lastgroup == "number":
-            literals.append(_PERCENT.sub("", token[0]))
-    if not literals:
-        return _Piece("", (), letters=False)
-    letters = any(token.lastgroup == "letter" for token in tokens)
-    raw = line[tokens[0].start() : tokens[-1].end()]
-    return _Piece(_trim(raw), tuple(literals), letters)
+        for reading in _readings(each.strip(" .")):
+            yield _key(reading)
+        numbers = _NUMBER.findall(each)
+        if len(numbers) == 1 and not re.search(r"[-+*/^\\]", each):
+            yield _key(numbers[0])
 
 
 def _trim(text: str) -> str:
     """Return the text without operators at its ends and unpaired brackets."""
-    text = text.strip().rstrip("+-*/^_({| ").lstrip("+*/^_)}!| ").removeprefix("- ")
+    text = text.strip("*/^! ").rstrip("+-({").lstrip("+)}")
     for opening, closing in ("()", "{}"):
         while text.startswith(opening) and text.count(opening) > text.count(closing):
             text = text[1:].strip()
@@ -558,42 +442,20 @@ def _trim(text: str) -> str:
     return text
 
 
+def _readings(answer: str) -> list[str]:
+    """Return an answer, and the number before the sign of a percentage."""
+    if not re.search(r"\w", answer):
+        return []
+    bare = _PERCENT.sub("", answer)
+    return [answer] if bare == answer else [answer, bare]
+
+
+def _key(text: str) -> str:
+    return _answer(text).key
+
+
 def _fraction(digits: str) -> Fraction:
     return Fraction(digits[:200])
-
-
-def _is_small(key: str) -> bool:
-    """Whether a key is that of a whole number up to 12, or of a simple fraction."""
-    value = _answer(key.removeprefix("=")).value
-    rational = value.rational if isinstance(value, Number) else None
-    return rational is not None and abs(rational) <= SMALL and not is_telling(rational)
-
-
-def _answer_telling(answer: Answer) -> bool:
-    value = answer.value
-    if not isinstance(value, Number):
-        return False
-    if value.rational is not None:
-        return is_telling(value.rational)
-    return value.constant and answer.key not in _CUSTOMARY_KEYS
-
-
-def _read_answers(text: str) -> list[Answer]:
-    """Return the readings of an answer; words that are only letters give none."""
-    texts = [text]
-    if "%" in text:
-        texts.append(text.replace(r"\%", "").replace("%", ""))
-    found = []
-    for each in texts:
-        answer = _answer(each)
-        plain_word = isinstance(answer.value, Word) and not re.search(r"\d", each)
-        if any(char.isalnum() for char in each) and not plain_word:
-            found.append(answer)
-    return found
-
-
-def _keys_of(text: str) -> list[str]:
-    return [answer.key for answer in _read_answers(text)]
 
 
 def _worked_hashes(text: str, keys: Iterable[str]) -> set[str]:
@@ -605,9 +467,9 @@ def _worked_hashes(text: str, keys: Iterable[str]) -> set[str]:
 # Words of a text.
 
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
-_NUMBER = "|".join((*NUMBER_WORDS, *_SCALES))
+_NUMBER_WORD = "|".join((*NUMBER_WORDS, *_SCALES))
 _SPELLED = re.compile(
-    rf"\b(?:{_NUMBER})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER}))*\b(?!')", re.I
+    rf"\b(?:{_NUMBER_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?!')", re.I
 )
 _TYPOGRAPHY = (
     (re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,)(?=\d{3}(?!\d))"), ""),
@@ -688,36 +550,14 @@ def ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
         yield tuple(words[start : start + length])
 
 
-def long_ngrams(text: str) -> Iterator[str]:
+def copied_ngrams(text: str) -> Iterator[str]:
     """Yield the n-grams that are long enough for a copy, all numbers alike."""
-    words = ["#" if token[0].isdigit() else token for token in _tokens(text)]
-    for length, content in LONG_NGRAMS:
-        for run in ngrams(words, length):
-            if sum(map(_has_content, run)) >= content:
-                yield " ".join(run)
-
-
-def short_ngrams(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the n-grams of `SHORT_NGRAM` words with a number and some content."""
-    for run in ngrams(_tokens(text), SHORT_NGRAM):
-        if any(word[0].isdigit() for word in run) and any(map(_has_content, run)):
-            yield run
-
-
-def names(text: str, *, inside: bool = False) -> list[str]:
-    """Return capitalised words (or those inside sentences) but mathematicians'."""
-    found = (_NAME_INSIDE if inside else _CAPITALISED).findall(text)
-    return [word for word in dict.fromkeys(found) if word not in _KNOWN_NAMES]
-
-
-def _rare_names(texts: Sequence[str]) -> dict[str, int]:
-    """Return the names that one or two problems have, written no other way anywhere."""
-    plain = {word for text in texts for word in re.findall(r"\b[a-z]+\b", text)}
-    rare = {}
-    for name, places in _index(names(text, inside=True) for text in texts).items():
-        if len(places) <= RARE_NAME and name.lower() not in plain:
-            rare[name] = places[0]
-    return rare
+    words = []
+    for token in _tokens(visible(text)):
+        words.append("#" if token[0].isdigit() else token)
+    for run in ngrams(words, NGRAM):
+        if sum(map(_has_content, run)) >= CONTENT:
+            yield " ".join(run)
 
 
 def _template(text: str) -> frozenset[str]:
@@ -728,15 +568,3 @@ def _template(text: str) -> frozenset[str]:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-
-
-def _index(keys: Iterable[Iterable[K]]) -> dict[K, tuple[int, ...]]:
-    found: defaultdict[K, list[int]] = defaultdict(list)
-    for place, held in enumerate(keys):
-        for key in held:
-            found[key].append(place)
-    return {key: tuple(places) for key, places in found.items()}
-
-
-def _shorten(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
