@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ from kace.cli.options import PATH, Commands, Options, takes
 from kace.cli.solve import SideBySide, colour_of
 from kace.cli.terminal import (
     RunProgress,
+    aligned,
     columns,
     decoded,
     json_of,
@@ -62,13 +64,11 @@ from kace.cli.terminal import (
 from kace.config import tree_path
 from kace.errors import KaceError, UsageError
 from kace.ladder.retrieve import estimate
-from kace.ladder.tiers import TierName
 from kace.problems import Problem, check_problem_text
 from kace.words import counted
 
 MAX_BYTES = 256 << 20
 COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
-LABEL = 31  # columns for names, which leaves room for the figures in a terminal of 80
 
 
 def _to_path(context: click.Context, param: click.Parameter, value: str) -> Path:
@@ -383,8 +383,7 @@ def merge(tree: Path, other: Path, prefer: str | None) -> None:
     found = diffs.merge(store.load(), theirs, side)
     for conflict in found.conflicts:
         print(plain(f"! {conflict.name}  {', '.join(conflict.fields)}"))
-        for line in conflict.lines:
-            print(plain(f"    {line}"))
+        print_lines(plain(f"    {line}") for line in conflict.lines)
     if found.conflicts and side is None:
         conflicts = counted(len(found.conflicts), "conflict")
         raise KaceError(
@@ -559,84 +558,46 @@ def _open_editor(draft: Path) -> None:
 def _figures(
     path: Path, tree: EpistemicTree, store: TreeStore | None
 ) -> dict[str, Any]:
-    """Return the tree in figures, by domain in the registry's order, `universal` last."""
+    """Return the tree in figures, with a row per domain, `universal` last."""
     gate = None
     if (path / CALIBRATION).exists():
         from kace.learning.calibrate import thresholds_of
 
         gate = thresholds_of(path)
-    domains = []
-    for domain in tree.domains:
-        reads = _reads(tree, (domain.name,))
-        figures = _domain_figures(tree, domain.name, domain.description, reads)
-        domains.append({**figures, "share": domain.share})
-    figures = _domain_figures(
-        tree, UNIVERSAL, "read with every domain", _reads(tree, ())
-    )
-    domains.append({**figures, "share": None})
+    status = Counter(card.status for card in tree)
+    domains = [_domain_row(tree, domain.name) for domain in tree.domains]
     return {
         "name": _name_of(path),
-        **_counts(tree),
-        "tokens_estimated": True,
+        "cards": len(tree),
+        "tokens": sum(map(estimate, tree.shown)),
+        "status": {kind.value: status[kind] for kind in Status},
         "generation": store.generation if store else None,
         "frozen": frozen_hash_of(path),
         "hash": tree.content_hash(),
         "gate": gate,
-        "domains": domains,
+        "domains": [*domains, _domain_row(tree, UNIVERSAL)],
     }
 
 
-def _reads(tree: EpistemicTree, domains: tuple[str, ...]) -> dict[str, int]:
-    """Return the tokens that MS and HS read in a domain."""
-    tokens = {}
-    for tier in (TierName.MS, TierName.HS):
-        tokens[tier.value] = _counts(tree.project(tier, domains))["tokens"]
-    return tokens
-
-
-def _domain_figures(
-    tree: EpistemicTree,
-    name: str,
-    description: str,
-    reads: dict[str, int],
-) -> dict[str, Any]:
-    """Return one domain in figures. A card with two domains counts in both."""
-    leaves = {}
+def _domain_row(tree: EpistemicTree, name: str) -> dict[str, Any]:
+    """Return the cards of a domain by difficulty, and the tokens that tiers read there."""
+    row: dict[str, Any] = {"name": name}
+    cards = [card for card in tree if name in card.domain_tags]
+    counts = Counter(card.difficulty_tag for card in cards)
     for kind in Difficulty:
-        cards = []
-        for card in tree:
-            if name in card.domain_tags and card.difficulty_tag is kind:
-                cards.append(card)
-        if cards:
-            leaves[kind.value] = _counts(cards)
-    return {
-        "name": name,
-        "description": description,
-        "reads": reads,
-        "difficulties": leaves,
-    }
-
-
-def _counts(cards: Iterable[Card]) -> dict[str, Any]:
-    """Count cards, estimated tokens of those that can be shown, and cards per status."""
-    status = dict.fromkeys((kind.value for kind in Status), 0)
-    number = 0
-    tokens = 0
-    for card in cards:
-        number += 1
-        status[card.status.value] += 1
-        if card.status is not Status.DEPRECATED:
-            tokens += estimate(card)
-    return {"cards": number, "tokens": tokens, "status": status}
+        row[kind.value] = counts[kind]
+    domains = () if name == UNIVERSAL else (name,)
+    for tier in ("MS", "HS"):
+        row[f"{tier} reads"] = sum(map(estimate, tree.project(tier, domains)))
+    return row
 
 
 def _drawing(figures: dict[str, Any]) -> Iterator[str]:
-    """Draw the tree: domains, difficulties, cards, tokens and status."""
+    """Yield the figures of a tree, then a table of its domains."""
     counts = figures["status"].items()
     status = ", ".join(f"{count:,} {kind}" for kind, count in counts if count)
-    generation = figures["generation"]
-    history = f"generation {generation}"
-    if generation is None:
+    history = f"generation {figures['generation']}"
+    if figures["generation"] is None:
         history = "a file, without history"
     yield f"cards        {figures['cards']:,}" + (f" ({status})" if status else "")
     yield f"tokens       ~{figures['tokens']:,} (~ is an estimate: characters over four)"
@@ -650,52 +611,11 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
             f"{gate['skip_threshold']:.3f}, calibrated"
         )
     yield ""
-    kinds = "".join(f" {kind}" for kind in figures["status"])
-    yield f"{plain(figures['name'], LABEL - 1):{LABEL}}{'cards':>6}{'tokens':>9}{kinds}"
-    encoding = sys.stdout.encoding if sys.stdout is not None else ""
-    unicode = encoding.lower().startswith("utf")
-    tagged = 0
+    rows = [("domain", *list(figures["domains"][0])[1:])]
     for domain in figures["domains"]:
-        for line in _branch(domain):
-            yield line if unicode else line.translate(_ASCII)
-        tagged += sum(leaf["cards"] for leaf in domain["difficulties"].values())
-    if tagged > figures["cards"]:
-        yield ""
-        yield "A card with several domains is counted in each."
-
-
-_ASCII = str.maketrans("├└│─", "|`|-")
-
-
-def _branch(domain: dict[str, Any]) -> Iterator[str]:
-    last = domain["name"] == UNIVERSAL
-    leaves = domain["difficulties"]
-    share = "" if domain["share"] is None else f" {domain['share']:.0%}"
-    yield _row(f"{'└─' if last else '├─'} {domain['name']}{share}", leaves.values())
-    indent = "   " if last else "│  "
-    bar = "│  " if leaves else ""
-    reads = domain["reads"]
-    about = f"MS reads ~{reads['MS']:,} tokens here, HS ~{reads['HS']:,}"
-    for text in (domain["description"], about):
-        yield f"{indent}{bar}{plain(text, columns() - 6)}"
-    for number, (kind, leaf) in enumerate(leaves.items(), 1):
-        fork = "└─" if number == len(leaves) else "├─"
-        yield _row(f"{indent}{fork} {kind}", [leaf])
-
-
-def _row(label: str, leaves: Iterable[dict[str, Any]]) -> str:
-    cards = 0
-    tokens = 0
-    status = dict.fromkeys((kind.value for kind in Status), 0)
-    for leaf in leaves:
-        cards += leaf["cards"]
-        tokens += leaf["tokens"]
-        for kind, count in leaf["status"].items():
-            status[kind] += count
-    if len(label) > LABEL:
-        label = label[: LABEL - 1] + "…"
-    counts = "".join(f"{n or '-':>{len(kind) + 1}}" for kind, n in status.items())
-    return f"{label:{LABEL}}{cards:>6}{f'~{tokens:,}':>9}{counts}"
+        name, *numbers = domain.values()
+        rows.append((plain(name, 31), *(f"{number:,}" for number in numbers)))
+    yield from aligned(rows)
 
 
 def _list_cards(
