@@ -65,7 +65,8 @@ def test_a_file_is_not_fetched_and_a_misspelt_set_is_answered_with_the_nearest(k
 
 def test_a_check_finds_a_problem_of_ours_in_the_test_split(kace, tmp_path: Path):
     assert kace("check", "starter").returncode == 0
-    taken = next(line for line in kace("starter").stdout.splitlines())
+    assert kace("fetch", "starter", "--out", "sets").returncode == 0
+    taken = (tmp_path / "sets" / "starter_test.jsonl").read_text().splitlines()[0]
     (tmp_path / "mine.jsonl").write_text(taken + '\n{"problem": "What is 1 plus 1?", "answer": "2"}\n')
     done = kace("check", "starter", "mine.jsonl", "--json")
     assert done.returncode == 1

@@ -31,7 +31,7 @@ READING = (
     ("report", "base", "other"), ("report", "base"), ("report", "base", "other", "--json"),
     ("learn", "report", "made"), ("learn", "report", "made/tree", "--json"), (*TRAIN, "--out", "never", "--dry-run"),
     ("eval", "--system", "list"),
-    ("data", "list"), ("data", "check", "held.jsonl"), ("data", "starter"),
+    ("data", "list"), ("data", "check", "held.jsonl"), ("data", "fetch", "starter"),
     ("models", "list"), ("models", "where", "qwen2.5-coder-0.5b"), ("doctor", *DICE),
 )  # fmt: skip
 JSON = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,7 +15,6 @@ from kace.errors import UsageError
 from kace.problems import (
     BUNDLED,
     NAMES,
-    SPLITS,
     Dataset,
     HubFile,
     canonical,
@@ -40,48 +38,29 @@ def command() -> None:
 @takes("json")
 def list_sets(options: Options) -> None:
     """List the data sets, their splits and whether they are here."""
-    rows: list[dict[str, Any]] = []
     for name, splits in BUNDLED.items():
-        rows.append(
-            {
-                "name": name,
-                "splits": {split: len(load_bundled(name, split)) for split in splits},
-                "here": True,
-                "about": "techniques with exact answers, bundled",
-                "licence": "Apache-2.0",
-                "sources": [],
-            }
-        )
+        sizes = {split: len(load_bundled(name, split)) for split in splits}
+        _print_set(options, name, sizes, True, "bundled")
     cache = options.config().cache_dir / "data"
     for known in published_sets().values():
-        rows.append(
-            {
-                "name": known.name,
-                "splits": {split: part.size for split, part in known.splits.items()},
-                "here": all(is_cached(file, cache) for file in known.files),
-                "about": known.about,
-                "licence": known.licence,
-                "sources": list(dict.fromkeys(file.repo for file in known.files)),
-            }
-        )
-    for row in rows:
-        print(json.dumps(row) if options.as_json else _list_line(**row))
+        sizes = {split: part.size for split, part in known.splits.items()}
+        here = all(is_cached(file, cache) for file in known.files)
+        repositories = ", ".join(dict.fromkeys(file.repo for file in known.files))
+        about = f"{known.about}  [{repositories}; {known.licence}]"
+        _print_set(options, known.name, sizes, here, about)
     if not options.as_json:
         print("any other: a JSONL file, one problem per line")
 
 
-def _list_line(
-    name: str,
-    splits: dict[str, int],
-    here: bool,
-    about: str,
-    licence: str,
-    sources: list[str],
-) -> str:
-    counts = " / ".join(f"{size:,}" for size in splits.values())
-    state = "here" if here else "not here"
-    origin = f"  [{', '.join(sources)}; {licence}]" if sources else ""
-    return f"{name:10} {counts:25} {state:9} {about}{origin}"
+def _print_set(
+    options: Options, name: str, sizes: dict[str, int], here: bool, about: str
+) -> None:
+    if options.as_json:
+        row = {"name": name, "splits": sizes, "here": here, "about": about}
+        print(json.dumps(row))
+        return
+    counts = " / ".join(f"{size:,}" for size in sizes.values())
+    print(f"{name:10} {counts:25} {'here' if here else 'not here':9} {about}")
 
 
 @command.command()
@@ -151,24 +130,6 @@ def check(options: Options, sets: tuple[str, ...]) -> None:
     note(f"{total:,} problems in {len(problems)} sets: {twice} found twice")
     if findings:
         sys.exit(1)
-
-
-@command.command()
-@click.option(
-    "--split",
-    default="test",
-    help=f"Which split: {', '.join(SPLITS)}.",
-)
-@click.option(
-    "--out", "-o", type=PATH, help="A file to write; by default standard output."
-)
-def starter(split: str, out: Path | None) -> None:
-    """Write a split of the starter set as JSONL."""
-    problems = load_bundled("starter", split)
-    rows = "".join(f"{row}\n" for row in problem_rows(problems))
-    write_output(rows, out)
-    if out is not None:
-        note(f"{len(problems)} problems written to {out}")
 
 
 def load_data(

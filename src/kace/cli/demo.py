@@ -6,8 +6,6 @@ import os
 import shutil
 import sys
 import textwrap
-from collections import deque
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +13,6 @@ import click
 
 from kace.baselines.trial import Trial, run_trial
 from kace.cards.store import open_tree
-from kace.cards.tree import EpistemicTree
 from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Options, takes
 from kace.cli.solve import SideBySide, colour_of
@@ -91,13 +88,20 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
     )
     before = _solve(Trial("tiered", data, config, 1), folder / WITHOUT)
     if not replay:
-        made = (
-            MADE_NOW if _all_recorded(before.values()) else "Every attempt is made now."
-        )
+        attempts = [each for solution in before.values() for each in solution.made]
+        recorded = all(attempt.from_cache for attempt in attempts)
+        made = MADE_NOW if recorded else "Every attempt is made now."
         print(_wrapped(f"{config.model}, frozen. {made}"), flush=True)
-    print(flush=True)
-    after = _show_with_cards(data, config, tree, folder / WITH, before)
-    _print_summary(before.values(), after.values())
+    after = _solve(Trial("kace", data, config, 1, tree), folder / WITH)
+    side_by_side = SideBySide(tree, config.retrieval)
+    for problem in problems:
+        lines = side_by_side.lines(problem, before[problem.id], after[problem.id])
+        print_lines(["", *lines], colour_of)
+    alone = sum(bool(solution.correct) for solution in before.values())
+    using = sum(bool(solution.correct) for solution in after.values())
+    n = len(problems)
+    print(f"\nRight: {alone} of {n} without cards, {using} of {n} with the tree.")
+    print(_wrapped(MEASURED))
     print("", NEXT.format(folder=folder, activate=_activate()), sep="\n")
     if replay:
         print("\nThis was a REPLAY. Run `make demo` for the real model.")
@@ -124,86 +128,18 @@ def _weights_here(config: Config, *, required: bool) -> bool:
     return True
 
 
-def _show_with_cards(
-    data: Dataset,
-    config: Config,
-    tree: EpistemicTree,
-    folder: Path,
-    before: dict[str, Solution],
-) -> dict[str, Solution]:
-    """Solve with the tree, and print each problem beside its solution without cards."""
-    side_by_side = SideBySide(tree, config.retrieval)
-
-    def show(problem: Problem, solution: Solution) -> None:
-        lines = side_by_side.lines(problem, before[problem.id], solution)
-        print_lines([*lines, ""], colour_of)
-
-    return _solve(Trial("kace", data, config, 1, tree), folder, show)
-
-
-class _InOrder(RunProgress):
-    """Passes each problem on as soon as it and all before it are solved."""
-
-    def __init__(
-        self,
-        problems: tuple[Problem, ...],
-        on_solved: Callable[[Problem, Solution], None],
-    ) -> None:
-        super().__init__(len(problems))
-        self.solutions: dict[str, Solution] = {}
-        self._waiting = deque(problems)
-        self._on_solved = on_solved
-
-    def solved(self, solution: Solution) -> None:
-        """Count a finished problem."""
-        super().solved(solution)
-        self.solutions[solution.problem] = solution
-        while self._waiting and self._waiting[0].id in self.solutions:
-            problem = self._waiting.popleft()
-            with self.paused():
-                self._on_solved(problem, self.solutions[problem.id])
-
-
-def _solve(
-    trial: Trial,
-    folder: Path,
-    on_solved: Callable[[Problem, Solution], None] = lambda problem, solution: None,
-) -> dict[str, Solution]:
+def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
     """Return the solutions by problem. Recorded attempts without cards are not made again."""
+    solutions: dict[str, Solution] = {}
     with (
         trial.open(folder, [RECORDED / WITHOUT]) as run,
-        _InOrder(trial.data.problems, on_solved) as progress,
+        RunProgress(len(trial.data.problems)) as progress,
     ):
         work = run_trial(trial, run, recalled=progress.solved, observer=progress)
         run_async(work, resumable=True)
-    return progress.solutions
-
-
-def _all_recorded(solutions: Iterable[Solution]) -> bool:
-    return all(each.from_cache for solution in solutions for each in solution.made)
-
-
-def _print_summary(before: Iterable[Solution], after: Iterable[Solution]) -> None:
-    solutions = list(after)
-    n = len(solutions)
-    alone = sum(bool(solution.correct) for solution in before)
-    using = sum(bool(solution.correct) for solution in solutions)
-    print(f"Right: {alone} of {n} without cards, {using} of {n} with the tree.")
-    tokens = 0
-    cached = 0
-    for solution in solutions:
-        tiers = {recall.tier for recall in solution.recalls if recall.cards}
-        for attempt in solution.made:
-            if attempt.tier in tiers:
-                tokens += attempt.input
-                cached += attempt.cached
-    if tokens:
-        share = 100 * cached / tokens
-        print(
-            f"Prompts with cards: {tokens:,} tokens, {share:.0f} % of them found in the "
-            "prefix cache."
-        )
-    print(_wrapped(MEASURED))
+        for solution in run.records():
+            solutions[solution.problem] = solution
+    return solutions
 
 
 def _activate() -> str:
