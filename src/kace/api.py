@@ -10,7 +10,6 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -139,7 +138,7 @@ async def solve_into(
     model: ChatModel | None = None,
     observer: Observer | None = None,
 ) -> None:
-    """Solve what is pending in a run, here or on a Ray cluster.
+    """Solve what is pending in a run.
 
     `on_solved` is called with every solution, those of before too.
     """
@@ -149,21 +148,6 @@ async def solve_into(
         if observer:
             observer.solved(solution)
 
-    if config.ray and model is None:
-        from kace.runs.ray import open_pool, open_reader, solve_on_ray
-
-        opener = partial(open_reader, config, tree)
-        async with open_pool(config, run.calls, run, observer=observer) as pool:
-            await solve_on_ray(
-                pool,
-                run,
-                problems,
-                config.seed,
-                opener,
-                on_solved=on_solved,
-                on_known=on_known,
-            )
-        return
     calls = run.calls if model is None else None
     async with open_session(
         config, calls=calls, model=model, tree=tree, observer=observer

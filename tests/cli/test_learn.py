@@ -167,22 +167,11 @@ def test_solutions_teach_and_every_report_says_that_no_teacher_was_called(kace: 
         ((), "no training problem has a worked solution"),
         (("--profile", "paper"), "these settings show none"),
         (("--method", "ace"), "--teacher solutions is for --method kace"),
-        (("--demo",), "--demo brings its own problems"),
     ],
 )
 def test_what_solutions_cannot_do_is_refused(kace: Kace, more: tuple[str, ...], said: str):
     done = kace(*SOLUTIONS, *more)
     assert done.returncode in (1, 2) and said in done.stderr and "Traceback" not in done.stderr
-
-
-def test_the_demo_goes_round_the_whole_circle_and_resumes(kace: Kace, tmp_path: Path):
-    demo = ("learn", "--demo", "--model", "scripted/dice?sides=9", "--out", "demo")
-    first, again = kace(*demo), kace(*demo)
-    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
-    assert "10 problems are few" in first.stdout and "95 % interval" in first.stdout
-    assert first.stdout == again.stdout
-    assert "calls: none" in again.stderr and "10 solves were done before" in again.stderr
-    assert (tmp_path / "demo" / "report.html").exists() and (tmp_path / "demo" / "tree" / "cards.jsonl").exists()
 
 
 CHATTER = "Here is what I think about these problems, in no form at all."
@@ -207,9 +196,7 @@ def test_an_unlabelled_training_problem_is_named(kace: Kace, tmp_path: Path):
     assert done.returncode == 2 and "'why' has no answer" in done.stderr
 
 
-def test_a_quick_run_says_what_it_takes_keeps_every_card_and_its_report_is_found_from_outside(
-    kace: Kace, tmp_path: Path
-):
+def test_a_quick_run_says_what_it_takes_and_keeps_every_card(kace: Kace, tmp_path: Path):
     with_solutions(tmp_path)
     quick = [*SOLUTIONS, "--quick"]
     quick[quick.index("tree")] = "made/tree"
@@ -219,9 +206,7 @@ def test_a_quick_run_says_what_it_takes_keeps_every_card_and_its_report_is_found
     assert expected and expected.start() < done.stderr.index("kace: plan"), "before the first step"
     manifest = json.loads((tmp_path / "made" / "tree" / "learn" / "learn.json").read_text())
     assert (manifest["settings"]["keep"], manifest["settings"]["calibration_runs"]) == ("all", 0)
-    outside = kace("learn", "report", "made")
-    assert outside.returncode == 0 and outside.stdout == kace("learn", "report", "made/tree").stdout
-    assert not (tmp_path / "made" / "learn").exists()
+    assert kace("learn", "report", "made/tree").returncode == 0
 
 
 def test_a_teacher_may_have_no_card_and_the_result_says_why_it_is_empty(kace: Kace, tmp_path: Path):

@@ -27,7 +27,7 @@ from kace.baselines.select import (
 from kace.cards.card import Difficulty, Status
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
-from kace.cli.learn_show import selection_lines
+from kace.cli.learn import selection_lines
 from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.prompt import template

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -23,34 +25,41 @@ from kace.baselines.fewshot import (
 from kace.baselines.gepa import GepaSettings, require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.baselines.training import MethodSettings, Training, TrainPlan, open_training
-from kace.baselines.trial import Trial
+from kace.cards.card import Status, plain_points
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Batch, Edit
-from kace.cli.data import load_data
-from kace.cli.eval import finish_trial
-from kace.cli.learn_show import (
-    LearnProgress,
-    SelectProgress,
-    calibration_lines,
-    forecast_line,
-    forecast_lines,
-    report_lines,
-    selection_lines,
-)
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
-from kace.cli.report import comparison_lines
-from kace.cli.terminal import escaped, note, print_lines, run_async, write_output
+from kace.cli.terminal import (
+    RunProgress,
+    aligned,
+    columns,
+    escaped,
+    note,
+    plain,
+    print_lines,
+    run_async,
+    write_output,
+)
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
 from kace.errors import UsageError
 from kace.files import confine_files, inside, read_plain, write_atomic
 from kace.ladder.prompt import template_hashes
+from kace.ladder.record import Solution
+from kace.learning.admit import Rulings
 from kace.learning.calibrate import LEAST, Calibration, keep_calibration, set_thresholds
 from kace.learning.loop import learn as learn_tree
-from kace.learning.propose import NO_CALLS, untaught_settings
-from kace.learning.report import forecast, report_json, report_of
+from kace.learning.propose import NO_CALLS, Proposals, untaught_settings
+from kace.learning.report import (
+    CardReport,
+    LearningReport,
+    RoleForecast,
+    forecast,
+    report_json,
+    report_of,
+)
 from kace.learning.screen import HeldOutHashes
-from kace.learning.steps import StepName, StepResult
+from kace.learning.steps import StepName, StepResult, TreeVersion
 from kace.learning.study import (
     AUTHOR,
     QUICK,
@@ -65,11 +74,9 @@ from kace.learning.teacher import SOLUTIONS, open_teacher
 from kace.learning.wordings import find_wordings
 from kace.models.budget import Ledger
 from kace.models.scripted import Scripted, steady
-from kace.problems import Dataset, Problem, load_bundled, load_problems, set_hash
-from kace.report.evaluation import evaluation_of
-from kace.report.evaluation_page import page as comparison_page
+from kace.problems import Problem, load_problems
 from kace.report.learner import page
-from kace.runs.table import open_tables
+from kace.runs.table import SolveFilter, Table
 from kace.words import counted
 
 METHODS = (
@@ -81,11 +88,6 @@ METHODS = (
     "knn-fewshot",
     "bootstrap-fewshot",
 )
-HARD = ("through_ticket", "factorial_zeros")
-EASY = ("equal_sides", "sum_of_tens", "twice")
-"""Families of the demo: two that the published runs could learn, and three that need no card."""
-OF_EACH = 2
-
 TREE = click.argument("tree", type=PATH)
 
 
@@ -103,12 +105,6 @@ TREE = click.argument("tree", type=PATH)
     type=PATH,
     multiple=True,
     help="An evaluation split: refuse training problems that appear in it.",
-)
-@click.option(
-    "--demo",
-    "with_demo",
-    is_flag=True,
-    help="A small slice of the starter set: all steps, in minutes.",
 )
 @click.option(
     "--method",
@@ -142,7 +138,6 @@ def command(
     train: Path | None,
     validation: Path | None,
     held_out: tuple[Path, ...],
-    with_demo: bool,
     method: str,
     epochs: int | None,
     quick: bool,
@@ -151,24 +146,14 @@ def command(
 ) -> None:
     """Learn a tree of cards from labelled problems.
 
-    kace learn --train FILE --teacher MODEL --out TREE. Without a key: --teacher
-    solutions makes cards of the training set's worked solutions, and --demo shows it
-    all.
+    kace learn --train FILE --teacher MODEL --out TREE. Without a key, --teacher
+    solutions makes cards of the training set's worked solutions.
 
     Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, the
     solver's own reflections, or few-shot demonstrations. For domain-ace and
     reflections, --tree names a tree whose domains are used.
     """
     if context.invoked_subcommand:
-        return
-    if with_demo:
-        others = (train, held_out, dry_run, options.as_json, options.limit)
-        if any(others) or method != "kace":
-            raise UsageError(
-                "--demo brings its own problems, and prints a report",
-                fix="kace learn --demo, with --model, --teacher or --out if you like",
-            )
-        _learn_demo(options, out or Path("runs/learn-demo"), epochs)
         return
     if train is None or out is None:
         missing = "--train" if train is None else "--out"
@@ -264,8 +249,7 @@ def report(options: Options, tree: Path, html: Path | None) -> None:
 
     TREE is the tree that kace learn made, finished or not.
     """
-    inner = tree / "tree"  # of `kace learn --demo`, beside its runs
-    _show_report(inner if (inner / "learn").is_dir() else tree, html, options.as_json)
+    _show_report(tree, html, options.as_json)
 
 
 def _page_of(tree: Path) -> Path:
@@ -327,9 +311,8 @@ def select(
             "there are so far are tried"
         )
     note(
-        f"kace: none of the {len(problems)} validation problems has the text of a "
-        f"training problem; {tree} keeps no training texts, so a reworded one would not "
-        "be noticed here (kace learn --held-out notices it)"
+        f"kace: {tree} keeps no training texts, so a reworded training problem is not "
+        "noticed here (kace learn --held-out notices it)"
     )
     plan = selecting.Validation(
         inside(tree, "learn", "select"), problems, config, seeds
@@ -371,8 +354,7 @@ def _copy_epoch(
         write_atomic(out / PROFILE_FILE, read_plain(profile))
     chosen = selecting.tree_to_keep(epoch, epochs)
     digest = selecting.keep_tree(out, chosen, f"epoch {epoch} of {tree}")
-    what = f"epoch {epoch}" if epoch else "its domains without a card, the ladder alone"
-    note(f"copied       {out}: {what}, frozen at {digest[:12]}")
+    note(f"copied       {out}: epoch {epoch}, frozen at {digest[:12]}")
 
 
 @command.command()
@@ -527,18 +509,13 @@ def _train_method(
         require_gepa()
     kind = _settings_kind(method)
     config = options.config(*kind.model_fields)
-    if config.ray:
-        raise UsageError(
-            f"--ray does not know {method}",
-            fix="leave it out: only the runs of --method kace use Ray",
-        )
     chosen = load_problems(validation, config.fields) if validation else ()
     problems, _ = _training_data(train, held_out, config, options.limit)
     settings = options.learning(kind, {}, epochs=epochs)
     domains = open_tree(config.tree).domains if config.tree else ()
     plan = TrainPlan(method, problems, config, settings, out, domains, chosen)
     if method == "knn-fewshot":
-        print_lines(_pool_lines(train_knn(plan), out))
+        print(f"made         {out}: {_pool_size(train_knn(plan))}")
         print("calls        none: no model is called")
         return
     _wall_in(config, train, out)
@@ -547,13 +524,13 @@ def _train_method(
         if fresh:
             note(f"kace: {step}: {value.summary}")
 
-    async def work() -> tuple[list[str], Ledger]:
+    async def work() -> tuple[str, Ledger]:
         async with open_training(plan, on_step=note_step) as training:
-            return await _run_training(training, out), training.session.ledger
+            return await _run_training(training), training.session.ledger
 
-    lines, ledger = run_async(work(), resumable=True)
+    made, ledger = run_async(work(), resumable=True)
     roles = [f"{role} {spent.calls}" for role, spent in sorted(ledger.roles.items())]
-    print_lines(lines)
+    print(f"made         {out}: {made}")
     print(f"calls        {', '.join(roles) or 'none: everything was kept'}")
     print(f"cost         {ledger.usd:.4f} USD")
 
@@ -566,104 +543,307 @@ def _settings_kind(method: str) -> type[MethodSettings]:
     return FewshotSettings if method.endswith("-fewshot") else AceSettings
 
 
-async def _run_training(training: Training, out: Path) -> list[str]:
+async def _run_training(training: Training) -> str:
+    """Train a method and return what was made, in a few words."""
     method = training.plan.method
     if method == "gepa":
         prompt = await train_gepa(training)
         score = prompt.candidates[prompt.best].score
         first = prompt.candidates[0].score
-        return [
-            f"prompt       {out / 'prompt.json'}",
-            f"score        {score:.1%}, {first:.1%} with the prompt it began with; "
-            f"{len(prompt.candidates)} candidates, {prompt.metric_calls} evaluations",
-        ]
+        return f"a prompt scoring {score:.1%}, {first:.1%} at the beginning"
     if method == "reflections":
-        cards = await train_reflections(training)
-        return [f"tree         {out}", f"cards        {len(cards)}"]
+        return counted(len(await train_reflections(training)), "card")
     if method == "bootstrap-fewshot":
-        return _pool_lines(await train_bootstrap(training), out)
-    books = (await train_ace(training)).playbooks
-    sizes = [f"{name} {len(playbook.bullets)}" for name, playbook in books.items()]
-    return [
-        f"playbook     {out / 'playbook.json'}",
-        f"bullets      {', '.join(sizes)}",
-    ]
+        return _pool_size(await train_bootstrap(training))
+    books = (await train_ace(training)).playbooks.values()
+    return counted(sum(len(book.bullets) for book in books), "bullet")
 
 
-def _pool_lines(pool: FewshotPool, out: Path) -> list[str]:
+def _pool_size(pool: FewshotPool) -> str:
     problems = counted(len(pool.problems), "training problem")
-    return [
-        f"fewshot      {out / 'demonstrations.json'}",
-        f"problems     {len(pool.tree)} of {problems} worked, found by {pool.index}",
-    ]
+    return f"{len(pool.tree)} of {problems} worked, found by {pool.index}"
 
 
-# The demo
+# Showing
 
 
-def _learn_demo(options: Options, out: Path, epochs: int | None) -> None:
-    """Learn from a slice of the starter set, and compare the ladder without and with the tree."""
-    config = options.config(
-        *Settings.model_fields, teacher=SOLUTIONS, preset="starter", es_policy="skip"
+class LearnProgress(RunProgress):
+    """Prints a line for each step and run, and below them the position and the cost."""
+
+    def __init__(self, epochs: int) -> None:
+        super().__init__(0)
+        self.epochs = epochs
+        self.ledger: Ledger | None = None
+        self.cards: Counter[str] = Counter()
+        self.now = StepName("plan", "partition")
+
+    def run_started(self, step: StepName, problems: int, done: int) -> None:
+        """Note that a run begins. Reruns of several domains go side by side."""
+        self.now = step
+        if self.done >= (self.total or 0):
+            self.total = 0
+            self.done = 0
+            self.right = 0
+        self.total = (self.total or 0) + problems
+        self.done += done
+        before = f", {done} done before" if done else ""
+        note(f"kace: {step}: {problems} problems{before}")
+
+    def step_done(self, step: StepName, value: StepResult, fresh: bool) -> None:
+        """Count what came of a step, and note a fresh one."""
+        self.now = step
+        match value:
+            case Proposals():
+                refused = len(value.refused)
+                self.cards.update(proposed=len(value.cards) + refused, refused=refused)
+            case Rulings():
+                admitted = len(value.admitted)
+                self.cards.update(admitted=admitted, refused=len(value.refused))
+            case TreeVersion():
+                self.cards["in the tree"] = value.cards
+        if fresh:
+            note(f"kace: {step}: {value.summary}")
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if self.ledger:
+            note(f"kace: {self._totals()}")
+
+    def _totals(self) -> str:
+        parts = []
+        if any(self.cards.values()):
+            names = ("proposed", "admitted", "refused", "in the tree")
+            counts = ", ".join(f"{self.cards[name]} {name}" for name in names)
+            parts.append(f"cards: {counts}")
+        roles = []
+        for role, spent in sorted(self.ledger.roles.items() if self.ledger else ()):
+            roles.append(f"{role} {spent.calls}")
+        parts.append(f"calls: {', '.join(roles) or 'none'}")
+        parts.append(f"{self.ledger.usd if self.ledger else 0:.4f} USD")
+        return "; ".join(parts)
+
+    def status(self) -> str:
+        """Return the position, what came of the cards, and the cost."""
+        epoch = "outside the epochs"
+        if self.now.epoch:
+            epoch = f"epoch {self.now.epoch} of {self.epochs}"
+        where = " ".join(filter(None, (self.now.phase, self.now.place, self.now.what)))
+        return f"{epoch}: {where}: {super().status()}; {self._totals()}"
+
+
+class SelectProgress(RunProgress):
+    """Prints a line when the run of an epoch begins and ends."""
+
+    def __init__(self, validation: selecting.Validation) -> None:
+        super().__init__(None)
+        seeds = f" on {validation.seeds} seeds" if validation.seeds > 1 else ""
+        self.problems = f"{len(validation.problems)} problems{seeds}"
+
+    def run_started(
+        self, epoch: selecting.EpochTree, solves: int, done: Sequence[Solution]
+    ) -> None:
+        """Note that a run begins."""
+        before = f", {len(done)} done before" if done else ""
+        note(f"kace: {_epoch_name(epoch)}: {self.problems}{before}")
+        self.total = solves
+        self.done = 0
+        self.right = 0
+        self.labelled = 0
+        for record in done:
+            self.solved(record)
+
+    def run_done(self, epoch: selecting.EpochTree, arm: Table) -> None:
+        """Note that a run is complete."""
+        right = arm.count(SolveFilter(right="yes"))
+        note(f"kace: {_epoch_name(epoch)}: {right} of {len(arm)} right")
+
+
+def _epoch_name(epoch: selecting.EpochTree) -> str:
+    return f"epoch {epoch.epoch}{'' if epoch.epoch else ' (no tree)'}"
+
+
+def selection_lines(selection: selecting.Selection) -> list[str]:
+    """Return a row per epoch, the chosen one marked, and the decision."""
+    table = [("", "epoch", "cards", "right", "against 0", "against last", "calls")]
+    for row in selection.rows:
+        cells = (
+            "*" if row.epoch == selection.epoch else " ",
+            str(row.epoch),
+            str(row.cards) if row.epoch else "-",
+            f"{row.right} of {row.n} = {row.accuracy:.1%}",
+            _change(row.ladder),
+            _change(row.previous),
+            f"{row.calls:.2f}",
+        )
+        table.append(cells)
+    lines = [*aligned(table), "", selection.said]
+    failed = sum(row.failed for row in selection.rows)
+    if failed:
+        lines.append(
+            f"{failed} solves lost a call to the provider and count as they are; the "
+            "same command tries them again."
+        )
+    return lines
+
+
+def _change(found: selecting.Against | None) -> str:
+    return "" if found is None else f"+{found.gained} -{found.lost}"
+
+
+def report_lines(report: LearningReport) -> list[str]:
+    """Return what was learned, the cards, the refusals and the cost."""
+    width = columns()
+    lines: list[str] = []
+    for part in (_head, _cards, _refusals, _costs):
+        rows = list(part(report))
+        if rows and lines:
+            lines.append("")
+        for row in rows:
+            wrapped = textwrap.wrap(plain(row), width, subsequent_indent="    ")
+            lines += wrapped or [""]
+    return lines
+
+
+def _head(report: LearningReport) -> Iterator[str]:
+    yield report.name
+    yield report.summary
+    if report.progress:
+        yield report.progress
+    found = report.funnel
+    waiting = f" ({found.waiting} wait for a ruling)" if found.waiting else ""
+    merged = f"{found.merged} merged with a card that says the same"
+    frozen = f"frozen at {report.frozen[:12]}" if report.frozen else "not frozen"
+    kept = f"{found.kept} ({found.validated} validated), {found.retired} retired"
+    yield f"proposed     {found.proposed}{waiting}"
+    yield f"refused      {found.refused}"
+    yield f"admitted     {found.admitted} ({merged})"
+    yield f"kept         {kept}"
+    yield f"tree         ~{report.size.tokens:,} tokens, {frozen}"
+    if report.unread:
+        steps = counted(len(report.unread), "step")
+        yield f"unread       {steps} of another version: {'; '.join(report.unread)}"
+
+
+def _cards(report: LearningReport) -> Iterator[str]:
+    if report.cards:
+        yield "cards, with lift in points and its 95 % interval"
+    for card in report.cards:
+        status = card.card.status
+        name = "retired" if status is Status.DEPRECATED else status.value
+        yield f"  {card.card.card_id}"
+        yield f"    {name}, {card.place}"
+        yield f"    {_card_text(card)}"
+
+
+def _card_text(card: CardReport) -> str:
+    shown = "never shown"
+    if card.fire:
+        fire = card.fire
+        right = f"{fire.shown_correct} right, {fire.shown_wrong} wrong"
+        shown = f"shown in {fire.n_shown}: {right}"
+    if not card.lift or card.earned is None:
+        return f"{shown}; not measured"
+    earlier = ", of its earlier text" if card.outdated else ""
+    low = plain_points(card.lift.low)
+    high = plain_points(card.lift.high)
+    lift = f"{plain_points(card.lift.effect)} [{low}, {high}]"
+    earned = f"{card.earned + 0.0:+.1f} right attempts"
+    return f"{shown}; lift {lift}{earlier}, earned {earned}"
+
+
+def _refusals(report: LearningReport) -> Iterator[str]:
+    if report.rules:
+        yield "refused, by rule"
+    for (rule, by), count in report.rules:
+        yield f"  {count:>4}  {plain(rule, 40)} ({by})"
+
+
+def _costs(report: LearningReport) -> Iterator[str]:
+    if report.teacher == SOLUTIONS:
+        yield NO_CALLS
+    for cost in report.costs:
+        usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
+        tokens = f"{cost.input:,} tokens in, {cost.output:,} out"
+        yield f"{plain(cost.role, 11):12} {cost.calls:,} calls, {tokens}, {usd}"
+
+
+def forecast_line(rows: Sequence[RoleForecast]) -> str:
+    """Return what a run is expected to take, in a line."""
+    calls = []
+    money = f"{sum(row.usd or 0 for row in rows):.2f} USD"
+    time = _time(rows)
+    for row in rows:
+        if row.expected.calls:
+            calls.append(f"{row.expected.calls:,.0f} {row.role} calls")
+        if row.usd is None:
+            money = f"money unknown, no price for {row.model}"
+        if row.model.startswith("exchange/"):
+            time += " and the teacher's"
+    more = "--dry-run says more, --max-usd and --max-calls bound it"
+    return f"expected: {' and '.join(calls)}; {time}; {money}. {more}"
+
+
+def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
+    """Return a line per role: what is expected, then what it takes at most."""
+    table: list[Sequence[str]] = [("", "calls", "input tokens", "output tokens", "USD")]
+    lines = []
+    unpriced = set()
+    for row in rows:
+        usd = "unknown"
+        if row.usd is None or row.most_usd is None:
+            unpriced.add(row.model)
+        else:
+            usd = f"{row.usd:.2f} to {row.most_usd:.2f}"
+        cells = [row.role]
+        for name in ("calls", "input", "output"):
+            expected = _short(getattr(row.expected, name))
+            cells.append(f"{expected} to {_short(getattr(row.most, name))}")
+        table.append((*cells, usd))
+    if unpriced:
+        models = ", ".join(sorted(unpriced))
+        lines.append(
+            f'no price for {models}: add [prices."NAME"] with input and output to '
+            "kace.toml"
+        )
+    else:
+        least = sum(row.usd or 0 for row in rows)
+        most = sum(row.most_usd or 0 for row in rows)
+        table.append(("in all", "", "", "", f"{least:.2f} to {most:.2f}"))
+    if any(row.model == SOLUTIONS for row in rows):
+        lines.append(NO_CALLS)
+    lines.append(
+        f"expected to at most, without prefix caches; expected time {_time(rows)}; "
+        "nothing was spent"
     )
-    settings = options.learning(Settings, QUICK, epochs=epochs)
-    if config.teacher == SOLUTIONS:
-        settings = untaught_settings(config, settings)
-    train = _few_of_each(load_bundled("starter", "train"))
-    data = load_data("starter", "validation", config)
-    problems = _few_of_each(data.problems)
-    held_out = replace(data, problems=problems, hash=set_hash(problems))
-    print_lines(_demo_intro(train, held_out, config))
-    _wall_in(config, out)
-    tree = out / "tree"
-    hashes = HeldOutHashes.of(problems)
-    _learn(LearnPlan(train, config, settings, tree, hashes))
-    _show_report(tree, _page_of(tree), as_json=False)
-    _compare_demo(held_out, config, out)
+    return [*aligned(table), *lines]
 
 
-def _few_of_each(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    chosen: list[Problem] = []
-    for family in (*HARD, *EASY):
-        chosen += [each for each in problems if each.family == family][:OF_EACH]
-    return tuple(chosen)
+def _time(rows: Sequence[RoleForecast]) -> str:
+    minutes = sum(row.seconds for row in rows) / 60
+    if minutes < 120:
+        return f"about {minutes:,.0f} min"
+    return f"about {minutes / 60:,.0f} hours"
 
 
-def _demo_intro(
-    train: Sequence[Problem], held_out: Dataset, config: Config
-) -> Iterator[str]:
-    hard = sum(problem.family in HARD for problem in train)
+def _short(number: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.0f}"
+
+
+def calibration_lines(found: Calibration) -> Iterator[str]:
+    """Yield the thresholds, and the losses that they come from."""
     yield (
-        f"1. {config.model} solves {len(train)} problems, {hard} of them of two kinds "
-        "that a small model gets wrong."
+        f"thresholds   a card is shown from {found.threshold:.3f} on, and skips ES from "
+        f"{found.skip_threshold:.3f} on"
     )
     yield (
-        f"2. Its failures become cards (teacher: {config.teacher}). Reruns that hide "
-        "cards at random measure them."
+        f"harm         at most {found.bound:.2f} points shown, {found.skip_bound:.2f} "
+        "skipping ES, in expectation, on problems of techniques that the tree lacks"
     )
-    yield (
-        "3. Tiered (the ladder alone) and KACE (with the cards) solve "
-        f"{len(held_out.problems)} problems held out."
-    )
-    yield "About ten minutes on two cores. Stop it at any time: the same command resumes.\n"
-
-
-def _compare_demo(held_out: Dataset, config: Config, out: Path) -> None:
-    """Evaluate both systems, write the page, and print the comparison."""
-    tree = open_tree(out / "tree")
-    alone = out / "tiered"
-    using = out / "kace"
-    n = len(held_out.problems)
-    note(f"kace: tiered: {n} problems held out")
-    finish_trial(Trial("tiered", held_out, config, 1), alone)
-    note(f"kace: kace: the same {n} problems")
-    finish_trial(Trial("kace", held_out, config, 1, tree), using, [alone])
-    found = evaluation_of(open_tables([alone, using]), tree=tree, prices=config.prices)
-    write_atomic(out / "report.html", comparison_page(found))
-    print_lines(["", *comparison_lines(found), ""])
-    print(
-        f"{n} problems are few, and were chosen to show how it works: two kinds that can "
-        "be\nlearned, three that need no card. What it is worth: docs/results.md, on "
-        "1,000 problems."
-    )
-    note(f"report       {out / 'report.html'}")
+    problems = counted(found.problems, "training problem")
+    yield f"             from {problems}, {counted(found.runs, 'run')}"
+    for each in found.left_out[:10]:
+        lost = f"{100 * each.loss:+.0f} % shown, {100 * each.skip_loss:+.0f} % skipping"
+        yield f"  {each.score:.3f}  {each.card:<44} lost {lost}  on {each.problem}"
