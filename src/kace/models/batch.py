@@ -45,11 +45,11 @@ from kace.errors import KaceError, Submitted, UsageError, one_line, without_secr
 from kace.files import (
     LineLog,
     Unreadable,
-    cannot_write,
     inside,
     open_plain,
     sync,
     whole_lines,
+    write_atomic,
 )
 from kace.models.base import (
     ChatModel,
@@ -847,6 +847,7 @@ def _read_time(value: object) -> float | None:
 
 
 Tag = Annotated[str, Field(pattern="^[0-9a-f]{24}$")]
+OWN_FILE = re.compile(r"[0-9a-f]{24}\.(in|out|part)|\.[0-9a-f]{24}\.in\.[0-9a-f]+\.tmp")
 FULL = 0.98  # of a job's bytes: there is a little around the requests
 
 
@@ -870,6 +871,7 @@ class RequestBatch:
     tag: str
     requests: int = 0
     size: int = 0  # bytes
+    lines: list[bytes] = field(default_factory=list)  # until they are on disk
     job: str = ""
     since: str | None = None
     sure: bool = True  # whether `job` is its job; if not, the results decide
@@ -895,8 +897,7 @@ class Spool:
         self._folder = inside(calls.folder.parent, "batches")
         self._log = LineLog(calls.folder.parent / "batches.jsonl")
         self.most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
-        self.gathering: tuple[RequestBatch, BinaryIO] | None = None
-        self._closed: list[RequestBatch] = []  # full while others are gathered
+        self._gathered: list[RequestBatch] = []  # not yet on disk
         self.open: list[RequestBatch] = []  # submitted, or about to be
         self.ended: list[RequestBatch] = []
         self.sent: dict[int, RequestBatch] = {}  # requests without a result
@@ -931,41 +932,25 @@ class Spool:
 
     def gather(self, head: int, line: bytes) -> None:
         """Add a request to the batch that is being gathered."""
-        if self.gathering is not None:
-            batch, _ = self.gathering
-            full = batch.size + len(line) > FULL * self._jobs.MOST_BYTES
-            if full or batch.requests >= self.most:
-                self._close()
-        try:
-            if self.gathering is None:
-                batch = RequestBatch(secrets.token_hex(12))
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self.gathering = (batch, self.requests_of(batch).open("xb"))
-            batch, file = self.gathering
-            file.write(line)
-        except OSError as error:
-            raise cannot_write(self._folder, error) from None
+        batch = self._gathered[-1] if self._gathered else None
+        full = FULL * self._jobs.MOST_BYTES - len(line)
+        if batch is None or batch.requests >= self.most or batch.size > full:
+            batch = RequestBatch(secrets.token_hex(12))
+            self._gathered.append(batch)
+        batch.lines.append(line)
         batch.requests += 1
         batch.size += len(line)
         self.sent[head] = batch
 
     def close_batches(self) -> list[RequestBatch]:
-        """Return the batches that were gathered, ready for submission."""
-        self._close()
-        batches = self._closed
-        self._closed = []
-        self.open += batches
+        """Write what was gathered, and return its batches, ready for submission."""
+        batches = self._gathered
+        self._gathered = []
+        for batch in batches:
+            write_atomic(self.requests_of(batch), b"".join(batch.lines))
+            batch.lines = []
+            self.open.append(batch)
         return batches
-
-    def _close(self) -> None:
-        if self.gathering is None:
-            return
-        batch, file = self.gathering
-        file.flush()
-        sync(file.fileno())
-        file.close()
-        self._closed.append(batch)
-        self.gathering = None
 
     def drop(self, batch: RequestBatch, why: str) -> list[int]:
         """Give up a batch that was not submitted or was refused; free its requests."""
@@ -1034,14 +1019,7 @@ class Spool:
             raise Unreadable.at(path, what, fix) from None
 
     def close(self) -> None:
-        """Forget what was not submitted, and results whose replies are kept calls."""
-        if self.gathering is not None:
-            batch, file = self.gathering
-            file.close()
-            self._forget(batch)
-            self.gathering = None
-        for batch in self._closed:
-            self._forget(batch)
+        """Delete results whose replies are all kept calls."""
         for batch in self.ended:
             if all(head in self._calls or head in batch.failed for head in batch.heads):
                 self.note(batch, "kept")
@@ -1076,11 +1054,11 @@ class Spool:
                     self.sent[head] = batch
 
     def _clean(self, last: Mapping[str, BatchEvent]) -> None:
-        """Delete files of batches that were killed while gathered, or are over."""
+        """Delete files of batches that are over, or were killed before submission."""
         for path in self._folder.glob("*.*"):
             event = last.get(path.stem)
             over = event is None or event.event in ("dropped", "kept")
-            if over and re.fullmatch(r"[0-9a-f]{24}\.(in|out|part)", path.name):
+            if over and OWN_FILE.fullmatch(path.name):
                 path.unlink()
 
     def _recall(self, batch: RequestBatch) -> None:
