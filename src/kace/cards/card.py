@@ -239,8 +239,7 @@ def stray_character(text: str, *, one_line: bool = False) -> TextError | None:
     if not found:
         return None
     char = found[0]
-    nameless = "lone surrogate" if "\ud800" <= char <= "\udfff" else "control character"
-    name = unicodedata.name(char, nameless).lower()
+    name = unicodedata.name(char, "unnamed").lower()
     rule = "keep the field on one line" if char in "\t\n" else "remove it"
     return TextError(
         f"holds U+{ord(char):04X} ({name}) at character {found.start() + 1}",
@@ -589,24 +588,17 @@ def refusal(error: ValidationError) -> tuple[str, str]:
 def _cause(detail: ErrorDetails) -> tuple[str, str]:
     kind = detail["type"]
     given = detail.get("input")
-    raised = detail.get("ctx", {}).get("error", "")
+    raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, TextError):
         return raised.what, raised.fix
-    if kind == "json_invalid":
-        fix = "check quotes, escapes and characters there"
-        return f"is not valid JSON: {raised}", fix
-    if kind in ("string_pattern_mismatch", "string_unicode"):
+    if kind == "string_pattern_mismatch":
         names = [part for part in detail["loc"] if isinstance(part, str)]
-        field = names[-1] if names else ""
-        stray = None
-        if isinstance(given, str):
-            if field in _SHAPES:
-                what, fix = _SHAPES[field]
-                return f"{given[:40]!r} {what}", fix
-            stray = stray_character(given, one_line=field != "payload")
+        if names[-1] in _SHAPES:
+            what, fix = _SHAPES[names[-1]]
+            return f"{str(given)[:40]!r} {what}", fix
+        stray = stray_character(str(given), one_line=names[-1] != "payload")
         if stray:
             return stray.what, stray.fix
-        return "holds a lone surrogate, which no text file can keep", "remove it"
     what = f"is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}"
     if "type" in kind and isinstance(given, (str, int, float, bool)):
         what += f" (got {given!r:.40})"
