@@ -102,27 +102,20 @@ def place(card: Card) -> str:
 def _details(pair: CardPair) -> list[str]:
     """Return what changed in a card, without its place and its deprecation."""
     before, after = pair
-    lines = _changed(before.payload.split("\n"), after.payload.split("\n"))
-    lines += _changed(
-        _labelled("routing", before.routing_conditions),
-        _labelled("routing", after.routing_conditions),
-    )
-    lines += _changed(
-        _labelled("wording", before.wordings), _labelled("wording", after.wordings)
-    )
-    if before.helpfulness_score != after.helpfulness_score:
-        scores = f"{before.helpfulness_score:g} -> {after.helpfulness_score:g}"
-        lines.append(f"helpfulness_score: {scores}")
-    for name, value in before.provenance:
-        now = getattr(after.provenance, name)
-        if value != now and not (name == "promotion_status" and pair.deprecated):
-            lines.append(f"{name}: {_plain(value)} -> {_plain(now)}")
+    if pair.deprecated:
+        after = after.with_status(before.status)
+    return _changed(_card_lines(before), _card_lines(after))
+
+
+def _card_lines(card: Card) -> list[str]:
+    lines = card.payload.strip("\n").split("\n")
+    lines += _labelled("routing", card.routing_conditions)
+    lines += _labelled("wording", card.wordings)
+    lines.append(f"helpfulness_score: {card.helpfulness_score:g}")
+    for name, value in card.provenance:
+        text = ", ".join(value) if isinstance(value, tuple) else value
+        lines.append(f"{name}: {text}")
     return lines
-
-
-def _plain(value: object) -> str:
-    text = ", ".join(value) if isinstance(value, tuple) else str(value)
-    return text or "none"
 
 
 def _labelled(label: str, lines: Sequence[str]) -> list[str]:
