@@ -143,40 +143,35 @@ class Number:
         return result
 
     def root(self, degree: int) -> Number:
-        """Return a root of a rational number times a power of pi.
+        """Return a root of a product of a rational number, roots and powers of pi.
 
         A negative number has its odd roots, and `i` times the square root.
         """
-        value, pi_power = self._rational_and_pi()
         if not 2 <= degree <= MAX_ROOT:
             raise NoExactValue("a root of too high a degree")
-        exponents: dict[Base, Fraction] = {PI_NAME: pi_power / degree}
-        sign = 1
-        if value < 0 and degree == 2:
-            exponents[-1] = HALF
-        elif value < 0 and degree % 2:
-            sign = -1
-        elif value < 0:
-            raise NoExactValue("an even root of a negative number")
-        above, primes_above = root_of_integer(abs(value.numerator), degree)
-        below, primes_below = root_of_integer(value.denominator, degree)
-        for prime, power in primes_above:
-            exponents[prime] = Fraction(power, degree)
-        for prime, power in primes_below:
-            exponents[prime] = Fraction(-power, degree)
-        factor, monomial = _monomial(exponents)
-        return _number({monomial: factor * Fraction(sign * above, below)})
-
-    def _rational_and_pi(self) -> tuple[Fraction, Fraction]:
-        """Return the factor and the power of pi of a number that is no more."""
         if not self.terms:
-            return Fraction(0), Fraction(0)
+            return self
         monomial, coefficient = self.terms[0]
-        if len(self.terms) == 1 and monomial == ONE:
-            return coefficient, Fraction(0)
-        if len(self.terms) == 1 and len(monomial) == 1 and monomial[0][0] == PI_NAME:
-            return coefficient, monomial[0][1]
-        raise NoExactValue("a root of what is not rational")
+        if len(self.terms) > 1 or not self.constant or (-1, HALF) in monomial:
+            raise NoExactValue("a root of a sum, an unknown or an imaginary number")
+        exponents: defaultdict[Base, Fraction] = defaultdict(Fraction)
+        for base, power in monomial:
+            exponents[base] = power / degree
+        sign = 1
+        if coefficient < 0 and degree == 2:
+            exponents[-1] = HALF
+        elif coefficient < 0 and degree % 2:
+            sign = -1
+        elif coefficient < 0:
+            raise NoExactValue("an even root of a negative number")
+        above, primes_above = root_of_integer(abs(coefficient.numerator), degree)
+        below, primes_below = root_of_integer(coefficient.denominator, degree)
+        for prime, times in primes_above:
+            exponents[prime] += Fraction(times, degree)
+        for prime, times in primes_below:
+            exponents[prime] -= Fraction(times, degree)
+        factor, root = _monomial(exponents)
+        return _number({root: factor * Fraction(sign * above, below)})
 
     def power(self, exponent: Number) -> Number:
         """Return a rational power; a negative number has whole powers only."""
@@ -185,7 +180,7 @@ class Number:
             raise NoExactValue("an exponent that is not rational")
         if rational.denominator == 1:
             return self**rational.numerator
-        if self._rational_and_pi()[0] < 0:
+        if self.terms and self.terms[0][1] < 0:
             raise NoExactValue("a broken power of a negative number")
         return self.root(rational.denominator) ** rational.numerator
 
