@@ -17,8 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.report.charts import ForestRow, forest
-from kace.report.svg import Paint, framed, svg
+from kace.report.charts import ForestRow, Paint, forest, svg
 from kace.runs.stats import Interval, cluster_interval, holm, sign_flip
 
 HERE = Path(__file__).resolve().parent
@@ -373,7 +372,7 @@ def draw_plot(published: Published) -> str:
             other = published.select(arms[arm], GROUPS[group])
             rows.append(plot_row(published.compare(base, other), name, group))
     unit = "difference from Tiered, percentage points"
-    return svg(framed(forest("Retest, by group of families, 1.5B", unit, rows, 760.0)))
+    return svg(forest("Retest, by group of families, 1.5B", unit, rows, 760.0))
 
 
 def main(out: Path) -> None:

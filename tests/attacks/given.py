@@ -16,7 +16,7 @@ from kace.learning.steps import StepLog
 from kace.learning.study import read_bill
 from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.export import export
-from kace.report.replies import Inbox
+from kace.report.inbox import Inbox
 from kace.report.workspace import Workspace
 from kace.runs.run import Run
 from kace.runs.table import Table
@@ -67,11 +67,12 @@ def learners(folder: Path) -> None:
 def viewed(folder: Path) -> None:
     workspace = Workspace([folder])
     for item in workspace.items("run"):
-        index = workspace.run(item.name)
-        index.wait()
-        index.record("p1", a_solve().seed)
+        table = workspace.table(item.name)
+        record = table.solution("p1", a_solve().seed)
+        assert record is not None
+        table.with_texts(record)
     for item in workspace.items("tree"):
-        workspace.tree(item.name).whole(wait=True)
+        workspace.tree(item.name)
 
 
 def resumed(folder: Path) -> None:
@@ -132,8 +133,8 @@ ACTIONS: dict[str, Attack] = {
     ),
     "learn select": (learners, read_learned, ("learn/learn.json", "learn/")),
     "learn costs": (learners, lambda at: read_bill(at / "learn"), ("learn/bill.json",)),
-    "export": (exports, exported, ("kace-view.json", ".index.html.tmp", "assets/", "assets/katex/")),
-    "inbox read": (an_inbox, lambda at: Inbox(at).request("propose-1"), ("propose-1.request.md",)),
+    "export": (exports, exported, ("kace-view.json", "assets/", "assets/katex/")),
+    "inbox read": (an_inbox, lambda at: Inbox(at).read("propose-1"), ("propose-1.request.md",)),
     "inbox write": (
         an_inbox,
         lambda at: Inbox(at).write("propose-1", "x"),

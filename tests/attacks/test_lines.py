@@ -21,9 +21,6 @@ PACKED = {
     "report": "from kace.runs.table import Table; Table.open(at)",
     "solve --file": "from kace.problems import load_problems; load_problems(at / 'traces.jsonl.gz')",
     "replay": "from kace.models.cache import Replay; Replay.open(at / 'traces.jsonl.gz')",
-    "view of a run": "from kace.runs.solves import RunIndex; it = RunIndex(at); it.wait(); "
-    "print('told', it.damage[-1])",
-    "view of calls": "from kace.runs.calls import CallIndex; it = CallIndex(at); it.wait(); print('told', it.used())",
 }
 """Who reads compressed lines."""
 PLAIN = {
@@ -36,7 +33,7 @@ PLAIN = {
     "manifest": "from kace.runs.manifest import Manifest; Manifest.read(at / 'traces.jsonl')",
     "bill": "from kace.learning.costs import read_costs; print('told', read_costs(at))",
     "profile": "from kace.config import profile_of; profile_of(None, at)",
-    "view of a run": "from kace.runs.solves import RunIndex; run = RunIndex(at); run.wait(); print('told', run.error)",
+    "view of a run": "from kace.report.workspace import Workspace as W; w = W([at]); w.table(w.items('run')[0].name)",
 }
 """Who reads files as they are: here of holes, which take no room on the disk, and one line end."""
 SCRIPT = """

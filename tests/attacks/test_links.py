@@ -85,8 +85,6 @@ def must_refuse(action: str, name: str, kind: Callable[[Path, Path], None]) -> b
     """Whether the action would have to open what lies there. Whole files are written under a new name, then renamed."""
     if action in SAID or (action, name) in LEFT_OUT:
         return False
-    if name == ".index.html.tmp":  # left by an export that was cut short: it is made anew, unless that cannot be
-        return kind is a_folder
     if name == "profile.toml":  # what is no file is no profile
         return kind is a_link
     if kind in (a_dangling_link, a_hard_link):

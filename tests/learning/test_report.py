@@ -24,8 +24,8 @@ from kace.learning.propose import Proposals
 from kace.learning.report import CardTotals, LearningReport, report_json, report_of
 from kace.learning.steps import RunTotals, StepLog, StepName, StepResult, TreeWriter
 from kace.learning.teacher import CardRefusal, Partition
-from kace.report.learner import page
-from kace.report.page import REPORT_POLICY
+from kace.report.render import REPORT_POLICY
+from kace.report.trees import learner_document as page
 from kace.runs.stats import wilson
 from tests.card_examples import a_card
 from tests.html_pages import parsed

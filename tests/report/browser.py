@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kace.report.app import create_app
 from kace.report.export import Exported, export
-from kace.report.server import Bind, Closing, listening, serve
+from kace.report.server import Bind, Closing, create_app, listening, serve
 from kace.report.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -105,7 +104,6 @@ def site(workspace: Workspace) -> Iterator[str]:
         loop, stop = loops[0]
         loop.call_soon_threadsafe(stop.set)
         thread.join()
-        workspace.close()
 
 
 def written(workspace: Workspace, folder: Path) -> Exported:

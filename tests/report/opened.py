@@ -8,16 +8,15 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from kace.report.app import create_app
+from kace.report.server import create_app
 from kace.report.workspace import Workspace
 
 HOST = "http://127.0.0.1"
 
 
 @contextmanager
-def opened(*paths: Path, token: str | None = None) -> Iterator[TestClient]:
+def opened(*paths: Path) -> Iterator[TestClient]:
     """A client of a server that has these paths open."""
     workspace = Workspace(paths)
-    with TestClient(create_app(workspace, token=token), base_url=HOST, follow_redirects=False) as client:
+    with TestClient(create_app(workspace), base_url=HOST, follow_redirects=False) as client:
         yield client
-    workspace.close()

@@ -16,8 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from kace.report.guard import Guard, Hosts
-from kace.report.server import Bind, Closing, listening, serve
+from kace.report.server import Bind, Closing, Guard, Hosts, listening, serve
 
 TOKEN = "token-0123456789"
 

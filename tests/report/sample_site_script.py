@@ -8,8 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from kace.report.guard import Guard
-from kace.report.server import Bind, listening, serve
+from kace.report.server import Bind, Guard, listening, serve
 from tests.report.sample_site import sample_app
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 
 from kace.report import pages
 from kace.report.export import Exported
-from kace.report.page import file_name
+from kace.report.render import file_name
 from kace.report.workspace import Workspace
 from tests.recorded import recorded
 from tests.report.browser import KINDS, chromium, chromium_missing, links_of, shape, site, watched, written
@@ -51,7 +51,6 @@ def files(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """Every page that the folder has, as files."""
     workspace = Workspace([hostile])
     done = written(workspace, tmp_path_factory.mktemp("files") / "export")
-    workspace.close()
     return done
 
 
@@ -165,9 +164,7 @@ def test_a_hostile_reply_does_nothing_when_it_comes_back(browser, tmp_path):
 
 def test_every_kind_of_page_is_told_apart():
     """A few pages of each kind are enough only as long as `shape` knows all kinds."""
-    words = {
-        part for area in pages.areas() for path in area.ROUTES for part in path.split("/") if part and part[0] != "{"
-    }
+    words = {part for path in pages.ROUTES for part in path.split("/") if part and part[0] != "{"}
     assert words == KINDS
 
 
@@ -335,7 +332,6 @@ def test_files_need_no_server(browser, tmp_path):
     folder = tmp_path / "export"
     workspace = Workspace([a_shelf_of_all(tmp_path / "opened")])
     written(workspace, folder)
-    workspace.close()
     home = folder.as_uri()
     with watched(browser, home) as (page, watch):
         opened = set(crawl(page, f"{home}/index.html"))

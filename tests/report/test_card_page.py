@@ -10,11 +10,10 @@ import pytest
 
 from kace.cards.card import Card, Difficulty, Status
 from kace.cards.store import TreeStore
-from kace.cards.tree import Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, SetDomains
+from kace.cards.tree import Deprecate, Edit, EpistemicTree, Relocate
 from kace.ladder.record import Solution
-from kace.report.page import moment
-from kace.report.pages.diff import card_diff, diff_lines
-from kace.report.trees import history, latest
+from kace.report.render import moment
+from kace.report.trees import card_diff
 from tests.card_examples import DOMAINS, a_card
 from tests.report.samples import a_recall, a_run, a_solve, a_tree
 from tests.report.tree_views import Shown, grown, measured, page_of, said, workspace_of
@@ -179,97 +178,15 @@ def test_a_change_by_hand_is_told_before_the_journal_knows_it(tmp_path: Path) ->
     assert "<ins>tiny</ins>" in page.body
 
 
-def test_a_damaged_change_is_left_out_and_said(tmp_path: Path) -> None:
-    store = a_history(tmp_path)
-    text = store.journal_path.read_text(encoding="utf-8")
-    store.journal_path.write_text(text.replace("very small", "fairly small", 1), encoding="utf-8")
-    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
-    assert "1 change of this card cannot be read; see: kace tree verify." in words
-    assert "text edited" not in words
-
-
-def test_an_unreadable_last_change_is_not_taken_for_one_by_hand(tmp_path: Path) -> None:
-    store = a_history(tmp_path)
-    text = store.journal_path.read_text(encoding="utf-8")
-    store.journal_path.write_text(text.replace("never helped", "never harmed"), encoding="utf-8")
-    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
-    assert "1 change of this card cannot be read" in words
-    assert "by hand" not in words
-
-
 def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> None:
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
     store.journal_path.unlink()
-    assert "The journal says nothing of this card." in said(
+    assert "The journal holds no change of this card." in said(
         page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
     )
     file = tmp_path / "pack.json"
     file.write_text(json.dumps([a_card().model_dump(mode="json")]), encoding="utf-8")
     assert "a single file, which keeps no history" in said(page_of(workspace_of(file), f"/tree/pack/card/{NAME}"))
-
-
-def test_the_history_is_that_of_the_journal(tmp_path: Path) -> None:
-    store = a_history(tmp_path)
-    for name in store.load().cards:
-        expected = [
-            (entry.generation, change)
-            for entry in reversed(store.log())
-            for change in entry.cards
-            if change.card_id == name
-        ]
-        steps, damaged = history(store.journal_path, name)
-        assert [(entry.generation, change) for entry, change in steps] == expected
-        assert damaged == 0
-    assert history(store.journal_path, "EXACT_NOT_THERE") == ([], 0)
-
-
-def test_texts_that_look_like_a_change_are_none(tmp_path: Path) -> None:
-    tricky = a_card("EXACT_LAST_CARD", payload='Useful when:\n- always\n\n{"before":null} "card_id":"EXACT_N_0" é\\"')
-    cards = [a_card(f"EXACT_N_{n}") for n in range(50)]
-    store = TreeStore.create(tmp_path / "oak", DOMAINS, [*cards, tricky], author="importer", note="a pack")
-    store.apply(Edit(tricky.model_copy(update={"routing_conditions": ()})), author="editor")
-    expected = [change for entry in store.log() for change in entry.cards if change.card_id == tricky.card_id]
-    steps, _ = history(store.journal_path, tricky.card_id)
-    assert [change for _, change in reversed(steps)] == expected
-    first = steps[1][0]
-    assert (first.author, first.note, len(first.cards)) == ("importer", "a pack", 51)
-    assert len(history(store.journal_path, "EXACT_N_0")[0]) == 1
-
-
-def test_a_torn_last_line_is_no_change_until_it_is_whole(tmp_path: Path) -> None:
-    store = a_history(tmp_path)
-    before = history(store.journal_path, NAME)
-    line = store.journal_path.read_bytes().splitlines()[-1]
-    with store.journal_path.open("ab") as file:
-        file.write(line[:300])
-    assert history(store.journal_path, NAME) == before
-    assert [change.generation for change in latest(store.journal_path, 3)] == [5, 4, 3]
-
-
-def test_a_journal_is_followed_as_it_grows_and_read_anew_when_it_is_another(tmp_path: Path) -> None:
-    store = a_history(tmp_path)
-    assert [change.author for change in latest(store.journal_path, 1)] != ["late"]
-    store.apply(Edit(a_card("EXACT_OTHER_CARD")), author="late")
-    assert [change.author for change in latest(store.journal_path, 1)] == ["late"]
-    other = TreeStore.create(tmp_path / "elm", DOMAINS, [a_card()], author="other")
-    store.journal_path.write_bytes(other.journal_path.read_bytes())
-    assert [change.author for change in latest(store.journal_path, 9)] == ["other"]
-
-
-def test_a_change_of_domains_is_no_change_of_a_card(tmp_path: Path) -> None:
-    store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
-    domains = (*DOMAINS, Domain(name="logic", description="true and false"))
-    store.apply(Batch((SetDomains(domains), Edit(a_card(routing_conditions=())))), author="editor")
-    assert len(history(store.journal_path, NAME)[0]) == 2
-
-
-def test_the_latest_changes_come_newest_first(tmp_path: Path) -> None:
-    store = a_history(tmp_path)
-    newest = [(entry.generation, entry.kind.value, entry.author) for entry in reversed(store.log())]
-    found = latest(store.journal_path, 99)
-    assert [(change.generation, change.kind, change.author) for change in found] == newest
-    assert latest(store.journal_path, 3) == found[:3]
-    assert latest(tmp_path / "nothing", 3) == []
 
 
 def test_a_time_that_nobody_can_read_is_shown_as_it_is() -> None:
@@ -279,9 +196,9 @@ def test_a_time_that_nobody_can_read_is_shown_as_it_is() -> None:
 
 def test_lines_that_have_nothing_in_common_are_not_compared_word_by_word() -> None:
     before, after = a_card(), a_card(payload="Useful when:\n- sum of two squares\n\nNothing alike here at all, friend.")
-    lines = diff_lines(card_diff(before, after), heads=False)
+    lines = card_diff(before, after)
     assert not any(marked for line in lines for marked, _ in line.words)
-    assert ((False, "Nothing alike here at all, friend."),) in [line.words for line in lines]
+    assert [(False, "Nothing alike here at all, friend.")] in [line.words for line in lines]
 
 
 def test_a_diff_escapes_what_it_quotes(tmp_path: Path) -> None:
@@ -313,14 +230,15 @@ def solves(right: str, *, card: str = NAME, seed: int = 0) -> list[Solution]:
 
 
 def opened(tmp_path: Path, **runs: list[Solution]) -> Shown:
-    """The card's page once these runs were looked at."""
-    a_tree(tmp_path / "oak", [a_card()])
-    systems = {name: {"name": "tiered" if name == "bare" else "kace"} for name in runs}
-    paths = [a_run(tmp_path / name, records, system=systems[name]) for name, records in runs.items()]
-    workspace = workspace_of(tmp_path / "oak", *paths)
-    for name in runs:
-        workspace.run(name).wait()
-    return page_of(workspace, f"/tree/oak/card/{NAME}")
+    """The card's page with these runs open."""
+    tree = a_tree(tmp_path / "oak", [a_card()])
+    digest = TreeStore(tree).load().content_hash()
+    paths = []
+    for name, records in runs.items():
+        system = {"name": "tiered" if name == "bare" else "kace"}
+        read = {"hash": digest, "cards": 1} if name != "bare" else None
+        paths.append(a_run(tmp_path / name, records, system=system, tree=read))
+    return page_of(workspace_of(tmp_path / "oak", *paths), f"/tree/oak/card/{NAME}")
 
 
 def test_a_run_that_read_the_card_is_named_with_its_share_and_interval(tmp_path: Path) -> None:
@@ -331,64 +249,21 @@ def test_a_run_that_read_the_card_is_named_with_its_share_and_interval(tmp_path:
 
 def test_a_run_that_did_not_read_it_is_not_named(tmp_path: Path) -> None:
     page = opened(tmp_path, other=solves("rrw", card="EXACT_OTHER_CARD"))
-    assert "None of the 1 run looked at so far read this card." in said(page)
-
-
-def test_runs_that_nobody_looked_at_are_offered(tmp_path: Path) -> None:
-    a_tree(tmp_path / "oak", [a_card()])
-    workspace = workspace_of(tmp_path / "oak", a_run(tmp_path / "first"))
-    page = page_of(workspace, f"/tree/oak/card/{NAME}")
-    assert "No run has been looked at yet" in said(page)
-    assert 'href="/run/first"' in page.body
-    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
-    assert "No run is open." in said(page)
+    assert "No open run of this tree was shown the card." in said(page)
 
 
 def test_problems_gained_and_broken_are_told_beside_the_ladder_without_cards(tmp_path: Path) -> None:
     page = opened(tmp_path, kace=solves("rrwwr?"), bare=solves("wrrwrr", card=""))
-    words = said(page)
-    assert "kace against bare 1 gained 1 broken of 5 pairs, 3 alike" in words
-    gained = re.findall(r"/run/kace/problem/(\w+)/0", page.body)
-    assert gained == [f"{0:016x}", f"{2:016x}"]
-    assert 'href="/run/kace/against/bare"' in page.body
+    assert "1 gained 1 broken Compare" in said(page)
+    assert 'href="/run/kace?q=card%3DEXACT_SUM_OF_SQUARES&amp;' not in page.body
+    assert "change=lost" in page.body and 'href="/run/kace/against/bare"' in page.body
 
 
-def test_a_solve_that_read_the_card_in_both_runs_says_nothing(tmp_path: Path) -> None:
-    assert "gained" not in said(opened(tmp_path, one=solves("rr"), two=solves("ww")))
-
-
-def test_runs_of_other_seeds_or_other_models_are_not_set_beside(tmp_path: Path) -> None:
-    assert "gained" not in said(opened(tmp_path, kace=solves("rr"), bare=solves("ww", card="", seed=1)))
-    a_tree(tmp_path / "elm", [a_card()])
-    bare = a_run(tmp_path / "strong", solves("ww", card=""), config={"model": "scripted/strong"})
-    workspace = workspace_of(tmp_path / "elm", tmp_path / "kace", bare)
-    for name in ("kace", "strong"):
-        workspace.run(name).wait()
-    assert "gained" not in said(page_of(workspace, f"/tree/elm/card/{NAME}"))
+def test_runs_of_other_seeds_are_not_set_beside(tmp_path: Path) -> None:
+    page = opened(tmp_path, kace=solves("rr"), bare=solves("ww", card="", seed=1))
+    assert "0 gained 0 broken" in said(page)
 
 
 def test_the_ladder_without_cards_is_set_beside(tmp_path: Path) -> None:
-    other = solves("ww", card="EXACT_OTHER_CARD")
-    page = opened(
-        tmp_path, kace=solves("rr"), aaa=[with_tokens(solve, 900) for solve in other], bare=solves("ww", card="")
-    )
-    assert "kace against bare" in said(page)
-    assert "kace against aaa" not in said(page)
-
-
-def with_tokens(solve: Solution, tokens: int) -> Solution:
-    """The solve with longer prompts."""
-    attempts = tuple(attempt.model_copy(update={"input": tokens}) for attempt in solve.attempts)
-    return solve.model_copy(update={"attempts": attempts})
-
-
-def test_whether_a_run_read_this_very_tree_is_said(tmp_path: Path) -> None:
-    store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
-    same = a_run(tmp_path / "same", solves("r"), tree={"hash": store.load().content_hash(), "cards": 1})
-    older = a_run(tmp_path / "older", solves("r"), tree={"hash": "0" * 64, "cards": 1})
-    workspace = workspace_of(tmp_path / "oak", same, older)
-    for name in ("same", "older"):
-        workspace.run(name).wait()
-    words = said(page_of(workspace, f"/tree/oak/card/{NAME}"))
-    assert "this very one" in words
-    assert "another version" in words
+    page = opened(tmp_path, kace=solves("rr"), aaa=solves("ww", card="EXACT_OTHER_CARD"), bare=solves("ww", card=""))
+    assert "/run/kace/against/bare" in page.body and "/run/kace/against/aaa" not in page.body

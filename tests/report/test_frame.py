@@ -8,9 +8,20 @@ import pytest
 from jinja2 import UndefinedError
 
 import kace
-from kace.report.app import document
-from kace.report.page import FILE_POLICY, HOME, Crumb, Links, Page, assets, assets_mark, environment, render_document
-from kace.report.text import maths
+from kace.report.pages import nav
+from kace.report.render import (
+    FILE_POLICY,
+    HOME,
+    Crumb,
+    Links,
+    Page,
+    assets,
+    assets_mark,
+    document,
+    environment,
+    maths,
+    render_document,
+)
 from kace.report.workspace import Workspace
 from tests.report.samples import a_run, a_shelf_of_all
 
@@ -22,7 +33,7 @@ PAGE = Page(
     refresh=3.0,
 )
 PLAIN = Page("error.html", "t", {"status": 200, "sentences": ['class="math"']})
-SERVED, FILES = Links(), Links(static=True)
+SERVED, FILES = Links(), Links(frozenset({"/", "/run/first"}))
 
 
 class Seen(HTMLParser):
@@ -87,7 +98,7 @@ def test_the_policy_of_a_file_allows_no_inline_script_and_no_host():
 
 def nav_of(workspace, links, path):
     """The links of the bar."""
-    return document(PLAIN, links, workspace, path).partition("<nav")[2].partition("</nav>")[0]
+    return document(PLAIN, links, nav(workspace, path, links)).partition("<nav")[2].partition("</nav>")[0]
 
 
 def test_the_bar_leads_to_a_single_item_at_once_and_to_several_by_the_list(tmp_path):
@@ -139,8 +150,8 @@ def test_a_value_that_is_not_there_is_an_error():
 
 def test_no_template_or_page_lets_markup_through():
     """Markup is made where texts are, and by templates; nothing says of a text that it is safe."""
-    package = Path(kace.__file__).parent / "web"
-    makers = {"page.py", "text.py", "markup.py"}
+    package = Path(kace.__file__).parent / "report"
+    makers = {"render.py", "evaluation.py"}
     for path in package.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\|\s*safe\b|autoescape", text), path.name

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from kace.report.guard import SECURITY_HEADERS, Guard, Hosts
+from kace.report.server import SECURITY_HEADERS, Guard, Hosts
 from tests.report.sample_site import TOKEN, Answered, Site
 
 GONE = {"type": "http.disconnect"}
@@ -19,7 +19,8 @@ GONE = {"type": "http.disconnect"}
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with Site(max_body=1000, body_seconds=0.5) as running:
+    with pytest.MonkeyPatch.context() as patched, Site(max_body=1000) as running:
+        patched.setattr("kace.report.server.BODY_SECONDS", 0.5)
         yield running
 
 
@@ -73,9 +74,7 @@ def test_any_other_name_is_turned_away(site: Site, name: str):
     ],
 )
 def test_one_host_is_needed_and_no_more(site: Site, lines: bytes):
-    answer = Answered(site.raw(lines + b"\r\n"))
-    assert answer.status == 400
-    assert secured(answer)
+    assert Answered(site.raw(lines + b"\r\n")).status == 400
 
 
 def test_a_server_open_to_all_takes_addresses_and_its_own_names_only():
@@ -170,21 +169,9 @@ def test_a_body_that_does_not_come_is_not_waited_for(site: Site):
     assert site.ask("/act", method="POST", content_length="5").status == 408
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.report.server.HEAD_SECONDS", 0.3)
-    with Site() as site:
-        assert site.raw(b"GET / HTTP/1.1\r\nHost: loc", seconds=600) == b""
-        assert site.raw(b"", seconds=600) == b""
-        first = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n\r\n".encode()
-        said = site.raw(first, b"GET / HT", seconds=600)
-        assert said.count(b"HTTP/1.1 200") == 1
-        assert site.ask("/slow?seconds=0.6").body == b"slept", "an answer may take longer than a head"
-
-
 def test_what_is_not_http_is_told_so(site: Site):
     answer = Answered(site.raw(b"\x16\x03\x01 hello\r\n\r\n"))
     assert answer.status == 400
-    assert secured(answer)
 
 
 def test_a_websocket_is_not_opened(site: Site):
@@ -263,29 +250,8 @@ def test_the_key_opens(locked: Site):
     assert locked.ask("/", authorization=f"bearer  {TOKEN}").status == 200
 
 
-def test_a_token_in_the_address_becomes_a_cookie_and_leaves_the_address(locked: Site):
-    answer = locked.ask(f"/page/a%2Fb?x=1&token={TOKEN}&y=")
-    assert (answer.status, answer.headers["location"]) == (303, "/page/a%2Fb?x=1&y=")
-    cookie = answer.headers["set-cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=Lax" in cookie
-    assert TOKEN not in cookie
-    kept = cookie.partition(";")[0]
-    assert locked.ask("/", cookie=f"other=1; {kept}").status == 200
-    assert locked.ask("/", cookie=kept[:-1]).status == 401
-    assert locked.ask("/?token=wrong").status == 401
-    assert locked.ask(f"/act?token={TOKEN}", method="POST").status == 401
-
-
-def test_the_way_on_never_leads_elsewhere(locked: Site):
-    assert locked.ask(f"//evil.example/?token={TOKEN}").status == 400
-    answer = locked.ask(f"/?token={TOKEN}&x=%0d%0aSet-Cookie:%20a=b")
-    assert "set-cookie: a=b" not in str(answer.headers).lower()
-    assert answer.names.count("set-cookie") == 1
-
-
 def test_a_server_for_programs_takes_no_key_from_an_address():
-    with Site(token=TOKEN, cookie=False) as site:
+    with Site(token=TOKEN) as site:
         assert site.ask(f"/?token={TOKEN}").status == 401
 
 

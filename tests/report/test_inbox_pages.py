@@ -11,14 +11,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from kace.models import exchange
-from kace.report.app import create_app
-from kace.report.page import Links, NotHere, file_name, path_of
-from kace.report.replies import MAX_REPLY, Inbox, ReplyTaken
+from kace.report.export import export
+from kace.report.inbox import MAX_REPLY, Inbox, ReplyTaken
+from kace.report.render import NotHere, file_name, path_of
 from kace.report.workspace import Workspace
 from tests.report.browser import chromium, chromium_missing, site, watched
 from tests.report.hostile import CORPUS
 from tests.report.letters import RULINGS, asking_for_cards, asking_for_rulings, put, taken
-from tests.report.opened import HOST, opened
+from tests.report.opened import opened
 from tests.report.page_audit import Audit, body_of
 
 
@@ -225,8 +225,8 @@ def test_a_file_system_without_hard_links_or_locks_will_do(folder: Path, monkeyp
     def unsupported(*_: object, **__: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("kace.report.replies.os.link", unsupported)
-    monkeypatch.setattr("kace.report.replies.fcntl.flock", unsupported)
+    monkeypatch.setattr("kace.report.inbox.os.link", unsupported)
+    monkeypatch.setattr("kace.report.inbox.fcntl.flock", unsupported)
     Inbox(folder).write(name, RULINGS)
     assert reply_file(folder, name).read_text() == RULINGS
     with pytest.raises(ReplyTaken):
@@ -312,7 +312,7 @@ def test_a_name_leads_nowhere_but_to_a_request_of_the_folder(folder: Path, name:
     put(folder, asking_for_rulings())
     (folder.parent / "secret.request.md").write_text("secret")
     inbox = Inbox(folder)
-    for act in (inbox.request, inbox.reply, lambda name: inbox.write(name, "x")):
+    for act in (inbox.read, lambda name: inbox.write(name, "x")):
         with pytest.raises(NotHere):
             act(name)
     assert [path.name for path in folder.parent.iterdir() if "reply" in path.name] == []
@@ -328,9 +328,9 @@ def test_links_are_neither_read_nor_written_through(folder: Path):
     inbox = Inbox(folder)
     assert [entry.name for entry in inbox.entries()] == [name]
     with pytest.raises(NotHere):
-        inbox.request("linked")
+        inbox.read("linked")
     with pytest.raises(NotHere):
-        inbox.request("pipe")
+        inbox.read("pipe")
     with pytest.raises(Exception, match="no plain file"):
         inbox.write(name, RULINGS)
     assert secret.read_text() == "secret"
@@ -342,7 +342,7 @@ def test_a_folder_that_cannot_be_written_says_so_and_keeps_the_text(folder: Path
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kace.report.replies.os.fsync", full)
+    monkeypatch.setattr("kace.report.inbox.os.fsync", full)
     with opened(folder) as client:
         answer = send(client, name, RULINGS)
     page = Audit(body_of(answer.text))
@@ -356,9 +356,9 @@ def test_a_folder_that_cannot_be_written_says_so_and_keeps_the_text(folder: Path
 def test_an_export_shows_requests_and_has_no_form(folder: Path):
     done, waiting = put(folder, asking_for_rulings(), asking_for_cards())
     reply_file(folder, done).write_text(RULINGS)
-    client = TestClient(create_app(Workspace([folder]), link=Links(static=True)), base_url=HOST)
     written = ["/inbox/letters", *(path_of("inbox", "letters", name) for name in (done, waiting))]
-    pages = {path: body_of(client.get(path).text) for path in written}
+    export(Workspace([folder]), folder.parent / "out")
+    pages = {path: body_of((folder.parent / "out" / file_name(path)).read_text(encoding="utf-8")) for path in written}
     assert all(file_name(path) in pages["/inbox/letters"] for path in written[1:]), "an export follows links"
     assert not any("<form" in body or "<textarea" in body for body in pages.values())
     assert "true for every n" in pages[path_of("inbox", "letters", done)]

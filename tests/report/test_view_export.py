@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -11,8 +10,9 @@ import pytest
 
 from kace.errors import KaceError, UsageError
 from kace.report import export as export_module
+from kace.report import pages as pages_module
 from kace.report.export import LIST, export
-from kace.report.page import FILE_POLICY, assets, file_name
+from kace.report.render import FILE_POLICY, LEFT_OUT, assets, file_name
 from kace.report.workspace import Workspace
 from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 
@@ -21,7 +21,6 @@ from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
     workspace = Workspace([a_shelf_of_all(tmp_path / "opened")])
     yield workspace
-    workspace.close()
 
 
 @pytest.fixture
@@ -42,22 +41,6 @@ def test_every_item_has_its_pages(folder):
         *("/inbox/letters/propose-1",),
     ):
         assert file_name(path) in names
-
-
-def test_all_solves_of_a_problem_are_one_file(tmp_path):
-    """Of several runs and seeds: each has its place there, and links of every page lead to it."""
-    solves = [a_solve(problem * 16, seed=seed) for problem in "bc" for seed in (0, 1)]
-    workspace = Workspace([a_run(tmp_path / name, solves) for name in ("first", "second")])
-    done = export(workspace, tmp_path / "out")
-    workspace.close()
-    first, second = (file_name(f"/run/first/problem/{problem * 16}/0") for problem in "bc")
-    assert file_name(f"/run/second/problem/{'b' * 16}/1") == first != second
-    assert {path.name for path in pages(tmp_path / "out") if path.name.startswith("problem-")} == {first, second}
-    text = (tmp_path / "out" / first).read_text(encoding="utf-8")
-    assert re.findall(r'<article class="solve" id="([^"]*)"', text) == ["first~0", "first~1", "second~0", "second~1"]
-    assert len(re.findall(r' id="([^"]*)"', text)) == len(set(re.findall(r' id="([^"]*)"', text)))
-    assert f'href="{first}#second~1"' in (tmp_path / "out" / file_name("/run/second")).read_text(encoding="utf-8")
-    assert len(done.paths) > len(done.files)
 
 
 def test_every_link_leads_to_a_file_that_is_there(folder):
@@ -110,7 +93,7 @@ def test_an_export_that_was_cut_short_can_be_made_again(workspace, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(export_module, "_asked", stop)
+        patched.setattr(export_module, "_page_at", stop)
         with pytest.raises(KeyboardInterrupt):
             export(workspace, tmp_path / "out")
     assert not (tmp_path / "out" / "index.html").exists()
@@ -133,41 +116,22 @@ def test_a_place_that_cannot_be_written_is_one_line(workspace, tmp_path):
         export(workspace, tmp_path / "file")
 
 
-def test_what_is_left_out_is_said_on_the_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr(export_module, "PAGES_OF_ITEM", 5)
+def test_what_is_left_out_leads_to_a_page_that_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages_module, "IN_FILES", 5)
     solves = [a_solve(f"{number:016x}") for number in range(20)]
     workspace = Workspace([a_run(tmp_path / "long", solves), a_run(tmp_path / "short")])
-    done = export(workspace, tmp_path / "out")
-    workspace.close()
-    assert done.left_out == ["Of run long, the first 5 pages are here."]
-    index = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "Of run long, the first 5 pages are here." in index
+    export(workspace, tmp_path / "out")
     run = (tmp_path / "out" / file_name("/run/long")).read_text(encoding="utf-8")
-    assert file_name("/left-out") in run
-    assert "Of run long" in (tmp_path / "out" / file_name("/left-out")).read_text(encoding="utf-8")
+    assert len(set(re.findall(r'href="(run-long-problem-[^"]*)"', run))) == 5
+    assert "The first 5 are in these files" in run
+    assert "open the original with: kace view" in (tmp_path / "out" / LEFT_OUT).read_text(encoding="utf-8")
 
 
-def test_a_large_item_leaves_room_for_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(export_module, "PAGES", 60)
-    solves = [a_solve(f"{number:016x}") for number in range(200)]
-    workspace = Workspace([a_run(tmp_path / "long", solves), a_tree(tmp_path / "oak")])
-    done = export(workspace, tmp_path / "out")
-    workspace.close()
-    assert len(done.paths) == 60
-    assert (tmp_path / "out" / file_name("/tree/oak")).exists()
-
-
-def test_on_several_cores_the_same_files_are_written(tmp_path, monkeypatch):
-    shelf = tmp_path / "opened"
-    a_shelf_of_all(shelf)
-    monkeypatch.setattr(export_module, "PAGES_OF_ITEM", 5)
-    for cores, many in ((1, 1_000), (2, 2)):
-        monkeypatch.setattr(export_module, "MANY", many)
-        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        workspace = Workspace([shelf])
-        export(workspace, tmp_path / f"on-{cores}")
-        workspace.close()
-    one, two = ({path.name: path.read_bytes() for path in pages(tmp_path / f"on-{cores}")} for cores in (1, 2))
+def test_the_same_items_give_the_same_files(tmp_path):
+    shelf = a_shelf_of_all(tmp_path / "opened")
+    for name in ("one", "two"):
+        export(Workspace([shelf]), tmp_path / name)
+    one, two = ({path.name: path.read_bytes() for path in pages(tmp_path / name)} for name in ("one", "two"))
     assert one == two and len(one) > 8
 
 
@@ -176,7 +140,6 @@ def test_a_damaged_item_does_not_stop_the_others(tmp_path):
     a_tree(tmp_path / "opened" / "oak")
     (tmp_path / "opened" / "oak" / "cards.jsonl").write_text('{"kace_tree":99}\n')
     workspace = Workspace([tmp_path / "opened"])
-    done = export(workspace, tmp_path / "out")
-    workspace.close()
+    export(workspace, tmp_path / "out")
     assert (tmp_path / "out" / file_name("/run/first")).exists()
-    assert any("oak" in line for line in done.left_out)
+    assert "This cannot be shown" in (tmp_path / "out" / file_name("/tree/oak")).read_text(encoding="utf-8")

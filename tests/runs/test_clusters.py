@@ -13,8 +13,7 @@ from scipy import stats as reference
 
 from kace.errors import UsageError
 from kace.problems import Problem, problem_rows
-from kace.report.evaluation import evaluation_of, markdown
-from kace.report.evaluation_page import page
+from kace.report.evaluation import evaluation_of, markdown, page
 from kace.runs.compare import MCNEMAR, compare, flipped
 from kace.runs.metrics import clusters_of, metrics_of
 from kace.runs.stats import Interval, cluster_interval, wilson

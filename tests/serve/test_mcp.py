@@ -157,7 +157,7 @@ def test_a_published_run_is_explained_by_its_groups_its_cards_and_its_climbs(tmp
     assert found["groups"]["wrong"] > found["groups"]["gained"] > found["in_group"] > 0
     assert 0.59 < found["accuracy"]["share"] < 0.6 and found["accuracy"]["problems"] == 47
     worst = found["cards_that_broke"][0]
-    assert worst["lost"] > worst["gained"] and worst["solves"] >= worst["lost"] + worst["gained"]
+    assert worst["broken"] > worst["gained"] and worst["shown"] >= worst["broken"] + worst["gained"]
     assert len(found["listed"]) == 2
     assert all(each["was"] and not each["correct"] and each["cards"] and each["text"] for each in found["listed"])
     climb = one.found
@@ -218,7 +218,7 @@ def test_bad_input_is_one_line_and_nothing_outside_what_was_opened_is_read(tmp_p
             "explain_run",
             {"run": "one", "show": "odd"},
         ),
-        "what is gained cannot be told": ("explain_run", {"run": "one", "show": "gained"}),
+        "gained needs a run of these problems without cards": ("explain_run", {"run": "one", "show": "gained"}),
         "no problem is called so or begins with 'zz' in this run": ("explain_run", {"run": "one", "problem": "zz"}),
         "no solve of problem": ("explain_run", {"run": "one", "problem": "1", "seed": 99}),
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kace.report.guard import SECURITY_HEADERS
+from kace.report.server import SECURITY_HEADERS
 from tests.serve.running import Running, Watched, read_figures
 
 GOOD = {"model": "kace", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}

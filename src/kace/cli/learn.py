@@ -75,7 +75,7 @@ from kace.learning.wordings import find_wordings
 from kace.models.budget import Ledger
 from kace.models.scripted import Scripted, steady
 from kace.problems import Problem, load_problems
-from kace.report.learner import page
+from kace.report.trees import learner_document as page
 from kace.runs.table import SolveFilter, Table
 from kace.words import counted
 

@@ -21,16 +21,17 @@ from kace.cli.terminal import (
     write_output,
 )
 from kace.files import write_atomic
+from kace.report.charts import svg
 from kace.report.evaluation import (
+    PRINT,
     Evaluation,
     evaluation_json,
     evaluation_of,
     lead,
     markdown,
+    page,
+    plots_of,
 )
-from kace.report.evaluation_page import page
-from kace.report.plots import PRINT, plots_of
-from kace.report.svg import pdf, require_pdf, svg
 from kace.runs.compare import CardHarm, Change, Comparison, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.shards import merge_shards
@@ -63,10 +64,7 @@ FILES = {"html": "index.html", "md": "report.md"}
     type=PATH,
     help="Write the page, or Markdown, into this folder (default: report).",
 )
-@click.option("--plots", type=PATH, help="Also write every plot here, as SVG and PDF.")
-@click.option(
-    "--no-pdf", is_flag=True, help="Plots as SVG alone, which needs no extra library."
-)
+@click.option("--plots", type=PATH, help="Also write every plot here, as SVG.")
 @click.option(
     "--base",
     help="The name of the run that the others are compared with; by default the first.",
@@ -90,7 +88,6 @@ def command(
     form: str | None,
     out: Path | None,
     plots: Path | None,
-    no_pdf: bool,
     base: str | None,
     cluster: str | None,
     tree: Path | None,
@@ -102,8 +99,6 @@ def command(
     DIR it writes a page. Differences come with intervals and p values.
     """
     form = form or ("text" if out is None else "html")
-    if plots is not None and not no_pdf:
-        require_pdf()
     cards = None if tree is None else open_tree(tree)
     config = options.config()
     if merge is not None:
@@ -111,7 +106,7 @@ def command(
     found = evaluation_of(
         open_tables(runs), base=base, tree=cards, prices=config.prices, cluster=cluster
     )
-    drawn = _write_plots(found, plots, pdfs=not no_pdf) if plots else {}
+    drawn = _write_plots(found, plots) if plots else {}
     if options.as_json:
         write_output(_json_line(found), None)
     elif form == "text":
@@ -209,16 +204,14 @@ def _ascii(text: str, limit: int | None = None) -> str:
     return plain(text, limit).replace("\N{MINUS SIGN}", "-")
 
 
-def _write_plots(found: Evaluation, folder: Path, *, pdfs: bool) -> dict[str, Path]:
-    """Write every plot and return the SVG of each by its title."""
+def _write_plots(found: Evaluation, folder: Path) -> dict[str, Path]:
+    """Write every plot as a file; return the files by the plots' titles."""
     written = {}
-    for plot in plots_of(found):
-        picture = plot.draw(PRINT)
-        written[plot.title] = folder / f"{plot.name}.svg"
-        write_atomic(written[plot.title], svg(picture))
-        if pdfs:
-            write_atomic(folder / f"{plot.name}.pdf", pdf(picture))
-    note(f"plots        {folder}: {len(written)} as SVG{' and PDF' if pdfs else ''}")
+    for plot in plots_of(found).values():
+        path = folder / f"{plot.name}.svg"
+        write_atomic(path, svg(plot.draw(PRINT)))
+        written[plot.title] = path
+    note(f"plots        {folder}: {len(written)} as SVG")
     return written
 
 

@@ -61,7 +61,7 @@ def command(
     key = config.serve_key.get_secret_value() if config.serve_key else None
     # The port is opened first: the imports below take a while.
     with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:
-        from kace.report.guard import Hosts
+        from kace.report.server import Hosts
         from kace.serve.app import ServerOptions, disable_full_collections, run
         from kace.serve.chat import RequestLimits
 

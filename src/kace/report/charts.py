@@ -1,68 +1,87 @@
-"""The charts of an evaluation, each drawn at any width. They know figures and words, not where from."""
+"""The charts of reports and pages, as SVG.
+
+This module works out scales and places; `templates/charts.svg` draws. A chart is drawn
+at a given width: wide for a screen, narrow for a phone. On a page its colours are CSS
+variables of the page, so that it follows light and dark; in a file they are literal.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Any, NamedTuple
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from kace.cards.card import LiftMark
 from kace.ladder.tiers import ExitPath
-from kace.report.scale import Scale, scale_over
-from kace.report.svg import (
-    Mark,
-    Paint,
-    Picture,
-    box,
-    breadth,
-    dot,
-    fitted,
-    label,
-    moved,
-    stroke,
-)
+from kace.markup import seen
 from kace.words import counted, points
 
-NARROW = 500  # A picture less wide than this has the names of its rows above the marks, not beside them
-GAP = 26.0  # between panels
-WIDEST = 460.0  # of a panel: one alone does not fill a wide page
-SMALL = 10.5
+NARROW = 500.0  # below this width, names stand above their marks
+MARGIN = 10.0  # around the picture in a file
+PANEL_GAP = 26.0
+PANEL_WIDTHS = (236.0, 460.0)  # the least and the most of a panel of exits
 HEADING = 26.0  # above the first row of a group
-PAINTS = (Paint.ONE, Paint.TWO, Paint.THREE, Paint.FOUR, Paint.FIVE)
-COST_PAINTS = (Paint.ONE, Paint.THREE, Paint.FOUR, Paint.TWO, Paint.FIVE)
-_LEGEND = (
-    "ES unanimous",
-    "MS majority",
-    "HS plurality",
-    "fallback plurality",
-    "last HS answer",
-)
-NAMES: Mapping[ExitPath, str] = dict(
-    zip(ExitPath, _LEGEND, strict=True)
-)  # exits as a legend has them
-RANKS = (
-    "last",
-    "fallb.",
-    "HS",
-    "MS",
-    "ES",
-)  # exits by rank, as short as an axis needs them
-SMALLEST = 2.2  # radius of a disc
-FEW = 250  # different places up to which all are drawn as they are; beyond, near ones are put together
+NAME_LINE = 14.5  # distance between the names beside a plane
+PLANE_TOP = 14.0
+PLANE_FOOT = 46.0
+PLANE_LEFT = 44.0
+NARROW_LETTERS = frozenset(" .,:;|!'`()[]{}/\\fijlrtI-")
+WIDE_LETTERS = frozenset("mwMW@%—…")
 
-ScatterPanel = tuple[str, str, Sequence[tuple[float, float, int]]]
-"""An arm's name, its figures in words, and raw rate, 0 to 1, mean exit rank, 0 to 4, and number of problems there."""
-Places = Counter[tuple[float, float]]  # problems by raw rate and mean exit rank
-Rect = tuple[float, float, float, float]  # left, top, right, bottom
-CostRow = tuple[str, Sequence[float], str]
-"""An arm's name, its parts, and its group."""
-ExitRow = tuple[str, int, Mapping[ExitPath, int]]
-"""The name of a bucket, its problems, and how many solves left where."""
+
+class Paint(StrEnum):
+    """What the colour of a mark is for. Pages have a light and a dark set of them."""
+
+    GOOD = "good"
+    BAD = "bad"
+    OPEN = "open"
+
+
+COLOURS = {
+    "paper": "#ffffff",
+    "ink": "#1d2126",
+    "soft": "#555d66",
+    "line": "#d5d2ca",
+    "grid": "#e8e6e0",
+    "good": "#0a7069",
+    "bad": "#b34a1f",
+    "open": "#7b838d",
+    "one": "#0a7069",
+    "two": "#6cb0a6",
+    "three": "#e3cf9f",
+    "four": "#dd9464",
+    "five": "#a8431b",
+    "over": "#ffffff",
+    "under": "#1d2126",
+}
+"""The CSS variables of charts, as files have them."""
+EXIT_NAMES: Mapping[ExitPath, str] = {
+    ExitPath.ES_UNANIMOUS: "ES unanimous",
+    ExitPath.MS_MAJORITY: "MS majority",
+    ExitPath.HS_PLURALITY: "HS plurality",
+    ExitPath.FALLBACK_PLURALITY: "fallback plurality",
+    ExitPath.FALLBACK_LAST_HS: "last HS answer",
+}
+EXIT_PAINTS = ("one", "two", "three", "four", "five")
+
+
+class Picture(NamedTuple):
+    """A finished drawing; `marks` is SVG in the colours of a page."""
+
+    title: str
+    width: float
+    height: float
+    marks: Markup
 
 
 class ForestRow(NamedTuple):
-    """What is estimated, and how well it is known. An open paint makes a hollow mark."""
+    """An estimate with its interval. `Paint.OPEN` draws a hollow mark."""
 
     name: str
     about: str
@@ -73,6 +92,146 @@ class ForestRow(NamedTuple):
     group: str = ""
 
 
+class ExitRow(NamedTuple):
+    """The problems of one bucket and how many of their solves left at each exit."""
+
+    name: str
+    problems: int
+    exits: Mapping[ExitPath, int]
+
+
+class Spot(NamedTuple):
+    """A system by its calls and its accuracy with its interval."""
+
+    name: str
+    calls: float
+    accuracy: float
+    low: float
+    high: float
+
+
+def breadth(words: str, size: float = 12.0, bold: bool = False) -> float:
+    """Estimate the width of words in any common font, rather too large."""
+    total = 0.0
+    for letter in words:
+        if letter in NARROW_LETTERS:
+            total += 0.37
+        elif letter in WIDE_LETTERS:
+            total += 0.95
+        elif ord(letter) > 0x2E80:
+            total += 1.0
+        else:
+            total += 0.74 if letter.isupper() else 0.62
+    return size * total * (1.1 if bold else 1.0)
+
+
+def fitted(words: str, room: float, size: float = 12.0, bold: bool = False) -> str:
+    """Return words on one line, cut to the room there is."""
+    line = " ".join(seen(words).split())
+    if breadth(line, size, bold) <= room:
+        return line
+    while line and breadth(f"{line}…", size, bold) > room:
+        line = line[:-1]
+    return f"{line.rstrip()}…"
+
+
+@cache
+def _macros() -> Any:
+    """Return the drawing macros. Every word they write is escaped."""
+    made = Environment(
+        loader=PackageLoader("kace.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["px"] = lambda value: f"{round(value, 2):g}"
+    made.filters["seen"] = seen
+    made.globals |= {
+        "breadth": breadth,
+        "counted": counted,
+        "exit_names": EXIT_NAMES,
+        "exit_paints": EXIT_PAINTS,
+        "fitted": fitted,
+    }
+    return made.get_template("charts.svg").module
+
+
+def inline(picture: Picture, class_: str) -> Markup:
+    """Return the picture for a page, in the page's colours and letters."""
+    return _macros().on_a_page(picture, class_)
+
+
+def svg(picture: Picture) -> str:
+    """Return the picture as a file, in literal colours that any program reads."""
+    file = str(_macros().in_a_file(picture, MARGIN))
+    literal = re.sub(r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file)
+    return literal.strip() + "\n"
+
+
+class Scale(NamedTuple):
+    """A range of values and the distance between labelled ones."""
+
+    low: float
+    high: float
+    step: float
+
+    def share(self, value: float) -> float:
+        """Return where a value lies, 0 to 1; a value outside is held at the end."""
+        share = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, share))
+
+    def across(self, value: float) -> str:
+        """Return where a value lies from left to right, in percent."""
+        return f"{100 * self.share(value):.2f}%"
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """The labelled values."""
+        first = math.ceil(self.low / self.step - 1e-9)
+        last = math.floor(self.high / self.step + 1e-9)
+        return tuple(self.step * tick for tick in range(first, last + 1))
+
+
+def scale_over(low: float, high: float, *, about: int = 5) -> Scale:
+    """Return a scale between round values with about so many labels."""
+    if high - low < 1e-6 * max(1.0, abs(low), abs(high)):
+        low -= 0.05 * max(1.0, abs(low))
+        high += 0.05 * max(1.0, abs(high))
+    span = high - low
+    size = 10.0 ** math.floor(math.log10(span / about))
+    # No 2.5: labels are rounded to whole figures, and every other one would be false.
+    step = next(size * n for n in (1, 2, 5, 10) if span / (size * n) <= about)
+    bottom = math.floor(low / step + 1e-9) * step
+    top = math.ceil(high / step - 1e-9) * step
+    return Scale(bottom, top if top > bottom else bottom + step, step)
+
+
+def lift_scale(lifts: Iterable[LiftMark]) -> Scale:
+    """Return one scale for lifts that stand together.
+
+    It follows the effects, so an interval far wider than any of them is cut.
+    """
+    ends = 0.0
+    effects = 0.0
+    for lift in lifts:
+        ends = max(ends, abs(lift.low), abs(lift.high))
+        effects = max(effects, abs(lift.effect))
+    widest = max(0.02, min(ends or 0.1, max(0.1, 2.5 * effects), 1.0))
+    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
+    step = next(step for step in steps if widest / step <= 4.5)
+    return Scale(-widest * 1.04, widest * 1.04, step)
+
+
+def _around_zero(rows: Sequence[ForestRow], ticks: int) -> Scale:
+    """Return a scale that holds zero and cuts intervals far wider than any value."""
+    reach = max(0.2, 2.2 * max(abs(row.value) for row in rows))
+    low = max(-reach, min(0.0, *(row.low for row in rows)))
+    high = min(reach, max(0.0, *(row.high for row in rows)))
+    margin = 0.03 * (high - low or 0.1)
+    return Scale(low - margin, high + margin, scale_over(low, high, about=ticks).step)
+
+
 def forest(
     title: str,
     unit: str,
@@ -81,356 +240,140 @@ def forest(
     *,
     change: bool = True,
 ) -> Picture:
-    """A dot on its interval for each row: changes around zero, else shares. What goes on beyond the scale is cut."""
+    """Draw a dot on its interval for each row.
+
+    Values are changes around zero, or shares. What goes beyond the scale is cut.
+    """
     narrow = width < NARROW
-    names = max(breadth(row.name, bold=True) for row in rows)
-    left, right = (
-        (10.0, width - 12) if narrow else (min(names + 22, width * 0.4), width - 172)
-    )
-    room = right - left
+    left = 10.0
+    right = width - 12
+    if not narrow:
+        names = max(breadth(row.name, bold=True) for row in rows)
+        left = min(names + 22, width * 0.4)
+        right = width - 172
     ticks = min(8, max(3, int((right - left) / 44)))
-    low = min(row.low for row in rows)
-    high = max(row.high for row in rows)
-    scale = _around_zero(rows, ticks) if change else scale_over(low, high, about=ticks)
-    tall = (40.0 if narrow else 27.0) + (14 if any(row.about for row in rows) else 0)
-    heads, places, bottom = _rows_of([row.group for row in rows], 4, tall)
-    words = (
-        partial(points, digits=0 if scale.step >= 0.01 else 1)
-        if change
-        else "{:.0%}".format
-    )
-    marks = [*_axis(scale, (left, 2, right, bottom), words, unit, zero=change), *heads]
-    for row, top in zip(rows, places, strict=True):
-        told = [points(each) if change else f"{each:.1%}" for each in row[2:5]]
-        value = told[0]
-        interval = f"{told[1]} {'to' if change else '–'} {told[2]}"
-        y = top + (25 if narrow else 12)
-        if narrow:
-            said = f"{value} {interval}"
-            name = fitted(row.name, width - breadth(said, 11) - 12, bold=True)
-            marks.append(
-                label(width, y - 13, said, Paint.SOFT, "end", size=11, halo=True)
-            )
-        else:
-            name = fitted(row.name, left - 18, bold=True)
-            marks.append(
-                label(width - 104, y + 4.5, value, Paint.INK, "end", bold=True)
-            )
-            marks.append(label(width, y + 4.5, interval, Paint.SOFT, "end", size=11))
-        marks.append(
-            label(0, y - 13 if narrow else y + 4.5, name, Paint.INK, bold=True)
-        )
-        if row.about:
-            marks.append(
-                label(0, y + 18, fitted(row.about, width, SMALL), size=SMALL, halo=True)
-            )
-        at, start, end = (left + scale.share(each) * room for each in row[2:5])
-        marks.append(stroke(start, y, end, y, row.paint, 2, stroke_linecap="round"))
-        for outside, x, inwards in (
-            (row.low < scale.low, start, 5),
-            (row.high > scale.high, end, -5),
-        ):
-            if outside:
-                marks += [
-                    stroke(
-                        x,
-                        y,
-                        x + inwards,
-                        y + side,
-                        row.paint,
-                        2,
-                        stroke_linecap="round",
-                    )
-                    for side in (-4, 4)
-                ]
-        look = (
-            (Paint.PAPER, row.paint, 2.0)
-            if row.paint is Paint.OPEN
-            else (row.paint, Paint.PAPER, 1.5)
-        )
-        marks.append(dot(at, y, 5, *look, f"{row.name}: {value} {interval}"))
-    return Picture(title, width, bottom + 40, tuple(marks))
-
-
-def _rows_of(
-    groups: Sequence[str], top: float, tall: float
-) -> tuple[list[Mark], list[float], float]:
-    """A heading for each group, where each row begins, and where the last one ends."""
-    marks = list[Mark]()
-    places = list[float]()
-    known = ""
-    for group in groups:
-        if group not in ("", known):
+    if change:
+        scale = _around_zero(rows, ticks)
+    else:
+        low = min(row.low for row in rows)
+        high = max(row.high for row in rows)
+        scale = scale_over(low, high, about=ticks)
+    step = 40.0 if narrow else 27.0
+    if any(row.about for row in rows):
+        step += 14
+    placed = []
+    top = 4.0
+    group = ""
+    for row in rows:
+        heading = row.group if row.group != group else ""
+        group = row.group
+        if heading:
             top += HEADING
-            marks.append(label(0, top - 7, group, size=11.5))
-        known = group
-        places.append(top)
-        top += tall
-    return marks, places, top
-
-
-def _axis(
-    scale: Scale,
-    at: Rect,
-    told: Callable[[float], str],
-    unit: str,
-    *,
-    zero: bool = False,
-) -> Iterator[Mark]:
-    """Lines down to every tick, and what is measured below them."""
-    left, top, right, bottom = at
-    for tick in scale.ticks:
-        x = left + scale.share(tick) * (right - left)
-        paint = Paint.OPEN if zero and abs(tick) < 1e-9 else Paint.GRID
-        yield stroke(x, top, x, bottom, paint)
-        yield label(
-            x, bottom + 16, told(tick), anchor="middle" if x > 14 else "start", size=11
-        )
-    yield label((left + right) / 2, bottom + 33, unit, anchor="middle", size=11)
-
-
-def _around_zero(rows: Sequence[ForestRow], ticks: int) -> Scale:
-    """A scale that has zero in it. It follows the values: an interval far wider than any of them is cut."""
-    ends = [end for row in rows for end in (row.low, row.high)]
-    reach = max(0.2, 2.2 * max(abs(row.value) for row in rows))
-    low = max(-reach, min(0.0, *ends))
-    high = min(reach, max(0.0, *ends))
-    margin = 0.03 * (high - low or 0.1)
-    return Scale(low - margin, high + margin, scale_over(low, high, about=ticks).step)
+        placed.append((row, heading, top))
+        top += step
+    marks = _macros().forest(
+        placed,
+        scale,
+        unit,
+        change=change,
+        narrow=narrow,
+        width=width,
+        bottom=top,
+        left=left,
+        right=right,
+        at=lambda value: left + scale.share(value) * (right - left),
+        words=points if change else "{:.1%}".format,
+        tick_words=lambda value: (
+            points(value, 0 if scale.step >= 0.01 else 1) if change else f"{value:.0%}"
+        ),
+    )
+    return Picture(title, width, top + 40, marks)
 
 
 def exit_bars(
     title: str, panels: Sequence[tuple[str, Sequence[ExitRow]]], width: float
 ) -> Picture:
-    """Where solves leave the ladder: a stacked bar for each bucket, a panel for each arm, all under one legend."""
-    legend, top = _key(zip(PAINTS, NAMES.values(), strict=True), width)
-    grid = Grid(len(panels), width, least=236, most=3)
-    height = 24 + 23.0 * max(len(rows) for _, rows in panels)
-    marks, bottom = grid.placed(
-        (_exit_panel(*panel, grid.wide) for panel in panels), height, top
-    )
-    return Picture(title, width, bottom + 4, (*legend, *marks))
-
-
-def _exit_panel(name: str, rows: Sequence[ExitRow], wide: float) -> Iterator[Mark]:
-    left = 76.0
-    right = wide - max(breadth(f"{problems:,}", SMALL) for _, problems, _ in rows) - 8
-    yield label(0, 12, fitted(name, wide), Paint.INK, bold=True)
-    for number, (bucket, problems, exits) in enumerate(rows):
-        y = 24 + number * 23.0
-        x = left
-        total = sum(exits.values())
-        yield label(left - 8, y + 13, bucket, Paint.SOFT, "end", size=SMALL)
-        yield label(wide, y + 13, f"{problems:,}", Paint.SOFT, "end", size=SMALL)
-        if not total:
-            yield stroke(left, y + 9, right, y + 9, Paint.GRID)
-        for path, paint in zip(ExitPath, PAINTS, strict=True):
-            if count := exits.get(path, 0):
-                long = count / total * (right - left)
-                told = f"{bucket}, {NAMES[path]}: {counted(count, 'solve')} of {total:,} ({count / total:.0%})"
-                # A hair of paper between neighbours keeps them apart without colour.
-                yield box(x, y, max(0.6, long - 1), 18, paint, told)
-                if breadth(f"{count:,}", 10) + 4 < long:
-                    over = (
-                        Paint.OVER if paint in (Paint.ONE, Paint.FIVE) else Paint.UNDER
-                    )
-                    yield label(
-                        x + (long - 1) / 2,
-                        y + 12.8,
-                        f"{count:,}",
-                        over,
-                        "middle",
-                        size=10,
-                    )
-                x += long
-
-
-def scatter(title: str, panels: Sequence[ScatterPanel], width: float) -> Picture:
-    """Where problems leave the ladder against how hard they are. Problems at one place are one disc, however many."""
-    grid = Grid(len(panels), width, least=145, most=4)
-    height = 70 + min(max(0.72 * grid.wide, 150), 260)
-    found = [_gathered(places, 10_000, 10_000) for _, _, places in panels]
-    if any(len(places) > FEW for places in found):
-        # All or none, so that panels can be compared; the grid holds the mean ranks of two and of three seeds.
-        found = [_gathered(places, 20, 6) for _, _, places in panels]
-    most = max((count for places in found for count in places.values()), default=1)
-    # The area grows with the count; one problem stays visible beside a thousand, and small panels have less.
-    largest = min(1.0, grid.wide / 280) * min(16.0, 4.0 * math.sqrt(most))
-    radius = partial(_radius, most=most, largest=largest)
-    pairs = zip(panels, found, strict=True)
-    drawn = (
-        _scatter_panel(name, told, places, radius, (grid.wide, height))
-        for (name, told, _), places in pairs
-    )
-    marks, bottom = grid.placed(drawn, height, 0.0)
-    least = max(
-        1, int(most * (SMALLEST / largest) ** 2)
-    )  # the most problems that are drawn as small as one
-    return Picture(
-        title,
-        width,
-        bottom + 46,
-        (*marks, *moved(_disc_key(radius, least, most), 38, bottom + 24)),
-    )
-
-
-def _radius(count: int, most: int, largest: float) -> float:
-    return max(SMALLEST, largest * math.sqrt(count / most))
-
-
-def _gathered(
-    places: Iterable[tuple[float, float, int]], across: int, up: int
-) -> Places:
-    """How many problems there are at each point of a grid with so many steps to one."""
-    found = Places()
-    for rate, rank, problems in places:
-        found[round(rate * across) / across, round(rank * up) / up] += problems
-    return found
-
-
-def _scatter_panel(
-    name: str,
-    told: str,
-    places: Counter[tuple[float, float]],
-    radius: Callable[[int], float],
-    size: tuple[float, float],
-) -> Iterator[Mark]:
-    wide = size[0]
-    foot = size[1] - 36
-    left = 54.0
-    right = wide - 16
-    top = 50.0
-    bottom = foot - 6
-    yield label(0, 12, fitted(name, wide, bold=True), Paint.INK, bold=True)
-    for place, line in enumerate(
-        [told] if breadth(told, SMALL) <= wide else told.split(", ")
-    ):
-        yield label(0, 26 + 12 * place, fitted(line, wide, SMALL), size=SMALL)
-    for rank, exit_ in enumerate(RANKS):
-        y = bottom - (bottom - top) * rank / 4
-        yield stroke(38, y, wide, y, Paint.GRID)
-        yield label(33, y + 3.5, exit_, anchor="end", size=SMALL)
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0) if wide > 230 else (0.0, 0.5, 1.0):
-        yield label(
-            left + tick * (right - left),
-            foot + 18,
-            f"{tick:.0%}",
-            anchor="middle",
-            size=SMALL,
-        )
-    words = "share of attempts that are right" if wide > 200 else "attempts right"
-    yield label((left + right) / 2, foot + 33, words, anchor="middle", size=SMALL)
-    for (rate, mean), count in sorted(
-        places.items(), key=lambda item: (-item[1], item[0])
-    ):
-        x = left + rate * (right - left)
-        y = bottom - (bottom - top) * mean / 4
-        said = f"{counted(count, 'problem')} at {rate:.0%} right, mean exit rank {mean:.2f}"
-        yield dot(x, y, radius(count), Paint.GOOD, Paint.PAPER, 1, said, opacity=0.72)
-
-
-def _disc_key(radius: Callable[[int], float], least: int, most: int) -> Iterator[Mark]:
+    """Draw where solves leave the ladder: a stacked bar per bucket, a panel per arm."""
+    least, most = PANEL_WIDTHS
+    fit = int((width + PANEL_GAP) // (least + PANEL_GAP))
+    lines = math.ceil(len(panels) / max(1, min(len(panels), 3, fit)))
+    columns = math.ceil(len(panels) / lines)
+    wide = min(most, (width - PANEL_GAP * (columns - 1)) / columns)
+    legend = []
     x = 0.0
-    between = math.sqrt(least * most)
-    digit: int = 10 ** (len(str(int(between))) - 1)
-    for count in sorted({least, max(1, round(between / digit) * digit), most}):
-        size = radius(count)
-        words = (
-            counted(count, "problem")
-            if count > least or least == 1
-            else f"up to {counted(count, 'problem')}"
-        )
-        yield dot(x + size, 0, size, Paint.GOOD, Paint.PAPER, 1, opacity=0.72)
-        yield label(x + 2 * size + 6, 4, words, size=SMALL)
-        x += 2 * size + breadth(words, SMALL) + 24
-
-
-def cost_bars(
-    title: str, unit: str, parts: Sequence[str], rows: Sequence[CostRow], width: float
-) -> Picture:
-    """What solves cost: a stacked bar for each arm over one axis, and a legend of the parts, at most five."""
-
-    def told(value: float) -> str:
-        return (
-            f"${value:,.{0 if value >= 100 else 2}f}"
-            if unit.startswith("USD")
-            else f"{value:,.0f}"
-        )
-
-    narrow = width < NARROW
-    names = max(breadth(name, bold=True) for name, *_ in rows)
-    left, right, tall = (
-        (0.0, width - 56, 40.0)
-        if narrow
-        else (min(names + 22, width * 0.4), width - 64, 28.0)
-    )
-    legend, top = _key(zip(COST_PAINTS, parts, strict=False), width)
-    heads, places, end = _rows_of([group for *_, group in rows], top, tall)
-    scale = scale_over(
-        0.0,
-        max(sum(values) for _, values, _ in rows) or 1.0,
-        about=max(3, int((right - left) / 70)),
-    )
-    marks = [*legend, *_axis(scale, (left, top, right, end + 4), told, unit), *heads]
-    for (name, values, _), place in zip(rows, places, strict=True):
-        x = left
-        y = place + (20 if narrow else 5)
-        words = fitted(name, width if narrow else left - 14, bold=True)
-        marks.append(label(0, y - 5 if narrow else y + 13, words, Paint.INK, bold=True))
-        for part, value, paint in zip(parts, values, COST_PAINTS, strict=False):
-            long = scale.share(value) * (right - left)
-            if value:
-                marks.append(
-                    box(
-                        x,
-                        y,
-                        max(0.6, long - 1),
-                        18,
-                        paint,
-                        f"{name}, {part}: {told(value)}",
-                    )
-                )
-            x += long
-        marks.append(
-            label(x + 6, y + 13, told(sum(values)), Paint.INK, size=11, halo=True)
-        )
-    return Picture(title, width, end + 46, tuple(marks))
-
-
-class Grid:
-    """Where the panels of a picture lie: at most so many side by side, each at least so wide, rows filled evenly."""
-
-    def __init__(self, count: int, width: float, *, least: float, most: int) -> None:
-        self.rows = -(
-            -count // max(1, min(count, most, int((width + GAP) // (least + GAP))))
-        )
-        self.columns = -(-count // self.rows)
-        self.wide = min(WIDEST, (width - GAP * (self.columns - 1)) / self.columns)
-
-    def placed(
-        self, panels: Iterable[Iterable[Mark]], height: float, top: float
-    ) -> tuple[list[Mark], float]:
-        """The panels where they lie, and where the last row ends."""
-        marks: list[Mark] = []
-        for number, panel in enumerate(panels):
-            row, column = divmod(number, self.columns)
-            marks += moved(
-                panel, column * (self.wide + GAP), top + row * (height + GAP * 0.7)
-            )
-        return marks, top + self.rows * height + (self.rows - 1) * GAP * 0.7
-
-
-def _key(items: Iterable[tuple[Paint, str]], width: float) -> tuple[list[Mark], float]:
-    """A square and a name for each colour, line by line; and where what follows may begin."""
-    marks: list[Mark] = []
-    x = 0.0
-    y = 4.0
-    for paint, name in items:
-        words = fitted(name, width - 20, 11)
-        needed = 17 + breadth(words, 11)
+    top = 4.0
+    for paint, name in zip(EXIT_PAINTS, EXIT_NAMES.values(), strict=True):
+        needed = 17 + breadth(name, 11)
         if x and x + needed > width:
             x = 0.0
-            y = y + 19
-        marks += [box(x, y, 11, 11, paint), label(x + 17, y + 9.8, words, size=11)]
+            top += 19
+        legend.append((x, top, paint, name))
         x += needed + 16
-    return marks, y + 9.8 + 19 if marks else 19.0
+    height = 24 + 23.0 * max(len(rows) for _, rows in panels)
+    placed = []
+    for number, (name, rows) in enumerate(panels):
+        line, column = divmod(number, columns)
+        y = top + 28.8 + line * (height + 0.7 * PANEL_GAP)
+        placed.append((column * (wide + PANEL_GAP), y, name, rows))
+    bottom = placed[-1][1] + height + 4
+    return Picture(title, width, bottom, _macros().exits(legend, placed, wide))
+
+
+def front(spots: Sequence[Spot]) -> list[Spot]:
+    """Return the systems that no other beats on both calls and accuracy."""
+    best: list[Spot] = []
+    for spot in sorted(spots, key=lambda spot: (spot.calls, -spot.accuracy)):
+        if not best or spot.accuracy > best[-1].accuracy:
+            best.append(spot)
+    return best
+
+
+def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
+    """Draw systems by calls and accuracy, and the line through the unbeaten ones."""
+    least = min(spot.calls for spot in spots)
+    most = max(spot.calls for spot in spots)
+    margin = max(0.06 * (most - least), 0.1)
+    start = 0.0 if least < 0.5 * most else least - margin
+    names = max(breadth(spot.name, 11.5, bold=True) for spot in spots)
+    right = width - PANEL_GAP - min(names, 0.36 * width)
+    height = max(360.0 if width > NARROW else 320.0, NAME_LINE * len(spots) + 100)
+    bottom = height - PLANE_FOOT
+    about = max(2, int((right - PLANE_LEFT) / 70))
+    across = scale_over(start, most + margin, about=about)
+    low = max(0.0, min(spot.low for spot in spots))
+    up = scale_over(low, min(1.0, max(spot.high for spot in spots)), about=7)
+
+    def y(accuracy: float) -> float:
+        return bottom - up.share(accuracy) * (bottom - PLANE_TOP)
+
+    best = front(spots)
+    ordered = sorted(spots, key=lambda spot: (-spot.accuracy, -spot.calls))
+    heights = _name_heights([y(spot.accuracy) for spot in ordered], bottom)
+    marks = _macros().plane(
+        sorted(spots, key=best.__contains__),
+        best,
+        zip(ordered, heights, strict=True),
+        across=across,
+        up=up,
+        x=lambda calls: PLANE_LEFT + across.share(calls) * (right - PLANE_LEFT),
+        y=y,
+        left=PLANE_LEFT,
+        right=right,
+        bottom=bottom,
+        names=right + PANEL_GAP,
+        width=width,
+    )
+    return Picture(title, width, height, marks)
+
+
+def _name_heights(wanted: Sequence[float], bottom: float) -> list[float]:
+    """Return heights near those wanted, from the top down, so that no names overlap."""
+    heights: list[float] = []
+    for height in wanted:
+        above = heights[-1] + NAME_LINE if heights else PLANE_TOP
+        heights.append(max(height, above))
+    lowest = bottom
+    for place in reversed(range(len(heights))):
+        heights[place] = min(heights[place], lowest)
+        lowest = heights[place] - NAME_LINE
+    return heights

@@ -1,315 +1,669 @@
-"""A tree in a sidecar: one row a card, its places on the map, and its words for search; and its journal beside it."""
+"""The pages of trees and learners: map, places, cards, search, differences, proposals."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections import deque
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from itertools import islice
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
+from markupsafe import Markup
 
-from kace.cards.card import TRUSTED, Card, Difficulty, lift_of
-from kace.cards.store import (
-    CardChange,
-    JournalEntry,
-    TreeStore,
-    open_tree,
-    read_journal,
+from kace.cards.card import (
+    UNIVERSAL,
+    Card,
+    Difficulty,
+    LiftMark,
+    Status,
+    TextError,
+    lift_of,
+    read_payload,
 )
-from kace.cards.tree import Domain, EpistemicTree
-from kace.files import whole_lines
+from kace.cards.store import TreeStore
+from kace.errors import KaceError
+from kace.ladder.prompt import card_text
 from kace.ladder.retrieve import estimate
-from kace.report.page import NotHere, StillReading
-from kace.runs.index import FileState, Sidecar
+from kace.learning.report import CardReport, Fate, LearningReport, report_of
+from kace.report.charts import lift_scale, scale_over
+from kace.report.inbox import Inbox
+from kace.report.render import (
+    BANDS,
+    HOME,
+    UNMEASURED,
+    Crumb,
+    NotHere,
+    Page,
+    PageRequest,
+    marked,
+    render_document,
+    slice_of,
+)
+from kace.report.workspace import OpenTree
+from kace.runs.compare import compare
+from kace.runs.stats import wilson
 
-BATCH = 2_000  # cards put in at a time
-HASHED = 5_000  # cards up to which the content hash is worked out
-ORDERS = {
-    "lift": "effect IS NULL, effect DESC, position",
-    "-lift": "effect IS NULL, effect, position",
-    "id": "position",
-    "-id": "position DESC",
-    "uses": "uses DESC, position",
-    "-uses": "uses, position",
+PER_PAGE = 50
+IN_A_FILE = 2_000  # cards that a list holds in a file
+FIRST = 12  # cards that the tree's page lists
+RUNS = 12  # runs whose effect or cards are shown
+EFFECTS = 3  # data sets on which the effect of a tree is shown
+LATEST = 6  # changes on a tree's page
+CHANGES = 40  # changes on a card's page
+OTHERS = 12  # other trees to compare with
+LEARNED = 12  # cards on a learner's page
+PROPOSALS = 40  # per page
+MANY = 30  # cards from which a report folds those that show nothing
+MAX_QUERY = 200
+MAX_WORDS = 8
+QUOTED = 200  # characters of a line that are quoted
+LIKE = 0.4  # lines less alike than this are not compared word by word
+MAX_COMPARED = 2_000  # characters of a line that is compared word by word
+SORTS = ("lift", "-lift", "id", "-id", "uses", "-uses")
+READ_AT = {
+    Difficulty.MEDIUM: "read at MS",
+    Difficulty.HARD: "read at HS",
+    Difficulty.UNIVERSAL: "read at both",
 }
-"""Orders of a list of cards; those without a lift come last in an order by lift."""
-_DOMAINS = TypeAdapter(tuple[Domain, ...])
-_STATUSES = ("validated", "experimental", "deprecated")
-_SHOWN = "FILTER (WHERE status != 'deprecated')"
-_COUNTS = ", ".join(f"COUNT(*) FILTER (WHERE status = '{name}')" for name in _STATUSES)
-_FIGURES = f"COUNT(*), {_COUNTS}, COALESCE(SUM(tokens) {_SHOWN}, 0), COUNT(effect) {_SHOWN}, AVG(effect) {_SHOWN}"
+EVERYWHERE = "Cards of every domain: they are read whatever a problem is about."
+VERDICTS = {
+    "good": "It helps: the interval lies above zero.",
+    "bad": "It harms: the interval lies below zero.",
+    "open": "The interval holds zero: it may help, harm, or do nothing.",
+}
+STATUS_WORDS = {
+    Status.EXPERIMENTAL: "Shown in solves; not yet known to help or to harm.",
+    Status.VALIDATED: "Shown in solves; measured to help.",
+    Status.DEPRECATED: "Kept in the tree and never shown in a solve.",
+}
+FATES = {
+    Fate.KEPT: ("in the tree", "good"),
+    Fate.RETIRED: ("retired", "plain"),
+    Fate.MERGED: ("merged", "info"),
+    Fate.ADMITTED: ("admitted", "info"),
+    Fate.REFUSED: ("refused", "bad"),
+    Fate.WAITING: ("waiting for a ruling", "warn"),
+}
+"""What becomes of a proposal: its words and their colour."""
+LEARNER_REFRESH = {"working": 3.0, "stopped": 15.0}
 
 
-class TreeFacts(NamedTuple):
-    """What is kept of a tree as a whole."""
-
-    stamp: str = ""  # of the files as they were read
-    domains: str = "[]"
-    hash: str = ""  # of its content; empty for a large tree
-    generation: int | None = None  # none for a file, which has no history
-    frozen: str | None = None  # the hash it is frozen at
+# Cards in figures
 
 
-class Cell(NamedTuple):
-    """The figures of the cards of one place of the map, or of a whole tree."""
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The cards of one place of the map, or of a whole tree."""
 
-    cards: int = 0
-    validated: int = 0
-    experimental: int = 0
-    deprecated: int = 0
-    tokens: int = 0  # estimated, of the cards that can be shown
-    measured: int = 0  # cards that can be shown and have a lift
-    lift: float | None = None  # the mean lift of those
+    cards: Sequence[Card]
 
     @property
-    def shown(self) -> int:
-        """Cards that a solve may read."""
-        return self.cards - self.deprecated
+    def shown(self) -> list[Card]:
+        """The cards that a solve may read."""
+        return [card for card in self.cards if card.status is not Status.DEPRECATED]
 
     @property
     def statuses(self) -> list[tuple[str, int]]:
-        """How many cards of each status there are, from the best on."""
-        return [
-            (name, count)
-            for name, count in zip(_STATUSES, self[1:4], strict=True)
-            if count
-        ]
+        """How many cards there are of each status, the best first."""
+        found = Counter(card.status for card in self.cards)
+        order = (Status.VALIDATED, Status.EXPERIMENTAL, Status.DEPRECATED)
+        return [(status.value, found[status]) for status in order if found[status]]
+
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of the cards that can be shown."""
+        return sum(map(estimate, self.shown))
+
+    @property
+    def lifts(self) -> list[LiftMark]:
+        """The measured lifts of the cards that can be shown."""
+        return [lift for card in self.shown if (lift := measured_lift(card))]
+
+    @property
+    def lift(self) -> float | None:
+        """The mean of those lifts."""
+        lifts = self.lifts
+        return sum(lift.effect for lift in lifts) / len(lifts) if lifts else None
 
 
-class TreeIndex(Sidecar):
-    """An opened tree: a directory with a history, or a file."""
+def measured_lift(card: Card) -> LiftMark | None:
+    """Return the lift of a card if enough problems stand behind it."""
+    found = lift_of(card)
+    return None if found is None or found.mark.vague else found.mark
 
-    schema = """
-        CREATE TABLE IF NOT EXISTS facts (stamp TEXT, domains TEXT, hash TEXT, generation INTEGER, frozen TEXT);
-        CREATE TABLE IF NOT EXISTS cards (
-            position INTEGER PRIMARY KEY, id TEXT UNIQUE, difficulty TEXT, status TEXT, effect REAL, low REAL,
-            high REAL, tokens INTEGER, uses INTEGER);
-        CREATE TABLE IF NOT EXISTS places (domain TEXT, difficulty TEXT, position INTEGER,
-            PRIMARY KEY (domain, difficulty, position)) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS texts (position INTEGER PRIMARY KEY, json TEXT);
-        CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-            id, header, body, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0");
+
+def cells_of(cards: Iterable[Card]) -> dict[tuple[str, Difficulty], Cell]:
+    """Return every place that has cards. A card of two domains lies in both."""
+    places: dict[tuple[str, Difficulty], list[Card]] = {}
+    for card in cards:
+        for domain in card.domain_tags:
+            places.setdefault((domain, card.difficulty_tag), []).append(card)
+    return {place: Cell(found) for place, found in places.items()}
+
+
+def sorted_cards(cards: Iterable[Card], sort: str) -> list[Card]:
+    """Return cards in one of SORTS: deprecated ones last, then those not measured."""
+    name = sort.removeprefix("-")
+    sign = -1 if sort.startswith("-") else 1
+
+    def key(card: Card) -> tuple[float, float]:
+        if name == "uses":
+            return 0, -sign * card.provenance.n_uses
+        lift = measured_lift(card)
+        return (0, -sign * lift.effect) if lift else (1, 0)
+
+    found = list(cards)
+    if name == "id":
+        found = found[::sign]
+    else:
+        found.sort(key=key)
+    return sorted(found, key=lambda card: card.status is Status.DEPRECATED)
+
+
+def place_name(domain: str, difficulty: str) -> str:
+    """Return the name of a place, such as `Number theory, hard`."""
+    plain = domain.replace("_", " ")
+    return f"{plain[:1].upper()}{plain[1:]}, {difficulty}"
+
+
+# Tree pages
+
+
+def tree_page(request: PageRequest) -> Page:
+    """Show what a tree was measured to do, its cards, its map, and its changes."""
+    name = request.parts["tree"]
+    opened = request.workspace.tree(name)
+    cards = list(opened.tree)
+    sort = request.choice("sort", SORTS, "lift")
+    ordered = sorted_cards(cards, sort)
+    changes = TreeStore(opened.path).log()[-LATEST:] if opened.journal else ()
+    domains = [
+        (each.name, each.description, each.share) for each in opened.tree.domains
+    ]
+    domains.append((UNIVERSAL, "read with every domain", 0.0))
+    total = Cell(cards)
+    cells = cells_of(cards)
+    learners = {item.name for item in request.workspace.items("learner")}
+    trees = [item.name for item in request.workspace.items("tree")]
+    legend = [(colour, words) for _, colour, words in BANDS if total.lifts]
+    values = {
+        "tree": opened,
+        "name": name,
+        "total": total,
+        "cells": cells,
+        "most": max((len(cell.shown) for cell in cells.values()), default=0),
+        "learned": name in learners,
+        "difficulties": READ_AT,
+        "domains": domains,
+        "legend": [*legend, (UNMEASURED, "not measured")],
+        "sort": sort,
+        "quoted": lambda card: (card.card_id, [_first_line(card)]),
+        "part": slice_of(request, len(ordered), ordered, FIRST, IN_A_FILE),
+        "to": lambda **query: (
+            request.link("tree", name, **{"sort": sort, **query}) + "#cards"
+        ),
+        "effects": list(_effects(request, opened)),
+        "latest": changes[::-1],
+        "others": [tree for tree in trees if tree != name][:OTHERS],
+    }
+    return Page("tree.html", name, values)
+
+
+def _first_line(card: Card) -> str:
+    """Return the first line of what a card says."""
+    lines = [line.strip() for line in card.body.split("\n")]
+    return next(filter(None, lines), "")[:QUOTED]
+
+
+def _runs_of(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str]]:
+    """Iterate over the runs that read a tree, with their bases, the system's first."""
+    found = []
+    for item in request.workspace.items("run"):
+        manifest = request.workspace.manifest(item.name)
+        if manifest.tree_hash == opened.hash:
+            found.append((manifest.system != "kace", item.name))
+    for _, run in sorted(found)[:RUNS]:
+        yield run, request.workspace.base_of(run)
+
+
+def _effects(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str, str]]:
+    """Iterate over what a tree does against the base, one run per data set."""
+    seen = set()
+    for run, base in _runs_of(request, opened):
+        manifest = request.workspace.manifest(run)
+        data = (manifest.data_hash, manifest.model)
+        if not base or data in seen or len(seen) == EFFECTS:
+            continue
+        seen.add(data)
+        with suppress(KaceError):
+            tables = [request.workspace.table(each).named(each) for each in (base, run)]
+            yield run, base, compare(*tables).sentence
+
+
+def cell_page(request: PageRequest) -> Page:
+    """Show the cards of one difficulty in one domain."""
+    name, domain, kind = request.parts.values()
+    opened = request.workspace.tree(name)
+    known = {each.name: each.description for each in opened.tree.domains}
+    known[UNIVERSAL] = EVERYWHERE
+    if domain not in known or kind not in set(Difficulty):
+        raise NotHere(f"the tree has no place '{domain[:64]}, {kind[:20]}'")
+    cell = cells_of(opened.tree).get((domain, Difficulty(kind)), Cell([]))
+    status = request.choice("status", list(Status))
+    sort = request.choice("sort", SORTS, "lift")
+    listed = [card for card in cell.cards if status in ("", card.status)]
+    ordered = sorted_cards(listed, sort)
+    query = {"sort": request.choice("sort", SORTS), "status": status}
+    values = {
+        "cell": cell,
+        "about": known[domain],
+        "status": status,
+        "tree_name": name,
+        "sort": sort,
+        "part": slice_of(request, len(ordered), ordered, PER_PAGE, IN_A_FILE),
+        "to": partial(request.link, "tree", name, "cell", domain, kind, **query),
+    }
+    crumbs = (HOME, Crumb(name, ("tree", name)))
+    return Page("cell.html", place_name(domain, kind), values, crumbs)
+
+
+def search_page(request: PageRequest) -> Page:
+    """Show the cards in which words begin with all that was asked for."""
+    name = request.parts["tree"]
+    opened = request.workspace.tree(name)
+    asked = request.query.get("q", "")[:MAX_QUERY]
+    every = list(dict.fromkeys(asked.lower().split()))
+    words = every[:MAX_WORDS]
+    cards = list(opened.tree)
+    found = find_cards(cards, words)
+    pattern = _word_pattern(sorted(words, key=len, reverse=True))
+    values = {
+        "name": name,
+        "asked": asked,
+        "words": words,
+        "cut": len(every) > MAX_WORDS or len(request.query.get("q", "")) > MAX_QUERY,
+        "cards": len(cards),
+        "found": len(found),
+        "missing": [word for word in words if not find_cards(cards, [word])],
+        "sort": "",
+        "quoted": partial(_quoted, pattern=pattern),
+        "part": slice_of(request, len(found), found, PER_PAGE),
+        "to": partial(request.link, "tree", name, "search", q=asked),
+        "max_words": MAX_WORDS,
+        "max_query": MAX_QUERY,
+    }
+    title = f"{asked[:60]} in {name}" if words else f"Search {name}"
+    return Page("search.html", title, values, (HOME, Crumb(name, ("tree", name))))
+
+
+def find_cards(cards: Iterable[Card], words: Sequence[str]) -> list[Card]:
+    """Return the cards that hold all words, best first.
+
+    A word in the id counts most, then one in what says when to use the card.
+    """
+    patterns = [_word_pattern([word]) for word in words]
+    scores = []
+    for place, card in enumerate(cards):
+        header, _, body = card.payload.partition("\n\n")
+        use = "\n".join((header, *card.routing_conditions, *card.wordings))
+        weights = []
+        for pattern in patterns:
+            fields = ((100, card.card_id), (10, use), (1, body))
+            hits = [weight for weight, text in fields if pattern.search(text)]
+            weights.append(max(hits, default=0))
+        if weights and all(weights):
+            scores.append((-sum(weights), place, card))
+    return [card for _, _, card in sorted(scores, key=lambda score: score[:2])]
+
+
+def _word_pattern(words: Sequence[str]) -> re.Pattern[str]:
+    r"""Return what finds words where they begin; `\frac` and the like anywhere."""
+    parts = []
+    for word in words:
+        start = "(?<![A-Za-z0-9])" if word[0].isascii() and word[0].isalnum() else ""
+        parts.append(start + re.escape(word))
+    return re.compile("|".join(parts), re.IGNORECASE)
+
+
+def _quoted(card: Card, pattern: re.Pattern[str]) -> tuple[Markup, list[Markup]]:
+    """Return a card's id, triggers and best line with what was found marked."""
+    triggers = {f"- {trigger}" for trigger in card.triggers}
+    texts = [*card.payload.split("\n"), *card.routing_conditions, *card.wordings]
+    others = [text.strip() for text in texts if text.strip() not in triggers]
+    best = max(others, key=lambda text: len(pattern.findall(text)), default="")
+    lines = ["; ".join(card.triggers)]
+    found = pattern.search(best)
+    if found:
+        start = max(0, found.start() - QUOTED // 3)
+        cut = best[start : start + QUOTED]
+        end = "…" if start + QUOTED < len(best) else ""
+        lines.append(f"{'…' if start else ''}{cut}{end}")
+    return marked(card.card_id, pattern), [marked(line, pattern) for line in lines]
+
+
+# Cards
+
+
+def card_page(request: PageRequest) -> Page:
+    """Show what a card says, what it is worth, where it was read, and its history."""
+    name, card_id = request.parts.values()
+    opened = request.workspace.tree(name)
+    if card_id not in opened.tree:
+        what = f"the tree {name} has no card '{card_id[:64]}'"
+        raise NotHere(what, fix="search the tree for what it says")
+    card = opened.tree.card(card_id)
+    kind = card.difficulty_tag.value
+    record = card.provenance
+    judged = record.n_wins + record.n_losses
+    places = []
+    for domain in card.domain_tags:
+        places.append((place_name(domain, kind), ("cell", domain, kind)))
+    try:
+        parts = read_payload(card.payload)
+    except TextError:  # of an older version: shown as it is
+        parts = None
+    lift = lift_of(card)
+    values = {
+        "card": card,
+        "tree_name": name,
+        "status_words": STATUS_WORDS[card.status],
+        "places": places,
+        "parts": parts,
+        "as_read": card_text(card),
+        "lift": lift if lift and lift.counts else None,
+        "verdicts": VERDICTS,
+        "judged": judged,
+        "interval": wilson(record.n_wins, judged) if judged else None,
+        "uses": list(_uses(request, opened, card_id)),
+        "history": _history(opened, card) if opened.journal else None,
+    }
+    first, place = places[0]
+    crumbs = (HOME, Crumb(name, ("tree", name)), Crumb(first, ("tree", name, *place)))
+    return Page("card.html", card_id, values, crumbs)
+
+
+def _uses(
+    request: PageRequest, opened: OpenTree, card_id: str
+) -> Iterator[dict[str, object]]:
+    """Iterate over the runs of the tree that were shown the card, with their bases."""
+    for run, base in _runs_of(request, opened):
+        with suppress(KaceError):
+            table = request.workspace.table(run)
+            other = request.workspace.table(base) if base else None
+            for use in table.cards(card_id, base=other):
+                judged = use.right + use.wrong
+                yield {
+                    "run": run,
+                    "base": base,
+                    "use": use,
+                    "solves": len(table),
+                    "judged": judged,
+                    "interval": wilson(use.right, judged) if judged else None,
+                }
+
+
+class DiffLine(NamedTuple):
+    """A line of a difference.
+
+    `field` has a name and two values; `gone` and `came` have words, each with whether
+    it is what differs.
     """
 
-    def __init__(self, name: str, path: Path) -> None:
-        super().__init__("tree", path)
-        self.name = name
-
-    def files(self) -> tuple[Path, ...]:
-        """Its cards, and what says which change they are of."""
-        return (
-            (self.source / "cards.jsonl", self.journal)
-            if self.journal
-            else (self.source,)
-        )
-
-    def load(self) -> EpistemicTree:
-        """The tree itself, for what needs all of it, such as a diff."""
-        return open_tree(self.source)
-
-    @property
-    def journal(self) -> Path | None:
-        """Its journal; a tree in one file has none."""
-        return self.source / "journal.jsonl" if self.source.is_dir() else None
-
-    def whole(self, *, wait: bool = False) -> TreeIndex:
-        """This tree once it is read; `StillReading` before that, and the error of a tree that cannot be read."""
-        if wait:
-            self.wait()
-        elif not self.glimpse():
-            raise StillReading(self.name)
-        if self.error is not None:
-            raise self.error
-        return self
-
-    def card(self, card_id: str) -> Card:
-        """A card; `NotHere` where the tree has none of that id."""
-        if found := self._cards("WHERE id = ?", card_id):
-            return found[0]
-        raise NotHere(
-            f"the tree {self.name} has no card '{card_id[:64]}'",
-            fix="search the tree for what it says",
-        )
-
-    def has(self, card_ids: Iterable[str]) -> frozenset[str]:
-        """Which of some ids are cards of the tree."""
-        sql = "SELECT id FROM cards WHERE id IN (SELECT value FROM json_each(?))"
-        return frozenset(
-            row["id"] for row in self.rows(sql, json.dumps(list(card_ids)))
-        )
-
-    def at(self, positions: Iterable[int]) -> list[Card]:
-        """The cards at some positions, in that order."""
-        return self._cards(
-            "JOIN json_each(?) ON value = position ORDER BY key",
-            json.dumps(list(positions)),
-        )
-
-    def listed(
-        self,
-        domain: str,
-        difficulty: str,
-        status: str,
-        sort: str,
-        limit: int,
-        offset: int,
-    ) -> list[Card]:
-        """Cards of a place of the map, of one status or of all."""
-        which = "JOIN places USING (position) WHERE domain = ? AND places.difficulty = ? AND ? IN ('', status)"
-        order = f"ORDER BY {ORDERS[sort]} LIMIT ? OFFSET ?"
-        return self._cards(
-            f"{which} {order}", domain, difficulty, status, limit, offset
-        )
-
-    def ordered(self, sort: str, limit: int, offset: int) -> list[Card]:
-        """Cards of the whole tree, deprecated ones last."""
-        return self._cards(
-            f"ORDER BY status = 'deprecated', {ORDERS[sort]} LIMIT ? OFFSET ?",
-            limit,
-            offset,
-        )
-
-    @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The domains in the order of the tree."""
-        return _DOMAINS.validate_json(self.facts.domains)
-
-    @property
-    def facts(self) -> TreeFacts:
-        """What is known of the whole tree; next to nothing before it is read."""
-        return next(
-            (TreeFacts(*row) for row in self.rows("SELECT * FROM facts")), TreeFacts()
-        )
-
-    def cells(self) -> dict[tuple[str, Difficulty], Cell]:
-        """Every place that has cards. A card of two domains lies in both."""
-        sql = f"SELECT domain, places.difficulty, {_FIGURES} FROM places JOIN cards USING (position) GROUP BY 1, 2"
-        found = self.kept("cells", lambda: self.rows(sql))
-        return {
-            (domain, Difficulty(kind)): Cell(*figures)
-            for domain, kind, *figures in found
-        }
-
-    def total(self) -> Cell:
-        """All cards, each once."""
-        return self.kept(
-            "total", lambda: Cell(*self.rows(f"SELECT {_FIGURES} FROM cards")[0])
-        )
-
-    def telling(self) -> tuple[int, int, int]:
-        """Cards with a lift, those whose interval lies above zero, and those whose interval lies below."""
-        sql = "SELECT COUNT(effect), COUNT(*) FILTER (WHERE low > 0), COUNT(*) FILTER (WHERE high < 0) FROM cards"
-        measured, above, below = self.kept("telling", lambda: self.rows(sql)[0])
-        return measured, above, below
-
-    def _cards(self, rest: str, *values: object) -> list[Card]:
-        found = self.rows(
-            f"SELECT texts.json FROM cards JOIN texts USING (position) {rest}", *values
-        )
-        return [Card.model_validate_json(row["json"], context=TRUSTED) for row in found]
-
-    def step(self, db: sqlite3.Connection) -> bool:
-        """Read the tree and put its cards in."""
-        stamp = json.dumps(self.stamp())
-        if db.execute("SELECT 1 FROM facts WHERE stamp = ?", (stamp,)).fetchone():
-            return False
-        self.clear(db)
-        store = TreeStore(self.source) if self.source.is_dir() else None
-        tree = store.load() if store else self.load()
-        facts = TreeFacts(
-            stamp,
-            domains=_DOMAINS.dump_json(tree.domains).decode(),
-            hash=tree.content_hash() if len(tree) <= HASHED else "",
-            generation=store.generation if store else None,
-            frozen=store.frozen_hash if store else None,
-        )
-        db.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", facts)
-        cards = enumerate(tree)
-        while batch := list(islice(cards, BATCH)):
-            _put(db, batch)
-        return False
+    kind: str
+    name: str = ""
+    before: str = ""
+    after: str = ""
+    words: Sequence[tuple[bool, str]] = ()
 
 
-def fields_of(card: Card) -> tuple[str, str, str]:
-    """What search looks through, from what counts most on: the id, what says when to use the card, the body."""
-    header, _, body = card.payload.partition("\n\n")
-    return (
-        card.card_id,
-        "\n".join((header, *card.routing_conditions, *card.wordings)),
-        body,
+def _history(opened: OpenTree, card: Card) -> list[tuple[object, str, list[DiffLine]]]:
+    """Return the changes of a card, newest first, with what each did."""
+    steps = []
+    newest: Card | None = None
+    for entry in reversed(TreeStore(opened.path).log()):
+        for change in entry.cards:
+            if change.card_id == card.card_id:
+                if not steps and change.after not in (None, card):
+                    newest = change.after
+                lines = card_diff(change.before, change.after)
+                steps.append((entry, what_changed(change.before, change.after), lines))
+    if newest is not None:
+        steps.insert(0, (None, "edited by hand", card_diff(newest, card)))
+    return steps[:CHANGES]
+
+
+def what_changed(before: Card | None, after: Card | None) -> str:
+    """Return in words what a change did to a card."""
+    if before is None or after is None:
+        return "created" if after else "removed"
+    found = []
+    if before.payload != after.payload:
+        found.append("text edited")
+    places = [(card.domain_tags, card.difficulty_tag) for card in (before, after)]
+    if places[0] != places[1]:
+        found.append("relocated")
+    if after.status is Status.DEPRECATED is not before.status:
+        found.append("deprecated")
+    return ", ".join(found) or "record updated"
+
+
+def card_diff(before: Card | None, after: Card | None) -> list[DiffLine]:
+    """Return what differs between two versions of a card, field by field."""
+    if before is None or after is None:
+        text = (before or after).payload.strip("\n").split("\n")
+        kind = "came" if after else "gone"
+        return [DiffLine(kind, words=[(False, line)]) for line in text]
+    lines = []
+    old = _fields(before)
+    for name, value in _fields(after).items():
+        if value != old[name]:
+            lines.append(DiffLine("field", name, old[name], value))
+    return [*lines, *_text_diff(before.payload, after.payload)]
+
+
+def _fields(card: Card) -> dict[str, str]:
+    """Return what is known of a card besides its text, in words."""
+    record = card.provenance
+    return {
+        "status": card.status.value,
+        "place": f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}",
+        "choose by": "; ".join(card.routing_conditions),
+        "lift": record.validated_lift,
+        "helpfulness": f"{card.helpfulness_score:g}",
+        "uses": f"{record.n_uses}",
+        "right": f"{record.n_wins}",
+        "wrong": f"{record.n_losses}",
+        "wordings": f"{len(card.wordings)}",
+    }
+
+
+def _text_diff(before: str, after: str) -> Iterator[DiffLine]:
+    """Iterate over the lines that went and those that came in their place."""
+    old = before.strip("\n").split("\n")
+    new = after.strip("\n").split("\n")
+    for kind, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes():
+        if kind == "equal":
+            continue
+        gone = [[(False, line)] for line in old[i:j]]
+        came = [[(False, line)] for line in new[k:m]]
+        if len(gone) == len(came):
+            pairs = [_word_diff(*pair) for pair in zip(old[i:j], new[k:m], strict=True)]
+            gone = [pair[0] for pair in pairs]
+            came = [pair[1] for pair in pairs]
+        yield from (DiffLine("gone", words=words) for words in gone)
+        yield from (DiffLine("came", words=words) for words in came)
+
+
+def _word_diff(
+    old: str, new: str
+) -> tuple[list[tuple[bool, str]], list[tuple[bool, str]]]:
+    """Return two lines in words, each with whether the other line lacks it."""
+    before = re.findall(r"\w+|\s+|[^\w\s]", old)
+    after = re.findall(r"\w+|\s+|[^\w\s]", new)
+    match = SequenceMatcher(None, before, after, autojunk=False)
+    if max(len(old), len(new)) > MAX_COMPARED or match.ratio() < LIKE:
+        return [(False, old)], [(False, new)]
+    gone = []
+    came = []
+    for kind, i, j, k, m in match.get_opcodes():
+        gone.append((kind != "equal", "".join(before[i:j])))
+        came.append((kind != "equal", "".join(after[k:m])))
+    return gone, came
+
+
+def diff_page(request: PageRequest) -> Page:
+    """Show what differs between two trees, card by card."""
+    names = tuple(request.parts.values())
+    if names[0] == names[1]:
+        raise NotHere("a tree does not differ from itself")
+    old, new = (request.workspace.tree(name).tree.cards for name in names)
+    changed = []
+    for card_id in sorted({*old, *new}):
+        before = old.get(card_id)
+        after = new.get(card_id)
+        if before != after:
+            kind = what_changed(before, after)
+            changed.append((kind, before, after, card_diff(before, after)))
+    values = {
+        "names": names,
+        "counts": Counter(kind for kind, *_ in changed).most_common(),
+        "tiles": [
+            (len(old), "cards before"),
+            (len(new), "cards after"),
+            (len(new) - sum(after is not None for _, _, after, _ in changed), "alike"),
+        ],
+        "part": slice_of(request, len(changed), changed, PER_PAGE, IN_A_FILE),
+        "to": partial(request.link, "tree", names[0], "diff", names[1]),
+    }
+    crumbs = (HOME, Crumb(names[0], ("tree", names[0])))
+    return Page("diff.html", f"From {names[0]} to {names[1]}", values, crumbs)
+
+
+# Learners
+
+
+def learner_page(request: PageRequest) -> Page:
+    """Show a learning run as it is now."""
+    name = request.parts["learner"]
+    item = request.workspace.item("learner", name)
+    report = report_of(item.path)
+    stories = sorted(report.cards, key=_is_silent)[:LEARNED]
+    inbox, waiting = _open_inbox(request, report.teacher)
+    steps = item.path / "learn"
+    addresses = {}
+    for run in request.workspace.items("run"):
+        if run.path.parent == steps:
+            addresses[run.path.name] = request.link("run", run.name)
+    values = {
+        "name": name,
+        "inbox": inbox,
+        "waiting": waiting,
+        "stories": stories,
+        "addresses": addresses,
+        **_report_values(report, stories),
+    }
+    return Page("learner.html", name, values, refresh=LEARNER_REFRESH.get(report.state))
+
+
+def _is_silent(story: CardReport) -> tuple[bool, bool]:
+    """Whether no solve reads a card, and whether its lift shows nothing."""
+    lift = newest_lift(story)
+    return story.card.status is Status.DEPRECATED, lift is None or lift.vague
+
+
+def newest_lift(story: CardReport) -> LiftMark | None:
+    """Return the newest lift of a card, to be drawn."""
+    lift = story.lift
+    return LiftMark(lift.effect, lift.low, lift.high) if lift else None
+
+
+def _report_values(
+    report: LearningReport, stories: Iterable[CardReport]
+) -> dict[str, object]:
+    """Return a report with its summary and the scales of its charts."""
+    ends = [end for score in report.scores for end in score.interval] or [0.0, 1.0]
+    lifts = [newest_lift(story) for story in stories]
+    return {
+        "report": report,
+        "summary": report.summary,
+        "lift_of": newest_lift,
+        "run_scale": scale_over(min(ends), max(ends), about=6),
+        "lift_scale": lift_scale(lift for lift in lifts if lift and not lift.vague),
+    }
+
+
+def _open_inbox(request: PageRequest, teacher: str) -> tuple[str, int]:
+    """Return the open exchange folder of a teacher, and how many requests wait in it.
+
+    The teacher's folder was relative to some other folder, so its end is compared.
+    """
+    provider, _, folder = teacher.partition("/")
+    parts = [part for part in Path(folder).parts if part not in ("/", ".", "..")]
+    for item in request.workspace.items("inbox"):
+        if provider == "exchange" and parts == list(item.path.parts[-len(parts) :]):
+            entries = Inbox(item.path).entries()
+            return item.name, sum(entry.answered is None for entry in entries)
+    return "", 0
+
+
+def proposals_page(request: PageRequest) -> Page:
+    """Show the proposals of a learner, by epoch and by what became of them."""
+    name = request.parts["learner"]
+    every = report_of(request.workspace.item("learner", name).path).proposals
+    chosen = {}
+    for field in ("epoch", "place", "fate", "rule"):
+        chosen[field] = "" if request.static else request.query.get(field, "")[:80]
+    rules: Counter[tuple[str, str]] = Counter()
+    found = []
+    for each in every:
+        if each.refused:
+            rules[each.refused.rule, each.refused.by] += 1
+        rule = each.refused.rule if each.refused else ""
+        own = (str(each.epoch), each.place, each.fate, rule)
+        pairs = zip(chosen.values(), own, strict=True)
+        if all(wanted in ("", value) for wanted, value in pairs):
+            found.append(each)
+    values = {
+        "name": name,
+        "every": every,
+        "fates": FATES,
+        "counts": Counter(each.fate for each in every),
+        "rules": rules.most_common(),
+        "chosen": chosen,
+        "part": slice_of(request, len(found), found, PROPOSALS),
+        "to": partial(request.link, "learner", name, "proposals", **chosen),
+    }
+    crumbs = (HOME, Crumb(name, ("learner", name)))
+    return Page("learner_proposals.html", "Proposals", values, crumbs)
+
+
+def learner_document(report: LearningReport) -> str:
+    """Return the report of a learning run as one page that needs nothing else."""
+    silent = []
+    for story in report.measured if len(report.measured) > MANY else ():
+        lift = newest_lift(story)
+        if story.card.status is Status.EXPERIMENTAL and lift and lift.tone == "open":
+            silent.append(story)
+    return render_document(
+        "report_learner.html",
+        title=f"{report.name}: what was learned",
+        progress=report.progress,
+        silent=silent,
+        rules=report.rules,
+        **_report_values(report, report.measured),
     )
 
 
-def _put(db: sqlite3.Connection, batch: Sequence[tuple[int, Card]]) -> None:
-    cards = []
-    places = []
-    texts = []
-    words = []
-    for at, card in batch:
-        kind = card.difficulty_tag.value
-        found = lift_of(card)
-        lift = (None, None, None) if found is None or found.mark.vague else found.mark
-        cards.append(
-            (
-                at,
-                card.card_id,
-                kind,
-                card.status.value,
-                *lift,
-                estimate(card),
-                card.provenance.n_uses,
-            )
-        )
-        places += [(domain, kind, at) for domain in card.domain_tags]
-        texts.append((at, card.model_dump_json()))
-        words.append((at, *fields_of(card)))
-    db.executemany(f"INSERT INTO cards VALUES ({', '.join('?' * 9)})", cards)
-    db.executemany("INSERT INTO places VALUES (?, ?, ?)", places)
-    db.executemany("INSERT INTO texts VALUES (?, ?)", texts)
-    db.executemany(
-        "INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", words
-    )
-
-
-def latest(path: Path, most: int) -> list[JournalEntry]:
-    """The newest changes that can be read, newest first."""
-    with suppress(FileNotFoundError):
-        lines = deque((start for _, start, _ in whole_lines(path)), most)
-        entries = [_entry(path, start, FileState.of(path)) for start in reversed(lines)]
-        return [entry for entry in entries if entry]
-    return []
-
-
-def history(
-    path: Path, card_id: str
-) -> tuple[list[tuple[JournalEntry, CardChange]], int]:
-    """The changes of a card, newest first, and how many more cannot be read."""
-    named = f'"card_id":"{card_id}"'.encode()
-    entries = list[JournalEntry | None]()
-    with suppress(FileNotFoundError):
-        entries = [
-            _entry(path, start, FileState.of(path))
-            for _, start, line in whole_lines(path)
-            if named in line
-        ]
-    known = [entry for entry in reversed(entries) if entry]
-    steps = [
-        (entry, change)
-        for entry in known
-        for change in entry.cards
-        if change.card_id == card_id
-    ]
-    return steps, len(entries) - len(known)
-
-
-@lru_cache(maxsize=64)
-def _entry(path: Path, start: int, state: FileState) -> JournalEntry | None:
-    """The change at an offset; `None` where the line is damaged. A line may hold every card of a tree."""
-    content = next(read_journal(path, start)).content
-    return content if isinstance(content, JournalEntry) else None
+ROUTES: dict[str, Callable[[PageRequest], Page]] = {
+    "/tree/{tree}": tree_page,
+    "/tree/{tree}/search": search_page,
+    "/tree/{tree}/cell/{domain}/{difficulty}": cell_page,
+    "/tree/{tree}/card/{card}": card_page,
+    "/tree/{tree}/diff/{other}": diff_page,
+    "/learner/{learner}": learner_page,
+    "/learner/{learner}/proposals": proposals_page,
+}

@@ -1,6 +1,8 @@
-"""The workspace: what the viewer was opened on. It names every item, reads it when asked, and reads nothing else.
+"""What the viewer was opened on: it names every item, and reads nothing else.
 
-A path may be a tree, a run, an exchange folder, or a folder that holds such things: one level down, runs also two.
+A path may be a tree, a run, an exchange folder, or a folder that holds such things, at
+most two levels down. Links inside an opened folder are never followed. An address only
+ever holds names of items, never a path.
 """
 
 from __future__ import annotations
@@ -9,269 +11,281 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from kace.cards.store import TreeStore, frozen_hash_of, open_tree
+from kace.cards.tree import EpistemicTree
 from kace.errors import KaceError, UsageError
 from kace.files import open_plain
-from kace.report.page import NotHere, environment
-from kace.report.trees import TreeIndex
-from kace.runs.solves import RunIndex
+from kace.report.render import NotHere
+from kace.runs.manifest import Manifest
+from kace.runs.table import FileState, Table
 
-KINDS = {
-    "tree": "Trees",
-    "run": "Runs",
-    "learner": "Learners",
-    "inbox": "Inbox",
-}  # as pages head them
-WHAT = "a tree, a run (kace eval, kace solve), what kace learn wrote, an exchange folder, or a folder of these"
-# seconds until folders are looked through again, and how often what that took
-LOOK_AGAIN = 2.0
-SLOWER = 20.0
-MAX_ENTRIES = 20_000  # entries of one folder that are looked at
+KINDS = {"tree": "Trees", "run": "Runs", "learner": "Learners", "inbox": "Inbox"}
+WHAT = (
+    "a tree, a run (kace eval, kace solve), what kace learn wrote,"
+    " an exchange folder, or a folder of these"
+)
+BASE = "tiered"  # the ladder without cards, which other systems are compared with
+LOOK_AGAIN = 2.0  # seconds between two looks through the opened folders
+MAX_ENTRIES = 20_000  # of one folder
 MAX_NAME = 60
-GENERIC = ("tree", "trees", "runs")  # names that tell nothing: the folder above does
-_STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
-_TREE_FILE = re.compile(
+GENERIC = ("tree", "trees", "runs", "learn")  # folders whose names say nothing
+TREE_FILE = re.compile(
     rb'\s*(?:\{"kace_tree"|\{\s*"(?:domains|cards)"\s*:'
-    rb'|\[\s*\{\s*"(?:card_id|payload|routing_conditions|difficulty_tag|domain_tags|helpfulness_score|provenance)"\s*:)'
+    rb'|\[\s*\{\s*"(?:card_id|payload|routing_conditions|difficulty_tag|domain_tags'
+    rb'|helpfulness_score|provenance)"\s*:)'
 )
 
 
 class Item(NamedTuple):
-    """One thing of the workspace."""
+    """One thing of the workspace, by a name that no other item of its kind has."""
 
     kind: str
-    name: str  # safe in an address, and no other item of this kind has it
-    path: Path  # where it lies, with every link resolved. A learner lies where its tree does.
+    name: str
+    path: Path  # of a learner, its tree's folder
 
 
-Found = tuple[
-    str, Path, Path | None
-]  # what has no name yet: its kind, its place, the tree whose learner made it
+@dataclass(frozen=True, slots=True)
+class OpenTree:
+    """A tree as it was last read."""
+
+    name: str
+    path: Path
+    tree: EpistemicTree
+    hash: str
+    generation: int | None  # `None` for a single file, which has no history
+    frozen: str | None
+
+    @property
+    def journal(self) -> Path | None:
+        """The journal of a tree in a folder."""
+        return self.path / "journal.jsonl" if self.path.is_dir() else None
 
 
 class Workspace:
-    """The opened items. Any number of threads may ask."""
+    """The opened items. Safe to use from several threads."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        """Raises `UsageError` for a path that holds nothing to look at."""
-        given = {path: _resolved(path) for path in paths}
-        self.roots = tuple(dict.fromkeys(given.values()))
-        if not given:
-            raise UsageError("nothing to look at", fix=f"name {WHAT}")
-        for said, path in given.items():
-            if (first := next(self._found_at(path), None)) is None:
-                raise UsageError(f"{said} holds nothing to look at", fix=f"name {WHAT}")
-            if first[1] == path and (out := self._link_out(path)):
-                raise UsageError(
-                    f"{said}: {out} is a link out of it",
-                    fix="open the folder that it leads to as well",
-                )
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Open paths; `UsageError` if one holds nothing to look at.
+
+        `progress` is called with bytes done and all bytes while a run is indexed.
+        """
+        self.roots: list[Path] = []
+        self._progress = progress
         self._lock = threading.RLock()
-        self._look_next = 0.0
-        self._names: dict[tuple[str, Path], str] = {}
+        self._look_at = 0.0
         self._items: dict[str, dict[str, Item]] = {}
-        self._trees: dict[str, TreeIndex] = {}
-        self._runs: dict[str, RunIndex] = {}
+        self._tables: dict[str, Table] = {}
+        self._trees: dict[str, tuple[object, OpenTree]] = {}
+        for path in paths:
+            real = _resolved(path)
+            if next(_found_in(real), None) is None:
+                raise UsageError(f"{path} holds nothing to look at", fix=f"name {WHAT}")
+            if real not in self.roots:
+                self.roots.append(real)
+        if not self.roots:
+            raise UsageError("nothing to look at", fix=f"name {WHAT}")
         self._look()
 
-    def items(self, kind: str) -> tuple[Item, ...]:
-        """All items of a kind, in the order of the paths and then by name. What is new since is there as well."""
+    def items(self, kind: str) -> list[Item]:
+        """Return the items of a kind in the order of the paths, new ones included."""
         with self._lock:
-            self._look()
-            return tuple(self._items[kind].values())
+            if time.monotonic() >= self._look_at:
+                self._look()
+            return list(self._items[kind].values())
 
     def item(self, kind: str, name: str) -> Item:
-        """The item of a name; `NotHere` where there is none."""
-        with self._lock:
-            if name not in self._items[kind]:
-                self._look()
-            found = self._items[kind].get(name)
-        if found is None:
-            raise NotHere(f"no {kind} called '{name[:80]}' is open")
-        return found
-
-    def tree(self, name: str) -> TreeIndex:
-        """The sidecar of a tree; `look` at it before asking it anything."""
-        path = self._readable("tree", name)
-        with self._lock:
-            if name not in self._trees:
-                self._trees[name] = TreeIndex(name, path)
-            return self._trees[name]
-
-    def run(self, name: str) -> RunIndex:
-        """The sidecar of a run; `look` at it before asking it anything."""
-        path = self._readable("run", name)
-        with self._lock:
-            if name not in self._runs:
-                above = (root for root in self.roots if path.is_relative_to(root))
-                self._runs[name] = RunIndex(
-                    path, within=min(above, key=lambda root: len(root.parts))
-                )
-            return self._runs[name]
-
-    def runs(self) -> dict[str, RunIndex]:
-        """The runs that were asked for so far, by name."""
-        return self._runs.copy()
-
-    def _readable(self, kind: str, name: str) -> Path:
-        """Where an item lies, which must not have links to the outside among its own files."""
-        path = self.item(kind, name).path
-        if outside := self._link_out(path):
-            raise NotHere(
-                f"{path.name}: {outside} leads out of the opened folders, so it is not read"
-            )
-        return path
+        """Return the item of a name; `NotHere` if there is none."""
+        for item in self.items(kind):
+            if item.name == name:
+                return item
+        raise NotHere(f"no {kind} called '{name[:80]}' is open")
 
     def only(self) -> Item | None:
-        """The one thing that was opened, where it is one: what a reader wants to see first."""
-        steps = {learner.path / "learn" for learner in self.items("learner")}
-        runs = [item for item in self.items("run") if item.path.parent not in steps]
+        """Return the item that was opened, if it is a single one."""
+        steps = [learner.path / "learn" for learner in self.items("learner")]
+        runs = [run for run in self.items("run") if run.path.parent not in steps]
         found = [*self.items("tree"), *runs, *self.items("inbox")]
         return found[0] if len(found) == 1 else None
 
-    def warm(self) -> None:
-        """Begin to read the one thing that was opened, and its template. Of several, nothing is read ahead."""
-        item = self.only()
-        environment().get_template(f"{item.kind}.html" if item else "home.html")
-        with suppress(KaceError, OSError):  # its page says what is wrong
-            if item is not None and item.kind in {"tree", "run"}:
-                (
-                    self.tree(item.name) if item.kind == "tree" else self.run(item.name)
-                ).look(0)
+    def table(self, name: str) -> Table:
+        """Return a run with everything that it has written so far."""
+        path = self.item("run", name).path
+        above = [root for root in self.roots if path.is_relative_to(root)]
+        with self._lock:
+            if name not in self._tables:
+                self._tables[name] = Table.open(
+                    path, within=above[0], allow_empty=True, progress=self._progress
+                )
+            table = self._tables[name]
+        table.refresh()
+        return table
 
-    def close(self) -> None:
-        """Stop reading."""
-        for sidecar in (*self._trees.values(), *self._runs.values()):
-            sidecar.close()
+    def tree(self, name: str) -> OpenTree:
+        """Return a tree, read again if its files changed."""
+        path = self.item("tree", name).path
+        files = [path]
+        if path.is_dir():
+            files = [path / "cards.jsonl", path / "journal.jsonl"]
+        state = [FileState.of(file) for file in files]
+        with self._lock:
+            known = self._trees.get(name)
+            if known is None or known[0] != state:
+                tree = open_tree(path)
+                frozen = frozen_hash_of(path)
+                generation = TreeStore(path).generation if path.is_dir() else None
+                found = OpenTree(
+                    name, path, tree, tree.content_hash(), generation, frozen
+                )
+                known = (state, found)
+                self._trees[name] = known
+            return known[1]
 
-    def inside(self, path: Path) -> Path:
-        """The path of a file that a page reads by itself, its links resolved; `NotHere` outside the opened folders."""
-        if not self._holds(path):
-            raise NotHere("that lies outside the opened folders")
-        return path.resolve()
+    def manifest(self, name: str) -> Manifest:
+        """Return what produced a run; empty if that cannot be read."""
+        with suppress(KaceError, OSError):
+            return Manifest.read(self.item("run", name).path / "run.json")
+        return Manifest()
 
-    def _holds(self, path: Path) -> bool:
-        """Whether a path, its links resolved, lies in an opened folder or is an opened file."""
-        try:
-            real = path.resolve()
-            looped = real.is_symlink()
-        except (OSError, ValueError, RuntimeError):  # a name with NUL, a loop of links
-            return False
-        return not looped and any(real.is_relative_to(root) for root in self.roots)
+    def related(self, name: str) -> list[str]:
+        """Return the other runs of the same problems.
 
-    def _link_out(self, folder: Path, depth: int = 2) -> str | None:
-        """The first link in a folder that leads outside, or the item itself where it has come to lie outside."""
-        if not self._holds(folder):
-            return folder.name
-        if depth == 0 or not folder.is_dir():
-            return None
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_symlink() and not self._holds(Path(entry.path)):
-                    return entry.name
-                if entry.is_dir(follow_symlinks=False) and (
-                    out := self._link_out(Path(entry.path), depth - 1)
-                ):
-                    return out
-        return None
+        The plain ladder with the same model comes first, then runs of the same folder.
+        """
+        here = self.manifest(name)
+        folder = self.item("run", name).path.parent
+        found = []
+        for item in self.items("run"):
+            there = self.manifest(item.name)
+            near = item.path.parent == folder
+            same = near and not there.data_hash
+            if here.data_hash:
+                same = there.data_hash == here.data_hash
+            if same and item.name != name:
+                found.append((not is_base(there, here), not near, item.name))
+        return [other for _, _, other in sorted(found, key=lambda each: each[:2])]
+
+    def base_of(self, name: str) -> str:
+        """Return the run that one is compared with unless asked otherwise, or ''."""
+        here = self.manifest(name)
+        for other in self.related(name)[:1]:
+            if is_base(self.manifest(other), here):
+                return other
+        return ""
+
+    def tree_of(self, run: str) -> tuple[OpenTree, bool] | None:
+        """Return the open tree that a run read, and whether it is unchanged since.
+
+        A tree that has changed is known as the one of the run's learner.
+        """
+        item = self.item("run", run)
+        wanted = self.manifest(run).tree_hash
+        changed = None
+        for each in self.items("tree") if wanted else ():
+            with suppress(KaceError, OSError):
+                tree = self.tree(each.name)
+                if tree.hash == wanted:
+                    return tree, True
+                if item.path.is_relative_to(each.path):
+                    changed = tree
+        return (changed, False) if changed else None
 
     def _look(self) -> None:
-        began = time.monotonic()
-        if began < self._look_next:
-            return
+        """Look through the opened folders."""
         items: dict[str, dict[str, Item]] = {kind: {} for kind in KINDS}
-        for kind, path, tree in (
-            found for root in self.roots for found in self._found_at(root)
-        ):
-            name = self._name(kind, path, tree)
-            items[kind].setdefault(name, Item(kind, name, path))
+        seen: set[tuple[str, Path]] = set()
+        for root in self.roots:
+            for kind, path in _found_in(root):
+                if (kind, path) not in seen:
+                    seen.add((kind, path))
+                    name = _name(root, path, taken=items[kind])
+                    items[kind][name] = Item(kind, name, path)
         self._items = items
-        now = time.monotonic()
-        self._look_next = now + max(LOOK_AGAIN, SLOWER * (now - began))
-
-    def _found_at(self, root: Path) -> Iterator[Found]:
-        """Everything to look at, by name; a thing may come twice."""
-        here = list(_things(root))
-        yield from here
-        for child in [] if here else filter(self._holds, _children(root)):
-            things = list(_things(child))
-            yield from things
-            for sub in [] if things else _children(child):
-                if (sub / "run.json").is_file() and self._holds(sub):
-                    yield "run", sub.resolve(), None
-
-    def _name(self, kind: str, path: Path, tree: Path | None) -> str:
-        """A name that no other item has, kept while it is open. A learner's runs begin with its tree's."""
-        if known := self._names.get((kind, path)):
-            return known
-        named = (
-            path.name if path.is_dir() else path.stem,
-            *(above.name for above in path.parents),
-        )
-        telling = [*(name for name in named if name not in GENERIC), named[0]]
-        own, outer = (
-            _STRANGE.sub("-", name).strip("-.")[:MAX_NAME] or "item"
-            for name in telling[:2]
-        )
-        above = self._names.get(("tree", tree or path))
-        wanted = [own, f"{outer}-{own}"]
-        if above is not None and (kind == "learner" or tree):
-            wanted = [above if kind == "learner" else f"{above}.{own}"]
-        taken = {name for (of, _), name in self._names.items() if of == kind}
-        wanted += [f"{wanted[0]}-{number}" for number in range(2, len(taken) + 3)]
-        name = self._names[kind, path] = next(
-            name for name in wanted if name not in taken
-        )
-        return name
+        self._look_at = time.monotonic() + LOOK_AGAIN
 
 
-def _things(path: Path) -> Iterator[Found]:
-    """What a path is; a tree that learned is several things."""
-    real = path.resolve()
-    if path.is_file() and path.suffix in {".json", ".jsonl"}:
-        with suppress(OSError), open_plain(path) as file:
-            if _TREE_FILE.match(file.read(200)):
-                yield "tree", real, None
-    if (path / "cards.jsonl").is_file():
-        yield "tree", real, None
-        learn = real / "learn"
+def is_base(there: Manifest, here: Manifest) -> bool:
+    """Whether a run is the plain ladder that another of the same model is held to."""
+    return there.system == BASE != here.system and there.model == here.model
+
+
+def _name(root: Path, path: Path, taken: Container[str]) -> str:
+    """Return a name for an address: the path from the opened folder, without GENERIC."""
+    parts = [part for part in path.relative_to(root).parts if part not in GENERIC]
+    if not parts or (root / "cards.jsonl").exists():
+        parts.insert(0, root.parent.name if root.name in GENERIC else root.name)
+    if path.is_file():
+        parts[-1] = path.stem
+    joined = re.sub(r"[^A-Za-z0-9._-]+", "-", ".".join(parts))
+    own = joined.strip("-.")[:MAX_NAME] or "item"
+    name = own
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{own}-{number}"
+    return name
+
+
+def _found_in(folder: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
+    """Iterate over what is in a folder, itself included; a thing holds no others."""
+    things = list(_things(folder))
+    yield from things
+    if depth and not things:
+        for child in _children(folder):
+            if not child.is_symlink():
+                yield from _found_in(child, depth - 1)
+
+
+def _things(path: Path) -> Iterator[tuple[str, Path]]:
+    """Iterate over what a path is; a tree that learned is several things."""
+    if path.is_file():
+        with suppress(OSError, KaceError):
+            if path.suffix in (".json", ".jsonl"):
+                with open_plain(path) as file:
+                    if TREE_FILE.match(file.read(200)):
+                        yield "tree", path
+        return
+    names = {child.name for child in _children(path)}
+    if "cards.jsonl" in names:
+        yield "tree", path
+        learn = path / "learn"
         if (learn / "learn.json").is_file() and not learn.is_symlink():
-            yield "learner", real, None
-            steps = (
-                step
-                for step in _children(learn)
-                if (step / "run.json").is_file() and not step.is_symlink()
-            )
-            yield from (("run", step, real) for step in steps)
-    if (path / "run.json").is_file():
-        yield "run", real, None
-    if any(child.name.endswith(".request.md") for child in _children(path)):
-        yield "inbox", real, None
+            yield "learner", path
+            for step in _children(learn):
+                if (step / "run.json").is_file() and not step.is_symlink():
+                    yield "run", step
+    if "run.json" in names:
+        yield "run", path
+    if any(name.endswith(".request.md") for name in names):
+        yield "inbox", path
 
 
 def _children(folder: Path) -> list[Path]:
-    """The entries of a folder by name, hidden ones left out."""
+    """Return the entries of a folder by name, without hidden ones."""
+    found = []
     with suppress(OSError), os.scandir(folder) as entries:
-        return sorted(
-            folder / entry.name
-            for entry in islice(entries, MAX_ENTRIES)
-            if not entry.name.startswith(".")
-        )
-    return []
+        for entry in entries:
+            if entry.name[0] != ".":
+                found.append(Path(entry.path))
+            if len(found) >= MAX_ENTRIES:
+                break
+    return sorted(found)
 
 
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve(strict=True)
     except (OSError, ValueError, RuntimeError) as error:
-        what = (
-            error.strerror.lower()
-            if isinstance(error, OSError) and error.strerror
-            else "cannot be read"
-        )
-        raise UsageError(f"{str(path)[:200]!r}: {what}", fix="check the path") from None
+        what = getattr(error, "strerror", None) or "cannot be read"
+        reason = f"{str(path)[:200]!r}: {what.lower()}"
+        raise UsageError(reason, fix="check the path") from None

@@ -46,8 +46,7 @@ from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.models.cache import CallRecord, CallStore
 from kace.problems import Problem
-from kace.report.guard import Denial, Guard, Hosts
-from kace.report.server import Closing, Port, Ready, serve
+from kace.report.server import Closing, Denial, Guard, Hosts, Port, Ready, serve
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run
 from kace.serve import chat

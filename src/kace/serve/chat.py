@@ -17,7 +17,7 @@ from kace.config import Caps
 from kace.errors import DataError, one_line
 from kace.models.base import Usage
 from kace.problems import Problem, check_problem_text
-from kace.report.guard import Denial
+from kace.report.server import Denial
 
 JSON = "application/json"
 EVENTS = "text/event-stream"

@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Annotated, Any, cast
 
@@ -28,11 +29,9 @@ from kace.config import Config, load_config
 from kace.errors import KaceError, UsageError, one_line, redact
 from kace.ladder.record import Attempt
 from kace.ladder.relevance import Relevance
-from kace.report.pages.problem import AnswerGroup, Rung, climb_of
-from kace.report.related import base_of
+from kace.report.pages import AnswerGroup, Rung, climb_of
 from kace.report.workspace import Workspace
-from kace.runs.selection import VIEWS, Choice, ChosenSolves
-from kace.runs.solves import RunIndex
+from kace.runs.table import VIEWS, SolveFilter, SolveRow, Table
 from kace.serve import chat
 from kace.serve.app import SOLVER, ServerOptions, SolveService, open_service
 from kace.serve.chat import ApiError
@@ -130,7 +129,7 @@ class Tools:
         self.solver: SolveService | KaceError = UsageError("no model is open")
         self._workspace = workspace
         self._config = config
-        self._gates: dict[str, tuple[object, EpistemicTree, Relevance]] = {}
+        self._gates: dict[str, tuple[EpistemicTree, Relevance]] = {}
 
     async def call(
         self, name: str, arguments: Mapping[str, object], tell: Callable[[str], None]
@@ -169,27 +168,18 @@ class Tools:
     def search_cards(self, asked: SearchCards) -> Result:
         """Cards by the score that decides what attempts are shown."""
         name, workspace = self._named("tree", asked.tree)
-        index = workspace.tree(name)
-        if (known := self._gates.get(name)) is None or known[0] != index.stamp():
-            stamp = index.stamp()
-            tree = index.load()
-            own = (
-                self._config.tree is not None
-                and self._config.tree.resolve() == index.source
-            )
-            config = (
-                self._config
-                if own
-                else load_config(
-                    {"tree": index.source, "profile": self._config.profile}
-                )
-            )
-            known = self._gates[name] = (
-                stamp,
-                tree,
-                Relevance(tree, config.retrieval),
-            )
-        _, tree, gate = known
+        opened = workspace.tree(name)
+        tree = opened.tree
+        known = self._gates.get(name)
+        if known is None or known[0] is not tree:
+            own = self._config.tree and self._config.tree.resolve() == opened.path
+            config = self._config
+            if not own:
+                settings = {"tree": opened.path, "profile": self._config.profile}
+                config = load_config(settings)
+            known = (tree, Relevance(tree, config.retrieval))
+            self._gates[name] = known
+        gate = known[1]
         scores = gate.scores(asked.query)
         cards = [
             card
@@ -215,46 +205,52 @@ class Tools:
         }
 
     def explain_run(self, asked: ExplainRun) -> Result:
-        """A run's figures and a group of its solves; or one climb."""
+        """Return a run's figures and a group of its solves, or one climb."""
         name, workspace = self._named("run", asked.run)
-        run = workspace.run(name)
-        other = asked.against or base_of(workspace, name)
-        base = workspace.run(other) if other else None
-        for each in filter(None, (run, base)):
-            each.wait()
-            if each.error:
-                raise each.error
+        table = workspace.table(name)
+        other = asked.against or workspace.base_of(name)
+        base = workspace.table(other) if other else None
         if asked.problem:
-            return {"run": name, **_climb(run, asked, {other: base} if base else {})}
+            return {"run": name, **_climb(table, asked, {other: base} if base else {})}
         if asked.show not in (ALL, *VIEWS):
             raise UsageError(
                 f"there is no group '{asked.show[:40]}'",
                 fix=f"choose one of {', '.join((ALL, *VIEWS))}",
             )
-        choice = VIEWS.get(asked.show, Choice())
-        if choice.change and base is None:
-            said = f"what is {asked.show} cannot be told: no run of these problems without cards is open"
-            raise UsageError(said, fix="open one too, or name another run as `against`")
-        chosen = ChosenSolves(
-            run, choice._replace(q=" ".join((choice.q, asked.words))), base
-        )
-        score = run.score()
+        where = VIEWS.get(asked.show, SolveFilter())
+        if where.change and base is None:
+            raise UsageError(
+                f"{asked.show} needs a run of these problems without cards,"
+                " and none is open",
+                fix="open one too, or name another run as `against`",
+            )
+        where = replace(where, text=f"{where.text} {asked.words}".strip())
+        metrics = table.metrics() if len(table) else None
+        broken = [use for use in table.cards(base=base) if use.broken]
+        broken.sort(key=lambda use: use.gained - use.broken)
+        solves = table.solves(where, sort="", limit=asked.limit, base=base)
+        accuracy = None
+        if metrics and metrics.accuracy is not None and metrics.wilson:
+            accuracy = {
+                "share": metrics.accuracy,
+                "interval": metrics.wilson._asdict(),
+                "problems": metrics.problems,
+            }
         return {
             "run": name,
-            **{key: value for key, value in run.setup._asdict().items() if value},
-            "solves": run.count(),
-            "missing": run.missing,
-            "damaged_lines": len(run.damage),
-            "accuracy": score
-            and {**score._asdict(), "interval": score.interval._asdict()},
+            **table.manifest.facts(),
+            "solves": len(table),
+            "missing": table.missing,
+            "damaged_lines": len(table.damage),
+            "accuracy": accuracy,
             "against": other or None,
-            "groups": chosen.views(),
-            "cards_that_broke": [dict(row) for row in chosen.by_card(MOST_CARDS)]
+            "groups": table.views(base),
+            "cards_that_broke": [use._asdict() for use in broken[:MOST_CARDS]]
             if base
             else None,
             "shown": asked.show,
-            "in_group": len(chosen.positions),
-            "listed": [_solve(run, row) for row in chosen.rows(asked.limit, 0)],
+            "in_group": table.count(where, base=base),
+            "listed": [_solve(table, row) for row in solves],
         }
 
     def _named(self, kind: str, name: str) -> tuple[str, Workspace]:
@@ -294,60 +290,55 @@ def _card(card: Card, score: float, passes: bool) -> Result:
     }
 
 
-def _solve(run: RunIndex, row: Any) -> Result:
-    """A solve in a list."""
-    (cards,) = run.rows("SELECT cards FROM card_sets WHERE id = ?", row["card_set"])
-    text = run.statement(row["problem"], row["label"])
+def _solve(table: Table, row: SolveRow) -> Result:
+    """Return a solve of a list."""
+    text = table.problem_text(row.problem)
     return {
         **_row(row, *SOLVED, "exit", "was"),
-        "cards": json.loads(cards[0]),
+        "cards": list(row.cards),
         "text": text and text[:TEXT],
     }
 
 
-def _row(row: Any, *names: str) -> Result:
-    """Columns of a solve; SQLite has no truths."""
-    truths = {"correct", "was"}
-    return {
-        name: bool(row[name]) if name in truths and row[name] is not None else row[name]
-        for name in names
-    }
+def _row(row: SolveRow, *names: str) -> Result:
+    """Return some figures of a solve."""
+    return {name: getattr(row, name) for name in names}
 
 
-def _climb(run: RunIndex, asked: ExplainRun, others: Mapping[str, RunIndex]) -> Result:
-    """One problem from the first tier to its answer, and what came of it elsewhere."""
-    sql = "SELECT problem, seed FROM solves WHERE label = ? OR substr(problem, 1, length(?)) = ? ORDER BY seed"
-    found = run.rows(sql, *[asked.problem] * 3)
-    if not found or len({row["problem"] for row in found}) > 1:
-        said = (
-            "more than one problem begins"
-            if found
-            else "no problem is called so or begins"
-        )
+def _climb(table: Table, asked: ExplainRun, others: Mapping[str, Table]) -> Result:
+    """Return one problem from the first tier to its answer, and its other solves."""
+    named = [row for row in table if row.label == asked.problem]
+    begin = [row for row in table if row.problem.startswith(asked.problem)]
+    found = named or begin
+    if len({row.problem for row in found}) != 1:
+        what = "more than one problem begins"
+        if not found:
+            what = "no problem is called so or begins"
         raise UsageError(
-            f"{said} with '{asked.problem[:60]}' in this run",
+            f"{what} with '{asked.problem[:60]}' in this run",
             fix="take the `problem` of a listed solve",
         )
-    problem = found[0]["problem"]
-    record = run.record(problem, found[0]["seed"] if asked.seed is None else asked.seed)
+    problem = found[0].problem
+    seed = found[0].seed if asked.seed is None else asked.seed
+    record = table.solution(problem, seed)
+    if record is None:
+        raise UsageError(
+            f"no solve of problem '{problem[:40]}' with seed {seed}",
+            fix="take another seed",
+        )
     climb = climb_of(record)
-    brief = ("seed", "answer", "correct", "exit")
 
-    def solves(of: RunIndex) -> list[Result]:
-        return [
-            _row(row, *brief)
-            for row in of.rows(
-                "SELECT * FROM solves WHERE problem = ? ORDER BY seed", problem
-            )
-        ]
+    def solves(of: Table) -> list[Result]:
+        rows = of.solves(SolveFilter(problem=problem), sort="seed")
+        return [_row(row, "seed", "answer", "correct", "exit") for row in rows]
 
     return {
         **record.model_dump(mode="json", include={*SOLVED, "exit"}),
-        "text": run.statement(problem, record.label),
+        "text": table.problem_text(problem),
         "tiers": [_tier(rung) for rung in climb.rungs],
         "fallback": _votes(climb.fallback),
-        "attempts": [_attempt(run, each) for each in record.made],
-        "all_seeds": solves(run),
+        "attempts": [_attempt(table, each) for each in record.made],
+        "all_seeds": solves(table),
         "elsewhere": {name: solves(other) for name, other in others.items()},
     }
 
@@ -374,8 +365,8 @@ def _votes(groups: Sequence[AnswerGroup]) -> list[Result]:
     ]
 
 
-def _attempt(run: RunIndex, attempt: Attempt) -> Result:
-    text = run.texts.text(attempt.call) if run.texts else None
+def _attempt(table: Table, attempt: Attempt) -> Result:
+    text = table.call_text(attempt.call)
     kept = {"tier", "answer", "outcome", "correct", "output"}
     told = {
         "attempt": attempt.index + 1,

@@ -1,0 +1,396 @@
+"""A learner's pages: where it is, what it learned, what was refused and why, at every moment of its life."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from kace.cards.card import Status
+from kace.cards.store import TreeStore
+from kace.config import load_config
+from kace.files import lock_folder
+from kace.learning.loop import learn
+from kace.learning.report import report_of
+from kace.learning.steps import StepName
+from kace.learning.study import LearnPlan, Settings, open_study
+from kace.models import exchange
+from kace.models.base import AttemptKey, Request, Sampling, chat
+from kace.models.exchange import Exchange
+from kace.report.inbox import Inbox
+from kace.report.pages import page_at
+from kace.report.render import Links, document, file_name, path_of
+from kace.report.server import create_app
+from kace.report.workspace import Workspace
+from tests.card_examples import DOMAINS, a_card
+from tests.learning.world import World, problems
+from tests.recorded import recorded
+from tests.report.hostile import CORPUS
+from tests.report.opened import HOST, opened
+from tests.report.page_audit import Audit, body_of
+
+REAL = recorded("learning_run") / "tree"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A finished learner, to be changed."""
+    shutil.copytree(REAL, tmp_path / "oak")
+    return tmp_path / "oak"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page as it was answered."""
+
+    status: int
+    title: str
+    body: str
+    refresh: float | None
+
+
+def page_of(folder: Path, path: str = "", query: dict[str, str] | None = None, *, static: bool = True) -> Shown:
+    """A page of the learner, as a file or as it is served."""
+    workspace = Workspace([folder])
+    answer = TestClient(create_app(workspace), base_url=HOST).get(f"/learner/{folder.name}{path}", params=query or {})
+    text = answer.text
+    if static and answer.status_code == 200:
+        link = Links(frozenset({f"/learner/{folder.name}", f"/learner/{folder.name}/proposals"}))
+        text = document(page_at(workspace, ["learner", folder.name, *filter(None, path.split("/"))], link=link), link)
+    refresh = re.search('data-refresh="([^"]*)"', text)
+    title = re.search("<title>(.*) · kace</title>", text)
+    assert title is not None
+    return Shown(answer.status_code, title[1], body_of(text), float(refresh[1]) if refresh else None)
+
+
+def served(folder: Path, path: str = "", **query: str) -> Shown:
+    return page_of(folder, path, query, static=False)
+
+
+def text_of(page: Shown) -> str:
+    return Audit(page.body).text
+
+
+def cut(tree: Path, keep: Callable[[dict[str, object]], bool]) -> list[str]:
+    """Keep the steps up to the first that is not wanted; the lines that are left."""
+    path = tree / "learn" / "steps.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    end = next((n for n, line in enumerate(lines) if not keep(json.loads(line))), len(lines))
+    path.write_text("".join(lines[:end]))
+    return lines[:end]
+
+
+def before_hard_cards(step: dict[str, object]) -> bool:
+    return not (step["epoch"] == 2 and step["place"] == "HS")
+
+
+# Finished and under way
+
+
+def test_a_finished_run_tells_what_was_learned_and_rests(tree: Path):
+    page = served(tree)
+    said = text_of(page)
+    assert page.refresh is None
+    assert "Finished. The tree is frozen under f90672fd8a70" in said
+    assert "56.2% without cards: 9 of 16 right, 33% to 77%" in said
+    assert "38 calls of the teacher" in said
+    assert "exchange/exchange" in said, "the teacher is named"
+    assert "RUBRIC_ HOLLOW_ RUN_ COST" in said and "too few problems" in said and "−100.0" not in said
+
+
+def test_every_part_leads_to_its_own_page(tree: Path):
+    page = Audit(served(tree).body)
+    assert "/tree/oak/card/RUBRIC_HOLLOW_RUN_COST" in page.links
+    assert "/run/oak.epoch-1-add-MS-run" in page.links
+    assert "/learner/oak/proposals" in page.links and "/tree/oak" in page.links
+
+
+def test_a_run_under_way_is_shown_with_what_is_done_of_it(tree: Path):
+    cut(tree, before_hard_cards)
+    traces = tree / "learn" / "epoch-2-add-HS-run" / "traces.jsonl"
+    lines = traces.read_text().splitlines(keepends=True)
+    traces.write_text("".join(lines[:10]) + lines[10][:30])
+    for folder in (tree / "learn").glob("epoch-2-refine*"):
+        shutil.rmtree(folder)
+    page = served(tree)
+    assert "new cards: 10 problems solved" in text_of(page)
+    assert '<progress value="10" max="16"' in page.body
+    assert page.refresh is not None, "it may go on"
+
+
+def test_a_learner_that_holds_the_lock_is_at_work_and_looking_takes_no_lock(tree: Path):
+    cut(tree, before_hard_cards)
+    for path in (tree / "learn").rglob("*"):
+        os.utime(path, (1, 1))
+    assert "stopped" in text_of(served(tree)) and "The same command resumes it" in text_of(served(tree))
+    lock = lock_folder(tree / "learn")
+    working = served(tree)
+    assert "at work" in text_of(working) and working.refresh is not None and working.refresh <= 5
+    os.close(lock)
+    os.close(lock_folder(tree / "learn"))  # would be refused if a page held it
+
+
+def test_requests_that_wait_are_led_to(tree: Path, tmp_path: Path):
+    cut(tree, before_hard_cards)
+    letters = tmp_path / "exchange"
+    letters.mkdir()
+    (letters / "epoch-2-add-hs-x-propose-0-00000000.request.md").write_text("please")
+    lock = lock_folder(tree / "learn")
+    with opened(tree, letters) as client:
+        page = Audit(body_of(client.get("/learner/oak").text))
+    os.close(lock)
+    assert "waiting for the teacher" in page.text and "1 request to answer" in page.text
+    assert "/inbox/exchange" in page.links
+
+
+def test_what_was_paid_is_shown_as_the_bill_has_it(tree: Path):
+    bill = {"roles": {"teacher": {"calls": 3, "usd": 1.25}, "solver": {"calls": 9, "usd": 0.5}}}
+    (tree / "learn" / "bill.json").write_text(json.dumps(bill))
+    assert "$1.75 for 12 calls" in text_of(served(tree)) and "Together 1.75 USD" in text_of(served(tree))
+    bill["roles"]["solver"]["usd"] = None
+    (tree / "learn" / "bill.json").write_text(json.dumps(bill))
+    assert "No price is known for some model" in text_of(served(tree))
+
+
+# Half-written
+
+
+def test_a_page_can_be_made_after_every_step_and_within_every_line(tree: Path):
+    path = tree / "learn" / "steps.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    for count in range(0, len(lines), 4):
+        path.write_text("".join(lines[:count]) + lines[count][: len(lines[count]) // 2])
+        for part in ("", "/proposals"):
+            page = page_of(tree, part)
+            assert page.status == 200 and Audit(page.body).strange == []
+
+
+@pytest.mark.parametrize("name", ["learn.json", "steps.jsonl", "bill.json"])
+@pytest.mark.parametrize("content", [None, b"", b"{", b"\xff\xfe", b'{"settings": {"epochs": "x"}}', b"[1]"])
+def test_a_missing_or_torn_file_costs_itself_only(tree: Path, name: str, content: bytes | None):
+    path = tree / "learn" / name
+    path.unlink() if content is None else path.write_bytes(content)
+    page = page_of(tree)
+    if (name, content) == ("learn.json", None):
+        assert page.status == 404, "then it is no learner"
+    else:
+        assert page.status == 200 and page.title == "oak"
+
+
+def test_a_step_that_is_none_is_named_with_the_way_out(tree: Path):
+    path = tree / "learn" / "steps.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:5], "garbage\n", *lines[5:]]))
+    said = text_of(page_of(tree))
+    assert "steps.jsonl:6: not a step of the learner" in said and "Cut the file before that line" in said
+
+
+def test_a_step_of_a_later_version_is_left_out_and_said(tree: Path):
+    path = tree / "learn" / "steps.jsonl"
+    text = path.read_text().replace('"admitted":', '"let_in":', 1)
+    path.write_text(text)
+    assert "1 step could not be read by this version: epoch 1 add MS canal_customs admit" in text_of(page_of(tree))
+
+
+def test_a_learner_that_has_only_begun_has_a_page(tmp_path: Path):
+    tree = tmp_path / "oak"
+    TreeStore.create(tree, DOMAINS, ())
+    (tree / "learn").mkdir()
+    (tree / "learn" / "learn.json").write_text('{"teacher": "anthropic/x", "train": {"problems": 9}}')
+    said = text_of(page_of(tree))
+    assert "No card has been proposed yet." in said and "No card is in the tree yet." in said
+    assert "The teacher has proposed no card yet." in said and "No call has been made yet." in said
+    assert "No card has been proposed yet." in text_of(page_of(tree, "/proposals"))
+
+
+# Proposals
+
+
+def a_notebook(tree: Path, *steps: tuple[StepName, dict[str, object]]) -> Path:
+    """A learner of a tree with these steps."""
+    learn = tree / "learn"
+    learn.mkdir(exist_ok=True)
+    (learn / "learn.json").write_text('{"train": {"problems": 9}, "config": {"model": "scripted/x"}}')
+    lines = [json.dumps({"v": 1, **step._asdict(), "value": value}) + "\n" for step, value in steps]
+    (learn / "steps.jsonl").write_text("".join(lines))
+    return tree
+
+
+def refused(card_id: str, by: str, rule: str, reason: str = "because") -> dict[str, str]:
+    return {"card_id": card_id, "by": by, "rule": rule, "reason": reason}
+
+
+def every_verdict(tree: Path) -> Path:
+    """A learner whose teacher proposed a card for every end that one can come to."""
+    names = (
+        "EXACT_IS_IN_TREE",
+        "EXACT_IS_RETIRED_NOW",
+        "EXACT_IS_SAME_AGAIN",
+        "EXACT_IS_WRONG_ALAS",
+        "EXACT_IS_NOT_YET",
+    )
+    kept, retired, same, wrong, late = (a_card(name) for name in names)
+    TreeStore.create(tree, DOMAINS, (kept, a_card(retired.card_id, status=Status.DEPRECATED), a_card()))
+    cards = [card.model_dump(mode="json") for card in (kept, retired, same, wrong)]
+    proposed = {"cards": cards, "refused": [refused("", "parser", "bad_block", "no end tag")]}
+    ruled = {"admitted": cards[:3], "refused": [refused(wrong.card_id, "teacher", "wrong", "2 + 2 is 4")]}
+    merged = {
+        "merged": [{"card_id": same.card_id, "into": "EXACT_SUM_OF_SQUARES", "reason": "it says nearly the same"}]
+    }
+    waiting = {"cards": [late.model_dump(mode="json")], "refused": []}
+    return a_notebook(
+        tree,
+        (StepName("add", "propose", 1, "MS algebra"), proposed),
+        (StepName("add", "admit", 1, "MS algebra"), ruled),
+        (StepName("add", "merge", 1, "MS"), merged),
+        (StepName("add", "propose", 1, "HS geometry"), waiting),
+    )
+
+
+def test_every_proposal_is_listed_with_what_became_of_it(tmp_path: Path):
+    tree = every_verdict(tmp_path / "oak")
+    found = {proposal.card_id or "unnamed": proposal for proposal in report_of(tree).proposals}
+    assert {name: proposal.fate for name, proposal in found.items()} == {
+        "EXACT_IS_IN_TREE": "kept",
+        "EXACT_IS_RETIRED_NOW": "retired",
+        "EXACT_IS_SAME_AGAIN": "merged",
+        "EXACT_IS_WRONG_ALAS": "refused",
+        "unnamed": "refused",
+        "EXACT_IS_NOT_YET": "waiting",
+    }
+    page = Audit(served(tree, "/proposals").body)
+    assert "Refused by the teacher for wrong : 2 + 2 is 4" in page.text
+    assert "Refused by the reader of replies for bad_block : no end tag" in page.text
+    assert "Merged into EXACT_ SUM_ OF_ SQUARES : it says nearly the same" in page.text
+    assert "/tree/oak/card/EXACT_IS_IN_TREE" in page.links
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ({"fate": "refused"}, 2),
+        ({"fate": "refused", "rule": "wrong"}, 1),
+        ({"place": "HS geometry"}, 1),
+        ({"epoch": "1", "place": "MS algebra", "fate": "kept"}, 1),
+        ({"epoch": "2"}, 0),
+        ({"epoch": "<script>", "place": "x" * 500, "page": "99"}, 0),
+        ({}, 6),
+    ],
+)
+def test_filters_narrow_the_list_and_stay_chosen(tmp_path: Path, query: dict[str, str], shown: int):
+    page = served(every_verdict(tmp_path / "oak"), "/proposals", **query)
+    listed = page.body.split('class="proposals"')[1]
+    assert listed.count("<h3>") == shown
+    assert Audit(page.body).strange == []
+    if query.get("fate") == "refused":
+        assert '<option value="refused" selected="">' in page.body
+
+
+def test_the_same_id_proposed_twice_is_admitted_once(tmp_path: Path):
+    card = a_card("EXACT_IS_IN_TREE")
+    TreeStore.create(tmp_path / "oak", DOMAINS, (card,))
+    again = card.model_copy(update={"payload": f"{card.payload}\nOnce more."}).model_dump(mode="json")
+    value = {"cards": [card.model_dump(mode="json"), again], "refused": []}
+    ruled = {"admitted": [card.model_dump(mode="json")], "refused": [refused(card.card_id, "code", "repeated_id")]}
+    propose, admit = (StepName("add", what, 1, "MS algebra") for what in ("propose", "admit"))
+    tree = a_notebook(tmp_path / "oak", (propose, value), (admit, ruled))
+    assert [proposal.fate for proposal in report_of(tree).proposals] == ["kept", "refused"]
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_nothing_that_a_teacher_or_a_file_says_becomes_markup(tmp_path: Path, text: str):
+    tree = every_verdict(tmp_path / "oak")
+    path = tree / "learn" / "steps.jsonl"
+    for old in ("because", "no end tag", "2 + 2 is 4", "it says nearly the same", "bad_block", "MS algebra"):
+        path.write_text(path.read_text().replace(json.dumps(old), json.dumps(f"{old} {text}")))
+    manifest = {
+        "teacher": text,
+        "config": {"model": text},
+        "settings": {text: text, "epochs": 2},
+        "train": {"problems": 1},
+    }
+    (tree / "learn" / "learn.json").write_text(json.dumps(manifest))
+    bill = {"roles": {text: {"calls": 1, "usd": 1.0}}}
+    (tree / "learn" / "bill.json").write_text(json.dumps(bill))
+    for page in (served(tree), served(tree, "/proposals"), served(tree, "/proposals", rule=text, place=text)):
+        found = Audit(page.body)
+        assert found.strange == [] and "could not be read" not in found.text
+
+
+def test_an_export_holds_both_pages_with_everything_on_them(tmp_path: Path):
+    tree = every_verdict(tmp_path / "oak")
+    assert file_name(path_of("learner", "oak", "proposals")) in page_of(tree).body, "an export follows links"
+    page = page_of(tree, "/proposals")
+    assert page.body.split('class="proposals"')[1].count("<h3>") == 6 and "<form" not in page.body
+
+
+# A real one, from the first request to the frozen tree
+
+
+def test_somebody_who_answers_in_the_pages_takes_a_learner_to_its_end(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(exchange, "SETTLED", 0.02)
+    tree, letters, world = tmp_path / "oak", tmp_path / "letters", World()
+    config = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
+    plan = LearnPlan(problems(4), config, Settings(epochs=1, impact_runs=1, refine=1), tree)
+
+    async def work() -> None:
+        teacher = Exchange(letters, poll=0.02)
+        async with open_study(plan, model=world.solver(), teacher=teacher) as study:
+            await learn(study)
+
+    learner = threading.Thread(target=lambda: asyncio.run(work()))
+    learner.start()
+    said: set[str] = set()
+    until = time.monotonic() + 60
+    while not (tree / "cards.jsonl").exists() and time.monotonic() < until:
+        answer_all(letters, world)  # a workspace has no learner before there is a tree
+        time.sleep(0.02)
+    with opened(tree, letters) as client:
+        while learner.is_alive() and time.monotonic() < until:
+            page = Audit(body_of(client.get("/learner/oak").text))
+            said |= {state for state in ("waiting for the teacher", "at work", "stopped") if state in page.text}
+            answer_all(letters, world, client)
+            time.sleep(0.02)
+        learner.join(5)
+        assert "Finished. The tree is frozen" in last_page(client)
+        assert "18 proposals" in last_page(client)
+    assert "at work" in said or "waiting for the teacher" in said
+    assert "stopped" not in said
+
+
+def last_page(client: TestClient) -> str:
+    for _ in range(50):
+        text = Audit(body_of(client.get("/learner/oak").text)).text
+        if "Finished" in text:
+            return text
+        time.sleep(0.1)
+    return text
+
+
+def answer_all(letters: Path, world: World, client: TestClient | None = None) -> None:
+    """Write every reply that is wanting, through the page where there is one."""
+    for entry in Inbox(letters).entries() if letters.exists() else ():
+        if entry.answered is not None:
+            continue
+        text = Inbox(letters).read(entry.name)[1]
+        said = text.split(" user =====\n\n", 1)[1].rsplit("\n\n=====", 1)[0]
+        name = entry.name.rsplit("-", 2)[0].replace("-", " ").replace(" ms ", " MS ").replace(" hs ", " HS ")
+        request = Request(chat("", said), Sampling(0.0, 1, 1), AttemptKey(name, 0, "TEACHER", 0))
+        reply = world.teach(request)
+        if client is None:
+            Inbox(letters).write(entry.name, reply)
+            continue
+        path = path_of("inbox", letters.name, entry.name)
+        token = Audit(body_of(client.get(path).text)).fields["token"]
+        sent = client.post(path, data={"token": token, "text": reply, "do": "write", "anyway": "yes"})
+        assert sent.status_code == 303
