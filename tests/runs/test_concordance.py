@@ -12,11 +12,21 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from kace.ladder.tiers import ExitPath
-from kace.runs.metrics import Bucket, Metrics, Points, concordant, metrics_of, pairs, spearman
+from kace.runs.metrics import Bucket, Metrics, Points, concordance_of, metrics_of, spearman
 from kace.runs.table import SolveRow
 from tests.runs.few_rows import a_row, an_arm
 
 POINTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 12)), min_size=2, max_size=30)
+
+
+def pairs(points: Points) -> int:
+    found = concordance_of(points)
+    return found.pairs if found else 0
+
+
+def concordant(points: Points) -> float:
+    found = concordance_of(points)
+    return found.concordant if found else 0.0
 
 
 def at(rates: list[float]) -> Points:

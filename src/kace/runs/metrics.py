@@ -287,8 +287,11 @@ def metrics_of(
         if known:
             labelled.add(known)
     clustered = labelled.clusters.alike()
-    accuracy = _mean(labelled.shares)
-    sizes = (size for _, size in clustered.elements())
+    accuracy = labelled.accuracy()
+    wilson = None
+    if accuracy is not None:
+        sizes = (size for _, size in clustered.elements())
+        wilson = wilson_of_share(accuracy, effective(sizes))
     exits = _exits(table)
     return Metrics(
         name=table.name,
@@ -301,7 +304,7 @@ def metrics_of(
         accuracy=accuracy,
         cluster=by.field,
         clusters=clustered.total(),
-        wilson=wilson_of_share(accuracy, effective(sizes)) if clustered else None,
+        wilson=wilson,
         interval=cluster_interval(clustered, SHARES) if clustered else None,
         failed=counts.failed,
         damaged=len(table.damage),
@@ -454,6 +457,12 @@ class _Labelled:
             if row.exit:
                 bucket.exits[row.exit] = bucket.exits.get(row.exit, 0) + 1
 
+    def accuracy(self) -> float | None:
+        """Return the mean over problems of the share of seeds that are right."""
+        if not self.shares:
+            return None
+        return math.fsum(self.shares.elements()) / self.shares.total()
+
     def bucket_rows(self) -> tuple[BucketRow, ...]:
         """Return the bucket table, easiest first; empty if no answer is known."""
         if not self._n:
@@ -471,10 +480,6 @@ class _Labelled:
         )
 
 
-def _mean(values: Counter[float]) -> float | None:
-    return math.fsum(values.elements()) / values.total() if values else None
-
-
 # Concordance
 
 
@@ -486,39 +491,20 @@ def concordance_of(points: Points) -> Concordance | None:
     """Return the concordance over labelled problems; `None` without a ladder."""
     if not points:
         return None
-    every = tuple((rate, rank, times) for (rate, rank), times in sorted(points.items()))
-    return Concordance(every, pairs(points), concordant(points), spearman(points))
-
-
-def pairs(points: Points) -> int:
-    """Count the pairs of problems whose raw rates differ."""
-    tied = _along(points, 0).values()
-    return math.comb(points.total(), 2) - sum(math.comb(times, 2) for times in tied)
-
-
-def _along(points: Points, axis: int) -> Counter[float]:
-    """Count the problems of each rate, or of each rank."""
-    found: Counter[float] = Counter()
-    for point, times in points.items():
-        found[point[axis]] += times
-    return found
-
-
-def concordant(points: Points) -> float:
-    """Count the pairs whose rates and exit ranks have the same order.
-
-    Equal ranks count half.
-    """
-    below: Counter[float] = Counter()  # problems of lower rates, by rank
-    found = 0.0
-    for _, tied in groupby(sorted(points.items()), key=lambda point: point[0][0]):
-        here: Counter[float] = Counter()
-        for (_, rank), times in tied:
-            here[rank] = times
-            lower = sum(count for other, count in below.items() if other < rank)
-            found += times * (lower + below[rank] / 2)
-        below += here
-    return found
+    ordered = sorted(points.items())
+    pairs = 0
+    concordant = 0.0
+    for (rate, rank), times in ordered:
+        for (lower_rate, other_rank), others in ordered:
+            if lower_rate >= rate:
+                break
+            pairs += times * others
+            if other_rank < rank:
+                concordant += times * others
+            elif other_rank == rank:
+                concordant += times * others / 2
+    every = tuple((rate, rank, times) for (rate, rank), times in ordered)
+    return Concordance(every, pairs, concordant, spearman(points))
 
 
 def spearman(points: Points) -> float | None:
@@ -542,9 +528,12 @@ def spearman(points: Points) -> float | None:
 
 def _centred_ranks(points: Points, axis: int) -> dict[float, int]:
     """Return twice the rank of each value less the mean rank, in whole numbers."""
+    counts: Counter[float] = Counter()
+    for point, times in points.items():
+        counts[point[axis]] += times
     found = {}
     below = 0
-    for value, times in sorted(_along(points, axis).items()):
+    for value, times in sorted(counts.items()):
         found[value] = 2 * below + times - points.total()
         below += times
     return found

@@ -28,7 +28,7 @@ from functools import cache
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kace.config import user_cache
 from kace.errors import DataError, KaceError
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kace.config import Price
     from kace.runs.metrics import Clusters, Metrics
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes of the file."""
 
@@ -775,15 +776,16 @@ class Table:
         return self._once(key, lambda: metrics_of(self, price, clusters, base))
 
     def _once(
-        self, key: object, make: Callable[[], Any], version: object = None
-    ) -> Any:
+        self, key: object, make: Callable[[], T], version: object = None
+    ) -> T:
         """Return a value computed once for each state of the run, or for a version."""
         version = version or self.version
         known = self._kept.get(key)
         if known is None or known[0] != version:
             known = (version, make())
             self._kept[key] = known
-        return known[1]
+        value: T = known[1]
+        return value
 
     def rows(self) -> list[dict[str, object]]:
         """Return one flat row per problem and seed, ready for `pandas.DataFrame`.
