@@ -36,12 +36,15 @@ def wilson(successes: int, n: int) -> Interval:
     if n == 0:
         return SHARES
     z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
-    share = successes / n
     z2 = z * z
+    share = successes / n
     scale = 1 + z2 / n
     centre = (share + z2 / (2 * n)) / scale
-    half = z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / scale
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    variance = share * (1 - share) / n
+    half = z * math.sqrt(variance + z2 / (4 * n * n)) / scale
+    low = max(0.0, centre - half)
+    high = min(1.0, centre + half)
+    return Interval(low, high)
 
 
 def wilson_of_share(share: float, n: int) -> Interval:
@@ -110,17 +113,20 @@ def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
     front = beta + a * math.log(x) + b * math.log(y)
     # The continued fraction, evaluated from the front (modified Lentz).
     tiny = 1e-300
+    first = (a + b) * x / (a + 1)
     c = 1.0
-    d = 1.0 / (1 - (a + b) * x / (a + 1) or tiny)
+    d = 1.0 / (1 - first or tiny)
     value = d
     for m in range(1, 10_000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        place = a + 2 * m
+        even = m * (b - m) * x / ((place - 1) * place)
+        odd = -(a + m) * (a + b + m) * x / (place * (place + 1))
         for term in (even, odd):
             d = 1.0 / (1 + term * d or tiny)
             c = 1 + term / c or tiny
-            value *= c * d
-        if abs(c * d - 1) < 1e-16:
+            step = c * d
+            value *= step
+        if abs(step - 1) < 1e-16:
             break
     return math.exp(front) * value / a
 
@@ -135,15 +141,23 @@ def sign_flip(differences: Iterable[int]) -> float:
     """
     found = [change for change in differences if change]
     sizes = Counter(map(abs, found))
-    room = (sum(sizes.elements()) - sum(found)) // 2  # the sum that may be negative
+    total = sum(sizes.elements())
+    room = (total - sum(found)) // 2  # the sum of sizes that may be negative
     if len(found) > ENUMERATED:
-        terms = [(times, {0: 0.5, size: 0.5}) for size, times in sorted(sizes.items())]
+        terms = []
+        for size, times in sorted(sizes.items()):
+            terms.append((times, {0: 0.5, size: 0.5}))
         return sum_law(terms).at_most(room)
     ways = Counter({0: 1})  # by the sum of the sizes that are negative
     for size in sizes.elements():
-        flipped = {negative + size: count for negative, count in ways.items()}
-        ways += Counter(flipped)
-    below = sum(count for negative, count in ways.items() if negative <= room)
+        flipped: Counter[int] = Counter()
+        for negative, count in ways.items():
+            flipped[negative + size] = count
+        ways += flipped
+    below = 0
+    for negative, count in ways.items():
+        if negative <= room:
+            below += count
     return below / (1 << len(found))
 
 
@@ -190,7 +204,8 @@ def sum_law(terms: Sequence[Terms]) -> SumLaw:
 
     least = sum(number * min(law) for number, law in terms)
     most = sum(number * max(law) for number, law in terms)
-    first, size = least, most - least + 1
+    first = least
+    size = most - least + 1
     if size > LATTICE:  # shorter than the sum: it wraps around where nothing weighs
         first, size = _main_part(terms, least, most)
     period = 1 << size.bit_length()
@@ -236,19 +251,24 @@ def cluster_interval(
     n = sum(clusters.values())
     if n < 2:
         return span
-    values = sum(size * times for (_, size), times in clusters.items())
-    total = sum(sums * times for (sums, _), times in clusters.items())
+    values = 0
+    total: Fraction | int = 0
+    for (sums, size), times in clusters.items():
+        values += size * times
+        total += sums * times
     centre = Fraction(total, values)
     pulls: Counter[Fraction] = Counter()  # of each cluster on the mean
     means: Counter[Fraction] = Counter()
     for (sums, size), times in clusters.items():
-        pulls[centre + (sums - centre * size) * n / values] += times
+        pull = (sums - centre * size) * n / values
+        pulls[centre + pull] += times
         means[Fraction(sums, size)] += times
-    low, high = _resampled(pulls, n, float(centre), span)
+    mean = float(centre)
+    low, high = _resampled(pulls, n, mean, span)
     most = max(means.values())
     common = [value for value, times in means.items() if times == most]
-    unseen = 1 - ((1 - LEVEL) / 2) ** (1 / values)
-    mean = float(centre)
+    tail = (1 - LEVEL) / 2
+    unseen = 1 - tail ** (1 / values)
     if common == [min(means)]:
         low = min(low, mean - unseen * (mean - span.low))
     if common == [max(means)]:
@@ -261,19 +281,23 @@ def _resampled(
 ) -> tuple[float, float]:
     """Return the interval of the mean of n clusters drawn from `pulls`."""
     width = Fraction(span.high - span.low)
-    reach = math.ceil((max(pulls) - min(pulls)) / width) or 1
-    room = LATTICE // (reach * min(n, FARTHEST * math.isqrt(n)))
+    spread = max(pulls) - min(pulls)
+    reach = math.ceil(spread / width) or 1
+    points = reach * min(n, FARTHEST * math.isqrt(n))
+    room = LATTICE // points
     exact = math.lcm(*(value.denominator for value in pulls))
     grid = min(exact, max(1, room))
     law: Counter[int] = Counter()
     for value, times in pulls.items():
         law[round(value * grid)] += times
     # Only rounding, unless the grid is coarser than the means.
-    shift = mean - math.fsum(place * (times / n) for place, times in law.items()) / grid
-    tail = NormalDist().cdf(math.sqrt(n / (n - 1)) * t_quantile((1 - LEVEL) / 2, n - 1))
-    ends = []
-    for sign in (1, -1):
-        signed = {sign * place: times / n for place, times in law.items()}
-        end = sum_law([(n, signed)]).quantile(tail)
-        ends.append(sign * end / (n * grid) + shift)
-    return ends[0], ends[1]
+    centre = math.fsum(place * (times / n) for place, times in law.items())
+    shift = mean - centre / grid
+    student = t_quantile((1 - LEVEL) / 2, n - 1)
+    tail = NormalDist().cdf(math.sqrt(n / (n - 1)) * student)
+    rising = {place: times / n for place, times in law.items()}
+    falling = {-place: share for place, share in rising.items()}
+    low = sum_law([(n, rising)]).quantile(tail)
+    high = -sum_law([(n, falling)]).quantile(tail)
+    scale = n * grid
+    return low / scale + shift, high / scale + shift

@@ -775,9 +775,7 @@ class Table:
         )
         return self._once(key, lambda: metrics_of(self, price, clusters, base))
 
-    def _once(
-        self, key: object, make: Callable[[], T], version: object = None
-    ) -> T:
+    def _once(self, key: object, make: Callable[[], T], version: object = None) -> T:
         """Return a value computed once for each state of the run, or for a version."""
         version = version or self.version
         known = self._kept.get(key)
@@ -963,15 +961,17 @@ class _Reader:
                 values: tuple[object, ...] = (problem.id, line)
                 db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?)", values)
             return True
-        reason = parse_solution(line, f"{self.path}:{self.number}")
-        if isinstance(reason, Solution):
-            row = row_of(reason)
+        found = parse_solution(line, f"{self.path}:{self.number}")
+        if isinstance(found, Solution):
+            row = row_of(found)
             reason = out_of_range(row)
             if not reason:
                 db.execute(_UPSERT, _columns_of(row, place, len(line)))
                 return True
-        values = (self.number, reason)
-        db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", values)
+        else:
+            reason = found
+        damage = (self.number, reason)
+        db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", damage)
         return False
 
 
