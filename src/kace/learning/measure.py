@@ -41,6 +41,7 @@ LEVEL = 0.95
 TIERS = {tier.name: tier for tier in LOCKED}
 
 Method = Literal["dropout", "leave_one_out"]
+Floats = NDArray[np.float64]
 
 
 class Fire(StepResult):
@@ -63,27 +64,6 @@ class CardVotes(StepResult):
     right_without: int
     made_without: int
 
-    @property
-    def weight(self) -> float:
-        """Return the weight of the comparison, its inverse variance up to a factor."""
-        both = self.made + self.made_without
-        return self.made * self.made_without / both if both else 0.0
-
-    @property
-    def excess(self) -> float:
-        """Return the weight times the difference of the two rates."""
-        both = self.made + self.made_without
-        with_card = self.right * self.made_without
-        without = self.right_without * self.made
-        return (with_card - without) / both if both else 0.0
-
-    @property
-    def chance(self) -> float:
-        """Return the variance of one attempt times the weight, away from 0 and 1."""
-        right = self.right + self.right_without + 1
-        rate = right / (self.made + self.made_without + 2)
-        return self.weight * rate * (1 - rate)
-
 
 class Lift(StepResult):
     """The change in the rate of right attempts that a card causes, with its interval."""
@@ -104,10 +84,8 @@ class Lift(StepResult):
     @property
     def wins(self) -> tuple[int, int]:
         """Return the numbers of problems that gained and lost attempts by the card."""
-        totals = _by_problem(self.votes)
-        won = sum(excess > 0 for excess, _, _ in totals)
-        lost = sum(excess < 0 for excess, _, _ in totals)
-        return won, lost
+        excess = _by_problem(self.votes).excess
+        return int((excess > 0).sum()), int((excess < 0).sum())
 
 
 class Impact(StepResult):
@@ -253,7 +231,7 @@ class LeaveOneOut:
             if calls + cost > self.max_calls:
                 continue
             found = await self._compare(fire.card_id, solves)
-            if any(vote.weight for vote in found):
+            if any(map(_is_fair, found)):
                 votes[fire.card_id] = found
                 calls += cost
         missing = [fire.card_id for fire in fires if fire.card_id not in votes]
@@ -304,58 +282,69 @@ def count_fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
 
     A card that a dropout run hid from every attempt of a tier was not shown there.
     """
-    seen: defaultdict[str, dict[int, set[TierName]]] = defaultdict(dict)
+    solves: defaultdict[str, dict[int, Solution]] = defaultdict(dict)
+    tiers: defaultdict[str, Counter[TierName]] = defaultdict(Counter)
     for place, record in enumerate(records):
         for recall in record.recalls:
-            made = []
-            for attempt in record.attempts:
-                cancelled = attempt.outcome is Outcome.CANCELLED
-                if attempt.tier is recall.tier and not cancelled:
-                    made.append(attempt)
-            for card_id in recall.cards:
-                if any(card_id not in attempt.hidden for attempt in made):
-                    seen[card_id].setdefault(place, set()).add(recall.tier)
+            for card_id in _shown_cards(record, recall):
+                solves[card_id][place] = record
+                tiers[card_id][recall.tier] += 1
     found = []
-    for card_id, at in sorted(seen.items()):
-        solves = [records[place] for place in at]
-        counts = Counter(tier for tiers in at.values() for tier in tiers)
+    for card_id in sorted(solves):
+        shown = list(solves[card_id].values())
+        counts = Counter(record.correct for record in shown)
         fire = Fire(
             card_id=card_id,
-            n_shown=len(solves),
-            shown_correct=sum(record.correct is True for record in solves),
-            shown_wrong=sum(record.correct is False for record in solves),
-            tiers={tier: counts[tier] for tier in TierName if counts[tier]},
-            problems=tuple(dict.fromkeys(record.name for record in solves)),
+            n_shown=len(shown),
+            shown_correct=counts[True],
+            shown_wrong=counts[False],
+            tiers=dict(tiers[card_id]),
+            problems=tuple(dict.fromkeys(record.name for record in shown)),
         )
         found.append(fire)
     return tuple(found)
+
+
+def _shown_cards(record: Solution, recall: RetrievedContext) -> list[str]:
+    """Return the cards of a tier that some attempt saw."""
+    hidden = set(recall.cards)
+    for attempt in record.attempts:
+        cancelled = attempt.outcome is Outcome.CANCELLED
+        if attempt.tier is recall.tier and not cancelled:
+            hidden.intersection_update(attempt.hidden)
+    return [card_id for card_id in recall.cards if card_id not in hidden]
 
 
 def lift_of(
     card_id: str, method: Method, strata: Iterable[CardVotes], says: str = ""
 ) -> Lift | None:
     """Return the weighted difference over all strata; `None` if nothing compares."""
-    fair = tuple(vote for vote in strata if vote.weight)
-    if not fair:
+    votes = tuple(filter(_is_fair, strata))
+    if not votes:
         return None
-    effect = _effect(fair)
+    sums = _by_problem(votes)
     low = -1.0
     high = 1.0
-    problems = len({vote.problem for vote in fair})
+    problems = len(sums.weight)
     if problems >= MIN_PROBLEMS:
-        half = _standard_error(fair) * t_quantile(0.5 + LEVEL / 2, problems - 1)
-        low = max(-1.0, effect - half)
-        high = min(1.0, effect + half)
+        half = sums.standard_error() * t_quantile(0.5 + LEVEL / 2, problems - 1)
+        low = max(low, sums.effect - half)
+        high = min(high, sums.effect + half)
+    shown = 0
+    hidden = 0
+    for vote in votes:
+        shown += vote.made
+        hidden += vote.made_without
     return Lift(
         card_id=card_id,
         method=method,
-        effect=effect,
+        effect=sums.effect,
         low=low,
         high=high,
-        shown=sum(vote.made for vote in fair),
-        hidden=sum(vote.made_without for vote in fair),
+        shown=shown,
+        hidden=hidden,
         problems=problems,
-        votes=fair,
+        votes=votes,
         says=says,
     )
 
@@ -424,36 +413,44 @@ def _votes(problem: str, counts: Sequence[int]) -> CardVotes:
     )
 
 
-def _effect(votes: Sequence[CardVotes]) -> float:
-    """Return the weighted difference of the rates with and without the card."""
-    excess = math.fsum(vote.excess for vote in votes)
-    return excess / math.fsum(vote.weight for vote in votes)
+def _is_fair(votes: CardVotes) -> bool:
+    """Whether attempts were made both with the card and without it."""
+    return votes.made > 0 and votes.made_without > 0
 
 
-def _by_problem(votes: Iterable[CardVotes]) -> list[tuple[float, float, float]]:
-    """Return excess, weight and chance of the strata of each problem together."""
-    found: dict[str, tuple[float, float, float]] = {}
-    for vote in votes:
-        excess, weight, chance = found.get(vote.problem, (0.0, 0.0, 0.0))
-        found[vote.problem] = (
-            excess + vote.excess,
-            weight + vote.weight,
-            chance + vote.chance,
-        )
-    return list(found.values())
+class _ProblemSums(NamedTuple):
+    """The strata of a card, summed by problem."""
+
+    excess: Floats  # the weight times the difference of the two rates
+    weight: Floats
+    chance: Floats  # the variance within problems, weighed
+
+    @property
+    def effect(self) -> float:
+        """Return the weighted difference of the rates with and without the card."""
+        return float(self.excess.sum() / self.weight.sum())
+
+    def standard_error(self) -> float:
+        """Return that of the effect, a jackknife over problems."""
+        total = self.weight.sum()
+        left_out = (self.excess.sum() - self.excess) / (total - self.weight)
+        n = len(self.weight)
+        spread = (n - 1) / n * ((left_out - self.effect) ** 2).sum()
+        return math.hypot(math.sqrt(spread), DOUBT / total)
 
 
-def _standard_error(votes: Sequence[CardVotes]) -> float:
-    """Return that of the weighted difference, a jackknife over problems."""
-    problems = _by_problem(votes)
-    gained = math.fsum(excess for excess, _, _ in problems)
-    total = math.fsum(weight for _, weight, _ in problems)
-    squares = []
-    for excess, weight, _ in problems:
-        left_out = (gained - excess) / (total - weight)
-        squares.append((left_out - gained / total) ** 2)
-    n = len(problems)
-    return math.hypot(math.sqrt((n - 1) / n * math.fsum(squares)), DOUBT / total)
+def _by_problem(votes: Sequence[CardVotes]) -> _ProblemSums:
+    places: dict[str, int] = {}
+    index = [places.setdefault(vote.problem, len(places)) for vote in votes]
+    rows = [(v.right, v.made, v.right_without, v.made_without) for v in votes]
+    right, made, right_without, without = np.array(rows, dtype=float).reshape(-1, 4).T
+    both = made + without
+    weight = made * without / both
+    excess = (right * without - right_without * made) / both
+    # The rate of one attempt, both arms together, pulled away from 0 and 1.
+    rate = (right + right_without + 1) / (both + 2)
+    sums = [excess, weight, weight * rate * (1 - rate)]
+    return _ProblemSums(*(np.bincount(index, each) for each in sums))
 
 
 def _judged(record: Solution, tier: TierName) -> list[Attempt]:
@@ -498,8 +495,6 @@ DIGITS = 4
 """The last bits of a sum differ between machines; a resumed run must give the identical
 tree."""
 
-Floats = NDArray[np.float64]
-
 
 class Posterior(NamedTuple):
     """The belief about a card's lift after measuring the whole tree."""
@@ -525,24 +520,21 @@ def shrink(
     measured: Mapping[str, Iterable[CardVotes]], also: Sequence[str] = ()
 ) -> dict[str, Posterior]:
     """Return the posterior of every measured card, and of the unmeasured in `also`."""
-    problems: dict[str, list[tuple[float, float, float]]] = {}
-    effects: list[float] = []
+    cards: dict[str, _ProblemSums] = {}
     for name, votes in measured.items():
-        fair = [vote for vote in votes if vote.weight]
+        fair = list(filter(_is_fair, votes))
         if fair:
-            problems[name] = _by_problem(fair)
-            effects.append(_effect(fair))
-    lifts = np.array(effects)
-    between = _between_problems(effects, list(problems.values()))
-    errors = np.array([_variance(each, between) for each in problems.values()])
+            cards[name] = _by_problem(fair)
+    between = _between_problems(list(cards.values()))
+    lifts = np.array([sums.effect for sums in cards.values()])
+    errors = np.array([_variance(sums, between) for sums in cards.values()])
     grid = np.array(list(product(IDLE, MEANS, SPREADS)))
     idle, mean, spread = grid.T[:, :, None]
     total = spread**2 + errors
     none = np.log(idle) + _log_normal(lifts, 0.0, errors)
     some = np.log1p(-idle) + _log_normal(lifts, mean, total)
     both = np.logaddexp(none, some)
-    prior = _log_normal(grid[:, 1], 0.0, PRIOR_SCALE**2)
-    prior = prior + _log_normal(grid[:, 2], 0.0, PRIOR_SCALE**2)
+    prior = _log_normal(grid[:, 1:], 0.0, PRIOR_SCALE**2).sum(axis=1)
     weight = prior + both.sum(axis=1)
     weight = np.exp(weight - weight.max())
     weight = (weight / weight.sum())[:, None]
@@ -550,9 +542,8 @@ def shrink(
     centre = (mean * errors + lifts * spread**2) / total
     variance = spread**2 * errors / total
     found = dict.fromkeys(also, _unmeasured(weight, idle, mean, spread))
-    found.update(
-        zip(problems, _summaries(weight, active, centre, variance), strict=True)
-    )
+    summaries = _summaries(weight, active, centre, variance)
+    found.update(zip(cards, summaries, strict=True))
     return found
 
 
@@ -589,27 +580,23 @@ def _log_normal(x: Floats, mean: Floats | float, variance: Floats | float) -> Fl
     return found
 
 
-def _variance(problems: Sequence[tuple[float, float, float]], between: float) -> float:
+def _variance(sums: _ProblemSums, between: float) -> float:
     """Return that of a card's lift: chance within problems, and between problems."""
-    within = math.fsum(chance for _, _, chance in problems)
-    spread = math.fsum(weight * weight for _, weight, _ in problems)
-    total = sum(weight for _, weight, _ in problems)
-    return (within + between * spread) / total**2
+    weight = sums.weight
+    variance = sums.chance.sum() + between * (weight**2).sum()
+    return float(variance / weight.sum() ** 2)
 
 
-def _between_problems(
-    effects: Sequence[float],
-    cards: Sequence[Sequence[tuple[float, float, float]]],
-) -> float:
+def _between_problems(cards: Sequence[_ProblemSums]) -> float:
     """Return how much a lift varies from problem to problem beyond chance, by moments."""
     spread = 0.0
     scale = 0.0
-    for centre, problems in zip(effects, cards, strict=True):
-        total = sum(weight for _, weight, _ in problems)
-        for excess, weight, chance in problems:
-            # To first order, E[w (d - centre)^2] is
-            # (chance / w) (1 - w / total) + between w (1 - w / total).
-            rest = 1 - weight / total
-            spread += weight * (excess / weight - centre) ** 2 - chance / weight * rest
-            scale += weight * rest
-    return max(0.0, spread / scale) if scale else 0.0
+    for sums in cards:
+        weight = sums.weight
+        # To first order, E[w (d - centre)^2] is
+        # (chance / w) (1 - w / total) + between w (1 - w / total).
+        rest = 1 - weight / weight.sum()
+        apart = weight * (sums.excess / weight - sums.effect) ** 2
+        spread += (apart - sums.chance / weight * rest).sum()
+        scale += (weight * rest).sum()
+    return max(0.0, float(spread / scale)) if scale else 0.0
