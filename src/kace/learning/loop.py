@@ -55,7 +55,7 @@ async def learn(study: Study) -> EpistemicTree:
     """Learn a tree and return it frozen. Steps done before are not done again."""
     settings = study.settings
     await plant(study)
-    rounds = [(TierName.MS,), (TierName.HS,)]
+    rounds: list[tuple[TierName, ...]] = [(TierName.MS,), (TierName.HS,)]
     if settings.add_runs == 1:
         rounds = [(TierName.MS, TierName.HS)]
     for epoch in range(1, settings.epochs + 1):
@@ -77,11 +77,13 @@ async def learn(study: Study) -> EpistemicTree:
 
 async def plant(study: Study) -> None:
     """Begin the tree with the domains of the training problems."""
-    find = partial(partition_by_label, study.train)
-    if study.optional_teacher:
-        find = partial(partition, study.train, study.teacher)
-    step = StepName("plan", "partition")
-    parts = await study.log.once(step, Partition, find)
+
+    async def find() -> Partition:
+        if study.optional_teacher:
+            return await partition(study.train, study.teacher)
+        return partition_by_label(study.train)
+
+    parts = await study.log.once(StepName("plan", "partition"), Partition, find)
     study.writer.plant(parts.domains)
 
 
@@ -120,7 +122,7 @@ async def failures_at_es(
 
     Without them a rule that the solver is confidently wrong about is never written.
     """
-    wrong = [record for record in records if wrong_at_es(record)]
+    wrong = list(filter(wrong_at_es, records))
     domains = study.tree.domains
     problems = [study.by_id[record.problem] for record in wrong]
     step = StepName("add", "place", epoch, place)

@@ -130,11 +130,10 @@ async def measure(
         )
         return await rerun.measure(base)
     records = await run_dropout(epoch, tree, study)
-    return Impact(
-        fires=fires,
-        lifts=dropout_lifts(records, tree),
-        calls=sum(record.paper_calls for record in records),
-    )
+    calls = 0
+    for record in records:
+        calls += record.paper_calls
+    return Impact(fires=fires, lifts=dropout_lifts(records, tree), calls=calls)
 
 
 # The default: dropout. One run measures all cards.
@@ -383,11 +382,12 @@ def lifts_by_source(
             for vote in lift.votes:
                 name = names.get(vote.problem, vote.problem)
                 (own if name in sources else others).append(vote)
-    found = []
-    for votes in (own, others):
-        lift = lift_of("", "dropout", votes)
-        found.append(lift.model_copy(update={"votes": ()}) if lift else None)
-    return found[0], found[1]
+    return _without_votes(own), _without_votes(others)
+
+
+def _without_votes(votes: Sequence[CardVotes]) -> Lift | None:
+    lift = lift_of("", "dropout", votes)
+    return lift.model_copy(update={"votes": ()}) if lift else None
 
 
 def _lifts(
@@ -449,8 +449,12 @@ def _by_problem(votes: Sequence[CardVotes]) -> _ProblemSums:
     excess = (right * without - right_without * made) / both
     # The rate of one attempt, both arms together, pulled away from 0 and 1.
     rate = (right + right_without + 1) / (both + 2)
-    sums = [excess, weight, weight * rate * (1 - rate)]
-    return _ProblemSums(*(np.bincount(index, each) for each in sums))
+    chance = weight * rate * (1 - rate)
+    return _ProblemSums(
+        np.bincount(index, excess).astype(float),
+        np.bincount(index, weight).astype(float),
+        np.bincount(index, chance).astype(float),
+    )
 
 
 def _judged(record: Solution, tier: TierName) -> list[Attempt]:

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Status, plain_points
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
-from kace.config import Config
+from kace.config import Config, Price
 from kace.errors import DataError, one_line
 from kace.files import inside
 from kace.ladder.prompt import template
@@ -36,7 +36,6 @@ from kace.learning.study import (
     LearnManifest,
     RoleBill,
     Settings,
-    bill_of,
     read_bill,
 )
 from kace.learning.teacher import (
@@ -259,7 +258,6 @@ class LearningReport:
     carried_own: Lift | None  # of all cards, on problems they were written from
     carried_others: Lift | None
     costs: tuple[RoleBill, ...]
-    billed: bool  # whether the costs are those of a finished bill
     unread: tuple[str, ...]
 
     @property
@@ -275,11 +273,14 @@ class LearningReport:
     @property
     def scores(self) -> tuple[RunScore, ...]:
         """Return every run over all training problems: these may be compared."""
-        scores = []
+        most = 0
+        by_size: dict[int, list[RunScore]] = {}
         for epoch in self.epochs:
-            scores += [each for each in epoch.scores if each.step.what != "verify"]
-        most = max((score.problems for score in scores), default=0)
-        return tuple(score for score in scores if score.problems == most)
+            for score in epoch.scores:
+                if score.step.what != "verify":
+                    by_size.setdefault(score.problems, []).append(score)
+                    most = max(most, score.problems)
+        return tuple(by_size.get(most, ()))
 
     @property
     def refused(self) -> tuple[ReportedRefusal, ...]:
@@ -289,7 +290,9 @@ class LearningReport:
     @property
     def rules(self) -> list[tuple[tuple[str, str], int]]:
         """Return the rules that something was refused for, most frequent first."""
-        rules = Counter((each.refused.rule, each.refused.by) for each in self.refused)
+        rules: Counter[tuple[str, str]] = Counter()
+        for each in self.refused:
+            rules[each.refused.rule, each.refused.by] += 1
         return rules.most_common()
 
     @property
@@ -300,12 +303,20 @@ class LearningReport:
     @property
     def funnel(self) -> Funnel:
         """Return the counts from what was proposed to what was kept."""
+        counts: Counter[str] = Counter()
+        for epoch in self.epochs:
+            counts["proposed"] += epoch.proposed
+            counts["waiting"] += epoch.waiting
+            counts["admitted"] += epoch.admitted
+            counts["merged"] += len(epoch.merged)
+        for each in self.refused:
+            counts["refused"] += each.what == "card"
         return Funnel(
-            proposed=sum(epoch.proposed for epoch in self.epochs),
-            waiting=sum(epoch.waiting for epoch in self.epochs),
-            admitted=sum(epoch.admitted for epoch in self.epochs),
-            merged=sum(len(epoch.merged) for epoch in self.epochs),
-            refused=sum(each.what == "card" for each in self.refused),
+            proposed=counts["proposed"],
+            waiting=counts["waiting"],
+            admitted=counts["admitted"],
+            merged=counts["merged"],
+            refused=counts["refused"],
             kept=self.size.shown,
             validated=self.size.validated,
             retired=self.size.retired,
@@ -349,7 +360,6 @@ def report_of(tree_folder: Path) -> LearningReport:
     working = not finished and _is_locked(folder / "lock")
     size = CardTotals.of(tree)
     under_way = tuple(_under_way(steps))
-    billed = finished or not working
     return LearningReport(
         name=tree_folder.resolve().name,
         state="finished" if finished else "working" if working else "stopped",
@@ -371,8 +381,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         proposals=tuple(_proposals(steps, tree)),
         carried_own=own,
         carried_others=others,
-        costs=read_bill(folder) if billed else _running_costs(folder, manifest),
-        billed=billed,
+        costs=read_bill(folder),
         unread=tuple(steps.unread),
     )
 
@@ -420,11 +429,11 @@ def _epoch(number: int, steps: _DoneSteps, tree: Path) -> Epoch:
     refused = []
     proposed = waiting = 0
     cells: dict[tuple[str, int], list[CardRefusal]] = {}
-    for step, found in steps.of(Proposals, "propose", "imagine", epoch=number):
+    for step, made in steps.of(Proposals, "propose", "imagine", epoch=number):
         place = (step.place, step.number)
-        proposed += len(found.cards) + len(found.refused)
-        waiting += 0 if place in rulings else len(found.cards)
-        cells.setdefault(place, []).extend(found.refused)
+        proposed += len(made.cards) + len(made.refused)
+        waiting += 0 if place in rulings else len(made.cards)
+        cells.setdefault(place, []).extend(made.refused)
     for place, unfit in cells.items():
         ruled = rulings[place].refused if place in rulings else ()
         for refusal in (*unfit, *ruled):
@@ -573,10 +582,10 @@ def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
         for step, found in steps.of(Proposals, "propose", "imagine", epoch=epoch):
             place = step.place
             tier = place.split(" ")[0]
-            ruling = rulings.get((place, step.number))
+            ruled = rulings.get((place, step.number))
             for card in found.cards:
-                merge = merges.get((tier, card.card_id))
-                yield _fate_of(epoch, place, card, ruling, merge, tree)
+                merged = merges.get((tier, card.card_id))
+                yield _fate_of(epoch, place, card, ruled, merged, tree)
             for refused in found.refused:
                 name = refused.card_id
                 yield Proposal(epoch, place, name, None, Fate.REFUSED, refused)
@@ -609,17 +618,6 @@ def _fate_of(
         fate = Fate.RETIRED if gone else Fate.KEPT
     merged = merge if fate is Fate.MERGED else None
     return Proposal(epoch, place, name, card, fate, refused, merged)
-
-
-def _running_costs(folder: Path, manifest: LearnManifest) -> tuple[RoleBill, ...]:
-    """Return what the calls so far took, by role, without prices."""
-    config = Config.model_construct(
-        model=str(manifest.config.get("model", "")), teacher=manifest.teacher, prices={}
-    )
-    found = []
-    for role, cost in bill_of([inside(folder, "calls")], config).roles.items():
-        found.append(cost.model_copy(update={"role": role}))
-    return tuple(found)
 
 
 def _last_sign(folder: Path) -> float:
@@ -833,18 +831,30 @@ def forecast(
     for role, load in expected.items():
         model = config.teacher or "" if role == "teacher" else config.model
         price = prices.price(model)
-        costs: list[float | None] = []
-        for each in (load, most[role]):
-            used = Usage(input=round(each.input), output=round(each.output))
-            costs.append(price.cost(used) if price else None)
         speed = math.inf
         if model.startswith("local/"):
             speed = EMBEDDED_SPEED
         elif model.startswith(("openai/", "anthropic/")):
             speed = REMOTE_SPEED * (config.max_connections or REMOTE_CALLS)
         seconds = load.output / speed
-        found.append(RoleForecast(role, model, load, most[role], *costs, seconds))
+        row = RoleForecast(
+            role=role,
+            model=model,
+            expected=load,
+            most=most[role],
+            usd=_cost(load, price),
+            most_usd=_cost(most[role], price),
+            seconds=seconds,
+        )
+        found.append(row)
     return tuple(found)
+
+
+def _cost(load: Load, price: Price | None) -> float | None:
+    """Return the cost of a load without prefix caches; `None` without a price."""
+    if price is None:
+        return None
+    return price.cost(Usage(input=round(load.input), output=round(load.output)))
 
 
 def _loads(

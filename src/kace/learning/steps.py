@@ -316,7 +316,7 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(finish(work)) for work in works]
     results: list[T] = []
-    waiting: list[Path] = []
+    waiting: list[str] = []
     for task in tasks:
         result = task.result()
         if isinstance(result, Outstanding):

@@ -460,21 +460,23 @@ def merge_repair(first: Reading[T], second: Reading[T]) -> Reading[T]:
     A new item mends the bad block of its name, else the first mendable one left: the
     fault may have been the name.
     """
-    new = {}
-    for name, item in second.found.items():
-        if name not in first.found:
-            new[name] = item
-    left = list(first.bad)
-    for name in new:
-        mended = [bad for bad in left if bad.name == name]
-        if not mended:
-            mended = [bad for bad in left if bad.mendable and bad.name not in new][:1]
-        for bad in mended:
-            left.remove(bad)
+    new = second.found.keys() - first.found.keys()
+    again = {bad.name for bad in second.bad}
+    mended = len(new)
+    left = []
+    for bad in first.bad:
+        if bad.name in new:
+            mended -= 1
+        elif bad.name not in again:
+            left.append(bad)
+    rest = []
+    for bad in left:
+        if mended > 0 and bad.mendable:
+            mended -= 1
+        else:
+            rest.append(bad)
     still = [bad for bad in second.bad if bad.name not in first.found]
-    again = {bad.name for bad in still}
-    rest = [bad for bad in left if bad.name not in again]
-    return Reading({**first.found, **new}, (*rest, *still))
+    return Reading({**second.found, **first.found}, (*rest, *still))
 
 
 def _flag_empty(reading: Reading[T], reply: str) -> Reading[T]:
