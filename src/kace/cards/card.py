@@ -72,7 +72,15 @@ TEXT = rf"^[^{_UNSEEN}]*$"  # several lines: newline and tab are allowed
 LINE = rf"^[^{_UNSEEN}\t\n]*$"  # one line
 
 _STRAY = re.compile(f"[{_UNSEEN}\ud800-\udfff]")
-_ESCAPES = {"\f": "f", "\b": "b", "\a": "a", "\v": "v", "\t": "t", "\r": "r", "\n": "n"}
+_ESCAPES = {
+    "\f": "f",
+    "\b": "b",
+    "\a": "a",
+    "\v": "v",
+    "\t": "t",
+    "\r": "r",
+    "\n": "n",
+}
 # What is left of a TeX command after its backslash and first letter were read as one
 # escape. After a newline only remains that start no English line count.
 _REMAINS = re.compile(
@@ -197,9 +205,15 @@ def _text_faults(text: CardText, *, has_avoid: bool) -> Iterator[TextError]:
     add = f"add a line '{BULLET}...'"
     short = f"at most {TRIGGER_WORDS} words"
     if not text.useful:
-        yield TextError(f"has no bullet under '{USEFUL}'", f"{add} of {short}")
+        yield TextError(
+            f"has no bullet under '{USEFUL}'",
+            f"{add} of {short}",
+        )
     if has_avoid and not text.avoid:
-        yield TextError(f"has no bullet under '{AVOID}'", f"{add}, or remove '{AVOID}'")
+        yield TextError(
+            f"has no bullet under '{AVOID}'",
+            f"{add}, or remove '{AVOID}'",
+        )
     for bullet in text.useful:
         words = len(bullet.split())
         if words > TRIGGER_WORDS:
@@ -415,7 +429,10 @@ class Card(StrictRecord):
         try:
             return Card.model_validate(dict(self) | fields)
         except ValidationError as error:
-            raise _card_error(self.card_id, *refusal(error)) from None
+            raise _card_error(
+                self.card_id,
+                *refusal(error),
+            ) from None
 
 
 def _check(card: Card) -> None:
@@ -441,7 +458,10 @@ def _check(card: Card) -> None:
             "shorten the body, or split the card",
         )
     if len(set(card.domain_tags)) < len(card.domain_tags):
-        raise TextError("repeats a domain tag", "name each domain once")
+        raise TextError(
+            "repeats a domain tag",
+            "name each domain once",
+        )
     if len(card_line(card).encode()) > MAX_CARD_BYTES:
         raise TextError(
             f"is larger than {MAX_CARD_BYTES:,} bytes as JSON", "keep it short"
@@ -484,7 +504,10 @@ def card_of(value: object) -> Card:
     try:
         return Card.model_validate_json(data)
     except ValidationError as error:
-        raise _card_error(card_id, *refusal(error)) from None
+        raise _card_error(
+            card_id,
+            *refusal(error),
+        ) from None
 
 
 def card_line(card: Card) -> str:
@@ -512,7 +535,10 @@ def read_json(raw: str | bytes) -> object:
     except ValueError as error:  # a number of thousands of digits
         what = f"not valid JSON: {str(error).split(';')[0].lower()}"
         fix = "use an ordinary number"
-    raise CardError(what, fix=fix)
+    raise CardError(
+        what,
+        fix=fix,
+    )
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -527,7 +553,10 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise CardError(f"{name} is no number", fix="use a finite number")
+    raise CardError(
+        f"{name} is no number",
+        fix="use a finite number",
+    )
 
 
 def _migrate(value: Mapping[str, object]) -> dict[str, object]:
@@ -547,7 +576,11 @@ def _migrate(value: Mapping[str, object]) -> dict[str, object]:
     return record
 
 
-def _card_error(card_id: str, what: str, fix: str) -> CardError:
+def _card_error(
+    card_id: str,
+    what: str,
+    fix: str,
+) -> CardError:
     name = f"card {card_id[:64]!r}" if card_id else "a card without an id"
     return CardError(f"{name}: {what}", fix=fix)
 
@@ -565,7 +598,11 @@ _ID_SHAPE = (
     "use an id such as EXACT_SUM_OF_SQUARES",
 )
 _NAME_SHAPE = ("is not snake_case", "use a name such as number_theory")
-_SHAPES = {"card_id": _ID_SHAPE, "domain_tags": _NAME_SHAPE, "name": _NAME_SHAPE}
+_SHAPES = {
+    "card_id": _ID_SHAPE,
+    "domain_tags": _NAME_SHAPE,
+    "name": _NAME_SHAPE,
+}
 
 
 def refusal(error: ValidationError) -> tuple[str, str]:
@@ -659,7 +696,11 @@ _LIFT = re.compile(
 )
 
 
-def lift_line(mark: LiftMark, counts: LiftCounts | None, epoch: int) -> str:
+def lift_line(
+    mark: LiftMark,
+    counts: LiftCounts | None,
+    epoch: int,
+) -> str:
     """Return a lift in words, as `validated_lift` of a card holds it."""
     measured = "judged by its tree alone"
     if counts:

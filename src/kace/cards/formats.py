@@ -130,9 +130,15 @@ def read_exchange(data: bytes) -> Bundle:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError("not UTF-8", fix="save the file as UTF-8") from None
+        raise DataError(
+            "not UTF-8",
+            fix="save the file as UTF-8",
+        ) from None
     if not text.strip():
-        raise DataError("no cards: the input is empty", fix=_NOT_CARDS)
+        raise DataError(
+            "no cards: the input is empty",
+            fix=_NOT_CARDS,
+        )
     if not _is_lines(text):
         return _read_value(read_json(text), card_with_defaults)
     lines = []
@@ -246,7 +252,10 @@ def _read_value(value: object, read: Callable[[object], Card]) -> Bundle:
             )
         cards = value["cards"]
         if not isinstance(cards, list):
-            raise DataError("the cards are not a list", fix=_NOT_CARDS)
+            raise DataError(
+                "the cards are not a list",
+                fix=_NOT_CARDS,
+            )
         if value.get("domains") is not None:
             domains = _domains(value["domains"])
     places = [f"card {number}" for number in range(1, len(cards) + 1)]
@@ -314,7 +323,11 @@ class Draft(NamedTuple):
     faults: tuple[TextError, ...] = ()
 
 
-def read_draft(text: str, source: str, known: Container[str] = ()) -> Draft:
+def read_draft(
+    text: str,
+    source: str,
+    known: Container[str] = (),
+) -> Draft:
     """Read a card that a person wrote: a name, when it helps, the rule, examples.
 
     The rest has defaults. Every fault is listed. `known` are the ids of the tree.
@@ -372,20 +385,29 @@ def _draft_faults(text: str, content: CardText) -> Iterator[TextError]:
     """Find what a draft lacks beyond the rules of every card."""
     for part in _OPEN:
         if part in text:
-            yield TextError(f"still has {part}", "write it, or remove the line")
+            yield TextError(
+                f"still has {part}",
+                "write it, or remove the line",
+            )
     lines = line_count(content.body)
     cap = BODY_CAPS[DIFFICULTY]
     if EXAMPLE in content.body.split("\n"):
         what = f"has an '{EXAMPLE}' that is not whole"
         parts = f"write a problem, a line '{WORKED}' and a solution"
-        yield TextError(what, f"{parts}; a blank line before '{EXAMPLE}'")
+        yield TextError(
+            what,
+            f"{parts}; a blank line before '{EXAMPLE}'",
+        )
     elif not content.examples:
         fix = f"add two, each with '{WORKED}' and a solution"
         yield TextError(
             f"has no '{EXAMPLE}'", f"{fix}: small models follow examples, not rules"
         )
     elif lines > cap:
-        yield TextError(f"has a rule of {lines} lines", f"use at most {cap}")
+        yield TextError(
+            f"has a rule of {lines} lines",
+            f"use at most {cap}",
+        )
     for number, example in enumerate(content.examples, 1):
         if r"\boxed{" not in example.worked:
             yield TextError(

@@ -148,7 +148,11 @@ def read_journal(path: Path, offset: int = 0) -> Iterator[JournalLine]:
     """Read the whole lines from an offset on, without a torn last line."""
     with located(path), suppress(FileNotFoundError):
         for number, start, line in whole_lines(path, offset, MAX_TREE_BYTES):
-            yield JournalLine(number, start + len(line) + 1, line)
+            yield JournalLine(
+                number,
+                start + len(line) + 1,
+                line,
+            )
 
 
 def _read_entry(line: bytes) -> JournalEntry | str:
@@ -198,7 +202,10 @@ def located(where: Path | str) -> Iterator[None]:
     except DataError as error:
         if str(where) in error.message:
             raise
-        raise type(error)(f"{where}: {error.message}", fix=error.fix) from None
+        raise type(error)(
+            f"{where}: {error.message}",
+            fix=error.fix,
+        ) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise TreeError(
@@ -283,7 +290,10 @@ def _read_header(line: bytes, path: Path) -> Header:
         ) from None
     what = f"{path} was written by a newer kace"
     known = f"(format {version}, this one knows {FORMAT})"
-    raise TreeError(f"{what} {known}", fix="upgrade kace")
+    raise TreeError(
+        f"{what} {known}",
+        fix="upgrade kace",
+    )
 
 
 def _checked_cards(lines: Iterable[bytes], path: Path) -> Iterator[Card]:
@@ -396,7 +406,13 @@ class TreeStore:
         """The content hash the tree is frozen at, if it is."""
         return self._read().frozen
 
-    def apply(self, change: Change, *, author: str, note: str = "") -> EpistemicTree:
+    def apply(
+        self,
+        change: Change,
+        *,
+        author: str,
+        note: str = "",
+    ) -> EpistemicTree:
         """Make one change durably and return the tree after it.
 
         A change that alters nothing is not recorded.
@@ -408,7 +424,13 @@ class TreeStore:
             tree = applied(state.tree, change)
             return self._commit(state, tree, ChangeKind(name), author, note)
 
-    def revert(self, generation: int, *, author: str, note: str = "") -> EpistemicTree:
+    def revert(
+        self,
+        generation: int,
+        *,
+        author: str,
+        note: str = "",
+    ) -> EpistemicTree:
         """Make the tree exactly what it was at a generation, as a new change."""
         note = note or f"back to generation {generation}"
         with self._writing() as state:
@@ -532,7 +554,10 @@ class TreeStore:
                 content = line.content
                 if isinstance(content, str):
                     reason = f"{content}, and cards.jsonl was changed by hand"
-                    raise self._damaged(line, reason)
+                    raise self._damaged(
+                        line,
+                        reason,
+                    )
         entries = self._following(lines, state.generation)
         if entries:
             state = replace(
@@ -565,7 +590,10 @@ class TreeStore:
                 entries.append(content)
                 continue
             reason = f"{reason}, where generation {generation} must be"
-            raise self._damaged(line, reason)
+            raise self._damaged(
+                line,
+                reason,
+            )
         return entries
 
     def _damaged(self, line: JournalLine, reason: str) -> TreeError:
@@ -650,7 +678,10 @@ class TreeStore:
             with LineLog(self.journal_path) as log:  # a torn last line is cut first
                 end = log.append(line) + len(line.encode()) + 1
         except OSError as error:  # of the sync at the end
-            raise cannot_write(self.journal_path, error) from None
+            raise cannot_write(
+                self.journal_path,
+                error,
+            ) from None
         after = replace(state, tree=tree, generation=entry.generation, journal=end)
         # A killed writer may have left temporary files; this one holds the lock.
         for litter in self.folder.rglob(".*.jsonl.*.tmp"):

@@ -201,7 +201,10 @@ def domain_of(value: object) -> Domain:
         return Domain.model_validate_json(json.dumps(value))
     except ValidationError as error:
         what, fix = refusal(error)
-        raise TreeError(f"a domain is refused: {what}", fix=fix) from None
+        raise TreeError(
+            f"a domain is refused: {what}",
+            fix=fix,
+        ) from None
 
 
 def _registry(domains: Iterable[Domain]) -> tuple[Domain, ...]:
