@@ -6,6 +6,8 @@ import json
 import ssl
 import subprocess
 import time
+import tracemalloc
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -159,19 +161,49 @@ def test_a_refusal_is_an_outcome_and_is_not_asked_for_again():
     assert (result.outcome, requests, result.usage.output) == (Outcome.REFUSED, 1, 7)
 
 
+GZIP = {**JSON, "content-encoding": "gzip"}
+ZEROS = gzip.compress(bytes(1_000_000_000), 9)
+
+
+def unended_gzip():
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return packer.compress(b" " * 200_000_000) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
 BOTTOMLESS = {
     "huge reply": says("x" * MAX_BODY),
     "huge error": Answer(b"x" * (MAX_BODY + 1), status=500),
     "never-ending stream": Answer(b" " * 100_000, endless=True),
-    "compression bomb": Answer(gzip.compress(bytes(MAX_BODY + 1)), headers={**JSON, "content-encoding": "gzip"}),
+    "compression bomb": Answer(gzip.compress(bytes(MAX_BODY + 1)), headers=GZIP),
+    "a gigabyte in one megabyte": Answer(ZEROS, headers=GZIP),
+    "packed, and never ended": Answer(unended_gzip(), headers=GZIP),
 }
 
 
 @pytest.mark.parametrize("fault", BOTTOMLESS)
 def test_a_bottomless_body_is_cut_off_and_not_asked_for_again(fault):
-    result, requests = always(BOTTOMLESS[fault])
+    tracemalloc.start()
+    try:
+        result, requests = always(BOTTOMLESS[fault])
+        assert tracemalloc.get_traced_memory()[1] < 8 * MAX_BODY
+    finally:
+        tracemalloc.stop()
     assert (result.outcome, requests) == (Outcome.PROVIDER_ERROR, 1)
     assert "the reply is larger than 32 MB" in result.detail
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(gzip.compress(ZEROS), headers={**JSON, "content-encoding": "gzip, gzip"}),
+        Answer(zlib.compress(bytes(200_000_000)), headers={**JSON, "content-encoding": "deflate"}),
+    ],
+    ids=["packed twice", "another packing"],
+)
+def test_a_packing_that_was_not_asked_for_is_not_unpacked(answer):
+    result, requests = always(answer)
+    assert (result.outcome, requests) == (Outcome.PROVIDER_ERROR, TRIES)
+    assert "compressed as" in result.detail
 
 
 STALLED = {
