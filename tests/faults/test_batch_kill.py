@@ -66,7 +66,7 @@ def unbroken(folder: Path, kind: str) -> list[object]:
     """Return what the same problems come to in one unbroken run."""
     with BatchServer(folder / "other") as server:
         server.says = dice
-        found = Desk(folder / "plain", server.url, kind).climb(COUNT)
+        found = Desk(folder / "plain", server.url, kind).solve_on_ladder(COUNT)
         return [json.loads(json.dumps(votes(solution))) for solution in found]
 
 

@@ -42,7 +42,7 @@ def main(run: str, url: str, kind: str, count: str, work: str, step: str = "") -
     Spool.note, CallStore.put = killed_note, killed_put  # type: ignore[method-assign]
     desk = Desk(Path(run), url, kind)
     if work == "climb":
-        for solution in desk.climb(int(count)):
+        for solution in desk.solve_on_ladder(int(count)):
             print(json.dumps(votes(solution)))
     else:
         for text in texts(desk.ask(*map(asked, range(int(count))))):
