@@ -29,7 +29,8 @@ READING = (
     ("tree", "diff", "tree", "0"), ("tree", "diff", "tree", "made/tree"), ("tree", "verify", "tree"),
     ("tree", "export", "tree", "--to", "skill"),
     ("report", "base", "other"), ("report", "base"), ("report", "base", "other", "--json"),
-    ("learn", "report", "made"), ("learn", "report", "made/tree", "--json"), (*TRAIN, "--out", "never", "--dry-run"),
+    ("learn", "report", "made/tree"), ("learn", "report", "made/tree", "--json"),
+    (*TRAIN, "--out", "never", "--dry-run"),
     ("eval", "--system", "list"),
     ("data", "list"), ("data", "check", "held.jsonl"), ("data", "fetch", "starter"),
     ("models", "list"), ("models", "where", "qwen2.5-coder-0.5b"), ("doctor", *DICE),
@@ -37,7 +38,7 @@ READING = (
 JSON = {
     "solve": ("What is 1 + 1?", *DICE),
     "learn": (*TRAIN[1:], "--out", "never", "--dry-run"),
-    "learn report": ("made",),
+    "learn report": ("made/tree",),
     "learn select": ("made/tree", "--validation", "held.jsonl"),
     "learn calibrate": ("tree", "--train", "train.jsonl", *DICE),
     "learn wordings": ("tree", "--teacher", "scripted/steady"),

@@ -87,7 +87,7 @@ def test_wordings_for_a_tree_by_files_leave_out_what_is_held_out(tmp_path: Path)
     letter.with_name(letter.name.replace("request", "reply")).write_text(block(retold))
     done = run_kace(tmp_path, *asked)
     assert done.returncode == 0, done.stderr
-    assert "3 for 1 card" in done.stdout and "kace learn calibrate tree" in done.stdout
+    assert "3 for 1 card" in done.stdout and "kace learn calibrate tree" in done.stderr
     store = TreeStore.open(tmp_path / "tree")
     (card,) = store.load()
     assert [line[:6] for line in card.wordings] == ["A boat", "A kite", "A trai"]

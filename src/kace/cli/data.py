@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from kace.cli.options import PATH, Commands, Options, takes
-from kace.cli.terminal import note, plain, write_output
+from kace.cli.terminal import note, plain
 from kace.config import Config
 from kace.errors import UsageError
+from kace.files import write_atomic
 from kace.problems import (
     BUNDLED,
     NAMES,
@@ -90,7 +91,7 @@ def fetch(options: Options, names: tuple[str, ...], out: Path | None) -> None:
             )
             if out is not None:
                 rows = "".join(f"{row}\n" for row in problem_rows(found.problems))
-                write_output(rows, out / f"{found.name}_{found.split}.jsonl")
+                write_atomic(out / f"{found.name}_{found.split}.jsonl", rows)
 
 
 @command.command()

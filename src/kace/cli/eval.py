@@ -23,7 +23,6 @@ from kace.cli.options import CAPS, PATH, Options, takes
 from kace.cli.solve import metrics_lines
 from kace.cli.terminal import (
     RunProgress,
-    escaped,
     json_of,
     note,
     print_lines,
@@ -165,7 +164,7 @@ def command(
         row = asdict(metrics) | {"harm": None}
         if compared and compared.harm:
             row["harm"] = asdict(compared.harm)
-        print(escaped(json.dumps(row, ensure_ascii=False, default=str)))
+        print(json_of(json.dumps(row, ensure_ascii=False, default=str)))
     else:
         harm = ""
         if compared and compared.harm:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import textwrap
 from collections import Counter
@@ -34,12 +33,9 @@ from kace.cli.terminal import (
     RunProgress,
     aligned,
     columns,
-    escaped,
     note,
     plain,
-    print_lines,
     run_async,
-    write_output,
 )
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
 from kace.errors import UsageError
@@ -176,14 +172,11 @@ def command(
     problems, kept_out = _training_data(train, held_out, config, options.limit)
     if dry_run:
         rows = forecast(problems, config, settings)
-        if options.as_json:
-            print(json.dumps([asdict(row) for row in rows]))
-        else:
-            print_lines(forecast_lines(rows))
+        options.show([asdict(row) for row in rows], forecast_lines(rows))
         return
     _wall_in(config, train, out)
     _learn(LearnPlan(problems, config, settings, out, HeldOutHashes.of(kept_out)))
-    _show_report(out, _page_of(out), options.as_json)
+    _show_report(options, out, _page_of(out))
 
 
 def _settings(
@@ -249,22 +242,19 @@ def report(options: Options, tree: Path, html: Path | None) -> None:
 
     TREE is the tree that kace learn made, finished or not.
     """
-    _show_report(tree, html, options.as_json)
+    _show_report(options, tree, html)
 
 
 def _page_of(tree: Path) -> Path:
     return inside(tree, "learn") / "report.html"
 
 
-def _show_report(tree: Path, html: Path | None, as_json: bool) -> None:
+def _show_report(options: Options, tree: Path, html: Path | None) -> None:
     found = report_of(tree)
     if html is not None:
         write_atomic(html, page(found))
         note(f"page         {html}")
-    if as_json:
-        write_output(escaped(report_json(found)) + "\n", None)
-    else:
-        print_lines(report_lines(found))
+    options.show(report_json(found), report_lines(found))
 
 
 @command.command()
@@ -324,8 +314,7 @@ def select(
     record = selection.model_dump_json
     place = tree / "learn" / "selection.json"
     write_atomic(place, record(indent=2) + "\n")
-    as_json = options.as_json
-    print_lines([escaped(record())] if as_json else selection_lines(selection))
+    options.show(record(), selection_lines(selection))
     note(f"selection    {place}")
     use = ", without --tree"
     if selection.tree:
@@ -394,10 +383,7 @@ def calibrate(options: Options, tree: Path, train: Path) -> None:
     with LearnProgress(1) as progress:
         found = run_async(work(), resumable=True)
     keep_calibration(tree, found, retrieval, profile)
-    if options.as_json:
-        print(escaped(found.model_dump_json()))
-    else:
-        print_lines(calibration_lines(found))
+    options.show(found.model_dump_json(), calibration_lines(found))
 
 
 @command.command()
@@ -459,18 +445,9 @@ def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
     if edits:
         _apply_wordings(store, edits)
     made = {edit.card.card_id: len(edit.card.wordings) for edit in edits}
-    if options.as_json:
-        print(json.dumps(made))
-        return
-    print(f"wordings     {sum(made.values()):,} for {counted(len(made), 'card')}")
-    bare = 0
-    for card in before.shown:
-        bare += not card.wordings and card.card_id not in made
-    if bare:
-        cards = counted(bare, "card")
-        print(f"without      {cards}: the teacher wrote none that could be used")
-    again = f"kace learn calibrate {shlex.quote(str(tree))} --train FILE"
-    print(f"then         {again}: its thresholds are of the tree before")
+    line = f"wordings     {sum(made.values()):,} for {counted(len(made), 'card')}"
+    options.show(made, [line])
+    note(f"then         kace learn calibrate {shlex.quote(str(tree))} --train FILE")
 
 
 def _apply_wordings(store: TreeStore, edits: tuple[Edit, ...]) -> None:

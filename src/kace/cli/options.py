@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
+from kace.cli.terminal import json_of, print_lines
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Options:
     def as_json(self) -> bool:
         """Whether results are JSON."""
         return bool(self.get("json"))
+
+    def show(self, record: object, lines: Iterable[str]) -> None:
+        """Print a record, or the lines that say the same, as `--json` asks."""
+        print_lines([json_of(record)] if self.as_json else lines)
 
     @property
     def limit(self) -> int | None:

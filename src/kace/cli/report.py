@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -14,11 +15,8 @@ from kace.cards.store import open_tree
 from kace.cli.options import PATH, Options, takes
 from kace.cli.terminal import (
     aligned,
-    json_of,
     note,
     plain,
-    print_lines,
-    write_output,
 )
 from kace.files import write_atomic
 from kace.report.charts import svg
@@ -107,10 +105,8 @@ def command(
         open_tables(runs), base=base, tree=cards, prices=config.prices, cluster=cluster
     )
     drawn = _write_plots(found, plots) if plots else {}
-    if options.as_json:
-        write_output(_json_line(found), None)
-    elif form == "text":
-        print_lines(comparison_lines(found))
+    if options.as_json or form == "text":
+        options.show(_record(found), comparison_lines(found))
     if form != "text":
         _write_report(found, (out or Path("report")) / FILES[form], drawn)
         note(lead(found))
@@ -127,13 +123,13 @@ def _merge(shards: Sequence[Path], out: Path) -> list[Path]:
     return [merged.folder]
 
 
-def _json_line(found: Evaluation) -> str:
-    record = json.loads(evaluation_json(found))
+def _record(found: Evaluation) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(evaluation_json(found))
     record["resampled"] = found.resampled
     for row, each in zip(record["comparisons"], found.comparisons, strict=True):
         row["distinguishable"] = each.distinguishable
         row["sentence"] = each.sentence
-    return json_of(record) + "\n"
+    return record
 
 
 def comparison_lines(found: Evaluation) -> Iterator[str]:

@@ -11,14 +11,12 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kace.errors import DataError, redact
-from kace.files import write_atomic
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -70,14 +68,9 @@ def note(line: str) -> None:
         print(plain(line), file=sys.stderr)
 
 
-def source(name: str) -> str:
-    """Return what errors call an input."""
-    return "standard input" if name == "-" else name
-
-
 def read_input(name: str, limit: int, parse: Callable[[bytes], T]) -> T:
     """Read and parse a file, or standard input for `-`, of at most `limit` bytes."""
-    where = source(name)
+    where = "standard input" if name == "-" else name
     try:
         if name == "-":
             data = sys.stdin.buffer.read(limit + 1) if sys.stdin is not None else b""
@@ -106,12 +99,9 @@ def decoded(data: bytes) -> str:
         raise DataError("not UTF-8", fix="save it as UTF-8") from None
 
 
-def write_output(text: str, out: Path | None) -> None:
-    """Write results to a file, replaced whole, or to standard output."""
-    if out is not None:
-        write_atomic(out, text)
-    elif sys.stdout is not None:
-        # Exported text is data: the same bytes on every terminal and locale.
+def write_bytes(text: str) -> None:
+    """Write a text to standard output: the same bytes on every terminal and locale."""
+    if sys.stdout is not None:
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode())
 
@@ -204,15 +194,6 @@ class RunProgress:
     def __exit__(self, *error: object) -> None:
         if self._live:
             self._live.stop()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Remove the line while results are printed."""
-        if self._live:
-            self._live.stop()
-        yield
-        if self._live:
-            self._live.start()
 
     def status(self) -> str:
         """Return how far the run is."""

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,11 @@ from kace.cli.terminal import (
     print_lines,
     read_input,
     run_async,
-    source,
-    write_output,
+    write_bytes,
 )
 from kace.config import tree_path
 from kace.errors import KaceError, UsageError
+from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
 from kace.problems import Problem, check_problem_text
 from kace.words import counted
@@ -187,13 +187,12 @@ def show(
     found = store.load() if store else open_tree(tree)
     if what and (what[0] in found or what[0].isupper()):
         card = found.card(what[0])
-        lines: Iterable[str] = _card_lines(card, store)
-        print_lines([json_of(card_line(card))] if options.as_json else lines)
+        options.show(card_line(card), _card_lines(card, store))
     elif what or search is not None:
         print_lines(_list_cards(found, what, search or "", options.as_json))
     else:
         figures = _figures(tree, found, store)
-        print_lines([json_of(figures)] if options.as_json else _drawing(figures))
+        options.show(figures, _drawing(figures))
 
 
 @command.command()
@@ -217,16 +216,12 @@ def add(tree: Path, file: str, experimental: bool, why: str) -> None:
         bundle = bundle._replace(cards=tuple(map(diffs.as_import, bundle.cards)))
     new = [each for each in bundle.domains if each.name not in before.domain_names]
     base = before.with_domains((*before.domains, *new))
-    for domain in bundle.domains:
-        if domain not in base.domains:
-            note(f"domain {domain.name} has another description here, which is kept")
     fitting, refused = formats.select_new(base, bundle)
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
     if changes:
         change = Batch(tuple(changes)) if len(changes) > 1 else changes[0]
-        reason = why or f"import of {source(file)}"
-        store.apply(change, author=author(), note=_flat(reason))
+        store.apply(change, author=author(), note=_flat(why or f"import of {file}"))
     for name in fitting:
         print(name)
     given = len(bundle.cards) + len(bundle.refused)
@@ -311,10 +306,7 @@ def log(options: Options, tree: Path, card: str | None, limit: int | None) -> No
     entries = _changes_of(_open_store(tree), card)
     entries.reverse()
     for entry in entries[:limit]:
-        as_json = options.as_json
-        print_lines(
-            [json_of(entry.model_dump_json()) if as_json else _entry_row(entry)]
-        )
+        options.show(entry.model_dump_json(), [_entry_row(entry)])
     if card is not None and not entries:
         raise UsageError(
             f"no change of a card '{card[:64]}'",
@@ -442,7 +434,7 @@ def verify(options: Options, tree: Path) -> None:
             open_tree(tree)
         except KaceError as error:
             problems = [str(error)]
-    print_lines([json_of(problems)] if options.as_json else map(plain, problems))
+    options.show(problems, map(plain, problems))
     if problems:
         note(f"kace: {counted(len(problems), 'problem')} in {tree}")
         sys.exit(1)
@@ -467,8 +459,10 @@ def export(tree: Path, to: str, out: Path | None, name: str | None) -> None:
     text = formats.to_json(found)
     if to == "skill":
         text = formats.to_skill(found, name or _name_of(tree))
-    write_output(text, out)
-    if out is not None:
+    if out is None:
+        write_bytes(text)
+    else:
+        write_atomic(out, text)
         note(f"{len(found)} cards written to {out}")
 
 
