@@ -24,7 +24,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from kace.download import Unavailable, fetch_from_hub
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
 from kace.files import write_atomic
 
@@ -662,6 +661,8 @@ def fetch(
 
 
 def _download(file: HubFile, hub: str) -> bytes:
+    from kace.download import Unavailable, fetch_from_hub
+
     try:
         with TemporaryDirectory() as folder:
             path = Path(folder, "part")
@@ -675,7 +676,9 @@ def _download(file: HubFile, hub: str) -> bytes:
                 revision=file.revision,
             )
             data = path.read_bytes()
-        _check_bytes(file, data)
+        fault = _find_fault(file, data)
+        if fault:
+            raise Unavailable(f"refused: {fault}")
     except (Unavailable, OSError) as error:
         url = f"{hub.rstrip('/')}/datasets/{file.repo}/resolve/{file.revision}/{file.path}"
         raise KaceError(
@@ -686,17 +689,16 @@ def _download(file: HubFile, hub: str) -> bytes:
     return data
 
 
-def _check_bytes(file: HubFile, data: bytes) -> None:
-    """Raise `Unavailable` for other bytes than the published ones."""
+def _find_fault(file: HubFile, data: bytes) -> str:
+    """Return how the bytes differ from the published ones, or an empty text."""
     digest = hashlib.sha256(data).hexdigest()
     if file.sha256 not in ("", digest):
-        raise Unavailable(
-            f"refused: sha256 is {digest[:12]}..., not {file.sha256[:12]}..."
-        )
+        return f"sha256 is {digest[:12]}..., not {file.sha256[:12]}..."
     whole = data.startswith(PARQUET) and data.endswith(PARQUET)
     # A proxy before the hub may reply with a page of its own.
     if file.path.endswith(".parquet") and not whole:
-        raise Unavailable("refused: not a Parquet file")
+        return "not a Parquet file"
+    return ""
 
 
 # Problems that appear twice
