@@ -138,15 +138,15 @@ def _flags(values: dict[str, object]) -> tuple[str, ...]:
 def _load_splits(
     recipe: Recipe, config: Config, limit: int | None
 ) -> tuple[dict[str, tuple[Problem, ...]], list[KaceError]]:
-    """Return the splits that can be loaded, and the errors of the others."""
+    """Return the splits that can be loaded, and what is wrong with splits."""
     splits: dict[str, tuple[Problem, ...]] = {}
     missing = []
     for split in SPLITS:
         try:
             data = load_data(recipe.benchmark.name, split, config, limit=limit)
+            splits[split] = data.problems
             if split == "train" and recipe.taught:
                 check_training(data.problems)
-            splits[split] = data.problems
         except KaceError as error:
             missing.append(error)
     return splits, missing
