@@ -21,10 +21,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from kace.answers.exact import Number, Word
+from kace.answers.exact import MAX_DEPTH, Number, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import depth
-from kace.answers.parse import MAX_DEPTH
 
 MAX_DIGITS = 256
 MAX_VERDICTS = 10_000  # kept by one judge

@@ -1,6 +1,6 @@
 r"""Read the final answer of a reply: the boxed text, its normal form, its exact value.
 
-`kace.answers.normalize` decides on notation, `kace.answers.parse` on meaning.
+`kace.answers.normalize` decides on notation, `kace.answers.exact` on meaning.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kace.answers.exact import Number, Value
+from kace.answers.exact import Number, Value, exact_value, stated_unknown
 from kace.answers.normalize import MAX_CHARS, normal_form, unit
-from kace.answers.parse import exact_value, stated_unknown
 
 MAX_ANSWER_CHARS = MAX_CHARS
 

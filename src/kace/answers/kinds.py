@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from kace.answers.exact import Number, Value, Word
+from kace.answers.exact import Number, Value, Word, exact_value
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 from kace.answers.normalize import NOT_UNITS, normal_form
-from kace.answers.parse import exact_value
 
 MAX_OPTIONS = 200  # looked at, from the end of a problem
 _ROUNDS = 8

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
-from kace.answers.exact import Number
+from kace.answers.exact import Number, exact_value
 from kace.answers.extract import last_boxed
 from kace.answers.normalize import normal_form
-from kace.answers.parse import exact_value
 from kace.cards.card import EXAMPLE, MAX_LINE, Card, Example, read_example
 from kace.cards.tree import Edit, EpistemicTree
 from kace.errors import one_line
