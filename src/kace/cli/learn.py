@@ -173,6 +173,7 @@ def command(
     if dry_run:
         rows = forecast(problems, config, settings)
         options.show([asdict(row) for row in rows], forecast_lines(rows))
+        note("kace: nothing was spent")
         return
     _wall_in(config, train, out)
     _learn(LearnPlan(problems, config, settings, out, HeldOutHashes.of(kept_out)))
@@ -226,7 +227,8 @@ def _learn(plan: LearnPlan) -> None:
         async with open_study(plan, observer=progress) as study:
             progress.ledger = study.session.ledger
             rows = forecast(plan.train, plan.config, plan.settings)
-            note(f"kace: {forecast_line(rows)}")
+            for line in forecast_lines(rows):
+                note(f"kace: {line}")
             await learn_tree(study)
 
     with LearnProgress(plan.settings.epochs) as progress:
@@ -292,8 +294,12 @@ def select(
     config = load_config(solver, file=file)
     problems = load_problems(validation, config.fields)[: options.limit]
     selecting.check_validation(problems, learned)
-    if out is not None:
-        _refuse_other_tree(out, epochs)
+    if out is not None and TreeStore(out).cards_path.exists():
+        found = TreeStore.open(out).load()
+        if found and all(found != epoch.tree for epoch in epochs):
+            raise UsageError(
+                f"{out} already holds another tree", fix="choose another --out"
+            )
     ensure_weights(config)
     if frozen_hash_of(tree) is None:
         note(
@@ -322,17 +328,6 @@ def select(
     note(f"use          kace solve{use}")
     if out is not None:
         _copy_epoch(tree, out, selection.epoch, epochs)
-
-
-def _refuse_other_tree(out: Path, epochs: Sequence[selecting.EpochTree]) -> None:
-    """Refuse a folder with another tree now, not when everything has been paid."""
-    if not TreeStore(out).cards_path.exists():
-        return
-    found = TreeStore.open(out).load()
-    if found and all(found != epoch.tree for epoch in epochs):
-        raise UsageError(
-            f"{out} already holds another tree", fix="choose another --out"
-        )
 
 
 def _copy_epoch(
@@ -744,69 +739,26 @@ def _costs(report: LearningReport) -> Iterator[str]:
         yield f"{plain(cost.role, 11):12} {cost.calls:,} calls, {tokens}, {usd}"
 
 
-def forecast_line(rows: Sequence[RoleForecast]) -> str:
-    """Return what a run is expected to take, in a line."""
-    calls = []
-    money = f"{sum(row.usd or 0 for row in rows):.2f} USD"
-    time = _time(rows)
+def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
+    """Yield what a run is expected to take and takes at most, without prefix caches."""
     for row in rows:
-        if row.expected.calls:
-            calls.append(f"{row.expected.calls:,.0f} {row.role} calls")
-        if row.usd is None:
-            money = f"money unknown, no price for {row.model}"
-        if row.model.startswith("exchange/"):
-            time += " and the teacher's"
-    more = "--dry-run says more, --max-usd and --max-calls bound it"
-    return f"expected: {' and '.join(calls)}; {time}; {money}. {more}"
-
-
-def forecast_lines(rows: Sequence[RoleForecast]) -> list[str]:
-    """Return a line per role: what is expected, then what it takes at most."""
-    table: list[Sequence[str]] = [("", "calls", "input tokens", "output tokens", "USD")]
-    lines = []
-    unpriced = set()
-    for row in rows:
-        usd = "unknown"
-        if row.usd is None or row.most_usd is None:
-            unpriced.add(row.model)
-        else:
-            usd = f"{row.usd:.2f} to {row.most_usd:.2f}"
-        cells = [row.role]
-        for name in ("calls", "input", "output"):
-            expected = _short(getattr(row.expected, name))
-            cells.append(f"{expected} to {_short(getattr(row.most, name))}")
-        table.append((*cells, usd))
-    if unpriced:
-        models = ", ".join(sorted(unpriced))
-        lines.append(
-            f'no price for {models}: add [prices."NAME"] with input and output to '
-            "kace.toml"
+        usd = "price unknown"
+        if row.usd is not None and row.most_usd is not None:
+            usd = f"{row.usd:.2f} to {row.most_usd:.2f} USD"
+        calls = f"{row.expected.calls:,.0f} to {row.most.calls:,.0f} calls"
+        tokens = (
+            f"{row.expected.input:,.0f} tokens in and {row.expected.output:,.0f} out"
         )
-    else:
-        least = sum(row.usd or 0 for row in rows)
-        most = sum(row.most_usd or 0 for row in rows)
-        table.append(("in all", "", "", "", f"{least:.2f} to {most:.2f}"))
-    if any(row.model == SOLUTIONS for row in rows):
-        lines.append(NO_CALLS)
-    lines.append(
-        f"expected to at most, without prefix caches; expected time {_time(rows)}; "
-        "nothing was spent"
-    )
-    return [*aligned(table), *lines]
-
-
-def _time(rows: Sequence[RoleForecast]) -> str:
+        yield f"{row.role:11} {calls}, {tokens} expected, {usd}"
+        if row.usd is None:
+            yield (
+                f'no price for {row.model}: add [prices."NAME"] with input and output '
+                "to kace.toml"
+            )
+        if row.model == SOLUTIONS:
+            yield NO_CALLS
     minutes = sum(row.seconds for row in rows) / 60
-    if minutes < 120:
-        return f"about {minutes:,.0f} min"
-    return f"about {minutes / 60:,.0f} hours"
-
-
-def _short(number: float) -> str:
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g}{unit}"
-    return f"{number:.0f}"
+    yield f"time        about {minutes:,.0f} minutes expected"
 
 
 def calibration_lines(found: Calibration) -> Iterator[str]:
