@@ -27,7 +27,7 @@ from kace.ladder.prompt import template
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import estimate
 from kace.ladder.tiers import LOCKED
-from kace.learning.accept import Comparison, Revisions
+from kace.learning.accept import Comparison, Revision, Revisions
 from kace.learning.admit import Merge, Merges, Rulings
 from kace.learning.measure import Fire, Impact, Lift, lifts_by_source
 from kace.learning.propose import FAILURES_AT_ONCE, Proposals, wrong_at_es
@@ -348,7 +348,10 @@ def report_of(tree_folder: Path) -> LearningReport:
     steps = _DoneSteps(folder)
     planted = store.cards_path.exists()
     tree = store.load() if planted else EpistemicTree.of((), ())
-    epochs = tuple(_epoch(number, steps, tree_folder) for number in steps.epochs)
+    proposals = tuple(_proposals(steps, tree))
+    epochs = []
+    for number in steps.epochs:
+        epochs.append(_epoch(number, steps, tree_folder, proposals))
     impacts = []
     for number in steps.epochs:
         for _, impact in steps.of(Impact, "impact", epoch=number):
@@ -374,11 +377,11 @@ def report_of(tree_folder: Path) -> LearningReport:
         last=str(steps.lines[-1].step) if steps.lines else "",
         under_way=under_way,
         size=size,
-        epochs=epochs,
-        stages=tuple(_stages(epochs, tree, steps, manifest)),
+        epochs=tuple(epochs),
+        stages=tuple(_stages(epochs, under_way, tree, steps, manifest)),
         domains=tuple(_domains(tree)),
         cards=_cards(tree, impacts, epochs),
-        proposals=tuple(_proposals(steps, tree)),
+        proposals=proposals,
         carried_own=own,
         carried_others=others,
         costs=read_bill(folder),
@@ -415,61 +418,51 @@ class _DoneSteps:
                 self.unread[str(line.step)] = None
 
 
-def _epoch(number: int, steps: _DoneSteps, tree: Path) -> Epoch:
+def _epoch(
+    number: int, steps: _DoneSteps, tree: Path, proposals: Sequence[Proposal]
+) -> Epoch:
     """Return everything that an epoch did, as far as it came."""
-    rulings = {}
-    for step, ruling in steps.of(Rulings, "admit", epoch=number):
-        rulings[step.place, step.number] = ruling
+    fates: Counter[Fate] = Counter()
+    merged = []
+    refused = []
+    for each in proposals:
+        if each.epoch != number:
+            continue
+        fates[each.fate] += 1
+        if each.merge:
+            merged.append(each.merge)
+        if each.refused:
+            refused.append(ReportedRefusal(number, each.place, "card", each.refused))
+    for step, shown in steps.of(Demonstrations, "illustrate", epoch=number):
+        for refusal in shown.refused:
+            refused.append(ReportedRefusal(number, step.place, "example", refusal))
     comparisons = []
     accepted = set()
     for _, found in steps.of(Comparison, "compare", epoch=number):
         comparisons.append(found)
         if found.accepted:
             accepted.add((found.domain, found.number))
-    refused = []
-    proposed = waiting = 0
-    cells: dict[tuple[str, int], list[CardRefusal]] = {}
-    for step, made in steps.of(Proposals, "propose", "imagine", epoch=number):
-        place = (step.place, step.number)
-        proposed += len(made.cards) + len(made.refused)
-        waiting += 0 if place in rulings else len(made.cards)
-        cells.setdefault(place, []).extend(made.refused)
-    for place, unfit in cells.items():
-        ruled = rulings[place].refused if place in rulings else ()
-        for refusal in (*unfit, *ruled):
-            refused.append(ReportedRefusal(number, place[0], "card", refusal))
-    for step, shown in steps.of(Demonstrations, "illustrate", epoch=number):
-        for refusal in shown.refused:
-            refused.append(ReportedRefusal(number, step.place, "example", refusal))
     revised = []
     gaps: dict[tuple[str, str], None] = {}
     for step, curated in steps.of(Revisions, "revise", epoch=number):
+        place = (step.place, step.number)
         for refusal in curated.refused:
             refused.append(ReportedRefusal(number, step.place, "revision", refusal))
-        for each in curated.revisions:
-            decision = Revised(
-                number,
-                each.card_id,
-                each.action.value,
-                each.reason,
-                step.place,
-                step.number,
-                accepted=(step.place, step.number) in accepted,
-            )
-            revised.append(decision)
+        for revision in curated.revisions:
+            revised.append(_revised(number, revision, *place, place in accepted))
         for text in curated.gaps:
             gaps[step.place, text] = None
-    merged: list[Merge] = []
-    for _, merges in steps.of(Merges, "merge", epoch=number):
-        merged += merges.merged
-    scores = [RunScore.of(*done) for done in steps.of(RunTotals, *TITLES, epoch=number)]
+    scores = []
+    for done in steps.of(RunTotals, *TITLES, epoch=number):
+        scores.append(RunScore.of(*done))
     snapshot = inside(tree, "snapshots") / f"epoch-{number}.jsonl"
+    waiting = fates[Fate.WAITING]
     return Epoch(
         number=number,
         scores=tuple(scores),
-        proposed=proposed,
+        proposed=fates.total(),
         waiting=waiting,
-        admitted=sum(len(ruling.admitted) for ruling in rulings.values()),
+        admitted=fates.total() - waiting - fates[Fate.REFUSED],
         merged=tuple(merged),
         refused=tuple(refused),
         revised=tuple(revised),
@@ -477,6 +470,20 @@ def _epoch(number: int, steps: _DoneSteps, tree: Path) -> Epoch:
         gaps=tuple(gaps),
         beyond=tuple(_beyond(scores, steps.folder)),
         size=CardTotals.of(open_tree(snapshot)) if snapshot.exists() else None,
+    )
+
+
+def _revised(
+    epoch: int, revision: Revision, domain: str, number: int, accepted: bool
+) -> Revised:
+    return Revised(
+        epoch,
+        revision.card_id,
+        revision.action.value,
+        revision.reason,
+        domain,
+        number,
+        accepted,
     )
 
 
@@ -583,12 +590,12 @@ def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
             place = step.place
             tier = place.split(" ")[0]
             ruled = rulings.get((place, step.number))
-            for card in found.cards:
-                merged = merges.get((tier, card.card_id))
-                yield _fate_of(epoch, place, card, ruled, merged, tree)
             for refused in found.refused:
                 name = refused.card_id
                 yield Proposal(epoch, place, name, None, Fate.REFUSED, refused)
+            for card in found.cards:
+                merged = merges.get((tier, card.card_id))
+                yield _fate_of(epoch, place, card, ruled, merged, tree)
 
 
 def _fate_of(
@@ -739,6 +746,7 @@ def _progress(report: LearningReport) -> str:
 
 def _stages(
     epochs: Sequence[Epoch],
+    under_way: Sequence[RunScore],
     tree: EpistemicTree,
     steps: _DoneSteps,
     manifest: LearnManifest,
@@ -759,6 +767,9 @@ def _stages(
         done = frozen or last in steps.steps
         state = DONE if done else TO_COME if doing else DOING
         doing = doing or not done
+        if state == DOING and under_way:
+            run = under_way[0]
+            words = f"{run.problems:,} problems solved, {run.correct:,} right"
         yield Stage(last.epoch, title, words, state)
 
 
