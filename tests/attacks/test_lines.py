@@ -31,7 +31,7 @@ PLAIN = {
     "tree": "from kace.cards.store import TreeStore; TreeStore.open(at).load()",
     "steps": "from kace.learning.steps import read_steps; list(read_steps(at / 'traces.jsonl'))",
     "manifest": "from kace.runs.manifest import Manifest; Manifest.read(at / 'traces.jsonl')",
-    "bill": "from kace.learning.costs import read_costs; print('told', read_costs(at))",
+    "bill": "from kace.learning.study import read_bill; print('told', read_bill(at))",
     "profile": "from kace.config import profile_of; profile_of(None, at)",
     "view of a run": "from kace.report.workspace import Workspace as W; w = W([at]); w.table(w.items('run')[0].name)",
 }
