@@ -158,7 +158,7 @@ def test_of_two_blocks_with_one_name_the_first_stays():
         (block(text="a\x08eta"), r"\beta"),
         (block(text="bell \x07"), "U+0007"),
         (block(text="\x1b[31mred"), "U+001B"),
-        (block(text="\ud800"), "lone surrogate"),
+        (block(text="\ud800"), "U+D800"),
         (block(text="left \u202e right"), "U+202E"),
     ],
 )

@@ -491,8 +491,9 @@ def _repair(
     messages: tuple[Message, ...], reply: str, reading: Reading[T]
 ) -> tuple[Message, ...]:
     """Return the conversation so far, and what was wrong with the reply."""
+    accepted = f"Accepted: {neutral(', '.join(reading.found) or 'nothing')}"
+    lines = [template("teacher/repair"), "", accepted, "Refused:"]
     mendable = [bad for bad in reading.bad if bad.mendable]
-    lines = []
     for bad in mendable[:MAX_LISTED]:
         where = f"line {bad.line}" if bad.line else ""
         name = neutral(bad.name)
@@ -500,8 +501,7 @@ def _repair(
         lines.append(f"- {named}{': ' if named else ''}{neutral(bad.reason)}")
     if len(mendable) > MAX_LISTED:
         lines.append(f"- and {len(mendable) - MAX_LISTED} more of the same kind")
-    accepted = f"Accepted: {neutral(', '.join(reading.found) or 'nothing')}"
-    note = "\n".join((template("teacher/repair"), "", accepted, "Refused:", *lines))
+    note = "\n".join(lines)
     if not reply.strip():  # providers refuse an empty turn
         last = messages[-1]
         return (*messages[:-1], Message(last.role, f"{last.content}\n\n{note}"))
@@ -705,22 +705,39 @@ def shuffled(problems: Sequence[Problem], seed: int) -> list[Problem]:
 
 def read_partition(reply: str, shown: int) -> Reading[Partition]:
     """Return the partition that a reply holds, found if its domains hold all problems."""
-    members: dict[str, tuple[int, ...]] = {}
+    least = math.ceil(shown / ONE_IN)
+    owner: dict[int, str] = {}
 
     def make(block: Block) -> Domain:
         numbers = read_numbers(block.fields["problems"], shown)
         domain = _read_domain(block, len(numbers) / shown)
-        members[domain.name] = numbers
+        if len(numbers) < least:
+            raise ValueError(
+                f"{domain.name} holds {len(numbers)} of {shown} problems; at least "
+                f"{least} are needed"
+            )
+        for number in numbers:
+            if number in owner:
+                both = f"{owner[number]} and in {domain.name}"
+                raise ValueError(f"problem {number} is both in {both}")
+        owner.update(dict.fromkeys(numbers, domain.name))
         return domain
 
     reading = read_each(reply, DOMAIN, make)
     if not (reading.found or reading.bad):
         return Reading({})
-    faults = _partition_faults(members, shown)
+    count = len(reading.found)
+    faults = []
+    if not FEWEST_DOMAINS <= count <= MOST_DOMAINS:
+        allowed = f"{FEWEST_DOMAINS} to {MOST_DOMAINS}"
+        faults.append(f"{count} usable domains; there must be {allowed}")
+    rest = [str(number) for number in range(1, shown + 1) if number not in owner]
+    if rest:
+        faults.append(f"no usable domain holds the problems {', '.join(rest)}")
     if faults:
-        return Reading({}, (*reading.bad, *faults))
-    found = Partition(domains=tuple(reading.found.values()))
-    return Reading({_PARTITION: found})
+        bad = [BadBlock(0, "", fault) for fault in faults]
+        return Reading({}, (*reading.bad, *bad))
+    return Reading({_PARTITION: Partition(domains=tuple(reading.found.values()))})
 
 
 def _read_domain(block: Block, share: float) -> Domain:
@@ -745,32 +762,3 @@ def _read_domain(block: Block, share: float) -> Domain:
         share=round(share, 4),
         signals=tuple(signals[:MAX_SIGNALS]),
     )
-
-
-def _partition_faults(
-    members: Mapping[str, Sequence[int]], shown: int
-) -> list[BadBlock]:
-    """Return what keeps usable domains from being a partition of the problems."""
-    faults: list[str] = []
-    if not FEWEST_DOMAINS <= len(members) <= MOST_DOMAINS:
-        faults.append(
-            f"{len(members)} usable domains; there must be {FEWEST_DOMAINS} to "
-            f"{MOST_DOMAINS}"
-        )
-    least = math.ceil(shown / ONE_IN)
-    owner: dict[int, str] = {}
-    for name, numbers in members.items():
-        if len(numbers) < least:
-            faults.append(
-                f"{name} holds {len(numbers)} of {shown} problems; at least {least} "
-                "are needed"
-            )
-        for number in numbers:
-            if owner.setdefault(number, name) != name:
-                faults.append(
-                    f"problem {number} is both in {owner[number]} and in {name}"
-                )
-    rest = [str(number) for number in range(1, shown + 1) if number not in owner]
-    if rest:
-        faults.append(f"no usable domain holds the problems {', '.join(rest)}")
-    return [BadBlock(0, "", fault) for fault in faults]
