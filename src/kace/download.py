@@ -15,7 +15,7 @@ BLOCK = 1 << 16
 
 
 class Unavailable(Exception):
-    """A source that cannot provide a file; the message says why."""
+    """A source that cannot provide a file; the message is the reason."""
 
 
 def fetch_from_hub(

@@ -134,7 +134,7 @@ def test_full_jitter_doubles_up_to_its_cap():
 def test_what_the_server_asks_for_is_never_undercut():
     draws = random.Random(1)
     policy = RetryPolicy(base=0.5, jitter=draws.random)
-    assert all(7.0 <= policy.wait(1, asked=7.0) <= 7.5 for _ in range(100))
+    assert all(7.0 <= policy.wait(1, requested=7.0) <= 7.5 for _ in range(100))
 
 
 def test_a_transient_fault_is_tried_again_until_the_attempts_are_used_up():

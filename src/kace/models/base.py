@@ -182,7 +182,7 @@ class ModelError(Exception):
     """A call that failed. The attempt records `failure` and counts as wrong."""
 
     billed = True  # whether the provider may charge for it; false for a refused request
-    retry_after: float | None = None  # seconds until another try, if the provider says
+    retry_after: float | None = None  # seconds until another try, if known
 
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
@@ -210,7 +210,7 @@ class Transient(ModelError):
 
 
 def lacks_room(message: str) -> bool:
-    """Whether an error says that prompt and reply exceed the model's context."""
+    """Whether an error means that prompt and reply exceed the model's context."""
     return _NO_ROOM.search(message) is not None
 
 

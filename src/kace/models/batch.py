@@ -289,8 +289,8 @@ class Batched(Wrapper):
                 except RateLimited as error:
                     await self._wait_for_room(batch, error.message, error.retry_after)
                 except Transient as error:
-                    said = "batch: %s; looking whether it was submitted"
-                    log.warning(said, error.message)
+                    warning = "batch: %s; looking whether it was submitted"
+                    log.warning(warning, error.message)
                     await asyncio.sleep(wait)
                     wait = min(self._pace.longest, 2 * wait)
                     await self._find(batch)
@@ -320,8 +320,8 @@ class Batched(Wrapper):
         self, batch: RequestBatch, why: str, wait: float | None = None
     ) -> None:
         """Pause until a batch may find room at its provider."""
-        said = "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
-        log.warning(said, counted(batch.requests, "request"), why)
+        warning = "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
+        log.warning(warning, counted(batch.requests, "request"), why)
         if time.time() - batch.began > DAY + self._pace.overdue:
             what = f"for a day there was no room for a batch: {why}"
             raise KaceError(what, fix=LATER)
@@ -553,8 +553,8 @@ class Jobs(ABC):
                             raise KaceError(what, fix="is the base URL right?")
                         file.write(block)
             except Absent:
-                said = "batch: %s no longer keeps the results of %s"
-                log.warning(said, self.remote.url, status.id)
+                warning = "batch: %s no longer keeps the results of %s"
+                log.warning(warning, self.remote.url, status.id)
 
     def read(self, line: bytes) -> Reply:
         """Return the reply in a result, or raise as a live call would.

@@ -222,5 +222,7 @@ class Metered(Wrapper):
     def _warn(self) -> None:
         if self.name not in self.ledger.uncounted:
             self.ledger.uncounted.add(self.name)
-            said = "%s reports no usable token counts: such calls are charged at worst"
-            log.warning(said, self.name)
+            warning = (
+                "%s reports no usable token counts: such calls are charged at worst"
+            )
+            log.warning(warning, self.name)

@@ -344,7 +344,7 @@ class ErrorReport:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by `retry-after-ms` or `Retry-After`, if they say."""
+    """Return the seconds to wait by `retry-after-ms` or `Retry-After`, if any."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         with suppress(ValueError):
             value = float(headers.get(name, ""))
@@ -463,8 +463,8 @@ class Remote(ABC):
 
     def _leave_out(self, left_out: frozenset[str]) -> None:
         for name in sorted(left_out - self.left_out):
-            said = "%s does not support '%s' for %s: left out from now on"
-            log.warning(said, self.url, name, self._model)
+            warning = "%s does not support '%s' for %s: left out from now on"
+            log.warning(warning, self.url, name, self._model)
         self.left_out |= left_out
 
     def error_of(self, report: ErrorReport) -> ModelError | KaceError:
@@ -796,8 +796,8 @@ class Server:
         if seconds and now >= self.aside_until:
             seconds = min(seconds, LONGEST)
             self.aside_until = now + seconds
-            said = "%s is set aside for %.0f s: %s"
-            log.warning(said, self.remote.url, seconds, error.message)
+            warning = "%s is set aside for %.0f s: %s"
+            log.warning(warning, self.remote.url, seconds, error.message)
         unbilled = isinstance(error, RateLimited | Transient) and not error.billed
         return unreachable or unbilled
 

@@ -60,10 +60,10 @@ class RetryPolicy:
     patience: float = 180.0
     jitter: Callable[[], float] = random.random
 
-    def wait(self, failures: int, asked: float | None = None) -> float:
-        """Return the seconds to wait: what the server asks for, else full jitter."""
-        if asked is not None:
-            return asked + self.base * self.jitter()
+    def wait(self, failures: int, requested: float | None = None) -> float:
+        """Return the seconds to wait: the requested ones, else full jitter."""
+        if requested is not None:
+            return requested + self.base * self.jitter()
         return min(self.cap, self.base * 2.0 ** min(failures - 1, 30)) * self.jitter()
 
 
@@ -185,13 +185,13 @@ class AdaptiveLimiter:
         if now - self._last_full <= seconds:
             self._start_limit = min(self._cap, self._start_limit + 1)
 
-    def _slow_down(self, started: float, asked: float | None) -> None:
+    def _slow_down(self, started: float, requested: float | None) -> None:
         """Cut the pace after a 429, once per round trip."""
         if not self._adaptive:
             return
         now = asyncio.get_running_loop().time()
-        if asked is not None:
-            pause = min(asked, LONGEST_PAUSE)
+        if requested is not None:
+            pause = min(requested, LONGEST_PAUSE)
             self._next_start = max(self._next_start, now + pause)
         if started <= self._last_cut:  # sent before the last cut
             return
@@ -286,10 +286,10 @@ class Limited(Wrapper):
         self._refused += 1
         seconds = now - self._refused_since
         fix = "run the same command again later: finished calls are kept"
-        asked = error.retry_after
-        if asked is not None and asked > self._policy.deadline:
+        requested = error.retry_after
+        if requested is not None and requested > self._policy.deadline:
             what = (
-                f"{self.name} asks to wait {asked:.0f} s, longer than a call may take: "
+                f"{self.name} asks to wait {requested:.0f} s, longer than a call may take: "
                 f"{error.message}"
             )
             too_long = KaceError(what, fix=fix)
@@ -302,8 +302,8 @@ class Limited(Wrapper):
             raise KaceError(what, fix=fix) from error
         if self._refused >= WARN_AFTER and not self._warned:
             self._warned = True
-            said = "%s is rate limited: calls are sent more slowly (%s)"
-            log.warning(said, self.name, error.message)
+            warning = "%s is rate limited: calls are sent more slowly (%s)"
+            log.warning(warning, self.name, error.message)
 
     def _break(self, error: KaceError) -> None:
         self._broken = error
