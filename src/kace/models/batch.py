@@ -63,7 +63,6 @@ from kace.models.base import (
 from kace.models.budget import Ledger, sent_again
 from kace.models.cache import KEY_LENGTH, CallStore, head_of
 from kace.models.http import (
-    MAX_BODY,
     AnthropicModel,
     ErrorReport,
     HttpClient,
@@ -430,8 +429,7 @@ class Batched(Wrapper):
 HEAD = '{"custom_id":"'
 """How a line of requests begins. Its key follows, and is found without parsing."""
 BLOCK = 1 << 18
-CALL_SECONDS = 3600.0  # for all of a call, a large upload too
-READ_SECONDS = 120.0
+READ_SECONDS = 120.0  # without a byte
 PAGES = 200  # of the list of jobs that are searched
 PAGE = 100
 MAX_RESULTS = 32_000_000_000  # bytes of a job's results
@@ -601,10 +599,7 @@ class Jobs(ABC):
     ) -> T:
         """Send a request and return what `read` finds in its JSON reply."""
         async with self._open(method, path, data, headers) as response:
-            try:
-                body = await read_body(response, MAX_BODY)
-            except ModelError as error:
-                raise Transient(f"{self.remote.url}: {error.message}") from None
+            body = await read_body(response)
         try:
             return read(json.loads(body))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -622,10 +617,7 @@ class Jobs(ABC):
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield a successful response; a 404 raises `Absent`."""
         try:
-            async with (
-                asyncio.timeout(CALL_SECONDS),
-                self._client.open(method, path, data=data, headers=headers) as response,
-            ):
+            async with self._client.open(method, path, data, headers) as response:
                 self.remote.reached = True
                 if response.status == 404:
                     what = f"{self.remote.url} has no batch API"
@@ -637,9 +629,6 @@ class Jobs(ABC):
                 yield response
         except Lost as error:
             raise self.remote.connection_error(error) from None
-        except TimeoutError:
-            late = Lost(f"no answer within {CALL_SECONDS:.0f} s", sent=True)
-            raise self.remote.connection_error(late) from None
 
 
 def open_jobs(model: ChatModel) -> Jobs:
