@@ -195,8 +195,8 @@ def evaluate(
     `artefact` what another method learned, and `k` how many single cards some systems
     pick.
     """
-    from kace.baselines.registry import require
-    from kace.baselines.trial import Trial, run_trial
+    from kace.baselines.evaluate import Trial, run_trial
+    from kace.baselines.systems import require
     from kace.config import benchmark_preset
     from kace.runs.table import load_run
 

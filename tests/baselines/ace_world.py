@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.baselines.registry import Bench, open_system
-from kace.baselines.training import MethodSettings, Training, TrainPlan, open_training
+from kace.baselines.evaluate import MethodSettings, Training, TrainPlan, open_training
+from kace.baselines.systems import Inputs, open_system
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config, load_config
 from kace.ladder.record import Solution
@@ -25,6 +25,7 @@ from tests.learning.world import DOMAINS, RULES, World, problems, solve, stateme
 CONFIG = load_config(
     {"model": "scripted/steady", "preset": "starter", "profile": "paper", "prompts": "default"}, env={}
 )
+SKIPPING = CONFIG.model_copy(update={"retrieval": CONFIG.retrieval.model_copy(update={"es_policy": "skip"})})
 TRAIN, TEST = problems(4), problems(2, start=50)
 REGISTRY = tuple(Domain(name=name, description=f"questions of {name}", share=0.3, signals=()) for name in DOMAINS)
 
@@ -103,7 +104,7 @@ def solved(
 
     async def run() -> tuple[Solution, ...]:
         async with open_session(config, model=solver) as session:
-            bench = Bench(
+            bench = Inputs(
                 tree=tree,
                 artefact=artefact,
                 config=config,

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kace.answers.equal import Judge
-from kace.baselines.parts import System
-from kace.baselines.registry import SYSTEMS, Bench, Need, open_system
+from kace.baselines.systems import SYSTEMS, Inputs, Need, System, open_system
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config, load_config
@@ -128,8 +127,8 @@ def lost() -> ModelError:
     return ModelError(Failure.PROVIDER_ERROR, "502")
 
 
-def bench(model: Scripted, **changes: object) -> Bench:
-    opened = Bench(tree=TREE, artefact=None, config=CONFIG, classifier=model, helper=model, seed=0)
+def bench(model: Scripted, **changes: object) -> Inputs:
+    opened = Inputs(tree=TREE, artefact=None, config=CONFIG, classifier=model, helper=model, seed=0)
     return replace(opened, **changes)  # type: ignore[arg-type]
 
 

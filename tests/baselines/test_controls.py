@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.baselines.parts import stand_ins
+from kace.baselines.controls import other_domains
 from kace.cards.card import Example
 from kace.cards.tree import EpistemicTree
 from kace.ladder.prompt import card_block, template
@@ -57,9 +57,9 @@ def test_a_placebo_whose_classifier_fails_reads_what_the_method_would():
 
 
 @given(st.lists(st.sampled_from("abcdef"), unique=True, min_size=1), st.data())
-def test_stand_ins_are_other_domains_each_once(registry: list[str], data: st.DataObject):
+def test_other_domains_are_other_domains_each_once(registry: list[str], data: st.DataObject):
     placed = data.draw(st.lists(st.sampled_from(registry), unique=True, max_size=2))
-    others = stand_ins(placed, registry)
+    others = other_domains(placed, registry)
     assert set(others) <= set(registry) - set(placed)
     assert len(set(others)) == len(others) == min(len(placed), len(registry) - len(placed))
 

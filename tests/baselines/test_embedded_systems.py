@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.registry import Bench, open_system
+from kace.baselines.systems import Inputs, open_system
 from kace.cards.card import Difficulty
 from kace.cards.formats import starter_domains
 from kace.cards.tree import EpistemicTree
@@ -59,7 +59,7 @@ async def solve_all(
     found: dict[str, list[Solution]] = {}
     try:
         async with open_session(config, calls=calls) as session:
-            bench = Bench(tree, None, config, session.classifier, session.role("helper"), seed=0)
+            bench = Inputs(tree, None, config, session.classifier, session.role("helper"), seed=0)
             for name in names:
                 system = open_system(name, bench)
                 async with asyncio.TaskGroup() as group:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kace.baselines.registry import SYSTEMS
+from kace.baselines.systems import SYSTEMS
 from kace.cards.card import Status
 from kace.cards.tree import EpistemicTree
 from kace.errors import UsageError

@@ -10,20 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.fewshot import FewshotPool, FewshotSettings, read_pool, train_bootstrap, train_knn
-from kace.baselines.registry import open_system, spec_of
-from kace.config import Config
-from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.baselines.fewshot import FewshotSet, FewshotSettings, read_demonstrations, train_bootstrap, train_knn
+from kace.baselines.systems import open_system, spec_of
+from kace.config import Config, load_config
+from kace.errors import BudgetExceeded, DataError
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Message, Request, Role
 from kace.models.scripted import Scripted
 from kace.problems import Problem
-from tests.baselines.ace_world import CONFIG, TEST, accuracy, plan_of, solved, trained
+from tests.baselines.ace_world import CONFIG, SKIPPING, TEST, accuracy, plan_of, solved, trained
 from tests.baselines.arena import DEFAULTS, DISTINCT, Solver, bench
 from tests.baselines.arena import solve as solve_one
 from tests.learning.world import RULES, solve, statement
 
-FEWSHOT = ("knn-fewshot", "knn-fewshot-skip-es", "knn-fewshot-gated", "knn-fewshot-gated-skip-es")
 TRAIN = (
     Problem("A frog leaps 3 stones at a time. How many leaps over 12 stones?", "4", "frog", solution="12/3 is 4."),
     Problem("A heron visits 6 ponds in turn. Which pond is its tenth?", "4", "heron", solution="10 - 6 is 4, leaps."),
@@ -35,7 +34,7 @@ NEAR = Problem("A frog leaps 5 stones at a time. How many leaps over 35 stones?"
 FAR = Problem("Simplify the fraction of the tangent.", "7", "far")
 
 
-def knn(out: Path, train: Sequence[Problem] = TRAIN, **settings: object) -> FewshotPool:
+def knn(out: Path, train: Sequence[Problem] = TRAIN, **settings: object) -> FewshotSet:
     return train_knn(plan_of("knn-fewshot", out, FewshotSettings(**settings), train=tuple(train)))
 
 
@@ -46,7 +45,7 @@ def pool(tmp_path: Path) -> Path:
 
 
 def reading(**settings: object) -> Config:
-    return DEFAULTS.model_copy(update={"retrieval": DEFAULTS.retrieval.model_copy(update=settings)})
+    return load_config({"model": "scripted/custom", **settings}, env={})
 
 
 def shown(request: Request) -> list[Message]:
@@ -55,7 +54,7 @@ def shown(request: Request) -> list[Message]:
 
 
 def test_gold_solutions_are_kept_whole_and_end_in_their_answer(pool: Path):
-    problems = read_pool(pool, "knn-fewshot").problems
+    problems = read_demonstrations(pool, "knn-fewshot").problems
     assert problems[0].worked == "12/3 is 4.\nThe answer is \\boxed{4}."
     assert problems[2].worked == "Every\nvertex has \\boxed{12}."
     assert (problems[-1].problem, problems[-1].worked) == ("Nobody knows this one?", "")
@@ -79,11 +78,15 @@ def test_the_nearest_are_shown_as_turns_from_ms_on_and_es_reads_nothing(pool: Pa
 
 
 @pytest.mark.parametrize("problem", [NEAR, FAR], ids=["near", "far"])
-@pytest.mark.parametrize("name", FEWSHOT)
-def test_a_gate_shows_only_what_is_relevant_and_skips_es_only_there(name: str, problem: Problem, pool: Path):
-    gated, skips = "gated" in name, name.endswith("skip-es")
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_threshold_shows_only_what_is_relevant_and_skips_es_only_there(
+    gated: bool, skips: bool, problem: Problem, pool: Path
+):
+    threshold = {"relevance_threshold": 0.46} if gated else {}
+    config = reading(es_policy="skip" if skips else "locked", **threshold)
     model = Solver(["1"] * 3 if skips and (problem is NEAR or not gated) else DISTINCT)
-    solution = solve_one(name, model, problem, artefact=pool, tree=None, config=DEFAULTS, k=2)
+    solution = solve_one("knn-fewshot", model, problem, artefact=pool, tree=None, config=config, k=2)
     fits = problem is NEAR or not gated
     assert ("ES" in model.texts) == (not skips or not fits)
     assert solution.exit is (ExitPath.MS_MAJORITY if skips and fits else ExitPath.FALLBACK_LAST_HS)
@@ -96,20 +99,18 @@ def test_a_gate_shows_only_what_is_relevant_and_skips_es_only_there(name: str, p
 def test_the_gate_has_the_threshold_that_is_set(pool: Path):
     def read(threshold: float) -> list[tuple[str, ...]]:
         config = reading(relevance_threshold=threshold)
-        solution = solve_one("knn-fewshot-gated", Solver(), NEAR, artefact=pool, tree=None, config=config, k=2)
+        solution = solve_one("knn-fewshot", Solver(), NEAR, artefact=pool, tree=None, config=config, k=2)
         return [recall.cards for recall in solution.recalls]
 
     assert read(0.45) == [("DEMO_NO_00001",)] * 2
     assert read(0.99) == [(), ()]
-    with pytest.raises(UsageError, match="needs a relevance gate, and the threshold is 0") as caught:
-        read(0.0)
-    assert "or use knn-fewshot" in caught.value.fix
+    assert [len(cards) for cards in read(0.0)] == [2, 2]
 
 
 def test_a_higher_threshold_for_skipping_holds_here_too(pool: Path):
     model = Solver()
-    config = reading(skip_threshold=0.99)
-    solution = solve_one("knn-fewshot-gated-skip-es", model, NEAR, artefact=pool, tree=None, config=config, k=2)
+    config = reading(relevance_threshold=0.46, skip_threshold=0.99, es_policy="skip")
+    solution = solve_one("knn-fewshot", model, NEAR, artefact=pool, tree=None, config=config, k=2)
     assert "ES" in model.texts and solution.recalls[0].cards, "shown, and not sure enough to skip ES"
 
 
@@ -165,7 +166,7 @@ def test_without_a_worked_solution_there_is_nothing_to_show(tmp_path: Path):
 
 
 def test_two_are_shown_where_nobody_says_how_many():
-    assert spec_of("knn-fewshot").k == spec_of("bootstrap-fewshot-gated").k == 2
+    assert spec_of("knn-fewshot").k == spec_of("bootstrap-fewshot").k == 2
     assert spec_of("kace-retriever").k == 8
 
 
@@ -195,12 +196,12 @@ def lucky(request: Request) -> str:
     return f"<think>hm</think>{LUCKY}{solve(told)}"
 
 
-def bootstrapped(out: Path, *, epochs: int = 1, config: Config = CONFIG) -> FewshotPool:
+def bootstrapped(out: Path, *, epochs: int = 1, config: Config = CONFIG) -> FewshotSet:
     plan = plan_of("bootstrap-fewshot", out, FewshotSettings(epochs=epochs), config=config)
     return trained(plan, train_bootstrap, model=Scripted(lucky, name="world"), teacher=None)
 
 
-def worked(pool: FewshotPool) -> dict[str, str]:
+def worked(pool: FewshotSet) -> dict[str, str]:
     return {each.label: each.worked for each in pool.problems if each.worked}
 
 
@@ -250,6 +251,8 @@ def test_where_nothing_was_solved_it_is_the_ladder_alone(tmp_path: Path):
     plain: list[Request] = []
     heard: list[Request] = []
     solved("tiered", heard=plain)
-    assert all(solution.recalls == () for solution in solved("knn-fewshot-skip-es", artefact=tmp_path, heard=heard))
+    assert all(
+        solution.recalls == () for solution in solved("knn-fewshot", artefact=tmp_path, heard=heard, config=SKIPPING)
+    )
     assert [request.digest("m") for request in heard] == [request.digest("m") for request in plain]
     assert len(TEST) == len({request.attempt.problem for request in heard})

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from kace.baselines.parts import require_gold_domains
+from kace.baselines.controls import require_gold_domains
 from kace.cards.tree import EpistemicTree
 from kace.errors import DataError, KaceError, UsageError
 from kace.problems import Problem

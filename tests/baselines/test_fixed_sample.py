@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from kace.answers.equal import Judge
-from kace.baselines.parts import System
+from kace.baselines.systems import System
 from kace.ladder.ladder import Kit
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, Solution

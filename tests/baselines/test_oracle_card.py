@@ -11,8 +11,9 @@ from kace.cards.tree import EpistemicTree
 from kace.errors import DataError, UsageError
 from kace.ladder.tiers import ExitPath
 from kace.problems import Problem, problem_rows
-from tests.baselines.arena import CONFIG, TREE, Solver, ids, solve
+from tests.baselines.arena import TREE, Solver, ids, reading, solve
 
+SKIPPING = reading(es_policy="skip")
 SUPPORT = {
     "MEDCOUNT": ("t1",), "HARDGEO": ("t1", "t2"), "MEDRATE": ("t2",), "HARDRATE": ("t3",), "GONE": ("t1",),
 }  # fmt: skip
@@ -52,19 +53,19 @@ def test_a_tier_reads_its_own_cards_of_the_family_and_of_any_domain(train: Path)
 @pytest.mark.parametrize("family", ["weather", "ropes"])
 def test_a_family_without_a_card_at_ms_reads_none_there_and_begins_at_es(family: str, train: Path):
     model = Solver()
-    solution = solve("oracle-card-skip-es", model, replace(PAIRS, family=family), tree=supported(), artefact=train)
+    solution = solve(
+        "oracle-card", model, replace(PAIRS, family=family), tree=supported(), artefact=train, config=SKIPPING
+    )
     assert "ES" in model.texts and model.shown["MS"] == set()
     assert model.shown["HS"] == (ids("HARDRATE") if family == "ropes" else set())
     assert solution.exit is ExitPath.FALLBACK_LAST_HS
 
 
 def test_es_is_skipped_where_the_family_has_a_card_and_kept_by_the_locked_ladder(train: Path):
-    skipped = solve("oracle-card-skip-es", Solver(["9"] * 3), PAIRS, tree=supported(), artefact=train)
+    skipped = solve("oracle-card", Solver(["9"] * 3), PAIRS, tree=supported(), artefact=train, config=SKIPPING)
     assert skipped.exit is ExitPath.MS_MAJORITY and len(skipped.attempts) == 3
-    retrieval = CONFIG.retrieval.model_copy(update={"es_policy": "skip"})
-    config = CONFIG.model_copy(update={"retrieval": retrieval})
-    kept = solve("oracle-card", Solver(["9"] * 2), PAIRS, tree=supported(), artefact=train, config=config)
-    assert kept.exit is ExitPath.ES_UNANIMOUS, "whatever policy the tree's own profile has"
+    kept = solve("oracle-card", Solver(["9"] * 2), PAIRS, tree=supported(), artefact=train)
+    assert kept.exit is ExitPath.ES_UNANIMOUS
 
 
 def test_what_it_needs_is_said_with_the_fix(train: Path, tmp_path: Path):

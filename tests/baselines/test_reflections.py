@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kace.baselines.evaluate import MethodSettings
 from kace.baselines.reflections import card_from, train_reflections
-from kace.baselines.training import MethodSettings
 from kace.cards.card import BODY_CAPS, CardError, Difficulty, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from kace.baselines.registry import SYSTEMS, Need, open_system, spec_of
+from kace.baselines.systems import SYSTEMS, Need, open_system, spec_of
 from kace.errors import UsageError
 from kace.ladder.prompt import template_hashes
 from tests.baselines.arena import UNTRAINED, Solver, bench
@@ -18,20 +16,11 @@ OF_THE_PAPER = {
     *("kace-no-domain", "kace-reflections", "kace-monolithic", "kace-router", "kace-retriever"),
     *("kace-oracle", "kace-random", "kace-reranked", "kace-placebo", "kace-empty-prompt"),
 }
-BEYOND_IT = {"kace-skip-es"}
-ALTERNATIVES = {
-    *(f"tiered-{learned}-{ladder}" for learned in ("ace", "gepa") for ladder in ("from-ms", "skip-es")),
-    *(
-        f"{method}-fewshot{row}"
-        for method in ("knn", "bootstrap")
-        for row in ("", "-skip-es", "-gated", "-gated-skip-es")
-    ),
-    *("oracle-card", "oracle-card-skip-es"),
-}
+ALTERNATIVES = {"knn-fewshot", "bootstrap-fewshot", "oracle-card"}
 
 
 def test_the_table_holds_every_system_of_the_comparison_and_says_what_each_is():
-    assert set(SYSTEMS) == OF_THE_PAPER | BEYOND_IT | ALTERNATIVES
+    assert set(SYSTEMS) == OF_THE_PAPER | ALTERNATIVES
     for name, spec in SYSTEMS.items():
         assert spec.name == name
         assert spec.about and "\n" not in spec.about
@@ -90,7 +79,7 @@ def test_what_a_manifest_must_say_is_known_before_a_model_is_opened():
     routed, reranked = SYSTEMS["kace-router"].facts(5), SYSTEMS["kace-reranked"].facts(30)
     assert routed["k"] == 5 and len(str(routed["systems/route"])) == 16
     assert (reranked["k"], reranked["candidates"]) == (30, 30), "a reranker never picks from fewer than k"
-    assert SYSTEMS["knn-fewshot-gated-skip-es"].facts(2) == {"k": 2, "es_policy": "skip"}
+    assert SYSTEMS["knn-fewshot"].facts(2) == {"k": 2}
     assert SYSTEMS["kace-monolithic"].facts(8) == {"max_card_tokens": "not applied"}
     assert SYSTEMS["kace"].facts(8) == SYSTEMS["single"].facts(8) == {}
 
@@ -98,19 +87,6 @@ def test_what_a_manifest_must_say_is_known_before_a_model_is_opened():
 def test_a_choice_of_no_cards_is_refused():
     with pytest.raises(UsageError, match="k is 0"):
         open_system("kace-router", bench(Solver(), k=0))
-
-
-def test_the_table_itself_loads_no_system_and_nothing_heavy():
-    script = "import sys, kace.baselines.registry; print(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert not loaded & {
-        "kace.baselines.parts",
-        "kace.ladder.ladder",
-        "pydantic",
-        "wordllama",
-        "openai",
-    }
 
 
 def test_the_prompts_of_systems_stand_apart_from_those_that_every_run_is_held_to():

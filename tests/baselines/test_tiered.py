@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kace.answers.equal import Judge
-from kace.baselines.parts import System
-from kace.baselines.registry import open_system
+from kace.baselines.systems import System, open_system
 from kace.ladder.ladder import ContextSource, Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.prompt import Context

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.recipes import BENCHMARKS, Recipe, default_arms
+from kace.baselines.reproduce import BENCHMARKS, Recipe, default_arms
 from kace.cards.store import TreeStore
 from kace.cli.reproduce import failures, requirements
 from kace.config import load_config

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.playbook import read_playbooks
+from kace.baselines.ace import read_playbooks
 from kace.cards.store import TreeStore
 from kace.problems import problem_rows
 from tests.baselines.ace_world import REGISTRY
@@ -57,7 +57,19 @@ def test_few_shot_demonstrations_are_gathered_and_evaluated(kace: Kace, tmp_path
     assert knn.returncode == 0, knn.stderr
     assert "18 of 18 training problems worked, found by solution" in knn.stdout and "no model is called" in knn.stdout
     dice = ("--model", "scripted/dice?sides=9", "--seeds", "1")
-    run = kace("eval", "--system", "knn-fewshot-skip-es", "--artefact", "knn", "--data", "test.jsonl", *dice, "--json")
+    run = kace(
+        "eval",
+        "--system",
+        "knn-fewshot",
+        "--set",
+        "es_policy=skip",
+        "--artefact",
+        "knn",
+        "--data",
+        "test.jsonl",
+        *dice,
+        "--json",
+    )
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["shown"] == 9
     leak = kace(

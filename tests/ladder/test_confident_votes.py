@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kace import solve
-from kace.baselines.parts import System
+from kace.baselines.systems import System
 from kace.config import Config, load_config
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit

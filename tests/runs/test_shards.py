@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.trial import Trial, run_trial
+from kace.baselines.evaluate import Trial, run_trial
 from kace.config import load_config
 from kace.errors import DataError, UsageError
 from kace.problems import Dataset, Problem, set_hash

@@ -1,34 +1,28 @@
-"""ACE training: the solver tries a batch, the reflector studies each attempt, the curator changes the playbook.
+"""ACE: a playbook of short bullets that the solver, a reflector and a curator write.
 
-Batches follow one another; what is in one runs side by side, and so do playbooks of different domains. A batch is one
-step of the record: what was done is not done again.
+The solver tries a batch, the reflector studies each attempt, and the curator changes the playbook. Batches follow one
+another; the calls of one batch run side by side, and so do playbooks of different domains. A batch is one step of the
+record, and is not done again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple, cast, get_args
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from kace.baselines.parts import FixedText, System
-from kace.baselines.playbook import (
-    ALL,
-    MAX_BULLET_CHARS,
-    SECTIONS,
-    Action,
-    Operation,
-    Playbook,
-    Playbooks,
-    applied,
-)
-from kace.baselines.training import MethodSettings, Training
+from kace.baselines.evaluate import MethodSettings, Training, read_artefact
+from kace.baselines.systems import FixedText, System
+from kace.cards.card import LINE, Count
 from kace.cards.tree import Domain
 from kace.errors import one_line
+from kace.files import write_atomic
 from kace.ladder.prompt import (
     Context,
     fenced,
@@ -39,8 +33,8 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
+from kace.problems import Problem
 from kace.learning.steps import StepName, StepResult, gather_all
-from kace.learning.study import Routes
 from kace.learning.teacher import (
     BadBlock,
     Block,
@@ -49,14 +43,179 @@ from kace.learning.teacher import (
     read_blocks,
     shuffled,
 )
-from kace.problems import Problem
+from kace.learning.study import Routes
+
+# The playbook
+
+Section = Literal["strategies", "formulas", "pitfalls", "checks", "other"]
+SECTIONS: tuple[Section, ...] = get_args(Section)
+Action = Literal["ADD", "UPDATE", "MERGE", "REMOVE"]
+Kind = Literal["ace", "domain-ace"]
+
+MAX_BULLET_CHARS = 800
+FILE = "playbook.json"
+PAGE = "playbook.md"
+ALL = "all"  # the name of the only playbook if there are no domains
+
+
+class Bullet(StepResult):
+    """One line of a playbook. Its id never changes, whatever its text becomes."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^b-[0-9]{5}$")]
+    section: Section
+    text: Annotated[
+        str, StringConstraints(pattern=LINE, min_length=1, max_length=MAX_BULLET_CHARS)
+    ]
+    # As the reflector tagged it: an opinion, not a measured effect.
+    helpful: Count = 0
+    harmful: Count = 0
+
+    def __str__(self) -> str:
+        counts = f"helpful={self.helpful} harmful={self.harmful}"
+        return f"[{self.id}] {counts} :: {self.text}"
+
+
+class Operation(StepResult):
+    """A change that the curator asks for."""
+
+    action: Action
+    ids: tuple[str, ...] = ()  # the bullets it changes; none for ADD
+    section: Section = "other"
+    text: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.action} {', '.join(self.ids)}".strip()
+
+
+class Playbook(StepResult):
+    """Bullets in the order of their ids, and the next id's number, so that no id is ever given twice."""
+
+    bullets: tuple[Bullet, ...] = ()
+    next: Annotated[int, Field(ge=1, le=99_999)] = 1
+
+    @property
+    def text(self) -> str:
+        """What the solver reads. Empty without a bullet."""
+        return self._format("{}:", numbered=False)
+
+    @property
+    def numbered(self) -> str:
+        """What reflector and curator read: with ids and counters."""
+        return self._format("## {}", numbered=True)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of its bullets."""
+        return frozenset(bullet.id for bullet in self.bullets)
+
+    def tagged(self, tags: Iterable[tuple[str, bool]]) -> Playbook:
+        """Return the playbook with counters raised: helpful or harmful, by id. Unknown ids are ignored."""
+        bullets = {bullet.id: bullet for bullet in self.bullets}
+        for name, helpful in tags:
+            if name in bullets:
+                count = "helpful" if helpful else "harmful"
+                raised = {count: getattr(bullets[name], count) + 1}
+                bullets[name] = bullets[name].model_copy(update=raised)
+        return self._with(bullets.values())
+
+    def without(self, ids: Iterable[str]) -> Playbook:
+        """Return the playbook without some bullets."""
+        gone = frozenset(ids)
+        return self._with(bullet for bullet in self.bullets if bullet.id not in gone)
+
+    def _with(self, bullets: Iterable[Bullet]) -> Playbook:
+        return self.model_copy(update={"bullets": tuple(bullets)})
+
+    def _format(self, title: str, numbered: bool) -> str:
+        blocks = []
+        for section in SECTIONS:
+            name = section if numbered else section.capitalize()
+            lines = [title.format(name)]
+            for bullet in self.bullets:
+                if bullet.section == section:
+                    lines.append(str(bullet) if numbered else f"- {bullet.text}")
+            if len(lines) > 1:
+                blocks.append("\n".join(lines))
+        return "\n\n".join(blocks)
+
+
+def apply_operations(
+    playbook: Playbook, operations: Sequence[Operation]
+) -> tuple[Playbook, tuple[str, ...]]:
+    """Return the playbook after operations in order, and the reasons of those that could not be applied."""
+    refused: list[str] = []
+    for operation in operations:
+        try:
+            playbook = _apply(playbook, operation)
+        except ValueError as error:
+            refused.append(one_line(f"{operation}: {error}"))
+    return playbook, tuple(refused)
+
+
+def _apply(playbook: Playbook, operation: Operation) -> Playbook:
+    for name in operation.ids:
+        if name not in playbook.ids:
+            raise ValueError(f"there is no bullet {name}")
+    if operation.action == "REMOVE":
+        return playbook.without(operation.ids)
+    spoken = operation.text.casefold().split()
+    for bullet in playbook.bullets:
+        if bullet.id not in operation.ids and bullet.text.casefold().split() == spoken:
+            raise ValueError(f"{bullet.id} says the same")
+    if operation.action == "ADD":
+        name = f"b-{playbook.next:05d}"
+        new = Bullet(id=name, section=operation.section, text=operation.text)
+        return Playbook(bullets=(*playbook.bullets, new), next=playbook.next + 1)
+    bullets = {bullet.id: bullet for bullet in playbook.bullets}
+    merged = [bullets[name] for name in operation.ids]
+    first, *rest = operation.ids
+    bullets[first] = Bullet(
+        id=first,
+        section=operation.section,
+        text=operation.text,
+        helpful=sum(bullet.helpful for bullet in merged),
+        harmful=sum(bullet.harmful for bullet in merged),
+    )
+    return playbook._with(bullets.values()).without(rest)
+
+
+class Playbooks(StepResult):
+    """One playbook for everything, or one per domain with the registry that problems are routed by."""
+
+    v: Literal[1] = 1
+    kind: Kind
+    budget_tokens: int  # that each playbook was held to while it was trained
+    domains: tuple[Domain, ...] = ()
+    playbooks: dict[str, Playbook]
+
+    def write(self, folder: Path) -> None:
+        """Write both forms."""
+        write_atomic(folder / FILE, self.model_dump_json(indent=2) + "\n")
+        write_atomic(folder / PAGE, self.page)
+
+    @property
+    def page(self) -> str:
+        """The playbooks as text, for reading."""
+        parts = ["# Playbook"]
+        for name, playbook in self.playbooks.items():
+            parts += [f"# {name}", playbook.numbered]
+        return "\n\n".join(parts) + "\n"
+
+
+def read_playbooks(path: Path, kind: Kind) -> Playbooks:
+    """Read the playbooks of a file, or of the folder that training made."""
+    return read_artefact(path, FILE, Playbooks, "playbook", kind)
+
+
+# Training
 
 NONE = "NONE"
 MAX_PROBLEM_CHARS = 6_000
 MAX_LINE_CHARS = 400
 MAX_LESSON_CHARS = 1_500
 MAX_REASON_CHARS = 300
-TAIL_CHARS = 3_000  # what is shown of an attempt: its end, where it commits itself
+TAIL_CHARS = 3_000  # shown of an attempt: its end, where it commits to an answer
 
 NOTES = Grammar(
     "notes",
@@ -80,25 +239,21 @@ class AceSettings(MethodSettings):
 
     EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs"})
 
-    batch: Annotated[int, Field(ge=1, le=1_000)] = (
-        8  # problems between two visits of the curator
-    )
-    budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = (
-        2_000  # of a playbook, as the solver reads it
-    )
+    # Problems between two calls of the curator.
+    batch: Annotated[int, Field(ge=1, le=1_000)] = 8
+    # Of a playbook, as the solver reads it.
+    budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 2_000
 
 
 class Studied(StepResult):
-    """What became of one batch."""
+    """The result of one batch."""
 
     right: int
     wrong: int
-    failed: int  # attempts that gave no reply; there is nothing to learn from them
-    silent: int  # attempts on which the reflector said nothing usable
+    failed: int  # attempts without a reply; there is nothing to learn from them
+    silent: int  # attempts on which the reflector gave nothing usable
     operations: tuple[Operation, ...] = ()
-    refused: tuple[
-        str, ...
-    ] = ()  # what the curator said and could not be used, with the reason
+    refused: tuple[str, ...] = ()  # what the curator wrote in vain, with the reason
     dropped: tuple[str, ...] = ()  # bullets given up for the budget
     tokens: int
     estimated: bool
@@ -106,7 +261,7 @@ class Studied(StepResult):
 
     @property
     def summary(self) -> str:
-        """Return what became of the attempts and of the playbook."""
+        """What became of the attempts and of the playbook."""
         counts = f"{self.right} right, {self.wrong} wrong, {self.failed} failed"
         changes = f"{len(self.operations)} changes ({len(self.refused)} refused)"
         size = f"{len(self.playbook.bullets)} bullets, {self.tokens} tokens"
@@ -122,39 +277,34 @@ class Reflection(NamedTuple):
 
 
 async def train_ace(training: Training) -> Playbooks:
-    """One playbook for all problems, or one a domain, written to the plan's folder."""
+    """Train one playbook for all problems, or one per domain, and write it to the plan's folder."""
     plan = training.plan
-    settings = training.plan.settings
+    settings = plan.settings
     assert isinstance(settings, AceSettings)
-    kind: Literal["ace", "domain-ace"] = "ace" if plan.method == "ace" else "domain-ace"
     domains: tuple[Domain, ...] = ()
-    members = {ALL: plan.train}
-    if kind == "domain-ace" and (domains := await training.domains()):
-        step = StepName("ace", "place")
-        routed = (
-            await training.log.once(
-                step, Routes, lambda: training.route_all(plan.train, domains)
-            )
-        ).domains
-        # A problem with two primary domains is studied in both.
-        members = {
-            each.name: tuple(p for p in plan.train if each.name in routed[p.id])
-            for each in domains
-        }
+    members = {ALL: list(plan.train)}
+    if plan.method == "domain-ace":
+        domains = await training.domains()
+    if domains:
+        route = partial(training.route_all, plan.train, domains)
+        routed = await training.log.once(StepName("ace", "place"), Routes, route)
+        members = {domain.name: [] for domain in domains}
+        for problem in plan.train:
+            # A problem with two primary domains is studied in both.
+            for name in routed.domains[problem.id]:
+                if name in members:
+                    members[name].append(problem)
     measure = TokenCounter(training.session.kit.model)
-    courses = [
-        Course(training, settings, measure, name if domains else "") for name in members
-    ]
-    works = (
-        course.train(problems)
-        for course, problems in zip(courses, members.values(), strict=True)
-    )
-    trained = dict(zip(members, await gather_all(works), strict=True))
+    works = []
+    for name, problems in members.items():
+        course = Course(training, settings, measure, name if domains else "")
+        works.append(course.train(problems))
+    trained = await gather_all(works)
     books = Playbooks(
-        kind=kind,
+        kind=cast(Kind, plan.method),
         budget_tokens=settings.budget_tokens,
         domains=domains,
-        playbooks=trained,
+        playbooks=dict(zip(members, trained, strict=True)),
     )
     books.write(plan.out)
     return books
@@ -163,11 +313,10 @@ async def train_ace(training: Training) -> Playbooks:
 def batches(
     problems: Sequence[Problem], size: int, seed: int
 ) -> Iterator[tuple[Problem, ...]]:
-    """The problems in an order of no meaning, so many at a time."""
+    """Yield the problems in a shuffled order, `size` at a time."""
     ordered = shuffled(problems, seed)
-    return (
-        tuple(ordered[start : start + size]) for start in range(0, len(ordered), size)
-    )
+    for start in range(0, len(ordered), size):
+        yield tuple(ordered[start : start + size])
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,59 +326,55 @@ class Course:
     training: Training
     settings: AceSettings
     measure: TokenCounter
-    place: str = ""  # the domain; empty where there is one playbook for all
+    place: str = ""  # the domain; empty for a playbook for all
 
     async def train(self, problems: Sequence[Problem]) -> Playbook:
-        """The playbook after all batches of all epochs."""
+        """Return the playbook after all batches of all epochs."""
         playbook = Playbook()
+        log = self.training.log
         for epoch in range(1, self.settings.epochs + 1):
-            for number, batch in enumerate(
-                batches(problems, self.settings.batch, self.training.seed(epoch)), 1
-            ):
+            found = batches(problems, self.settings.batch, self.training.seed(epoch))
+            for number, batch in enumerate(found, 1):
                 step = StepName("ace", "study", epoch, self.place, number)
                 work = partial(self._study, step, batch, playbook)
-                playbook = (await self.training.log.once(step, Studied, work)).playbook
+                playbook = (await log.once(step, Studied, work)).playbook
         return playbook
 
     async def _study(
         self, step: StepName, batch: Sequence[Problem], playbook: Playbook
     ) -> Studied:
-        """One batch: try, reflect, curate, and hold the playbook to its budget."""
-        source = FixedText(Context(notes=playbook.text), self.measure)
-        generator = System("generator", source, attempts=1)
-        kit = replace(self.training.session.kit, seed=self.training.seed(step.epoch))
-        solutions = await gather_all(generator.solve(problem, kit) for problem in batch)
-        pairs = zip(batch, solutions, strict=True)
-        tried = [
-            (problem, solution)
-            for problem, solution in pairs
-            if solution.attempts[0].replied
-        ]
+        """Try one batch, reflect, curate, and hold the playbook to its budget."""
+        tried = await self._try(step, batch, playbook)
+        replied = [each for each in tried if each[1].attempts[0].replied]
         # Of a right attempt only its bullets can be learned from: without any there is nothing to ask.
-        asked = [
-            (problem, solution)
-            for problem, solution in tried
-            if not solution.correct or playbook.bullets
-        ]
-        said = await gather_all(self._reflect(step, *each, playbook) for each in asked)
-        heard = [reflection for reflection in said if reflection]
-        tagged = playbook.tagged(tag for reflection in heard for tag in reflection.tags)
-        lessons = [
-            each
-            for (_, solution), each in zip(asked, said, strict=True)
-            if each and not solution.correct
-        ]
+        studied = [each for each in replied if not each[1].correct or playbook.bullets]
+        reflections = await gather_all(
+            self._reflect(step, problem, solution, playbook)
+            for problem, solution in studied
+        )
+        tags: list[tuple[str, bool]] = []
+        lessons = []
+        silent = 0
+        for (_, solution), reflection in zip(studied, reflections, strict=True):
+            if reflection is None:
+                silent += 1
+                continue
+            tags += reflection.tags
+            if not solution.correct and (reflection.mistake or reflection.lesson):
+                lessons.append(reflection)
+        tagged = playbook.tagged(tags)
         operations, unusable = await self._curate(step, tagged, lessons)
-        changed, refused = applied(tagged, operations)
+        changed, refused = apply_operations(tagged, operations)
         kept, dropped = await trimmed(
             changed, self.settings.budget_tokens, self.measure
         )
         size = await self.measure(kept.text)
+        right = sum(bool(solution.correct) for _, solution in replied)
         return Studied(
-            right=sum(bool(solution.correct) for _, solution in tried),
-            wrong=sum(not solution.correct for _, solution in tried),
-            failed=len(solutions) - len(tried),
-            silent=len(asked) - len(heard),
+            right=right,
+            wrong=len(replied) - right,
+            failed=len(tried) - len(replied),
+            silent=silent,
             operations=operations,
             refused=(*unusable, *refused),
             dropped=dropped,
@@ -238,171 +383,171 @@ class Course:
             playbook=kept,
         )
 
+    async def _try(
+        self, step: StepName, batch: Sequence[Problem], playbook: Playbook
+    ) -> list[tuple[Problem, Solution]]:
+        """Solve each problem of a batch once, with the playbook."""
+        source = FixedText(Context(notes=playbook.text), self.measure)
+        system = System("generator", source, attempts=1)
+        kit = replace(self.training.session.kit, seed=self.training.seed(step.epoch))
+        solutions = await gather_all(system.solve(problem, kit) for problem in batch)
+        return list(zip(batch, solutions, strict=True))
+
     async def _reflect(
         self, step: StepName, problem: Problem, solution: Solution, book: Playbook
     ) -> Reflection | None:
-        """What one attempt teaches; nothing where two tries gave no usable reply."""
+        """Return what one attempt teaches; `None` if two tries gave no usable reply."""
         attempt = solution.attempts[0]
         verdict = "right" if solution.correct else "wrong"
-        answered = (
-            f"It answered {quoted_line(attempt.answer)}"
-            if attempt.answer
-            else "It gave no answer"
-        )
-        asked = (
+        answered = "It gave no answer"
+        if attempt.answer:
+            answered = f"It answered {quoted_line(attempt.answer)}"
+        ending = fenced("attempt", attempt.text[-TAIL_CHARS:])
+        parts = (
             f"The playbook:\n{fenced('notes', book.numbered or '(empty)')}",
             fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
             f"Expected answer: {quoted_line(problem.answer or 'not known')}",
-            f"The attempt is {verdict}. {answered}. It ends:\n{fenced('attempt', attempt.text[-TAIL_CHARS:])}",
+            f"The attempt is {verdict}. {answered}. It ends:\n{ending}",
         )
-        name = f"{step} reflect {problem.id}"
-        read = partial(read_notes, playbook=book)
         reading = await self.training.teacher.ask(
-            name, _system("reflect"), "\n\n".join(asked), read
+            f"{step} reflect {problem.id}",
+            _system("reflect"),
+            "\n\n".join(parts),
+            partial(read_notes, playbook=book),
         )
         return next(iter(reading.found.values()), None)
 
     async def _curate(
-        self, step: StepName, playbook: Playbook, learned: Sequence[Reflection]
+        self, step: StepName, playbook: Playbook, lessons: Sequence[Reflection]
     ) -> tuple[tuple[Operation, ...], tuple[str, ...]]:
-        lessons = [
-            reflection
-            for reflection in learned
-            if reflection.mistake or reflection.lesson
-        ]
+        """Return the operations that the curator wants, and what it wrote in vain."""
         if not lessons:
             return (), ()
         size = await self.measure(playbook.text)
-        asked = (
+        parts = [
             f"Budget: {self.settings.budget_tokens} tokens. Now used: {size.tokens}.",
             f"The playbook:\n{fenced('notes', playbook.numbered or '(empty)')}",
             "What was learned:",
-            *(
-                _note(number, reflection)
-                for number, reflection in enumerate(lessons, 1)
-            ),
-        )
-        read = partial(read_operations, playbook=playbook)
+        ]
+        for number, reflection in enumerate(lessons, 1):
+            lines = []
+            if reflection.mistake:
+                lines.append(f"Mistake: {reflection.mistake}")
+            if reflection.lesson:
+                lines.append(f"Lesson: {reflection.lesson}")
+            parts.append(f"{number}.\n" + fenced("notes", "\n".join(lines)))
         reading = await self.training.teacher.ask(
-            f"{step} curate", _system("curate"), "\n\n".join(asked), read
+            f"{step} curate",
+            _system("curate"),
+            "\n\n".join(parts),
+            partial(read_operations, playbook=playbook),
         )
-        wanted = tuple(
-            operation for operation in reading.found.values() if operation is not None
-        )
-        return wanted, tuple(map(str, reading.bad))
+        wanted = [each for each in reading.found.values() if each is not None]
+        return tuple(wanted), tuple(str(bad) for bad in reading.bad)
 
 
 async def trimmed(
     playbook: Playbook, budget: int, measure: TokenCounter
 ) -> tuple[Playbook, tuple[str, ...]]:
-    """The playbook within its budget, and the bullets given up for it: the worst counts first, then the oldest."""
+    """Return the playbook within its budget, and the bullets given up: the worst counts first, then the oldest."""
+
+    def worth(bullet: Bullet) -> tuple[int, int, str]:
+        return bullet.helpful - bullet.harmful, bullet.helpful, bullet.id
+
     gone: list[str] = []
     while playbook.bullets and (await measure(playbook.text)).tokens > budget:
-        gone.append(
-            min(
-                playbook.bullets, key=lambda b: (b.helpful - b.harmful, b.helpful, b.id)
-            ).id
-        )
-        playbook = playbook.without(gone[-1:])
+        worst = min(playbook.bullets, key=worth)
+        gone.append(worst.id)
+        playbook = playbook.without([worst.id])
     return playbook, tuple(gone)
 
 
 def read_notes(reply: str, playbook: Playbook) -> Reading[Reflection]:
-    """The notes of a reply, as one thing; the first block counts, and ids that are no bullets do not."""
+    """Return the first notes of a reply. Ids that are no bullets, or both helpful and harmful, are left out."""
     blocks, bad = read_blocks(reply, NOTES)
     if not blocks:
         return Reading({}, bad)
-    fields = blocks[0].fields
-    known = {bullet.id for bullet in playbook.bullets}
-    helpful, harmful = (_ids(fields, name) for name in ("helpful", "harmful"))
-    tags = [
-        (name, name in helpful)
-        for name in (*helpful, *harmful)
-        if (name in helpful) != (name in harmful)
-    ]
-    said = (
-        one_line(fields.get("mistake", ""), MAX_LINE_CHARS),
-        shortened(blocks[0].text, MAX_LESSON_CHARS),
-    )
-    mistake, lesson = (
-        "" if text.strip(" .").casefold() == "none" else text for text in said
-    )
-    return Reading(
-        {
-            "notes": Reflection(
-                mistake, lesson, tuple(tag for tag in tags if tag[0] in known)
-            )
-        }
-    )
+    block = blocks[0]
+    helpful = _ids(block.fields, "helpful")
+    harmful = _ids(block.fields, "harmful")
+    tags = []
+    for name in (*helpful, *harmful):
+        if name in playbook.ids and (name in helpful) != (name in harmful):
+            tags.append((name, name in helpful))
+    mistake = one_line(block.fields.get("mistake", ""), MAX_LINE_CHARS)
+    lesson = shortened(block.text, MAX_LESSON_CHARS)
+    found = Reflection(_unless_none(mistake), _unless_none(lesson), tuple(tags))
+    return Reading({"notes": found})
 
 
 def read_operations(reply: str, playbook: Playbook) -> Reading[Operation | None]:
-    """The operations of a reply by name; `NONE` is one that changes nothing."""
+    """Return the operations of a reply by name; `NONE` is one that changes nothing."""
     blocks, bad = read_blocks(reply, REVISION)
     found: dict[str, Operation | None] = {}
     wrong = list(bad)
     for block in blocks:
-        # What an operation is called while its reply is mended: the same for the same block, whatever its place.
-        said = hashlib.sha256(
-            f"{block.fields.get('ids', '')}\x1f{block.text}".encode()
-        ).hexdigest()
-        name = f"{block.fields['action'].upper()} {said[:8]}"
+        # Names an operation during repair: the same for the same block, whatever its place.
+        content = f"{block.fields.get('ids', '')}\x1f{block.text}"
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        name = f"{block.fields['action'].upper()} {digest[:8]}"
         try:
-            found[name] = _operation(block, playbook)
+            found[name] = _read_operation(block, playbook)
         except ValueError as error:
             wrong.append(BadBlock.of(block, name, str(error)))
-    return Reading(found, tuple(sorted(wrong, key=lambda each: each.line)))
+    wrong.sort(key=lambda each: each.line)
+    return Reading(found, tuple(wrong))
 
 
-def _operation(block: Block, playbook: Playbook) -> Operation | None:
+def _read_operation(block: Block, playbook: Playbook) -> Operation | None:
     action = block.fields["action"].upper()
-    ids = _ids(block.fields, "ids")
     if action == NONE:
         return None
     if action not in get_args(Action):
         raise ValueError(f"the action is {', '.join(get_args(Action))} or {NONE}")
-    least, most = {"ADD": (0, 0), "MERGE": (2, len(playbook.bullets))}.get(
-        action, (1, 1)
+    ids = _ids(block.fields, "ids")
+    if action == "MERGE" and len(ids) < 2:
+        raise ValueError("MERGE names 2 or more of the ids shown in ids")
+    count = 0 if action == "ADD" else 1
+    if action != "MERGE" and len(ids) != count:
+        raise ValueError(f"{action} names {count} of the ids shown in ids")
+    for name in ids:
+        if name not in playbook.ids:
+            raise ValueError(
+                f"there is no bullet {name}; copy the id between the square brackets"
+            )
+    text = ""
+    if action != "REMOVE":
+        text = _read_text(block, action)
+    section = block.fields.get("section", "").lower()
+    return Operation(
+        action=cast(Action, action),
+        ids=ids,
+        section=cast(Section, section) if section in SECTIONS else "other",
+        text=neutral(text),
+        reason=one_line(block.fields.get("reason", ""), MAX_REASON_CHARS),
     )
-    if not least <= len(ids) <= most:
-        raise ValueError(
-            f"{action} names {least if least == most else f'{least} or more'} of the ids shown in ids"
-        )
-    if unknown := [
-        name for name in ids if name not in {bullet.id for bullet in playbook.bullets}
-    ]:
-        raise ValueError(
-            f"there is no bullet {unknown[0]}; copy the id between the square brackets"
-        )
-    text = "" if action == "REMOVE" else " ".join(block.text.split())
-    if not text and action != "REMOVE":
+
+
+def _read_text(block: Block, action: str) -> str:
+    text = " ".join(block.text.split())
+    if not text:
         raise ValueError(f"{action} needs the text of the bullet")
-    if text and text in template("ace/curate"):
+    if text in template("ace/curate"):
         raise ValueError("it is the example of the form, not a bullet")
     if len(text) > MAX_BULLET_CHARS:
         raise ValueError(
             f"the text has {len(text)} characters; a bullet has at most {MAX_BULLET_CHARS}"
         )
-    section = block.fields.get("section", "").lower()
-    return Operation(
-        action=cast(Action, action),
-        ids=ids,
-        section=next((known for known in SECTIONS if known == section), "other"),
-        text=neutral(text),
-        reason=one_line(block.fields.get("reason", ""), MAX_REASON_CHARS),
-    )
+    return text
 
 
 def _ids(fields: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_ID.findall(fields.get(name, ""))))
 
 
+def _unless_none(text: str) -> str:
+    return "" if text.strip(" .").casefold() == "none" else text
+
+
 def _system(name: str) -> str:
     return f"{template('ace/preface')}\n\n{template(f'ace/{name}')}"
-
-
-def _note(number: int, reflection: Reflection) -> str:
-    said = {"Mistake": reflection.mistake, "Lesson": reflection.lesson}
-    return f"{number}.\n" + fenced(
-        "notes", "\n".join(f"{name}: {text}" for name, text in said.items() if text)
-    )

@@ -1,6 +1,6 @@
 """Few-shot demonstrations of solved training problems: gold solutions, or the solver's own right attempts.
 
-In memory a demonstration is a card, so that gate, budget, prompt and record treat it as a tree's.
+In memory a demonstration is a card, so that relevance, budget, prompt and record treat it like a tree's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from kace.baselines.training import MethodSettings, Training, TrainPlan, read_artefact
+from kace.baselines.evaluate import (
+    MethodSettings,
+    Training,
+    TrainPlan,
+    read_artefact,
+)
 from kace.cards.card import (
     UNIVERSAL,
     Card,
@@ -24,16 +29,15 @@ from kace.cards.card import (
 from kace.cards.tree import EpistemicTree
 from kace.errors import DataError
 from kace.files import write_atomic
+from kace.ladder.record import Solution
 from kace.ladder.retrieve import Ranking, text_scorer
+from kace.models.base import after_thinking
+from kace.problems import Problem
 from kace.learning.propose import worked_example
 from kace.learning.steps import StepName, StepResult
 from kace.learning.study import RunReading
-from kace.models.base import after_thinking
-from kace.problems import Problem
 
 FILE = "demonstrations.json"
-Indexed = Literal["problem", "solution"]
-"""What nearness is measured over: the problem, or the problem with its solution."""
 
 
 class FewshotSettings(MethodSettings):
@@ -41,23 +45,24 @@ class FewshotSettings(MethodSettings):
 
     EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs", "index"})
 
-    index: Indexed = "problem"
+    # What nearness is measured over: the problem, or the problem with its solution.
+    index: Literal["problem", "solution"] = "problem"
 
 
 class SolvedProblem(StepResult):
-    """A training problem. Without a solution it is no demonstration, and still must not be evaluated on."""
+    """A training problem. Without a solution it is no demonstration, but must not be evaluated on either."""
 
     problem: Annotated[str, Field(min_length=1)]
     worked: str = ""
     label: str = ""
 
 
-class FewshotPool(StepResult):
+class FewshotSet(StepResult):
     """The training problems that demonstrations are picked from, in the order of their file."""
 
     v: Literal[1] = 1
     kind: str  # the method that made it
-    index: Indexed
+    index: Literal["problem", "solution"]
     problems: tuple[SolvedProblem, ...]
 
     @property
@@ -67,39 +72,34 @@ class FewshotPool(StepResult):
 
     @cached_property
     def tree(self) -> EpistemicTree:
-        """A card for each demonstration, numbered as in the file. They are no part of any tree on disk."""
-        solved = [
-            (number, each)
-            for number, each in enumerate(self.problems, 1)
-            if each.worked
-        ]
-        return EpistemicTree.of(
-            (),
-            [
-                _card(number, Example(each.problem, each.worked))
-                for number, each in solved
-            ],
-        )
+        """A tree in memory with a card per demonstration, numbered as in the file."""
+        cards = []
+        for number, each in enumerate(self.problems, 1):
+            if each.worked:
+                cards.append(_card(number, Example(each.problem, each.worked)))
+        return EpistemicTree.of((), cards)
 
     def ranking(self, by: str) -> Ranking:
-        """Demonstrations by nearness to a problem, nearest first: BM25 (`words`) or embeddings (`meaning`)."""
-        whole = self.index == "solution"
-        texts = {
-            card.card_id: f"{told.problem}\n{told.worked}" if whole else told.problem
-            for card in self.tree
-            for told in card.examples
-        }
-        scores = text_scorer(by, list(texts.values()))
+        """Return a ranking by nearness to a problem: BM25 (`words`) or embeddings (`meaning`)."""
+        names = []
+        texts = []
+        for card in self.tree:
+            for example in card.examples:
+                names.append(card.card_id)
+                whole = self.index == "solution"
+                solution = f"\n{example.worked}" if whole else ""
+                texts.append(f"{example.problem}{solution}")
+        scorer = text_scorer(by, texts)
 
         def nearest_first(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
-            found = dict(zip(texts, scores(problem), strict=True))
-            return tuple(sorted(cards, key=lambda card: -found[card.card_id]))
+            scores = dict(zip(names, scorer(problem), strict=True))
+            return tuple(sorted(cards, key=lambda card: -scores[card.card_id]))
 
         return nearest_first
 
 
 def _card(number: int, example: Example) -> Card:
-    """Not validated: it has no rule and no trigger, and a solution may be longer than an example of a tree's card."""
+    """Return a card without validation: it has no rule and no trigger, and its solution may be long."""
     return Card.model_construct(
         card_id=f"DEMO_NO_{number:05d}",
         payload=with_examples("", (example,)),
@@ -111,59 +111,58 @@ def _card(number: int, example: Example) -> Card:
     )
 
 
-def train_knn(plan: TrainPlan) -> FewshotPool:
-    """The training problems with their gold solutions, in the plan's folder. No model is asked."""
+def read_demonstrations(path: Path, method: str) -> FewshotSet:
+    """Read the demonstrations of a file, or of the folder that training made."""
+    return read_artefact(path, FILE, FewshotSet, "set of demonstrations", method)
+
+
+def train_knn(plan: TrainPlan) -> FewshotSet:
+    """Write the training problems with their gold solutions to the plan's folder. No model is called."""
     if not any(problem.solution for problem in plan.train):
-        fix = "add the field 'solution', or use --method bootstrap-fewshot"
-        raise DataError("no training problem has a worked solution", fix=fix)
-    return _kept(plan, [problem.solution or "" for problem in plan.train])
+        raise DataError(
+            "no training problem has a worked solution",
+            fix="add the field 'solution', or use --method bootstrap-fewshot",
+        )
+    return _write(plan, [problem.solution or "" for problem in plan.train])
 
 
-async def train_bootstrap(training: Training) -> FewshotPool:
-    """The training problems with the first right attempt of the ladder at each, in the plan's folder."""
+async def train_bootstrap(training: Training) -> FewshotSet:
+    """Write the training problems with the first right attempt of the ladder at each to the plan's folder."""
     plan = training.plan
-    right = dict[str, str]()
+    worked: dict[str, str] = {}
     for epoch in range(1, plan.settings.epochs + 1):
-        if todo := [problem for problem in plan.train if problem.id not in right]:
-            records = await training.run(
-                StepName("bootstrap", "run", epoch),
-                todo,
-                RunReading(),
-                training.seed(epoch),
-            )
-            for record in records:
-                texts = (
-                    training.text_of(attempt)
-                    for attempt in record.attempts
-                    if attempt.correct
-                )
-                if worked := next(
-                    (said for text in texts if (said := after_thinking(text).strip())),
-                    "",
-                ):
-                    right[record.problem] = worked
-    return _kept(plan, [right.get(problem.id, "") for problem in plan.train])
+        unsolved = [problem for problem in plan.train if problem.id not in worked]
+        if unsolved:
+            step = StepName("bootstrap", "run", epoch)
+            seed = training.seed(epoch)
+            for record in await training.run(step, unsolved, RunReading(), seed):
+                text = _first_right(record, training)
+                if text:
+                    worked[record.problem] = text
+    return _write(plan, [worked.get(problem.id, "") for problem in plan.train])
 
 
-def _kept(plan: TrainPlan, solutions: Sequence[str]) -> FewshotPool:
+def _first_right(record: Solution, training: Training) -> str:
+    """Return the text of the first right attempt, without its thinking; empty if there is none."""
+    for attempt in record.attempts:
+        if attempt.correct:
+            text = after_thinking(training.text_of(attempt)).strip()
+            if text:
+                return text
+    return ""
+
+
+def _write(plan: TrainPlan, solutions: Sequence[str]) -> FewshotSet:
     assert isinstance(plan.settings, FewshotSettings)
     found = []
     for problem, solution in zip(plan.train, solutions, strict=True):
-        told = worked_example(problem, solution)
-        found.append(
-            SolvedProblem(
-                problem=told.problem,
-                worked=told.worked if solution else "",
-                label=problem.label,
-            )
+        example = worked_example(problem, solution)
+        worked = example.worked if solution else ""
+        made = SolvedProblem(
+            problem=example.problem, worked=worked, label=problem.label
         )
-    pool = FewshotPool(
-        kind=plan.method, index=plan.settings.index, problems=tuple(found)
-    )
-    write_atomic(plan.out / FILE, pool.model_dump_json(indent=1) + "\n")
-    return pool
-
-
-def read_pool(path: Path, method: str) -> FewshotPool:
-    """The demonstrations of a file, or of the folder that training made."""
-    return read_artefact(path, FILE, FewshotPool, "set of demonstrations", method)
+        found.append(made)
+    index = plan.settings.index
+    fewshot = FewshotSet(kind=plan.method, index=index, problems=tuple(found))
+    write_atomic(plan.out / FILE, fewshot.model_dump_json(indent=1) + "\n")
+    return fewshot

@@ -1,7 +1,7 @@
-"""GEPA training: the `gepa` package proposes instructions, our solver and judge score them.
+"""GEPA: the `gepa` package proposes instructions, our solver and judge score them.
 
 gepa's own resuming (a pickle, and other random numbers than an unbroken run) is not used. Every evaluation is a step of
-our record and every call is kept, so the same command repeats what was done at no cost and ends where it would have.
+our record and every call is kept, so the same command repeats what was done at no cost and ends as it would have.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, Typ
 
 from pydantic import Field
 
-from kace.baselines.parts import FixedText, System
-from kace.baselines.training import RECORD, MethodSettings, Training, read_artefact
+from kace.baselines.evaluate import RECORD, MethodSettings, Training, read_artefact
+from kace.baselines.systems import FixedText, System
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
-from kace.learning.steps import StepName, StepResult
 from kace.models.base import Message, Role
 from kace.problems import Problem
+from kace.learning.steps import StepName, StepResult
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch, ProposalFn
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 FILE = "prompt.json"
 COMPONENT = "instructions"  # the one text that is evolved
-TEMPERATURE = 1.0  # of the reflecting teacher: the same prompt, asked again, should bring another proposal
+TEMPERATURE = 1.0  # of the teacher: the same prompt should bring another proposal
 MAX_CHARS = 6_000  # of a problem and of an attempt
 Row = Mapping[str, str]  # what the teacher is shown of an attempt
 
@@ -46,12 +46,11 @@ class GepaSettings(MethodSettings):
 
     EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs", "max_metric_calls"})
 
-    epochs: Annotated[int, Field(ge=1, le=100)] = (
-        2  # passes over the training problems, a minibatch an iteration
-    )
+    # Passes over the training problems, a minibatch per iteration.
+    epochs: Annotated[int, Field(ge=1, le=100)] = 2
     minibatch: Annotated[int, Field(ge=1, le=100)] = 3
+    # Evaluations of one prompt on one problem; training ends with the iteration that passes it.
     max_metric_calls: Annotated[int, Field(ge=1)] | None = None
-    """Evaluations of one prompt on one problem; training ends with the iteration that passes it."""
 
 
 class Rollout(StepResult):
@@ -61,50 +60,48 @@ class Rollout(StepResult):
     answer: str | None
     expected: str | None
     outcome: str
-    call: str  # where its text is kept
+    call: str  # the key of its text
     detail: str = ""
 
 
 class Rollouts(StepResult):
-    """A batch of them."""
+    """A batch of rollouts."""
 
     rollouts: tuple[Rollout, ...]
 
     @property
     def summary(self) -> str:
-        """Return the number of right rollouts."""
+        """How many are right."""
         right = sum(each.score > 0 for each in self.rollouts)
         return f"{right} of {len(self.rollouts)} right"
 
 
 class EvolvedPrompt(StepResult):
-    """One prompt that entered the pool."""
+    """One candidate prompt."""
 
     instructions: str
-    score: float  # the share of the problems it was chosen on that it got right
+    score: float  # its accuracy on the problems that candidates are chosen on
     parents: tuple[int, ...]
     metric_calls: int  # evaluations made before it was found
 
 
 class GepaPrompt(StepResult):
-    """The instructions that did best, and every prompt of the pool."""
+    """The best instructions, and every candidate."""
 
     v: Literal[1] = 1
     instructions: Annotated[str, Field(min_length=1)]
-    best: int = (
-        0  # its place among the candidates; 0 is the prompt that training began with
-    )
+    best: int = 0  # its place among the candidates; 0 is the seed prompt
     metric_calls: int = 0
     candidates: tuple[EvolvedPrompt, ...] = ()
 
 
 def read_prompt(path: Path) -> GepaPrompt:
-    """The prompt of a file, or of the folder that training made. `{"instructions": "..."}` is enough."""
+    """Read the prompt of a file, or of the folder that training made. `{"instructions": "..."}` is enough."""
     return read_artefact(path, FILE, GepaPrompt, "learned prompt", "gepa")
 
 
 def require_gepa() -> None:
-    """Raise with the fix where the extra is not installed."""
+    """Raise `UsageError` if the extra is not installed."""
     try:
         import gepa  # noqa: F401
     except ImportError:
@@ -114,7 +111,7 @@ def require_gepa() -> None:
 
 
 def check_budget(settings: GepaSettings, judged: int) -> None:
-    """Refuse a budget that ends before a single new prompt could be accepted, and would look like a result."""
+    """Refuse a budget that ends before a new prompt could be accepted, and would look like a result."""
     least = 2 * judged + 2 * settings.minibatch
     if settings.max_metric_calls is not None and settings.max_metric_calls < least:
         raise UsageError(
@@ -124,7 +121,7 @@ def check_budget(settings: GepaSettings, judged: int) -> None:
 
 
 async def train_gepa(training: Training) -> GepaPrompt:
-    """The best instructions found, written to the plan's folder. The seed prompt is the solver's own."""
+    """Find the best instructions and write them to the plan's folder. The seed prompt is the solver's own."""
     require_gepa()
     plan = training.plan
     assert isinstance(plan.settings, GepaSettings)
@@ -138,7 +135,7 @@ async def train_gepa(training: Training) -> GepaPrompt:
 
 
 class GepaRun:
-    """Our solver and teacher as gepa sees them from its thread. Only training problems are ever reflected on.
+    """Our solver and teacher as gepa calls them from its thread. Only training problems are reflected on.
 
     gepa carries on after most errors of a proposal. What ends a run (a cap, a missing reply, a refused key) is kept
     here, refuses all further work, and is raised when the thread has ended.
@@ -155,18 +152,18 @@ class GepaRun:
         self.loop = asyncio.get_running_loop()
         self.stopped = False
         self.error: KaceError | None = None
-        self._under_way: Future[Any] | None = None
+        self._pending: Future[Any] | None = None
         self._asked: Counter[str] = Counter()
 
     async def run(self) -> GepaPrompt:
-        """Run gepa in a thread to its end; a cancelled caller waits until the thread has let go."""
+        """Run gepa in a thread to its end; a cancelled caller waits until the thread has ended."""
         worker = asyncio.ensure_future(asyncio.to_thread(self._optimize))
         try:
             result = await asyncio.shield(worker)
         except asyncio.CancelledError:
             self.stopped = True
-            if self._under_way:
-                self._under_way.cancel()
+            if self._pending:
+                self._pending.cancel()
             await asyncio.wait([worker])
             worker.exception()
             raise
@@ -177,12 +174,12 @@ class GepaRun:
         return result
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine, for the thread that waits for it."""
+        """Run a coroutine in the loop and wait for it in gepa's thread."""
         if self.stopped:
             work.close()
-            raise RuntimeError("the training was stopped; nothing more is done for it")
+            raise RuntimeError("the training was stopped")
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        self._under_way = future
+        self._pending = future
         try:
             return future.result()
         except KaceError as error:
@@ -204,35 +201,30 @@ class GepaRun:
             reflection_lm=self.reflect,
             reflection_minibatch_size=settings.minibatch,
             max_metric_calls=settings.max_metric_calls,
-            stop_callbacks=lambda gepa_state: (
-                self.stopped or gepa_state.i + 1 >= iterations
-            ),
+            stop_callbacks=lambda state: self.stopped or state.i + 1 >= iterations,
             logger=self,
             seed=plan.config.seed,
             track_best_outputs=False,
         )
-        pool = []
-        rows = (
-            found.candidates,
-            found.val_aggregate_scores,
-            found.parents,
-            found.discovery_eval_counts,
-        )
-        for texts, score, parents, calls in zip(*rows, strict=True):
-            known = tuple(parent for parent in parents if parent is not None)
-            told = {"score": round(score, 6), "parents": known, "metric_calls": calls}
-            pool.append(EvolvedPrompt(instructions=texts[COMPONENT], **told))
-        best = found.best_idx
-        calls = found.total_metric_calls or 0
+        candidates = []
+        for place, texts in enumerate(found.candidates):
+            parents = [each for each in found.parents[place] if each is not None]
+            candidate = EvolvedPrompt(
+                instructions=texts[COMPONENT],
+                score=round(found.val_aggregate_scores[place], 6),
+                parents=tuple(parents),
+                metric_calls=found.discovery_eval_counts[place],
+            )
+            candidates.append(candidate)
         return GepaPrompt(
-            instructions=pool[best].instructions,
-            best=best,
-            metric_calls=calls,
-            candidates=tuple(pool),
+            instructions=candidates[found.best_idx].instructions,
+            best=found.best_idx,
+            metric_calls=found.total_metric_calls or 0,
+            candidates=tuple(candidates),
         )
 
     def log(self, message: str) -> None:
-        """Keep what gepa says of its run in a file: standard output is for results."""
+        """Write gepa's messages to a file: standard output is for results."""
         self.file.write(f"{message}\n")
 
     def evaluate(
@@ -241,16 +233,13 @@ class GepaRun:
         candidate: dict[str, str],
         capture_traces: bool = False,
     ) -> EvaluationBatch[Row, Rollout]:
-        """One attempt a problem. A failed one scores 0 and says why; only what ends the run is raised."""
+        """Make one attempt per problem. A failed one scores 0; only what ends the run is raised."""
         from gepa.core.adapter import EvaluationBatch
 
-        rollouts = list(self._call(self._scored(candidate[COMPONENT], batch)).rollouts)
-        shown = list(map(self._row, batch, rollouts)) if capture_traces else None
-        return EvaluationBatch(
-            outputs=rollouts,
-            scores=[each.score for each in rollouts],
-            trajectories=shown,
-        )
+        rollouts = list(self._call(self._score(candidate[COMPONENT], batch)).rollouts)
+        rows = list(map(self._row, batch, rollouts)) if capture_traces else None
+        scores = [rollout.score for rollout in rollouts]
+        return EvaluationBatch(outputs=rollouts, scores=scores, trajectories=rows)
 
     def make_reflective_dataset(
         self,
@@ -258,74 +247,72 @@ class GepaRun:
         eval_batch: EvaluationBatch[Row, Rollout],
         components_to_update: list[str],
     ) -> Mapping[str, Sequence[Row]]:
-        """What the teacher is shown of a minibatch."""
-        return {
-            name: list(eval_batch.trajectories or ()) for name in components_to_update
-        }
+        """Return what the teacher is shown of a minibatch."""
+        rows = list(eval_batch.trajectories or ())
+        return dict.fromkeys(components_to_update, rows)
 
     def reflect(self, prompt: str | list[dict[str, object]]) -> str:
-        """The teacher as gepa calls it."""
+        """Return the teacher's reply, as gepa asks for it."""
         assert isinstance(prompt, str), "prompts with images are never made here"
-        return self._call(self._reflected(prompt))
+        return self._call(self._reflect(prompt))
 
-    async def _scored(self, instructions: str, batch: Sequence[Problem]) -> Rollouts:
-        async def scored() -> Rollouts:
-            kit = self.training.session.kit
-            context = Context(instructions=neutral(instructions))
-            system = System(
-                "gepa", FixedText(context, TokenCounter(kit.model)), attempts=1
-            )
-            solved = await self.training.each(
-                batch, lambda problem: system.solve(problem, kit)
-            )
-            return Rollouts(rollouts=tuple(map(_rollout, solved)))
+    async def _score(self, instructions: str, batch: Sequence[Problem]) -> Rollouts:
+        kit = self.training.session.kit
+        context = Context(instructions=neutral(instructions))
+        source = FixedText(context, TokenCounter(kit.model))
+        system = System("gepa", source, attempts=1)
 
-        step = StepName(
-            "gepa",
-            "score",
-            place=_digest(instructions, *(problem.id for problem in batch)),
-        )
-        return await self.training.log.once(step, Rollouts, scored)
+        async def attempt(problem: Problem) -> Rollout:
+            return _rollout(await system.solve(problem, kit))
 
-    async def _reflected(self, prompt: str) -> str:
+        async def score() -> Rollouts:
+            rollouts = await self.training.each(batch, attempt)
+            return Rollouts(rollouts=tuple(rollouts))
+
+        place = _digest(instructions, *(problem.id for problem in batch))
+        step = StepName("gepa", "score", place=place)
+        return await self.training.log.once(step, Rollouts, score)
+
+    async def _reflect(self, prompt: str) -> str:
         name = f"gepa reflect {_digest(prompt)}"
         index = self._asked[name]
         self._asked[name] += 1
-        text = await self.training.teacher.complete(
-            name, index, (Message(Role.USER, prompt),), TEMPERATURE
-        )
+        messages = (Message(Role.USER, prompt),)
+        teacher = self.training.teacher
+        text = await teacher.complete(name, index, messages, TEMPERATURE)
         if not text.strip():
-            raise ValueError("the teacher said nothing")
+            raise ValueError("the teacher's reply is empty")
         return text
 
     def _row(self, problem: Problem, rollout: Rollout) -> Row:
         reply = self.training.calls.get(rollout.call) if rollout.call else None
-        silent = rollout.answer is None
-        wrong = (
-            f"There is no final answer ({rollout.outcome})."
-            if silent
-            else f"The answer {rollout.answer} is wrong."
-        )
-        right = (
-            "The answer is correct."
-            if rollout.score > 0
-            else f"{wrong} The expected answer is {rollout.expected}."
-        )
+        text = shortened(reply.text, MAX_CHARS) if reply else ""
         return {
             "Inputs": shortened(problem.text, MAX_CHARS),
-            "Generated Outputs": shortened(reply.text if reply else "", MAX_CHARS)
-            or "(nothing)",
-            "Feedback": right,
+            "Generated Outputs": text or "(nothing)",
+            "Feedback": _feedback(rollout),
         }
 
 
 def _rollout(solution: Solution) -> Rollout:
-    said = solution.attempts[0].model_dump(
-        mode="json", include={"answer", "outcome", "call", "detail"}
-    )
+    attempt = solution.attempts[0]
     return Rollout(
-        score=float(bool(solution.correct)), expected=solution.expected, **said
+        score=float(bool(solution.correct)),
+        answer=attempt.answer,
+        expected=solution.expected,
+        outcome=attempt.outcome.value,
+        call=attempt.call,
+        detail=attempt.detail,
     )
+
+
+def _feedback(rollout: Rollout) -> str:
+    if rollout.score > 0:
+        return "The answer is correct."
+    wrong = f"The answer {rollout.answer} is wrong."
+    if rollout.answer is None:
+        wrong = f"There is no final answer ({rollout.outcome})."
+    return f"{wrong} The expected answer is {rollout.expected}."
 
 
 def _digest(*parts: str) -> str:

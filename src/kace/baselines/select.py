@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import JsonValue, ValidationError
 
-from kace.baselines.trial import Trial, solve_trial
+from kace.baselines.evaluate import Trial, solve_trial
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, first_url

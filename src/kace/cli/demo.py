@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kace.baselines.trial import Trial, run_trial
+from kace.baselines.evaluate import Trial, run_trial
 from kace.cards.store import open_tree
 from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Options, takes

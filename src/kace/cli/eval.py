@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from kace.baselines.registry import SYSTEMS, require, spec_of
-from kace.baselines.trial import Trial, run_trial
+from kace.baselines.evaluate import Trial, run_trial
+from kace.baselines.systems import SYSTEMS, require, spec_of
 from kace.cards.store import open_tree
 from kace.cli.data import load_data
 from kace.cli.models import prepare

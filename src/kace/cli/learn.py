@@ -16,14 +16,14 @@ import click
 from kace.baselines import select as selecting
 from kace.baselines.ace import AceSettings, train_ace
 from kace.baselines.fewshot import (
-    FewshotPool,
+    FewshotSet,
     FewshotSettings,
     train_bootstrap,
     train_knn,
 )
 from kace.baselines.gepa import GepaSettings, require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
-from kace.baselines.training import MethodSettings, Training, TrainPlan, open_training
+from kace.baselines.evaluate import MethodSettings, Training, TrainPlan, open_training
 from kace.cards.card import Status, plain_points
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Batch, Edit
@@ -531,7 +531,7 @@ async def _run_training(training: Training) -> str:
     return counted(sum(len(book.bullets) for book in books), "bullet")
 
 
-def _pool_size(pool: FewshotPool) -> str:
+def _pool_size(pool: FewshotSet) -> str:
     problems = counted(len(pool.problems), "training problem")
     return f"{len(pool.tree)} of {problems} worked, found by {pool.index}"
 

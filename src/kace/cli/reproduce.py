@@ -13,9 +13,8 @@ from pathlib import Path
 import click
 
 from kace.baselines.gepa import require_gepa
-from kace.baselines.parts import require_domains
-from kace.baselines.recipes import BENCHMARKS, PROFILE, Command, Recipe, default_arms
-from kace.baselines.registry import Need
+from kace.baselines.reproduce import BENCHMARKS, PROFILE, Command, Recipe, default_arms
+from kace.baselines.systems import Need, require_domains
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cli.data import load_data
 from kace.cli.doctor import model_probes

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import TypeAdapter
 
-from kace.baselines.registry import spec_of
+from kace.baselines.systems import spec_of
 from kace.cards.card import Card, Status, lift_of
 from kace.cards.tree import EpistemicTree
 from kace.config import Price

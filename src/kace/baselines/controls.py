@@ -1,0 +1,273 @@
+"""Ways to choose cards that the method is compared with: controls and ablations of retrieval."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kace.answers.kinds import MATHEMATICS, Subject
+from kace.cards.card import Card
+from kace.cards.tree import EpistemicTree, cards_by_source
+from kace.errors import DataError, one_line
+from kace.ladder.prompt import NOTHING, Context, fenced, shortened, template
+from kace.ladder.relevance import Relevance
+from kace.ladder.retrieve import BlockSelector, Budget, Ranking
+from kace.ladder.tiers import TierName
+from kace.models.base import (
+    AskResult,
+    ChatModel,
+    Message,
+    Messages,
+    Question,
+    Role,
+    after_thinking,
+    ask,
+    chat,
+)
+from kace.problems import Problem
+
+TIER = "ROUTE"  # under which the calls of a model that picks cards are kept
+MAX_PROBLEM_CHARS = 3_000
+_ID = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){2,5}")
+_WRAPPING = " \t\r`'\"[]*-."
+
+
+# Single cards instead of a block
+
+
+@dataclass(frozen=True, slots=True)
+class CardPicker:
+    """Picks single cards out of the whole tree, of any difficulty and domain.
+
+    The choice depends on the problem alone, so HS reads what MS read. If the cards do not fit, the last ones are left
+    out.
+    """
+
+    cards: tuple[Card, ...]
+    budget: Budget
+    ranking: Ranking
+    nearest: int | None = None  # only so many cards, the nearest first
+    relevance: Relevance | None = None  # only cards that reach its threshold
+    model: ModelPicker | None = None  # picks among them
+
+    async def select(
+        self,
+        problem: Problem,
+        tier: TierName,
+        routed: Context,
+        earlier: Sequence[Context],
+    ) -> Context:
+        """Return all cards, the nearest, or a model's choice among them."""
+        routed = replace(routed, eligible=len(self.cards))
+        if earlier:
+            return replace(routed, cards=earlier[-1].cards)
+        cards: Sequence[Card] = self.cards
+        if self.relevance:
+            cards = self.relevance.relevant(problem.text, cards)
+        if self.nearest:
+            cards = self.ranking(problem.text, cards)[: self.nearest]
+        if cards and self.model:
+            picked = await self.model.pick(problem, cards)
+            chosen = picked.value
+            if chosen is None:  # no usable reply: the nearest, where cards are ranked
+                chosen = tuple(cards[: self.model.k]) if self.nearest else ()
+            cards = chosen
+            routed = replace(routed, calls=picked.calls, usage=picked.usage)
+        fitting = await self.budget.fit(problem.text, cards)
+        return replace(routed, cards=fitting)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPicker:
+    """Asks a model which cards a problem needs."""
+
+    model: ChatModel
+    k: int  # the most cards it may pick
+    seed: int = 0
+    subject: Subject = MATHEMATICS
+
+    async def pick(
+        self, problem: Problem, cards: Sequence[Card]
+    ) -> AskResult[tuple[Card, ...]]:
+        """Return the cards that the model names, the most wanted first; no value if no reply is usable."""
+        known = {card.card_id: card for card in cards}
+
+        def read(reply: str) -> tuple[Card, ...] | None:
+            ids = read_ids(reply, known, self.k)
+            return None if ids is None else tuple(known[name] for name in ids)
+
+        def again(messages: Messages, reply: str) -> Messages:
+            # The reply itself is not shown again, since a problem may have dictated it.
+            retry = template("systems/route_retry")
+            return (system, Message(Role.USER, f"{user.content}\n\n{retry}"))
+
+        system, user = picking_prompt(problem.text, cards, self.k, self.subject)
+        messages = (system, user)
+        question = Question(messages, problem.id, self.seed, TIER, read, again)
+        return await ask(self.model, question)
+
+
+def picking_prompt(
+    problem: str, cards: Sequence[Card], k: int, subject: Subject = MATHEMATICS
+) -> tuple[Message, ...]:
+    """Return the prompt: ids with triggers, which all problems share, then the problem, so prefix caches hit."""
+    lines = [f"{card.card_id}: {'; '.join(card.triggers)}" for card in cards]
+    listed = fenced("cards", "\n".join(lines))
+    instructions = template("systems/route", subject).format(k=k)
+    quoted = fenced("problem", shortened(problem, MAX_PROBLEM_CHARS))
+    return chat(f"{instructions}\n\n{listed}", quoted)
+
+
+def read_ids(reply: str, known: Collection[str], k: int) -> tuple[str, ...] | None:
+    """Return the first `k` known ids of a reply, each once; none for `none`.
+
+    `None` for a reply that is not a list of ids, or names no known one.
+    """
+    text = after_thinking(reply).strip()
+    if text.strip(_WRAPPING).casefold() == "none":
+        return ()
+    found: list[str] = []
+    for part in re.split(r"[,;\n]", text):
+        name = part.strip(_WRAPPING)
+        if name and not _ID.fullmatch(name):
+            return None
+        if name in known and name not in found:
+            found.append(name)
+    return tuple(found[:k]) or None
+
+
+# Another domain's cards
+
+
+@dataclass(frozen=True, slots=True)
+class Placebo:
+    """Routes as the method does, then shows another domain's block.
+
+    The record keeps the routed domain and the cards that were shown. Universal cards are shown as always, and as many
+    cards as the method would show, so that the two arms differ in the domain's own knowledge alone.
+    """
+
+    blocks: BlockSelector
+
+    async def select(
+        self, problem: Problem, tier: TierName, routed: Context, earlier: object
+    ) -> Context:
+        """Return the block of the other domains, without what is also the routed domain's."""
+        tree = self.blocks.tree
+        budget = self.blocks.budget
+        domains = routed.domains
+        others = other_domains(domains, tree.domain_names)
+        block = []
+        for card in tree.project(tier, others):
+            if set(card.domain_tags).isdisjoint(domains):
+                block.append(card)
+        cards: Sequence[Card] = block
+        whole, wanted = self.blocks.wanted(problem, tier, domains)
+        if len(wanted) < len(whole):
+            cards = budget.best(problem.text, block, len(wanted))
+        fitting = await budget.fit(problem.text, cards)
+        return replace(routed, cards=fitting, eligible=len(block))
+
+
+def other_domains(routed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]:
+    """Return, per routed domain, the next one in the registry's order that is not routed; fewer if none is left."""
+    chosen: list[str] = []
+    for name in routed:
+        place = registry.index(name)
+        for other in (*registry[place + 1 :], *registry[:place]):
+            if other not in routed and other not in chosen:
+                chosen.append(other)
+                break
+    return tuple(chosen)
+
+
+def random_domain(problem: Problem, registry: Sequence[str], seed: int) -> str:
+    """Return a domain drawn by problem and seed."""
+    text = f"random domain\x1f{problem.id}\x1f{seed}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return registry[int(digest[:16], 16) % len(registry)]
+
+
+# What no retriever could know
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyCards:
+    """The ceiling: shows the tier's cards that came from training problems of the problem's family."""
+
+    cards: Mapping[str, frozenset[str]]  # card ids by family
+    blocks: BlockSelector
+
+    async def select(
+        self,
+        problem: Problem,
+        tier: TierName,
+        routed: Context = NOTHING,
+        earlier: object = (),
+    ) -> Context:
+        """Return the cards, of any domain and relevance, as many as fit."""
+        tree = self.blocks.tree
+        budget = self.blocks.budget
+        own = self.cards.get(problem.family or "", frozenset())
+        every = tree.project(tier, tree.domain_names)
+        block = [card for card in every if card.card_id in own]
+        best = budget.best(problem.text, block)
+        fitting = await budget.fit(problem.text, best)
+        return replace(routed, cards=fitting, eligible=len(block))
+
+    async def covers(self, problem: Problem) -> bool:
+        """Whether MS reads any."""
+        found = await self.select(problem, TierName.MS)
+        return bool(found.cards)
+
+
+def cards_by_family(
+    tree: EpistemicTree, train: Sequence[Problem], file: Path
+) -> Mapping[str, frozenset[str]]:
+    """Return, by family, the cards that its training problems support."""
+    families = {}
+    for problem in train:
+        if problem.family:
+            families[one_line(problem.name)] = problem.family
+    if not families:
+        raise DataError(
+            f"{file}: no problem has a family",
+            fix="give training problems the field 'family'",
+        )
+    found = defaultdict[str, set[str]](set)
+    for name, cards in cards_by_source(tree).items():
+        if one_line(name) in families:
+            found[families[one_line(name)]] |= cards
+    if not found:
+        raise DataError(
+            f"{file}: no card of the tree came from a problem in it",
+            fix="name the file that the tree was learned from",
+        )
+    return {family: frozenset(cards) for family, cards in found.items()}
+
+
+def require_families(problems: Sequence[Problem]) -> None:
+    """Refuse problems of which none has a family."""
+    if not any(problem.family for problem in problems):
+        raise DataError(
+            "oracle-card needs families, and no problem has one",
+            fix="give problems the field 'family'",
+        )
+
+
+def require_gold_domains(problems: Sequence[Problem], names: Sequence[str]) -> None:
+    """Refuse problems whose domain is missing or not in the tree's registry."""
+    strange = [problem for problem in problems if problem.domain not in names]
+    if strange:
+        first = strange[0]
+        has = f"the domain '{first.domain}'" if first.domain else "none"
+        known = ", ".join(names) or "none"
+        raise DataError(
+            f"kace-oracle needs the tree's domains in the data: {len(strange)} of "
+            f"{len(problems)} problems have others, the first is {first.name!r} with {has}",
+            fix=f"give each problem a `domain` field with one of: {known}; or leave kace-oracle out",
+        )

@@ -1,0 +1,296 @@
+"""Run a system, and train what some systems read.
+
+A trial solves one data set with one system over several seeds, in a run directory that resumes. A training makes a
+playbook, a prompt, demonstrations or a tree, and resumes as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar, TypeVar
+
+from pydantic import Field, ValidationError
+
+from kace.baselines.systems import Inputs, applies_threshold, open_system, spec_of
+from kace.cards.tree import Domain, EpistemicTree
+from kace.config import Config
+from kace.errors import DataError
+from kace.files import inside, read_plain
+from kace.ladder.ladder import Observer
+from kace.ladder.prompt import template_hashes
+from kace.ladder.session import Session, open_session
+from kace.models.base import ChatModel
+from kace.problems import Dataset, Problem
+from kace.runs.manifest import default_folder, manifest_of, solver_prompts
+from kace.runs.run import OnSolution, Run, ignore, work_through
+from kace.runs.shards import Shard
+from kace.learning.steps import OnStep, StepName, StepResult
+from kace.learning.teacher import Partition, open_teacher, partition
+from kace.learning.study import (
+    SEEDS_PER_EPOCH,
+    Workbench,
+    check_training,
+    open_workbench,
+    require_answers,
+)
+
+# Trials
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is evaluated; the artefact is what a trained system learned, if that is not a tree."""
+
+    system: str
+    data: Dataset
+    config: Config
+    seeds: int = 3
+    tree: EpistemicTree | None = None
+    artefact: Path | None = None
+    k: int | None = None  # cards or demonstrations of systems that pick single ones
+    shard: Shard | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems of the data, or those of the shard."""
+        return self.shard.take(self.data.problems) if self.shard else self.data.problems
+
+    def manifest(self) -> dict[str, object]:
+        """Return what the run depends on."""
+        data = self.data
+        spec = spec_of(self.system)
+        system = {
+            "name": self.system,
+            "artefact": _hash_artefact(self.artefact),
+            **spec.facts(self.k or spec.k),
+        }
+        if spec.fewshot and not applies_threshold(self.config):
+            system["relevance_threshold"] = "not applied"
+        problems = {
+            "name": data.name,
+            "split": data.split,
+            "problems": len(data.problems),
+            "hash": data.hash,
+        }
+        manifest = manifest_of(self.config, self.tree)
+        manifest |= {"system": system, "data": problems}
+        if self.shard:
+            manifest |= self.shard.facts(data.problems)
+        return manifest
+
+    def folder(self) -> Path:
+        """Return the default folder of the run."""
+        manifest = self.manifest()
+        name = f"{self.system}-{self.data.name}-{self.data.split}"
+        source = f"{manifest['system']}{manifest['data']}".encode()
+        folder = default_folder(name, manifest, source)
+        return self.shard.folder(folder) if self.shard else folder
+
+    def open(self, folder: Path, reuse: Sequence[Path] = ()) -> Run:
+        """Open the run directory, which refuses another trial. Calls of the runs in `reuse` are not paid again."""
+        texts = self.config.problem_texts
+        return Run(folder, self.manifest(), reuse=reuse, texts=texts)
+
+
+async def run_trial(
+    trial: Trial,
+    run: Run,
+    recalled: OnSolution = ignore,
+    observer: Observer | None = None,
+    model: ChatModel | None = None,
+) -> None:
+    """Solve every problem on every seed that the run does not hold yet; `recalled` gets those it holds.
+
+    Calls of a model that is given are not kept.
+    """
+    calls = run.calls if model is None else None
+    opening = open_session(trial.config, calls=calls, model=model, observer=observer)
+    async with opening as session:
+        await solve_trial(trial, run, session, recalled)
+
+
+async def solve_trial(
+    trial: Trial, run: Run, session: Session, recalled: OnSolution = ignore
+) -> None:
+    """Solve a trial in an open session. Batches hold all seeds, other runs one seed at a time."""
+    abreast = trial.seeds if trial.config.batch else 1
+    window = max(1, session.window // abreast)
+
+    async def solve_seed(seed: int) -> None:
+        inputs = Inputs(
+            trial.tree,
+            trial.artefact,
+            trial.config,
+            session.classifier,
+            session.role("helper"),
+            seed,
+            trial.k or spec_of(trial.system).k,
+        )
+        system = open_system(trial.system, inputs)
+        system.check(trial.problems)
+        solve = partial(system.solve, kit=replace(session.kit, seed=seed))
+        await run.solve(trial.problems, solve, seed, window, on_known=recalled)
+
+    first = trial.config.seed
+    await work_through(range(first, first + trial.seeds), abreast, solve_seed)
+
+
+def _hash_artefact(artefact: Path | None) -> str | None:
+    """Return the hash of what was learned: the JSON that training wrote, not the record of the training."""
+    if artefact is None:
+        return None
+    digest = hashlib.sha256()
+    files = sorted(artefact.glob("*.json")) if artefact.is_dir() else [artefact]
+    for file in files:
+        try:
+            digest.update(read_plain(file))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise DataError(
+                f"{file}: {reason}", fix="name what kace learn --method wrote"
+            ) from None
+    return digest.hexdigest()
+
+
+# Training
+
+PROMPTS = ("teacher", "ace", "reflections")  # folders of templates a training may use
+RECORD = "train"  # the folder of a training's own record, inside its result
+
+R = TypeVar("R", bound=StepResult)
+
+
+class MethodSettings(StepResult):
+    """The settings of a training. Those in `EXTENT` may grow when it is resumed; the others must not change."""
+
+    EXTENT: ClassVar[frozenset[str]] = frozenset()
+
+    epochs: Annotated[int, Field(ge=1, le=20)] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrainPlan:
+    """What is trained, on what, and where the result goes."""
+
+    method: str  # as `kace learn --method` calls it
+    train: tuple[Problem, ...]
+    config: Config
+    settings: MethodSettings
+    out: Path
+    domains: tuple[Domain, ...] = ()  # to begin with; else the teacher proposes them
+    validation: tuple[
+        Problem, ...
+    ] = ()  # choose by score alone; the teacher never reads them
+
+    def manifest(self) -> dict[str, object]:
+        """Return what a training depends on, free of secrets and without its extent."""
+        settings = self.settings.model_dump(
+            mode="json", exclude=set(self.settings.EXTENT)
+        )
+        settings["what"] = self.method
+        settings["domains"] = [
+            domain.model_dump(mode="json") for domain in self.domains
+        ]
+        prompts = solver_prompts(self.config)
+        for part in PROMPTS:
+            prompts = {**prompts, **template_hashes(part)}
+        problems = {
+            "problems": _identity(self.train),
+            "validation": _identity(self.validation),
+        }
+        return {
+            **manifest_of(self.config),
+            "teacher": self.config.teacher,
+            "settings": settings,
+            "prompts": prompts,
+            "train": problems,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Workbench):
+    """An open training: its plan, and what it works with."""
+
+    plan: TrainPlan
+
+    def seed(self, epoch: int) -> int:
+        """Return the seed of an epoch's samples."""
+        return self.plan.config.seed * SEEDS_PER_EPOCH + epoch
+
+    async def domains(self) -> tuple[Domain, ...]:
+        """Return the domains given, else those that the teacher proposes, asked for once."""
+        if self.plan.domains:
+            return self.plan.domains
+        propose = partial(partition, self.plan.train, self.teacher)
+        step = StepName("plan", "partition")
+        return (await self.log.once(step, Partition, propose)).domains
+
+
+@asynccontextmanager
+async def open_training(
+    plan: TrainPlan,
+    *,
+    model: ChatModel | None = None,
+    teacher: ChatModel | None = None,
+    on_step: OnStep | None = None,
+) -> AsyncIterator[Training]:
+    """Open everything a training works with, under one ledger. Models that are given stay the caller's to close."""
+    check_training(plan.train)
+    require_answers(plan.validation, "validation")
+    opened = None
+    if teacher is None and needs_teacher(plan):
+        opened = open_teacher(plan.config)
+    try:
+        opening = open_workbench(
+            inside(plan.out, RECORD),
+            plan.config,
+            plan.manifest(),
+            model=model,
+            teacher=teacher or opened,
+            on_step=on_step,
+        )
+        async with opening as bench:
+            yield Training(**vars(bench), plan=plan)
+    finally:
+        if opened is not None:
+            await opened.aclose()
+
+
+def needs_teacher(plan: TrainPlan) -> bool:
+    """Whether a training asks a teacher: reflections do so for domains only, a bootstrap never."""
+    if plan.method == "reflections":
+        return not plan.domains
+    return plan.method != "bootstrap-fewshot"
+
+
+def read_artefact(path: Path, name: str, kind: type[R], what: str, method: str) -> R:
+    """Read what a training of this method made, from its file or the folder that holds it."""
+    file = path / name if path.is_dir() else path
+    fix = f"name what kace learn --method {method} made"
+    try:
+        found = kind.model_validate_json(read_plain(file))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(f"{file}: {reason}", fix=fix) from None
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].lower()
+        raise DataError(f"{file}: not a {what} ({reason})", fix=fix) from None
+    made = getattr(found, "kind", method)
+    if made != method:
+        raise DataError(
+            f"{file}: made by kace learn --method {made}, not by kace learn --method {method}",
+            fix=fix,
+        )
+    return found
+
+
+def _identity(problems: Sequence[Problem]) -> dict[str, object]:
+    pairs = [[problem.id, problem.answer] for problem in problems]
+    digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+    return {"count": len(pairs), "hash": digest}
