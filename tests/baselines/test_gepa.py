@@ -20,7 +20,7 @@ from kace.ladder.tiers import TierName
 from kace.models.base import ChatModel, Failure, ModelError, Request
 from kace.models.exchange import Exchange
 from kace.models.scripted import Scripted
-from tests.baselines.ace_world import CONFIG, TRAIN, accuracy, asked_below_hs, plan_of, solved, trained
+from tests.baselines.ace_world import CONFIG, SKIPPING, TRAIN, accuracy, asked_below_hs, plan_of, solved, trained
 from tests.learning.world import RULES, World, problems, statement
 
 SETTINGS = GepaSettings(epochs=1)

@@ -33,8 +33,8 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
-from kace.problems import Problem
 from kace.learning.steps import StepName, StepResult, gather_all
+from kace.learning.study import Routes
 from kace.learning.teacher import (
     BadBlock,
     Block,
@@ -43,7 +43,7 @@ from kace.learning.teacher import (
     read_blocks,
     shuffled,
 )
-from kace.learning.study import Routes
+from kace.problems import Problem
 
 # The playbook
 

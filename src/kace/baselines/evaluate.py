@@ -25,13 +25,7 @@ from kace.files import inside, read_plain
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import template_hashes
 from kace.ladder.session import Session, open_session
-from kace.models.base import ChatModel
-from kace.problems import Dataset, Problem
-from kace.runs.manifest import default_folder, manifest_of, solver_prompts
-from kace.runs.run import OnSolution, Run, ignore, work_through
-from kace.runs.shards import Shard
 from kace.learning.steps import OnStep, StepName, StepResult
-from kace.learning.teacher import Partition, open_teacher, partition
 from kace.learning.study import (
     SEEDS_PER_EPOCH,
     Workbench,
@@ -39,6 +33,12 @@ from kace.learning.study import (
     open_workbench,
     require_answers,
 )
+from kace.learning.teacher import Partition, open_teacher, partition
+from kace.models.base import ChatModel
+from kace.problems import Dataset, Problem
+from kace.runs.manifest import default_folder, manifest_of, solver_prompts
+from kace.runs.run import OnSolution, Run, ignore, work_through
+from kace.runs.shards import Shard
 
 # Trials
 

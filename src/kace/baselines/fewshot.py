@@ -31,11 +31,11 @@ from kace.errors import DataError
 from kace.files import write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import Ranking, text_scorer
-from kace.models.base import after_thinking
-from kace.problems import Problem
 from kace.learning.propose import worked_example
 from kace.learning.steps import StepName, StepResult
 from kace.learning.study import RunReading
+from kace.models.base import after_thinking
+from kace.problems import Problem
 
 FILE = "demonstrations.json"
 

@@ -24,9 +24,9 @@ from kace.files import write_atomic
 from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
+from kace.learning.steps import StepName, StepResult
 from kace.models.base import Message, Role
 from kace.problems import Problem
-from kace.learning.steps import StepName, StepResult
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch, ProposalFn

@@ -49,9 +49,9 @@ from kace.ladder.retrieve import (
     registry_router,
 )
 from kace.ladder.tiers import FROM_MS, Gate, Tier, TierName
+from kace.learning.study import refuse_overlap
 from kace.models.base import ChatModel
 from kace.problems import Problem, load_problems
-from kace.learning.study import refuse_overlap
 
 DEFAULT_K = 8
 FEWSHOT_K = 2

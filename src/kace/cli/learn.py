@@ -15,6 +15,7 @@ import click
 
 from kace.baselines import select as selecting
 from kace.baselines.ace import AceSettings, train_ace
+from kace.baselines.evaluate import MethodSettings, Training, TrainPlan, open_training
 from kace.baselines.fewshot import (
     FewshotSet,
     FewshotSettings,
@@ -23,7 +24,6 @@ from kace.baselines.fewshot import (
 )
 from kace.baselines.gepa import GepaSettings, require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
-from kace.baselines.evaluate import MethodSettings, Training, TrainPlan, open_training
 from kace.cards.card import Status, plain_points
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Batch, Edit
@@ -487,7 +487,7 @@ def _train_method(
     domains = open_tree(config.tree).domains if config.tree else ()
     plan = TrainPlan(method, problems, config, settings, out, domains, chosen)
     if method == "knn-fewshot":
-        print(f"made         {out}: {_pool_size(train_knn(plan))}")
+        print(f"made         {out}: {_fewshot_size(train_knn(plan))}")
         print("calls        none: no model is called")
         return
     _wall_in(config, train, out)
@@ -526,14 +526,14 @@ async def _run_training(training: Training) -> str:
     if method == "reflections":
         return counted(len(await train_reflections(training)), "card")
     if method == "bootstrap-fewshot":
-        return _pool_size(await train_bootstrap(training))
+        return _fewshot_size(await train_bootstrap(training))
     books = (await train_ace(training)).playbooks.values()
     return counted(sum(len(book.bullets) for book in books), "bullet")
 
 
-def _pool_size(pool: FewshotSet) -> str:
-    problems = counted(len(pool.problems), "training problem")
-    return f"{len(pool.tree)} of {problems} worked, found by {pool.index}"
+def _fewshot_size(made: FewshotSet) -> str:
+    problems = counted(len(made.problems), "training problem")
+    return f"{len(made.tree)} of {problems} worked, found by {made.index}"
 
 
 # Showing
