@@ -185,5 +185,5 @@ def shape(url: str) -> tuple[str, ...]:
 
 
 KINDS = frozenset(
-    {"tree", "run", "learner", "inbox", "card", "cell", "problem", "against", "diff", "search", "proposals"}
+    {"tree", "run", "learner", "inbox", "card", "cell", "problem", "against", "search", "proposals"}
 )

@@ -62,7 +62,7 @@ PAGES = (
     *("/", "/?q=oak", "/?q=nothing", "/tree/oak", "/tree/oak/card/EXACT_SUM_OF_SQUARES", "/tree/oak/search?q=sum"),
     *("/run/first", f"/run/first/problem/{'b' * 16}/0", "/run/first?exit=x&page=9999&sort=%00", "/learner/oak"),
     *("/learner/oak/proposals", "/inbox/letters", "/inbox/letters/propose-1", "/tree/oak/cell/algebra/medium"),
-    *("/run/first/against/oak.epoch-1-add-MS-run", "/tree/oak/diff/before"),
+    *("/run/first/against/oak.epoch-1-add-MS-run",),
 )
 
 
@@ -114,7 +114,7 @@ OUTSIDE = (
         "/assets/../app.py",
     ),
     *("/assets/..%2fapp.py", "/assets/%2e%2e/app.py", "/assets/katex/../../app.py", "/assets//etc/passwd", "/run/%ff"),
-    *("/tree/" + "a" * 500, "/tree/oak%0d%0aX-Evil:1", "/tree/%e2%80%aeoak", "/tree/oak/diff/..%2foak"),
+    *("/tree/" + "a" * 500, "/tree/oak%0d%0aX-Evil:1", "/tree/%e2%80%aeoak"),
 )
 
 

@@ -141,7 +141,7 @@ def test_hostile_questions_do_nothing(browser, served):
             f"{run}?against=",
             f"{inbox}?page=",
         ]
-        asking += [f"{served}/", f"{tree}/card/", f"{run}/problem/", f"{tree}/diff/", f"{run}/against/", f"{inbox}/"]
+        asking += [f"{served}/", f"{tree}/card/", f"{run}/problem/", f"{run}/against/", f"{inbox}/"]
         for start in asking:
             for text in CORPUS[:: 1 if "search" in start else 5]:
                 page.goto(start + quote(text, safe=""), wait_until="load")

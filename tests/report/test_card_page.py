@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import Deprecate, Edit, EpistemicTree, Relocate
 from kace.ladder.record import Solution
 from kace.report.render import moment
-from kace.report.trees import card_diff
 from tests.card_examples import DOMAINS, a_card
 from tests.report.samples import a_recall, a_run, a_solve, a_tree
 from tests.report.tree_views import Shown, grown, measured, page_of, said, workspace_of
@@ -154,19 +152,18 @@ def test_history_tells_every_change_of_the_card_newest_first(tmp_path: Path) -> 
     assert "planter" in words
 
 
-def test_a_rewritten_line_has_the_new_words_marked(tmp_path: Path) -> None:
+def test_a_rewritten_line_is_shown_as_it_was_and_as_it_is(tmp_path: Path) -> None:
     a_history(tmp_path)
-    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
-    assert re.search(r"Check with(?:<ins> very</ins> | <ins>very </ins>)small numbers\.", page.body)
-    assert "Check with small numbers." in page.body
+    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
+    assert "removed: Check with small numbers." in words
+    assert "added: Check with very small numbers." in words
 
 
 def test_fields_of_the_record_are_told_in_words(tmp_path: Path) -> None:
     a_history(tmp_path)
     words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
-    assert "uses 0 → 8" in words
-    assert "right 0 → 6" in words
-    assert "lift none → +5.0 points" in words
+    assert "removed: uses: 0" in words and "added: uses: 8" in words
+    assert "removed: lift: none" in words and "added: lift: +5.0 points" in words
 
 
 def test_a_change_by_hand_is_told_before_the_journal_knows_it(tmp_path: Path) -> None:
@@ -175,7 +172,7 @@ def test_a_change_by_hand_is_told_before_the_journal_knows_it(tmp_path: Path) ->
     store.cards_path.write_text(text.replace("Check with small", "Check with tiny"), encoding="utf-8")
     page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
     assert "edited by hand not in the journal yet" in said(page)
-    assert "<ins>tiny</ins>" in page.body
+    assert "added: Check with tiny numbers." in said(page)
 
 
 def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> None:
@@ -194,21 +191,14 @@ def test_a_time_that_nobody_can_read_is_shown_as_it_is() -> None:
     assert moment("2026-01-01T00:00:00+00:00") == 1767225600
 
 
-def test_lines_that_have_nothing_in_common_are_not_compared_word_by_word() -> None:
-    before, after = a_card(), a_card(payload="Useful when:\n- sum of two squares\n\nNothing alike here at all, friend.")
-    lines = card_diff(before, after)
-    assert not any(marked for line in lines for marked, _ in line.words)
-    assert [(False, "Nothing alike here at all, friend.")] in [line.words for line in lines]
-
-
 def test_a_diff_escapes_what_it_quotes(tmp_path: Path) -> None:
     before = a_card(payload="Useful when:\n- always\n\n<script>one</script>")
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [before])
     store.apply(Edit(before.with_payload(before.payload.replace("one", "two"))), author="editor")
     shown = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}").body
     assert "<script>" not in shown
-    assert "<del>one</del>" in shown
-    assert "<ins>two</ins>" in shown
+    assert "&lt;script&gt;one" in shown
+    assert "&lt;script&gt;two" in shown
 
 
 # Where it was shown
@@ -255,7 +245,6 @@ def test_a_run_that_did_not_read_it_is_not_named(tmp_path: Path) -> None:
 def test_problems_gained_and_broken_are_told_beside_the_ladder_without_cards(tmp_path: Path) -> None:
     page = opened(tmp_path, kace=solves("rrwwr?"), bare=solves("wrrwrr", card=""))
     assert "1 gained 1 broken Compare" in said(page)
-    assert 'href="/run/kace?q=card%3DEXACT_SUM_OF_SQUARES&amp;' not in page.body
     assert "change=lost" in page.body and 'href="/run/kace/against/bare"' in page.body
 
 

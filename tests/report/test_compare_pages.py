@@ -9,17 +9,13 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 
-from kace.cards.card import Difficulty, Status
-from kace.cards.store import TreeStore
-from kace.cards.tree import Domain
 from kace.report.export import export
 from kace.report.pages import page_at
 from kace.report.render import Links, document, file_name, path_of
 from kace.report.workspace import Workspace
 from kace.runs.compare import compare
 from kace.runs.table import open_tables
-from tests.card_examples import DOMAINS, a_card
-from tests.report.hostile import hostile_run, hostile_tree
+from tests.report.hostile import hostile_run
 from tests.report.opened import opened
 from tests.report.page_audit import Audit, body_of
 from tests.report.samples import a_run, a_solve, an_attempt
@@ -172,97 +168,14 @@ def test_hostile_runs_are_compared_as_text(tmp_path: Path):
     assert page.strange == [] and "__pwned" in page.text
 
 
-# Trees
-
-
-def two_trees(folder: Path) -> Path:
-    """`before` and `after` with one card of every fate."""
-    told = {"payload": "Useful when:\n- two squares\n\nAdd $a^2$ and $b^2$.\nThen halve it."}
-    figures = {"helpfulness_score": 0.25}
-    place = {"difficulty_tag": Difficulty.HARD, "domain_tags": ("geometry",)}
-    names = ("SAME", "EDITED", "FIGURES", "MOVED", "RETIRED", "REMOVED", "ADDED")
-    ids = {name: f"EXACT_CARD_{name}" for name in names}
-    before = [a_card(ids[name]) for name in names if name != "ADDED"]
-    after = [
-        a_card(ids["SAME"]),
-        a_card(ids["EDITED"], **told),
-        a_card(ids["FIGURES"], **figures),
-        a_card(ids["MOVED"], **place, **told),
-        a_card(ids["RETIRED"], status=Status.DEPRECATED, **figures),
-        a_card(ids["ADDED"]),
-    ]
-    TreeStore.create(folder / "before", DOMAINS, before)
-    other = (*DOMAINS[:2], Domain(name="knots", description="Ropes and knots", share=0.2), DOMAINS[2])
-    TreeStore.create(folder / "after", other, after)
-    return folder
-
-
-def test_every_change_of_a_tree_is_shown_once_under_the_most_telling_name(tmp_path: Path):
-    shelf = Workspace([two_trees(tmp_path / "both")])
-    page = page_of(shelf, "/tree/before/diff/after")
-    said = page.text
-    fates = ("created", "text edited", "text edited, relocated", "deprecated", "removed", "record updated")
-    for kind in (f"1 {fate}" for fate in fates):
-        assert kind in said
-    listed = page.html.split('class="changed-cards"')[1]
-    assert listed.count("<li data-row") == 6 and "SAME" not in listed
-
-
-def test_lines_that_went_and_came_are_marked(tmp_path: Path):
-    shelf = Workspace([two_trees(tmp_path / "both")])
-    body = page_of(shelf, "/tree/before/diff/after").html
-    assert "diff-gone" in body and "diff-came" in body and "halve" in body
-
-
-def test_a_tree_turned_round_and_a_tree_that_is_the_same(tmp_path: Path):
-    two_trees(tmp_path / "both")
-    TreeStore.create(tmp_path / "both" / "copy", DOMAINS, TreeStore(tmp_path / "both" / "before").load())
-    with opened(tmp_path / "both") as client:
-        back = Audit(client.get("/tree/after/diff/before").text)
-        same = Audit(client.get("/tree/before/diff/copy").text)
-        assert client.get("/tree/before/diff/before").status_code == 404
-        assert client.get("/tree/before/diff/none").status_code == 404
-    assert "/tree/before/diff/after" in back.links and "1 created" in back.text
-    assert "The cards are the same." in same.text
-
-
-def test_a_large_diff_comes_a_page_at_a_time(tmp_path: Path):
-    TreeStore.create(tmp_path / "both" / "before", DOMAINS, ())
-    TreeStore.create(tmp_path / "both" / "after", DOMAINS, [a_card(f"EXACT_CARD_NO_{n}") for n in range(60)])
-    with opened(tmp_path / "both") as client:
-        pages = [client.get(f"/tree/before/diff/after?page={n}").text for n in (1, 2, 9)]
-    assert [page.split('class="changed-cards"')[1].count("<li data-row") for page in pages] == [50, 10, 10]
-    assert 'rel="next"' in pages[0] and 'rel="prev"' in pages[1]
-
-
-def test_a_tree_that_changes_is_compared_as_it_is_now(tmp_path: Path):
-    two_trees(tmp_path / "both")
-    with opened(tmp_path / "both") as client:
-        assert "1 created" in Audit(client.get("/tree/before/diff/after").text).text
-        from kace.cards.tree import Add
-
-        TreeStore.open(tmp_path / "both" / "after").apply(Add(a_card("EXACT_CARD_NEWER_STILL")), author="x")
-        said = Audit(client.get("/tree/before/diff/after").text).text
-    assert "2 created" in said
-
-
-def test_hostile_cards_are_compared_as_text(tmp_path: Path):
-    hostile_tree(tmp_path / "both" / "one")
-    hostile_tree(tmp_path / "both" / "two", first=1)
-    shelf = Workspace([tmp_path / "both"])
-    page = page_of(shelf, "/tree/one/diff/two")
-    assert page.strange == [] and "__pwned" in page.text
-
-
 # Files
 
 
-def test_an_export_has_runs_and_trees_side_by_side(tmp_path: Path):
+def test_an_export_has_runs_side_by_side(tmp_path: Path):
     runs(tmp_path / "all")
-    two_trees(tmp_path / "all")
     workspace = Workspace([tmp_path / "all"])
     export(workspace, tmp_path / "out")
-    for path in ("/run/first", "/run/second", "/tree/before", "/tree/after"):
+    for path in ("/run/first", "/run/second", "/run/first/against/second"):
         assert Audit(body_of((tmp_path / "out" / file_name(path)).read_text(encoding="utf-8"))).strange == []
 
 

@@ -145,12 +145,6 @@ def test_the_tree_page_names_its_latest_changes_and_its_learner(tmp_path: Path) 
     assert 'href="/learner/oak"' in page.body
 
 
-def test_other_trees_are_offered_for_comparison(tmp_path: Path) -> None:
-    for name in ("oak", "elm"):
-        a_tree(tmp_path / name)
-    assert 'href="/tree/oak/diff/elm"' in page_of(workspace_of(tmp_path / "oak", tmp_path / "elm"), "/tree/oak").body
-
-
 def test_a_place_lists_highest_lift_first_and_unmeasured_last(workspace: Workspace) -> None:
     page = page_of(workspace, "/tree/oak/cell/algebra/medium")
     assert ids(page.body) == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM", "EXACT_NEVER_MEASURED", "EXACT_WAS_HARMFUL"]

@@ -45,6 +45,7 @@ from kace.runs.table import Table
 from kace.words import counted, points
 
 PRINT = 500.0  # width of a plot in a file, in points
+OWN = "their attempts"
 DRAWN = 40  # cards up to which every lift is drawn
 SPECIAL = str.maketrans(
     {char: f"\\{char}" for char in "\\`*_{}[]#|~!$"}
@@ -236,28 +237,28 @@ def card_lifts(cards: Iterable[Card]) -> tuple[LiftRow, ...]:
 def lead(found: Evaluation) -> str:
     """Return what came of it, in a sentence or two."""
     best = found.best
-    if best is None or best.accuracy is None or best.wilson is None:
+    if best is None or best.wilson is None:
         arms = counted(len(found.arms), "arm")
         return f"{arms}, and no known answer to measure an accuracy by."
     seeds = f" over {counted(len(best.seeds), 'seed')}" if len(best.seeds) > 1 else ""
     share = f"{best.accuracy:.1%} of {counted(best.problems, 'problem')}{seeds}"
-    interval = f"({best.wilson.low:.1%} to {best.wilson.high:.1%})"
+    interval = "({:.1%} to {:.1%})".format(*best.wilson)
     calls = f"with {best.paper_calls:.2f} calls per problem"
     if len(found.arms) == 1:
         return f"{best.name} answered {share} correctly {interval}, {calls}."
     highest = f"Highest is {best.name}: {share} {interval}, {calls}."
     against = found.against_base(best.name)
     if against:
-        ends = " to ".join(map(points, against.interval))
-        size = f"({points(against.difference)} points, {ends},"
         verdict = f"It is indistinguishable from {against.base} at this n"
         if against.distinguishable:
             verdict = f"It does better than {against.base}"
-        return f"{highest} {verdict} {size} {p_text(against.adjusted)})."
+        ends = " to ".join(map(points, against.interval))
+        size = f"{points(against.difference)} points, {ends}"
+        return f"{highest} {verdict} ({size}, {p_text(against.adjusted)})."
     if found.comparisons:
-        clear = sum(each.distinguishable for each in found.comparisons)
+        clear = [each for each in found.comparisons if each.distinguishable]
         others = counted(len(found.comparisons), "other arm")
-        return f"{highest} It is the base; {clear} of {others} differ from it."
+        return f"{highest} It is the base; {len(clear)} of {others} differ from it."
     return highest
 
 
@@ -358,8 +359,8 @@ def tradeoff_plot(arms: Iterable[Metrics]) -> Plot | None:
     return Plot("accuracy-against-calls", title, caption, draw)
 
 
-def exits_plot(arms: Iterable[Metrics]) -> Plot | None:
-    """Plot where solves leave the ladder, by how hard their problems are."""
+def exits_plot(arms: Iterable[Metrics], by: str = OWN) -> Plot | None:
+    """Plot where solves leave the ladder; `by` is whose attempts sort the problems."""
     panels = []
     sorted_by = ""
     for arm in arms:
@@ -372,7 +373,7 @@ def exits_plot(arms: Iterable[Metrics]) -> Plot | None:
             panels.append((arm.name, rows))
             if arm.buckets:
                 sorted_by = (
-                    "Problems are sorted by the share of their attempts that are right:"
+                    f"Problems are sorted by the share of {by} that are right:"
                     " EASY from 80 %, MED-EASY from 50 %, MED-HARD from 20 %, HARD"
                     " above none, VERY-HARD none. What leaves early in the last row"
                     " agreed on a wrong answer. "

@@ -78,12 +78,8 @@ def export(
 def paths_of(workspace: Workspace) -> Iterator[str]:
     """Iterate over the paths of the pages that an export writes."""
     yield "/"
-    trees = [item.name for item in workspace.items("tree")]
     for item in workspace.items("tree"):
         yield path_of("tree", item.name)
-        for name in trees:
-            if name != item.name:
-                yield path_of("tree", item.name, "diff", name)
         with contextlib.suppress(KaceError, OSError):  # its page says what is wrong
             cards = list(workspace.tree(item.name).tree)[:CARDS]
             places = dict.fromkeys(

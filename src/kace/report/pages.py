@@ -20,6 +20,8 @@ from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
 from kace.report import inbox, trees
 from kace.report.evaluation import (
+    OWN,
+    Plot,
     evaluation_of,
     exits_plot,
     plots_of,
@@ -135,14 +137,11 @@ def nav(
     found = [("Home", link(), "page" if path == "/" else "")]
     for kind, title in KINDS.items():
         items = workspace.items(kind)
-        if not items:
-            continue
+        page = f"/{kind}/{items[0].name}" if len(items) == 1 else ""
+        address = link(kind, items[0].name) if page else f"{link()}#{kind}"
         here = "true" if path.startswith(f"/{kind}/") else ""
-        address = f"{link()}#{kind}"
-        if len(items) == 1:
-            address = link(kind, items[0].name)
-            here = "page" if path == f"/{kind}/{items[0].name}" else here
-        found.append((title, address, here))
+        if items:
+            found.append((title, address, "page" if path == page else here))
     return found
 
 
@@ -163,26 +162,30 @@ class Summary(NamedTuple):
 def home_page(request: PageRequest) -> Page:
     """Show everything that is open, or what matches a search."""
     wanted = request.query.get("q", "").strip()[:100]
-    found: dict[str, list[Item]] = {}
+    learners = {}
+    for item in request.workspace.items("learner"):
+        learners[item.path / "learn"] = item.name
     total = 0
-    for kind in KINDS:
-        items = request.workspace.items(kind)
-        total += len(items)
-        found[kind] = [item for item in items if wanted.lower() in item.name.lower()]
-    learners = {item.path / "learn": item.name for item in found["learner"]}
+    shown = dict.fromkeys(KINDS, 0)
+    summaries: dict[str, list[Summary]] = {kind: [] for kind in KINDS}
     groups: dict[str, list[Summary]] = {"": []}
-    for item in found["run"][:LISTED]:
-        maker = learners.get(item.path.parent, "")
-        groups.setdefault(maker, []).append(summarize(request, item))
-    summaries = {}
-    for kind in ("tree", "learner", "inbox"):
-        summaries[kind] = [summarize(request, item) for item in found[kind]]
+    for kind in KINDS:
+        for item in request.workspace.items(kind):
+            total += 1
+            if wanted.lower() not in item.name.lower():
+                continue
+            shown[kind] += 1
+            if kind != "run":
+                summaries[kind].append(summarize(request, item))
+            elif shown[kind] <= LISTED:
+                maker = learners.get(item.path.parent, "")
+                groups.setdefault(maker, []).append(summarize(request, item))
     values = {
         "wanted": wanted,
         "searchable": not request.static and (wanted or total >= FEW),
         "heads": KINDS,
         "about": ABOUT,
-        "shown": {kind: len(items) for kind, items in found.items()},
+        "shown": shown,
         "summaries": summaries,
         "groups": groups,
     }
@@ -299,7 +302,8 @@ def run_page(request: PageRequest) -> Page:
     choice = choice_of(request, name)
     base = workspace.table(choice.base) if choice.base else None
     counts = table.counts()
-    metrics = table.metrics(known_prices().get(table.manifest.model))
+    price = known_prices().get(table.manifest.model)
+    metrics = table.metrics(price, base=base)
     total = table.count(choice.where, base=base)
     shares = {}
     for column in ("exit", "domain", "family", "seed"):
@@ -322,7 +326,7 @@ def run_page(request: PageRequest) -> Page:
         "metrics": metrics,
         "tree": workspace.tree_of(name),
         "wilson": wilson,
-        "charts": _charts(request, table, metrics),
+        "charts": _charts(request, metrics, choice.base),
         "by_card": broken[:GROUPS],
         "shares": shares,
         "exits": table.exits(),
@@ -362,17 +366,21 @@ def known_prices() -> Mapping[str, Price]:
     return {}
 
 
-def _charts(request: PageRequest, table: Table, metrics: Metrics) -> list[object]:
-    """Return where solves leave, and the run among others of the same problems."""
+def _charts(request: PageRequest, metrics: Metrics, base: str) -> list[Plot]:
+    """Return where solves leave, and the run among others of the same problems.
+
+    The problems of the run are sorted by how hard the base found them.
+    """
     name = request.parts["run"]
-    here = replace(metrics, name=f"{name} (this run)")
-    arms = [here]
-    for other in request.workspace.related(name) if table.manifest.data_hash else ():
-        found = _small_metrics(request.workspace, other)
-        if found is not None and len(arms) < BESIDE:
-            arms.append(replace(found, name=other))
-    exits = exits_plot([replace(metrics, name=name)])
-    plots = [exits, tradeoff_plot(arms)]
+    arms = [replace(metrics, name=f"{name} (this run)")]
+    if request.workspace.manifest(name).data_hash:
+        for other in request.workspace.related(name)[: BESIDE - 1]:
+            found = _small_metrics(request.workspace, other)
+            if found is not None:
+                arms.append(replace(found, name=other))
+    sorted_by = f"attempts of {base}" if base else OWN
+    exits = exits_plot([replace(metrics, name=name)], sorted_by)
+    plots = (exits, tradeoff_plot(arms))
     return [plot for plot in plots if plot]
 
 
@@ -528,36 +536,45 @@ def climb_of(record: Solution) -> Climb:
     start = 0
     for name, count in Counter(attempt.tier for attempt in record.attempts).items():
         tier = tiers.get(name)
-        groups = _groups(record, range(start, start + count))
+        groups = _groups(record, start, start + count)
         needed = tier.gate.votes if tier else None
         left = tier is not None and record.exit is tier.exit
         rungs.append(Rung(name.value, count, groups, needed, left, recalls.get(name)))
         start += count
-    ladder = list(tiers) if record.exit is not None else []
+    below: list[TierName] = []
+    above: list[TierName] = []
     reached = {rung.name for rung in rungs}
-    places = [place for place, name in enumerate(ladder) if name.value in reached]
-    return Climb(
-        rungs,
-        below=ladder[: min(places, default=0)],
-        above=ladder[max(places, default=-1) + 1 :],
-        fallback=_groups(record, range(start)) if record.exit in FALLBACKS else [],
-    )
+    begun = False
+    for name in tiers if record.exit is not None else ():
+        if name.value in reached:
+            begun = True
+        elif begun:
+            above.append(name)
+        else:
+            below.append(name)
+    fallback = _groups(record, 0, start) if record.exit in FALLBACKS else []
+    return Climb(rungs, below, above, fallback)
 
 
-def _groups(record: Solution, span: range) -> list[AnswerGroup]:
-    """Return the vote of some attempts, with all before their end as support."""
+def _groups(record: Solution, start: int, end: int) -> list[AnswerGroup]:
+    """Return the vote of the attempts from `start` to `end`.
+
+    Attempts before them with the same answer are its support.
+    """
     groups = []
-    voted = set()
+    rest = {at: record.attempts[at] for at in range(start, end)}
     for each in sorted(record.classes, key=lambda one: min(one.positions, default=0)):
-        here = {at: record.attempts[at] for at in each.positions if at in span}
+        here = {}
+        support = 0
+        for at in each.positions:
+            support += at < end
+            if at in rest:
+                here[at] = rest.pop(at)
         if here:
-            voted.update(here)
-            support = sum(at < span.stop for at in each.positions)
             first = next(iter(here.values()))
             mark = mark_of(first.correct, first.outcome)
             groups.append(AnswerGroup(each.answer, here, len(here), support, mark))
     groups.sort(key=lambda group: (-group.votes, -group.support))
-    rest = {at: record.attempts[at] for at in span if at not in voted}
     if rest:
         groups.append(AnswerGroup(None, rest, 0, 0, "nothing"))
     return groups
@@ -611,24 +628,17 @@ def solve_page(request: PageRequest) -> Page:
     return Page("solve.html", title, values, crumbs)
 
 
-def _card_links(
-    request: PageRequest, run: str, record: Solution
-) -> dict[str, tuple[str, str]]:
-    """Return the address and the beginning of every card that the open tree has."""
+def _card_links(request: PageRequest, run: str, record: Solution) -> dict[str, str]:
+    """Return the address of every card of a solve that the open tree has."""
     found = request.workspace.tree_of(run) if record.recalls else None
     if found is None:
         return {}
-    opened, exact = found
-    wanted = {card for recall in record.recalls for card in recall.cards}
-    for attempt in record.made:
-        wanted.update(attempt.hidden)
+    tree = found[0]
     links = {}
-    for card in wanted:
-        if card in opened.tree:
-            about = " ".join(opened.tree.card(card).payload.split())[:160]
-            if not exact:
-                about = f"The tree has changed since this run read it. {about}"
-            links[card] = (request.link("tree", opened.name, "card", card), about)
+    for read in (*record.recalls, *record.made):
+        for card in read.cards if isinstance(read, RetrievedContext) else read.hidden:
+            if card in tree.tree:
+                links[card] = request.link("tree", tree.name, "card", card)
     return links
 
 

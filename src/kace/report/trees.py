@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import ndiff
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -54,15 +54,12 @@ RUNS = 12  # runs whose effect or cards are shown
 EFFECTS = 3  # data sets on which the effect of a tree is shown
 LATEST = 6  # changes on a tree's page
 CHANGES = 40  # changes on a card's page
-OTHERS = 12  # other trees to compare with
 LEARNED = 12  # cards on a learner's page
 PROPOSALS = 40  # per page
 MANY = 30  # cards from which a report folds those that show nothing
 MAX_QUERY = 200
 MAX_WORDS = 8
 QUOTED = 200  # characters of a line that are quoted
-LIKE = 0.4  # lines less alike than this are not compared word by word
-MAX_COMPARED = 2_000  # characters of a line that is compared word by word
 SORTS = ("lift", "-lift", "id", "-id", "uses", "-uses")
 READ_AT = {
     Difficulty.MEDIUM: "read at MS",
@@ -188,7 +185,6 @@ def tree_page(request: PageRequest) -> Page:
     total = Cell(cards)
     cells = cells_of(cards)
     learners = {item.name for item in request.workspace.items("learner")}
-    trees = [item.name for item in request.workspace.items("tree")]
     legend = [(colour, words) for _, colour, words in BANDS if total.lifts]
     values = {
         "tree": opened,
@@ -208,7 +204,6 @@ def tree_page(request: PageRequest) -> Page:
         ),
         "effects": list(_effects(request, opened)),
         "latest": changes[::-1],
-        "others": [tree for tree in trees if tree != name][:OTHERS],
     }
     return Page("tree.html", name, values)
 
@@ -224,7 +219,8 @@ def _runs_of(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str]
     found = []
     for item in request.workspace.items("run"):
         manifest = request.workspace.manifest(item.name)
-        if manifest.tree_hash == opened.hash:
+        own = item.path.is_relative_to(opened.path)  # of its learner
+        if own or manifest.tree_hash == opened.hash:
             found.append((manifest.system != "kace", item.name))
     for _, run in sorted(found)[:RUNS]:
         yield run, request.workspace.base_of(run)
@@ -305,19 +301,25 @@ def find_cards(cards: Iterable[Card], words: Sequence[str]) -> list[Card]:
 
     A word in the id counts most, then one in what says when to use the card.
     """
-    patterns = [_word_pattern([word]) for word in words]
     scores = []
     for place, card in enumerate(cards):
         header, _, body = card.payload.partition("\n\n")
         use = "\n".join((header, *card.routing_conditions, *card.wordings))
-        weights = []
-        for pattern in patterns:
-            fields = ((100, card.card_id), (10, use), (1, body))
-            hits = [weight for weight, text in fields if pattern.search(text)]
-            weights.append(max(hits, default=0))
-        if weights and all(weights):
-            scores.append((-sum(weights), place, card))
-    return [card for _, _, card in sorted(scores, key=lambda score: score[:2])]
+        total = 0
+        for word in words:
+            pattern = _word_pattern([word])
+            if pattern.search(card.card_id):
+                total += 100
+            elif pattern.search(use):
+                total += 10
+            elif pattern.search(body):
+                total += 1
+            else:
+                break
+        else:
+            scores.append((-total, place, card))
+    scores.sort(key=itemgetter(0, 1))
+    return [card for _, _, card in scores] if words else []
 
 
 def _word_pattern(words: Sequence[str]) -> re.Pattern[str]:
@@ -330,19 +332,19 @@ def _word_pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 
 def _quoted(card: Card, pattern: re.Pattern[str]) -> tuple[Markup, list[Markup]]:
-    """Return a card's id, triggers and best line with what was found marked."""
-    triggers = {f"- {trigger}" for trigger in card.triggers}
-    texts = [*card.payload.split("\n"), *card.routing_conditions, *card.wordings]
-    others = [text.strip() for text in texts if text.strip() not in triggers]
-    best = max(others, key=lambda text: len(pattern.findall(text)), default="")
-    lines = ["; ".join(card.triggers)]
-    found = pattern.search(best)
-    if found:
-        start = max(0, found.start() - QUOTED // 3)
-        cut = best[start : start + QUOTED]
-        end = "…" if start + QUOTED < len(best) else ""
-        lines.append(f"{'…' if start else ''}{cut}{end}")
-    return marked(card.card_id, pattern), [marked(line, pattern) for line in lines]
+    """Return a card's id, triggers and first matching line, with the finds marked."""
+    triggers = "; ".join(card.triggers)
+    lines = [marked(triggers, pattern)]
+    texts = [*card.body.split("\n"), *card.routing_conditions, *card.wordings]
+    for text in texts:
+        found = pattern.search(text)
+        if found:
+            start = max(0, found.start() - QUOTED // 3)
+            end = "…" if start + QUOTED < len(text) else ""
+            cut = text[start : start + QUOTED] + end
+            lines.append(marked(f"…{cut}" if start else cut, pattern))
+            break
+    return marked(card.card_id, pattern), lines
 
 
 # Cards
@@ -406,141 +408,64 @@ def _uses(
                 }
 
 
-class DiffLine(NamedTuple):
-    """A line of a difference.
-
-    `field` has a name and two values; `gone` and `came` have words, each with whether
-    it is what differs.
-    """
-
-    kind: str
-    name: str = ""
-    before: str = ""
-    after: str = ""
-    words: Sequence[tuple[bool, str]] = ()
-
-
-def _history(opened: OpenTree, card: Card) -> list[tuple[object, str, list[DiffLine]]]:
+def _history(opened: OpenTree, card: Card) -> list[tuple[object, str, list[str]]]:
     """Return the changes of a card, newest first, with what each did."""
     steps = []
     newest: Card | None = None
     for entry in reversed(TreeStore(opened.path).log()):
         for change in entry.cards:
-            if change.card_id == card.card_id:
-                if not steps and change.after not in (None, card):
-                    newest = change.after
-                lines = card_diff(change.before, change.after)
-                steps.append((entry, what_changed(change.before, change.after), lines))
-    if newest is not None:
+            if change.card_id != card.card_id:
+                continue
+            newest = newest or change.after
+            lines = card_diff(change.before, change.after)
+            steps.append((entry, what_changed(change.before, change.after), lines))
+    if newest not in (None, card):
         steps.insert(0, (None, "edited by hand", card_diff(newest, card)))
     return steps[:CHANGES]
 
 
 def what_changed(before: Card | None, after: Card | None) -> str:
     """Return in words what a change did to a card."""
-    if before is None or after is None:
-        return "created" if after else "removed"
-    found = []
-    if before.payload != after.payload:
-        found.append("text edited")
-    places = [(card.domain_tags, card.difficulty_tag) for card in (before, after)]
-    if places[0] != places[1]:
-        found.append("relocated")
+    if before is None:
+        return "created"
+    if after is None:
+        return "removed"
     if after.status is Status.DEPRECATED is not before.status:
-        found.append("deprecated")
-    return ", ".join(found) or "record updated"
+        return "deprecated"
+    if before.payload != after.payload:
+        return "text edited"
+    moved = before.difficulty_tag is not after.difficulty_tag
+    if moved or before.domain_tags != after.domain_tags:
+        return "relocated"
+    return "record updated"
 
 
-def card_diff(before: Card | None, after: Card | None) -> list[DiffLine]:
-    """Return what differs between two versions of a card, field by field."""
-    if before is None or after is None:
-        text = (before or after).payload.strip("\n").split("\n")
-        kind = "came" if after else "gone"
-        return [DiffLine(kind, words=[(False, line)]) for line in text]
-    lines = []
-    old = _fields(before)
-    for name, value in _fields(after).items():
-        if value != old[name]:
-            lines.append(DiffLine("field", name, old[name], value))
-    return [*lines, *_text_diff(before.payload, after.payload)]
+def card_diff(before: Card | None, after: Card | None) -> list[str]:
+    """Return the lines that a change of a card took away (`-`) and brought (`+`)."""
+    old = _lines_of(before) if before else []
+    new = _lines_of(after) if after else []
+    found = []
+    for line in ndiff(old, new):
+        if line[0] in "-+":
+            found.append(f"{line[0]}{line[2:]}")
+    return found
 
 
-def _fields(card: Card) -> dict[str, str]:
-    """Return what is known of a card besides its text, in words."""
+def _lines_of(card: Card) -> list[str]:
+    """Return a card line by line: what is known of it, then its text."""
     record = card.provenance
-    return {
-        "status": card.status.value,
-        "place": f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}",
-        "choose by": "; ".join(card.routing_conditions),
-        "lift": record.validated_lift,
-        "helpfulness": f"{card.helpfulness_score:g}",
-        "uses": f"{record.n_uses}",
-        "right": f"{record.n_wins}",
-        "wrong": f"{record.n_losses}",
-        "wordings": f"{len(card.wordings)}",
-    }
-
-
-def _text_diff(before: str, after: str) -> Iterator[DiffLine]:
-    """Iterate over the lines that went and those that came in their place."""
-    old = before.strip("\n").split("\n")
-    new = after.strip("\n").split("\n")
-    for kind, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes():
-        if kind == "equal":
-            continue
-        gone = [[(False, line)] for line in old[i:j]]
-        came = [[(False, line)] for line in new[k:m]]
-        if len(gone) == len(came):
-            pairs = [_word_diff(*pair) for pair in zip(old[i:j], new[k:m], strict=True)]
-            gone = [pair[0] for pair in pairs]
-            came = [pair[1] for pair in pairs]
-        yield from (DiffLine("gone", words=words) for words in gone)
-        yield from (DiffLine("came", words=words) for words in came)
-
-
-def _word_diff(
-    old: str, new: str
-) -> tuple[list[tuple[bool, str]], list[tuple[bool, str]]]:
-    """Return two lines in words, each with whether the other line lacks it."""
-    before = re.findall(r"\w+|\s+|[^\w\s]", old)
-    after = re.findall(r"\w+|\s+|[^\w\s]", new)
-    match = SequenceMatcher(None, before, after, autojunk=False)
-    if max(len(old), len(new)) > MAX_COMPARED or match.ratio() < LIKE:
-        return [(False, old)], [(False, new)]
-    gone = []
-    came = []
-    for kind, i, j, k, m in match.get_opcodes():
-        gone.append((kind != "equal", "".join(before[i:j])))
-        came.append((kind != "equal", "".join(after[k:m])))
-    return gone, came
-
-
-def diff_page(request: PageRequest) -> Page:
-    """Show what differs between two trees, card by card."""
-    names = tuple(request.parts.values())
-    if names[0] == names[1]:
-        raise NotHere("a tree does not differ from itself")
-    old, new = (request.workspace.tree(name).tree.cards for name in names)
-    changed = []
-    for card_id in sorted({*old, *new}):
-        before = old.get(card_id)
-        after = new.get(card_id)
-        if before != after:
-            kind = what_changed(before, after)
-            changed.append((kind, before, after, card_diff(before, after)))
-    values = {
-        "names": names,
-        "counts": Counter(kind for kind, *_ in changed).most_common(),
-        "tiles": [
-            (len(old), "cards before"),
-            (len(new), "cards after"),
-            (len(new) - sum(after is not None for _, _, after, _ in changed), "alike"),
-        ],
-        "part": slice_of(request, len(changed), changed, PER_PAGE, IN_A_FILE),
-        "to": partial(request.link, "tree", names[0], "diff", names[1]),
-    }
-    crumbs = (HOME, Crumb(names[0], ("tree", names[0])))
-    return Page("diff.html", f"From {names[0]} to {names[1]}", values, crumbs)
+    return [
+        f"status: {card.status.value}",
+        f"place: {card.difficulty_tag.value} / {', '.join(card.domain_tags)}",
+        f"choose by: {'; '.join(card.routing_conditions)}",
+        f"lift: {record.validated_lift or 'none'}",
+        f"helpfulness: {card.helpfulness_score:g}",
+        f"uses: {record.n_uses}",
+        f"right: {record.n_wins}",
+        f"wrong: {record.n_losses}",
+        f"wordings: {len(card.wordings)}",
+        *card.payload.strip("\n").split("\n"),
+    ]
 
 
 # Learners
@@ -663,7 +588,6 @@ ROUTES: dict[str, Callable[[PageRequest], Page]] = {
     "/tree/{tree}/search": search_page,
     "/tree/{tree}/cell/{domain}/{difficulty}": cell_page,
     "/tree/{tree}/card/{card}": card_page,
-    "/tree/{tree}/diff/{other}": diff_page,
     "/learner/{learner}": learner_page,
     "/learner/{learner}/proposals": proposals_page,
 }
