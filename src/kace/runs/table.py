@@ -956,7 +956,9 @@ class _Reader:
     def _take(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
         """Index one line; return whether it is not damaged."""
         if self.kind == "problems":
-            with suppress(ValueError, RecursionError, TypeError, KaceError):
+            with suppress(
+                ValueError, RecursionError, TypeError, AttributeError, KaceError
+            ):
                 problem = problem_of(json.loads(line), PROBLEMS)
                 values: tuple[object, ...] = (problem.id, line)
                 db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?)", values)
