@@ -70,7 +70,8 @@ def viewed(folder: Path) -> None:
         table = workspace.table(item.name)
         record = table.solution("p1", a_solve().seed)
         assert record is not None
-        table.with_texts(record)
+        for attempt in record.attempts:
+            table.call_text(attempt.call)
     for item in workspace.items("tree"):
         workspace.tree(item.name)
 
