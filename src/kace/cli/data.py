@@ -61,7 +61,7 @@ def _print_set(
         print(json.dumps(row))
         return
     counts = " / ".join(f"{size:,}" for size in sizes.values())
-    print(f"{name:10} {counts:25} {'here' if here else 'not here':9} {about}")
+    print(f"{name:12} {counts:25} {'here' if here else 'not here':9} {about}")
 
 
 @command.command()
@@ -87,7 +87,7 @@ def fetch(options: Options, names: tuple[str, ...], out: Path | None) -> None:
         for found in _splits(name, options.config()):
             size = f"{len(found.problems):5,}"
             print(
-                f"{found.name:10} {found.split:10} {size}  {found.hash}  {found.source}"
+                f"{found.name:12} {found.split:10} {size}  {found.hash}  {found.source}"
             )
             if out is not None:
                 rows = "".join(f"{row}\n" for row in problem_rows(found.problems))
