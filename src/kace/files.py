@@ -307,7 +307,7 @@ class FileRefused(KaceError, PermissionError):
 
 
 def confine_files(given: Iterable[Path]) -> None:
-    """From now on, open only the given files and folders, and what Python needs."""
+    """Refuse all files from now on but the given ones and those that Python needs."""
     package = Path(__file__).parent
     needed = [*map(str, given), *_SYSTEM, str(package)]
     needed += [*sysconfig.get_paths().values(), *site.getsitepackages()]

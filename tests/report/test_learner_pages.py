@@ -245,7 +245,7 @@ def every_verdict(tree: Path) -> Path:
     proposed = {"cards": cards, "refused": [refused("", "parser", "bad_block", "no end tag")]}
     ruled = {"admitted": cards[:3], "refused": [refused(wrong.card_id, "teacher", "wrong", "2 + 2 is 4")]}
     merged = {
-        "merged": [{"card_id": same.card_id, "into": "EXACT_SUM_OF_SQUARES", "reason": "it says nearly the same"}]
+        "merged": [{"card_id": same.card_id, "into": "EXACT_SUM_OF_SQUARES", "reason": "it has nearly the same text"}]
     }
     waiting = {"cards": [late.model_dump(mode="json")], "refused": []}
     return a_notebook(
@@ -271,7 +271,7 @@ def test_every_proposal_is_listed_with_what_became_of_it(tmp_path: Path):
     page = Audit(served(tree, "/proposals").body)
     assert "Refused by the teacher for wrong : 2 + 2 is 4" in page.text
     assert "Refused by the reader of replies for bad_block : no end tag" in page.text
-    assert "Merged into EXACT_ SUM_ OF_ SQUARES : it says nearly the same" in page.text
+    assert "Merged into EXACT_ SUM_ OF_ SQUARES : it has nearly the same text" in page.text
     assert "/tree/oak/card/EXACT_IS_IN_TREE" in page.links
 
 
@@ -311,7 +311,7 @@ def test_the_same_id_proposed_twice_is_admitted_once(tmp_path: Path):
 def test_nothing_that_a_teacher_or_a_file_says_becomes_markup(tmp_path: Path, text: str):
     tree = every_verdict(tmp_path / "oak")
     path = tree / "learn" / "steps.jsonl"
-    for old in ("because", "no end tag", "2 + 2 is 4", "it says nearly the same", "bad_block", "MS algebra"):
+    for old in ("because", "no end tag", "2 + 2 is 4", "it has nearly the same text", "bad_block", "MS algebra"):
         path.write_text(path.read_text().replace(json.dumps(old), json.dumps(f"{old} {text}")))
     manifest = {
         "teacher": text,

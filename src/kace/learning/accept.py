@@ -103,15 +103,10 @@ class PosteriorRule:
         harms with as much, else experimental. An unmeasured card is judged by its tree.
         """
         beliefs = posteriors(tree, impacts)
-        if not beliefs:
-            return ()
-        fires = impacts[-1].fire_of
-        lifts = impacts[-1].lift_of
         changes: list[Change] = []
-        for card in tree.shown:
+        for card in tree.shown if beliefs else ():
             belief = beliefs[card.card_id]
-            fire = fires.get(card.card_id)
-            lift = lifts.get(card.card_id)
+            fire, lift = impacts[-1].of(card)
             status = Status.EXPERIMENTAL
             if belief.helps >= self.keep_above:
                 status = Status.VALIDATED
@@ -156,12 +151,9 @@ class ThresholdRule:
         self, tree: EpistemicTree, impacts: Sequence[Impact], epoch: int
     ) -> tuple[Change, ...]:
         """Return edits with the newest figures, in order of id; no status changes."""
-        fires = impacts[-1].fire_of
-        lifts = impacts[-1].lift_of
         changes: list[Change] = []
         for card in tree:
-            fire = fires.get(card.card_id)
-            lift = lifts.get(card.card_id)
+            fire, lift = impacts[-1].of(card)
             if not fire and not lift:
                 continue
             text = card.provenance.validated_lift
@@ -553,13 +545,13 @@ def _parse_revision(block: Block) -> Revision:
 
 
 def _check_deprecation(card: Card, domain: DomainCards) -> None:
-    """Refuse to retire a validated card that no measurement says harms."""
-    lift = domain.impact.lift_of.get(card.card_id)
+    """Refuse to retire a validated card that was not measured to harm."""
+    _, lift = domain.impact.of(card)
     harms = lift is not None and lift.high < 0
     if card.status is Status.VALIDATED and not harms:
         raise _Refused(
             "validated",
-            "the card has a validated lift, and no measurement says that it harms",
+            "the card has a validated lift, and was not measured to harm",
         )
 
 
@@ -585,9 +577,9 @@ def _check_change(card: Card, revision: Revision) -> Card:
     place = (card.difficulty_tag, card.domain_tags)
     moved = (after.difficulty_tag, after.domain_tags) != place
     if after != card and moved is not (action is Action.RELOCATE):
-        meant = "leaves the card where it is: say EDIT"
+        meant = "leaves the card where it is: write EDIT"
         if moved:
-            meant = "moves the card: say RELOCATE"
+            meant = "moves the card: write RELOCATE"
         raise _Refused(
             "wrong_action", f"{action.value} {meant}, or change what you wrote"
         )
@@ -605,13 +597,10 @@ def _choice(kind: type[E], given: str, rule: str) -> E:
 
 def _format_domain(of: DomainCards, epoch: int) -> str:
     """Return the cards with their figures, then the problems still wrong."""
-    fires = of.impact.fire_of
-    lifts = of.impact.lift_of
     where = "every domain" if of.domain == UNIVERSAL else neutral(of.domain)
     parts = [f"Domain: {where}\nThis epoch: {epoch}\nCards: {len(of.cards)}"]
     for card in of.cards:
-        fire = fires.get(card.card_id)
-        parts.append(_format_card(card, fire, lifts.get(card.card_id)))
+        parts.append(_format_card(card, *of.impact.of(card)))
     parts.append(_format_failures("Problems still wrong", of.failed))
     return "\n\n".join(parts)
 

@@ -206,7 +206,7 @@ def consolidate(
             known[card.card_id] = card
             changed[card.card_id] = card
             continue
-        reason = "it says nearly the same"
+        reason = "it has nearly the same text"
         if card.card_id == twin.card_id:
             reason = "it has the same id"
         if twin.status is Status.DEPRECATED:
@@ -231,7 +231,7 @@ def similarity(left: Card, right: Card) -> float:
 
 
 def same_knowledge(left: Card, right: Card) -> bool:
-    """Whether two cards say nearly the same, with the same signs and numbers."""
+    """Whether two cards have nearly the same text, with the same signs and numbers."""
     one = _wording(left.rule).signs
     other = _wording(right.rule).signs
     nested = one <= other or other <= one
@@ -254,7 +254,7 @@ def _wording(rule: str) -> _Wording:
 
 
 def _most_similar(card: Card, known: Mapping[str, Card]) -> Card | None:
-    """Return the card that says nearly the same and is most like it; first if equal."""
+    """Return the card with nearly the same text that is most similar; first if equal."""
     best = None
     for other in known.values():
         if not _read_together(card, other) or not same_knowledge(card, other):
@@ -265,7 +265,7 @@ def _most_similar(card: Card, known: Mapping[str, Card]) -> Card | None:
 
 
 def _with_free_id(card: Card, known: Mapping[str, Card]) -> Card:
-    """Return the card under an id that tells it from its namesake elsewhere."""
+    """Return the card under an id that differs from its namesake elsewhere."""
     namesake = known.get(card.card_id)
     if namesake is None or _read_together(card, namesake):
         return card

@@ -33,7 +33,7 @@ from kace.learning.study import BASE, RunReading, Study
 from kace.problems import Problem
 from kace.runs.stats import t_quantile
 
-MIN_PROBLEMS = 5  # with fewer compared problems an interval says nothing
+MIN_PROBLEMS = 5  # with fewer compared problems an interval is [-1, 1]
 DOUBT = math.sqrt(0.5)
 """Added to the standard error, in attempts: as if one attempt with the card and one
 without had gone the other way. Attempts that all agree would otherwise look exact."""
@@ -79,7 +79,7 @@ class Lift(StepResult):
     hidden: int
     problems: int  # with attempts of both kinds
     votes: tuple[CardVotes, ...] = ()
-    says: str = ""  # the digest of the card's text: another text has other evidence
+    text: str = ""  # the digest of the card's text: another text has other evidence
 
     @property
     def wins(self) -> tuple[int, int]:
@@ -101,15 +101,11 @@ class Impact(StepResult):
         """Return the number of cards measured."""
         return f"{len(self.lifts)} lifts measured, {len(self.fires)} cards fired"
 
-    @property
-    def fire_of(self) -> dict[str, Fire]:
-        """Return the fire statistics by card."""
-        return {fire.card_id: fire for fire in self.fires}
-
-    @property
-    def lift_of(self) -> dict[str, Lift]:
-        """Return the lifts by card."""
-        return {lift.card_id: lift for lift in self.lifts}
+    def of(self, card: Card) -> tuple[Fire | None, Lift | None]:
+        """Return the fire statistics and the lift of a card."""
+        fires = [fire for fire in self.fires if fire.card_id == card.card_id]
+        lifts = [lift for lift in self.lifts if lift.card_id == card.card_id]
+        return fires[0] if fires else None, lifts[0] if lifts else None
 
 
 async def measure(
@@ -315,7 +311,7 @@ def _shown_cards(record: Solution, recall: RetrievedContext) -> list[str]:
 
 
 def lift_of(
-    card_id: str, method: Method, strata: Iterable[CardVotes], says: str = ""
+    card_id: str, method: Method, strata: Iterable[CardVotes], text: str = ""
 ) -> Lift | None:
     """Return the weighted difference over all strata; `None` if nothing compares."""
     votes = tuple(filter(_is_fair, strata))
@@ -344,7 +340,7 @@ def lift_of(
         hidden=hidden,
         problems=problems,
         votes=votes,
-        says=says,
+        text=text,
     )
 
 
@@ -358,7 +354,7 @@ def current_lifts(tree: EpistemicTree, impacts: Iterable[Impact]) -> list[Lift]:
     found = []
     for impact in impacts:
         for lift in impact.lifts:
-            if lift.card_id in tree and lift.says == text_digest(
+            if lift.card_id in tree and lift.text == text_digest(
                 tree.card(lift.card_id)
             ):
                 found.append(lift)
@@ -370,7 +366,7 @@ def lifts_by_source(
 ) -> tuple[Lift | None, Lift | None]:
     """Return the lift of all cards on problems they were written from, and on others.
 
-    The difference says whether what was learned carries over. Names are by problem id.
+    The difference shows whether what was learned carries over. Names are by problem id.
     """
     own: list[CardVotes] = []
     others: list[CardVotes] = []
@@ -396,7 +392,7 @@ def _lifts(
     digests = {card.card_id: text_digest(card) for card in tree or ()}
     found = []
     for name in sorted(votes):
-        lift = lift_of(name, method, votes[name], says=digests.get(name, ""))
+        lift = lift_of(name, method, votes[name], text=digests.get(name, ""))
         if lift:
             found.append(lift)
     return tuple(found)
@@ -482,7 +478,7 @@ def _require_uncut(records: Sequence[Solution]) -> Sequence[Solution]:
     return records
 
 
-# The posterior: what few problems can say of a card, given all cards of its tree.
+# The posterior: what few problems show of a card, given all cards of its tree.
 #
 # A card does nothing (with probability `idle`), or its lift is drawn from a normal
 # distribution. The three numbers that describe the tree (idle share, mean, spread) are

@@ -145,7 +145,7 @@ async def imagine(
 ) -> Proposals:
     """Ask what else an expert finds obvious beside the cell's cards.
 
-    Such cards rest on no problem, and say so.
+    Such cards rest on no problem.
     """
     if not cards:
         return Proposals()

@@ -359,7 +359,7 @@ def report_of(tree_folder: Path) -> LearningReport:
     names = _problem_names(steps)
     own, others = lifts_by_source(tree, (impact for _, impact in impacts), names)
     planned = manifest.settings.get("epochs")
-    finished = any(line.what == "freeze" for line in steps.lines)
+    finished = StepName("close", "freeze") in steps.steps
     working = not finished and _is_locked(folder / "lock")
     size = CardTotals.of(tree)
     under_way = tuple(_under_way(steps))
@@ -519,11 +519,16 @@ def _domains(tree: EpistemicTree) -> Iterator[DomainReport]:
     """Yield the tree by domain, `universal` last. A card of two domains is in both."""
     if not tree.domains:
         return
-    named = [(domain.name, domain.description, domain.share) for domain in tree.domains]
-    for name, about, share in (*named, (UNIVERSAL, "read with every domain", None)):
-        here = [card for card in tree if name in card.domain_tags]
-        leaves = tuple(CardTotals.of(here, kind) for kind in Difficulty)
-        yield DomainReport(name, about, share, leaves)
+    for domain in tree.domains:
+        leaves = _leaves(tree, domain.name)
+        yield DomainReport(domain.name, domain.description, domain.share, leaves)
+    leaves = _leaves(tree, UNIVERSAL)
+    yield DomainReport(UNIVERSAL, "read with every domain", None, leaves)
+
+
+def _leaves(tree: EpistemicTree, domain: str) -> tuple[CardTotals, ...]:
+    here = [card for card in tree if domain in card.domain_tags]
+    return tuple(CardTotals.of(here, difficulty) for difficulty in Difficulty)
 
 
 def _problem_names(steps: _DoneSteps) -> dict[str, str]:
@@ -543,7 +548,7 @@ def _cards(
     fires: dict[str, Fire] = {}
     lifts: dict[str, list[tuple[int, Lift]]] = {}
     for epoch, impact in impacts:
-        fires.update(impact.fire_of)
+        fires.update((fire.card_id, fire) for fire in impact.fires)
         for lift in impact.lifts:
             lifts.setdefault(lift.card_id, []).append((epoch, lift))
     revisions: dict[str, list[Revised]] = {}
@@ -609,9 +614,9 @@ def _fate_of(
     """Return a proposed card with what became of it."""
     name = card.card_id
     refused = None
-    if ruling and card not in ruling.admitted:
-        named = [each for each in ruling.refused if each.card_id == name]
-        refused = named[0] if named else None
+    for each in ruling.refused if ruling else ():
+        if each.card_id == name and ruling and card not in ruling.admitted:
+            refused = each
     if ruling is None:
         fate = Fate.WAITING
     elif refused:
@@ -664,7 +669,7 @@ def _summary(report: LearningReport) -> str:
     text = (
         f"From {problems} {author} gave {counted(found.proposed, 'card')}. "
         f"{found.admitted} passed admission; {found.kept} {are} in the tree, "
-        f"{found.validated or 'none'} of them validated: they probably help."
+        f"{found.validated or 'none'} of them validated."
     )
     if found.kept or not report.finished:
         return text

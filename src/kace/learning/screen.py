@@ -405,7 +405,7 @@ def find_numbers(text: str) -> FoundNumbers:
 
 
 def _stand(digits: str, values: dict[str, str], standing: set[Fraction]) -> None:
-    """Add a number that stands in a text."""
+    """Add a number of a text."""
     values[_key(digits[:200])] = digits
     standing.add(_fraction(digits))
 
@@ -540,7 +540,7 @@ def _has_content(token: str) -> bool:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words that say what a text is about, without plural endings."""
+    """Return the words that a text is about, without plural endings."""
     return frozenset(_stem(token) for token in _tokens(text) if _has_content(token))
 
 

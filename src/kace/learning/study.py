@@ -12,6 +12,7 @@ from collections.abc import (
     Awaitable,
     Callable,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
@@ -58,7 +59,7 @@ from kace.learning.teacher import (
 )
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
-from kace.models.cache import TEACHER, CallStore, read_calls
+from kace.models.cache import TEACHER, CallRecord, CallStore, read_calls
 from kace.problems import Problem, overlaps
 from kace.runs.manifest import manifest_of, solver_prompts
 from kace.runs.run import Run, Solve
@@ -536,7 +537,16 @@ class Bill(BaseModel):
     @property
     def usd(self) -> float:
         """Return the sum over all roles whose price is known."""
-        return sum(role.usd or 0.0 for role in self.roles.values())
+        total = 0.0
+        for role in self.roles.values():
+            total += role.usd or 0.0
+        return total
+
+
+def _recorded_calls(folders: Iterable[Path]) -> Iterator[CallRecord]:
+    for folder in folders:
+        for segment in sorted(folder.glob("*.jsonl")):
+            yield from read_calls(segment)
 
 
 def bill_of(folders: Iterable[Path], config: Config) -> Bill:
@@ -545,18 +555,16 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     used: defaultdict[str, Usage] = defaultdict(Usage)
     batched: defaultdict[str, Usage] = defaultdict(Usage)
     seen: set[str] = set()
-    segments = [path for folder in folders for path in sorted(folder.glob("*.jsonl"))]
-    for segment in segments:
-        for record in read_calls(segment):
-            if record.key in seen:
-                continue
-            seen.add(record.key)
-            role = ROLES.get(record.tier, "solver")
-            usage = record.reply().usage
-            counts[role] += 1
-            used[role] += usage
-            if record.batch:
-                batched[role] += usage
+    for record in _recorded_calls(folders):
+        if record.key in seen:
+            continue
+        seen.add(record.key)
+        role = ROLES.get(record.tier, "solver")
+        usage = record.reply().usage
+        counts[role] += 1
+        used[role] += usage
+        if record.batch:
+            batched[role] += usage
     prices = Ledger(prices=config.prices)
     roles = {}
     models = {}

@@ -8,7 +8,7 @@ r"""The teacher: a strong model that replies in tagged blocks, and what it is sh
     </card>
 
 Not JSON, where `\frac`, `\theta` and `\beta` are valid escapes and would be corrupted
-silently. A tag stands alone on its line. What stands between blocks (prose, code fences,
+silently. A tag is alone on its line. Text between blocks (prose, code fences,
 thinking) is ignored, and a bad block costs itself only.
 """
 
@@ -193,7 +193,7 @@ def read_blocks(
 
 
 def declines(reply: str, grammar: Grammar) -> bool:
-    """Whether a line of a reply says that there is nothing to write: `no card`."""
+    """Whether a line of a reply declines to write: `no card`."""
     line = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
     text = _without_thinking(reply[:MAX_REPLY_CHARS])
     return re.search(line, text, re.IGNORECASE | re.MULTILINE) is not None
@@ -310,7 +310,7 @@ class Reading(Generic[T]):
 
     found: Mapping[str, T]
     bad: tuple[BadBlock, ...] = ()
-    declined: bool = False  # it holds nothing, and says so: "no card"
+    declined: bool = False  # it holds nothing but a line such as "no card"
 
     def expecting(self, names: Iterable[str], reason: str) -> Reading[T]:
         """Return the reading with absent names listed as bad: they are asked again."""
