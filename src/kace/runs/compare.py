@@ -194,7 +194,11 @@ class Comparison:
         return text
 
 
-def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comparison:
+def compare(
+    base: Table,
+    other: Table,
+    clusters: Clusters | None = None,
+) -> Comparison:
     """Compare a run with a base over the solves that both have.
 
     Raises `UsageError` if they have none in common.
@@ -251,7 +255,9 @@ def compare(base: Table, other: Table, clusters: Clusters | None = None) -> Comp
 
 
 def compare_all(
-    base: Table, others: Sequence[Table], clusters: Clusters | None = None
+    base: Table,
+    others: Sequence[Table],
+    clusters: Clusters | None = None,
 ) -> tuple[Comparison, ...]:
     """Compare several runs with one base, with Holm's correction for their number."""
     by = clusters or clusters_of((base, *others))
@@ -402,7 +408,9 @@ def p_text(value: float) -> str:
 
 
 def _detectable(
-    moved: Counter[tuple[Fraction | int, int]], problems: int, most: int
+    moved: Counter[tuple[Fraction | int, int]],
+    problems: int,
+    most: int,
 ) -> float | None:
     """Return the minimum detectable difference.
 

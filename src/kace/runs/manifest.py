@@ -133,7 +133,11 @@ class Manifest:
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
     """Return what a run depends on, free of secrets. A tree counts by its content."""
     left_out = {"max_calls", "max_usd", "prices", "tree", *PACE}
-    settings = config.model_dump(mode="json", exclude_none=True, exclude=left_out)
+    settings = config.model_dump(
+        mode="json",
+        exclude_none=True,
+        exclude=left_out,
+    )
     if config.base_url:
         settings["base_url"] = first_url(config.base_url)
     if config.synthesis:
@@ -183,7 +187,11 @@ def _teacher_settings(config: Config) -> dict[str, object]:
     return found
 
 
-def default_folder(name: str, manifest: dict[str, object], source: bytes) -> Path:
+def default_folder(
+    name: str,
+    manifest: dict[str, object],
+    source: bytes,
+) -> Path:
     """Return where a run goes by default: a name that the same command finds again."""
     parts = [manifest["config"], manifest["prompts"], manifest["tree"]]
     settings = json.dumps(parts, sort_keys=True).encode()
@@ -252,7 +260,11 @@ def _default(name: str) -> object:
     return None if field is None else field.get_default()
 
 
-def _difference(name: str, before: object, now: object) -> str:
+def _difference(
+    name: str,
+    before: object,
+    now: object,
+) -> str:
     if not isinstance(before, dict) or not isinstance(now, dict):
         return name
     keys = sorted({*before, *now})

@@ -446,7 +446,10 @@ class _Labelled:
             self._add_to_bucket(self._buckets[bucket], solves, right)
 
     def _add_to_bucket(
-        self, bucket: BucketRow, solves: Sequence[SolveRow], right: int
+        self,
+        bucket: BucketRow,
+        solves: Sequence[SolveRow],
+        right: int,
     ) -> None:
         bucket.problems += 1
         bucket.solves += len(solves)

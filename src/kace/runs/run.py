@@ -132,7 +132,10 @@ class Run:
         await work_through(pending, window, solve_and_keep)
 
     def _pending_of(
-        self, problems: Iterable[Problem], seed: int, on_known: OnSolution
+        self,
+        problems: Iterable[Problem],
+        seed: int,
+        on_known: OnSolution,
     ) -> Iterator[Problem]:
         for problem in problems:
             known = self.finished(problem, seed)
@@ -168,7 +171,10 @@ def climb_with(kit: Kit) -> Solve:
 
 
 async def solve_all(
-    problems: Iterable[Problem], kit: Kit, window: int, keep: OnSolution
+    problems: Iterable[Problem],
+    kit: Kit,
+    window: int,
+    keep: OnSolution,
 ) -> None:
     """Solve a stream of problems, `window` at a time, and keep each as it finishes."""
 
@@ -179,7 +185,9 @@ async def solve_all(
 
 
 async def work_through(
-    items: Iterable[T], most: int, work: Callable[[T], Awaitable[None]]
+    items: Iterable[T],
+    most: int,
+    work: Callable[[T], Awaitable[None]],
 ) -> None:
     """Work on a stream of items, `most` at a time.
 

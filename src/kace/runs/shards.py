@@ -35,7 +35,11 @@ MAX_SHARDS = 100_000
 LISTED = 12  # missing shards that are named; the rest are counted
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(
+    frozen=True,
+    order=True,
+    slots=True,
+)
 class Shard:
     """Part `index` of `of`, counted from one."""
 
@@ -191,7 +195,11 @@ def _check_solves(part: _Part) -> None:
         )
 
 
-def _copy_lines(parts: Sequence[_Part], name: str, target: Path) -> None:
+def _copy_lines(
+    parts: Sequence[_Part],
+    name: str,
+    target: Path,
+) -> None:
     """Write the complete lines of a file of every part, damaged ones as they are."""
     with target.open("wb") as file:
         for part in parts:

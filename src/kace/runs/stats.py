@@ -98,7 +98,12 @@ def t_quantile(p: float, df: float) -> float:
     return high if p > 0.5 else -high
 
 
-def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
+def _incomplete_beta(
+    a: float,
+    b: float,
+    x: float,
+    y: float,
+) -> float:
     """Return the regularised incomplete beta function at x.
 
     `y` is 1 - x, given apart because the difference loses digits.
@@ -220,7 +225,11 @@ def sum_law(terms: Sequence[Terms]) -> SumLaw:
     return SumLaw(first, cast("Sequence[float]", reached))
 
 
-def _main_part(terms: Sequence[Terms], least: int, most: int) -> tuple[int, int]:
+def _main_part(
+    terms: Sequence[Terms],
+    least: int,
+    most: int,
+) -> tuple[int, int]:
     """Return the first value and the number of values around a sum's mean."""
     mean = 0.0
     variance = 0.0
@@ -277,7 +286,10 @@ def cluster_interval(
 
 
 def _resampled(
-    pulls: Counter[Fraction], n: int, mean: float, span: Interval
+    pulls: Counter[Fraction],
+    n: int,
+    mean: float,
+    span: Interval,
 ) -> tuple[float, float]:
     """Return the interval of the mean of n clusters drawn from `pulls`."""
     width = Fraction(span.high - span.low)

@@ -340,7 +340,12 @@ class Table:
     processes.
     """
 
-    def __init__(self, name: str, manifest: Manifest, folder: Path | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        manifest: Manifest,
+        folder: Path | None,
+    ) -> None:
         """Use `Table.open` or `Table.of`."""
         self.name = name
         self.manifest = manifest
@@ -417,7 +422,12 @@ class Table:
         self._follow("solves", self.folder / TRACE, progress)
         self.version = state
 
-    def _follow(self, kind: str, path: Path, progress: Progress | None = None) -> None:
+    def _follow(
+        self,
+        kind: str,
+        path: Path,
+        progress: Progress | None = None,
+    ) -> None:
         """Index the new lines of a file, BATCH lines per transaction."""
         with self._lock:
             try:
@@ -426,7 +436,12 @@ class Table:
                 self._discard(error)
                 self._read_on(kind, path, progress)
 
-    def _read_on(self, kind: str, path: Path, progress: Progress | None) -> None:
+    def _read_on(
+        self,
+        kind: str,
+        path: Path,
+        progress: Progress | None,
+    ) -> None:
         state = FileState.of(path)
         reader = _Reader(kind, path, state)
         with self._database() as db:
@@ -453,9 +468,16 @@ class Table:
             assert self._memory is not None
             yield self._memory
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path.parent.mkdir(
+            parents=True,
+            exist_ok=True,
+            mode=0o700,
+        )
         connection = sqlite3.connect(
-            self._path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
         )
         with closing(connection) as db:
             db.row_factory = sqlite3.Row
@@ -463,7 +485,10 @@ class Table:
             yield db
 
     def select(
-        self, sql: str, values: Sequence[object] = (), base: Table | None = None
+        self,
+        sql: str,
+        values: Sequence[object] = (),
+        base: Table | None = None,
     ) -> list[sqlite3.Row]:
         """Return the rows of a query. The tables of `base` are `other.NAME`.
 
@@ -478,7 +503,10 @@ class Table:
             return self._select(sql, values, base)
 
     def _select(
-        self, sql: str, values: Sequence[object], base: Table | None
+        self,
+        sql: str,
+        values: Sequence[object],
+        base: Table | None,
     ) -> list[sqlite3.Row]:
         self._build_if_missing()
         with self._database() as db:
@@ -775,7 +803,12 @@ class Table:
         )
         return self._once(key, lambda: metrics_of(self, price, clusters, base))
 
-    def _once(self, key: object, make: Callable[[], T], version: object = None) -> T:
+    def _once(
+        self,
+        key: object,
+        make: Callable[[], T],
+        version: object = None,
+    ) -> T:
         """Return a value computed once for each state of the run, or for a version."""
         version = version or self.version
         known = self._kept.get(key)
@@ -887,7 +920,12 @@ def recently_written(*paths: Path) -> bool:
 class _Reader:
     """Reads one file of a run into the database, from where it was last read to."""
 
-    def __init__(self, kind: str, path: Path, state: FileState) -> None:
+    def __init__(
+        self,
+        kind: str,
+        path: Path,
+        state: FileState,
+    ) -> None:
         self.kind = kind
         self.path = path
         self.state = state
@@ -953,7 +991,12 @@ class _Reader:
         if self.kind == "solves":
             db.execute("DELETE FROM damage")
 
-    def _take(self, db: sqlite3.Connection, place: int, line: bytes) -> bool:
+    def _take(
+        self,
+        db: sqlite3.Connection,
+        place: int,
+        line: bytes,
+    ) -> bool:
         """Index one line; return whether it is not damaged."""
         if self.kind == "problems":
             with suppress(
@@ -987,7 +1030,11 @@ def out_of_range(row: SolveRow) -> str:
     return ""
 
 
-def _columns_of(row: SolveRow, place: int, length: int) -> dict[str, object]:
+def _columns_of(
+    row: SolveRow,
+    place: int,
+    length: int,
+) -> dict[str, object]:
     """Return the values of a row in the database."""
     words = (row.label, row.family or "", row.domain or "")
     values: dict[str, object] = {name: getattr(row, name) for name in _FIELDS}
@@ -1030,7 +1077,11 @@ def _order_keys(sort: str | None) -> list[str]:
     return [*(key + direction for key in keys), "position"]
 
 
-def _read_at(path: Path, place: int, length: int) -> bytes:
+def _read_at(
+    path: Path,
+    place: int,
+    length: int,
+) -> bytes:
     """Return bytes of a plain file; none if the file is gone."""
     try:
         with open_plain(path) as file:
@@ -1053,7 +1104,11 @@ def cache_folder() -> Path:
     """
     folder = user_cache() / "runs"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(
+            parents=True,
+            exist_ok=True,
+            mode=0o700,
+        )
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError:
