@@ -978,11 +978,11 @@ class _Reader:
 
     def _is_replaced(self, known: sqlite3.Row) -> bool:
         """Whether the file no longer begins with what was read of it."""
-        rewritten = (
-            known["size"] == self.state.size and known["changed"] != self.state.changed
-        )
-        shrunk = known["place"] > self.state.size
-        return rewritten or shrunk or _mark(self.path, known["place"]) != known["mark"]
+        size, changed = self.state[1:]
+        rewritten = known["size"] == size and known["changed"] != changed
+        shrunk = known["place"] > size
+        replaced = known["mark"] != _mark(self.path, known["place"])
+        return bool(rewritten or shrunk or replaced)
 
     def _forget(self, db: sqlite3.Connection) -> None:
         """Delete what was read of a file that is gone or another one by now."""
