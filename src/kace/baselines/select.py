@@ -1,4 +1,4 @@
-"""Which epoch to use: every snapshot, and the ladder alone, tried on problems that the learner never saw."""
+"""Choose an epoch of a learned tree: try every snapshot, and the ladder alone, on problems the learner never saw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -58,42 +57,45 @@ class Validation:
     @property
     def drawn(self) -> tuple[int, ...]:
         """The seeds, from the configured one on."""
-        return tuple(range(self.config.seed, self.config.seed + self.seeds))
+        first = self.config.seed
+        return tuple(range(first, first + self.seeds))
 
     def run_folder(self, epoch: EpochTree) -> Path:
-        """Where an epoch's run is kept: the same for the same first seed, however many seeds are asked for."""
-        return inside(
-            self.folder,
-            f"epoch-{epoch.epoch}"
-            + (f"-seed-{self.config.seed}" if self.config.seed else ""),
-        )
+        """Return the folder of an epoch's run: the same for the same first seed."""
+        seed = f"-seed-{self.config.seed}" if self.config.seed else ""
+        return inside(self.folder, f"epoch-{epoch.epoch}{seed}")
 
 
 class SelectObserver(Observer, Protocol):
-    """Hears how the runs go."""
+    """Receives the progress of the runs."""
 
     def run_started(
         self, epoch: EpochTree, solves: int, done: Sequence[Solution]
     ) -> None:
-        """A run begins, with some of its solves made before."""
+        """Called when a run begins, with the solves made before."""
 
     def run_done(self, epoch: EpochTree, arm: Table) -> None:
-        """A run is complete."""
+        """Called when a run is complete."""
 
 
 class Against(StepResult):
-    """One epoch against another, solve by solve. p is two-sided and exact; a cluster's solves flip together."""
+    """One epoch against another, solve by solve."""
 
     gained: int
     lost: int
-    p: float
+    p: float  # two-sided and exact; the solves of a cluster flip together
 
     @classmethod
     def of(cls, base: Table, other: Table, found: Comparison) -> Against:
-        """What the other arm gained and lost over the base."""
+        """Return what the other run gained and lost over the base."""
         before = {(row.problem, row.seed): bool(row.correct) for row in base}
-        changes = [bool(row.correct) - before[row.problem, row.seed] for row in other]
-        return cls(gained=changes.count(1), lost=changes.count(-1), p=found.p)
+        gained = 0
+        lost = 0
+        for row in other:
+            change = bool(row.correct) - before[row.problem, row.seed]
+            gained += change > 0
+            lost += change < 0
+        return cls(gained=gained, lost=lost, p=found.p)
 
 
 class EpochRow(StepResult):
@@ -108,10 +110,8 @@ class EpochRow(StepResult):
     high: float
     ladder: Against | None
     previous: Against | None
-    calls: float  # a problem, by the paper's count
-    card_tokens: (
-        float  # a solve, over all it read of the tree; one that left at ES read nothing
-    )
+    calls: float  # per problem, by the paper's count
+    card_tokens: float  # read of the tree, per solve
     failed: int  # solves that lost a call to the provider
 
     @property
@@ -125,13 +125,9 @@ class Selection(StepResult):
 
     v: Literal[1] = 1
     epoch: int
-    tree: (
-        str | None
-    )  # where the chosen tree lies inside the learned one; nothing where the ladder alone did best
-    p: (
-        float | None
-    )  # against the ladder alone, adjusted for the choice among the epochs
-    said: str
+    tree: str | None  # the chosen snapshot; `None` if the ladder alone did best
+    p: float | None  # against the ladder alone, adjusted for the choice among epochs
+    said: str  # the decision in a sentence
     rows: tuple[EpochRow, ...]
     seeds: tuple[int, ...]
     validation: ProblemSet
@@ -139,10 +135,13 @@ class Selection(StepResult):
 
 
 def read_learned(tree: Path) -> LearnManifest:
-    """The learner's record in a tree that `kace learn` made."""
+    """Read the learner's record in a tree that `kace learn` made."""
     path = inside(tree, "learn") / "learn.json"
+    wrong = ""
     try:
         learned = LearnManifest.model_validate_json(read_plain(path))
+        if learned.train.ids is None:
+            wrong = "train.ids: field required"
     except OSError:
         raise UsageError(
             f"{tree} is no tree that kace learn made",
@@ -151,48 +150,49 @@ def read_learned(tree: Path) -> LearnManifest:
     except ValidationError as error:
         first = error.errors()[0]
         wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
-    else:
-        wrong = "train.ids: field required" if learned.train.ids is None else ""
     if wrong:
         raise DataError(f"{path}: {wrong}", fix="was it edited? learn the tree again")
     return learned
 
 
 def epochs_of(tree: Path) -> tuple[EpochTree, ...]:
-    """The ladder alone, then every epoch there is a snapshot of."""
-    kept = inside(tree, SNAPSHOTS).glob("epoch-*")
-    matches = (re.fullmatch(r"epoch-([1-9][0-9]*)\.jsonl", path.name) for path in kept)
-    names = {int(match[1]): match[0] for match in matches if match}
-    if not names:
+    """Return the ladder alone, then every epoch with a snapshot."""
+    numbers = []
+    for path in inside(tree, SNAPSHOTS).glob("epoch-*"):
+        match = re.fullmatch(r"epoch-([1-9][0-9]*)\.jsonl", path.name)
+        if match:
+            numbers.append(int(match[1]))
+    if not numbers:
         raise UsageError(
             f"{tree} has no snapshot of an epoch",
             fix="finish an epoch first: kace learn --out TREE",
         )
-    found = (
-        EpochTree(epoch, open_tree(tree / SNAPSHOTS / name))
-        for epoch, name in sorted(names.items())
-    )
-    return (EpochTree(0, None), *found)
+    epochs = [EpochTree(0, None)]
+    for number in sorted(numbers):
+        snapshot = open_tree(tree / SNAPSHOTS / f"epoch-{number}.jsonl")
+        epochs.append(EpochTree(number, snapshot))
+    return tuple(epochs)
 
 
 def solver_settings(
     learned: LearnManifest, given: Mapping[str, object], ambient: Config
 ) -> dict[str, object]:
-    """The learner's settings of the solver, and over them those given now."""
+    """Return the learner's settings of the solver, overridden by those given now."""
     kept = dict(learned.config)
-    if unknown := next((name for name in kept if name not in Config.model_fields), ""):
-        raise DataError(
-            f"learn.json has the setting '{unknown}', which this kace does not know",
-            fix="upgrade kace",
-        )
+    for name in kept:
+        if name not in Config.model_fields:
+            raise DataError(
+                f"learn.json has the setting '{name}', which this kace does not know",
+                fix="upgrade kace",
+            )
     for name in URLS:
-        # A manifest has no credentials: the same address where they are at hand is the better one.
+        # A manifest has no credentials, so the same address from the environment is preferred.
         here = getattr(ambient, name)
         if here is not None and first_url(here) == kept.get(name):
             del kept[name]
     wanted = {name: value for name, value in given.items() if value is not None}
     if wanted.get("model", kept.get("model")) != kept.get("model"):
-        kept.pop("base_url", None)  # another model is not asked at that one's server
+        kept.pop("base_url", None)  # another model has another server
     return {**kept, **wanted}
 
 
@@ -200,7 +200,8 @@ def check_validation(problems: Sequence[Problem], learned: LearnManifest) -> Non
     """Refuse problems that cannot be graded, and any that the tree was learned from."""
     require_answers(problems, "validation")
     trained = frozenset(learned.train.ids or ())
-    if shared := [problem.name for problem in problems if problem.id in trained]:
+    shared = [problem.name for problem in problems if problem.id in trained]
+    if shared:
         raise DataError(
             f"{len(shared)} of {len(problems)} validation problems appear in the training set, such as {shared[0]!r}",
             fix="remove them: a tree looks better on what it was learned from",
@@ -214,23 +215,23 @@ async def try_epochs(
     model: ChatModel | None = None,
     observer: SelectObserver | None = None,
 ) -> tuple[Table, ...]:
-    """Every epoch's solves. What was solved before is read, no call is paid for twice, and one budget holds for all."""
+    """Solve the problems with every epoch, under one budget. What was solved before is read."""
+    arms = []
     with ExitStack() as held:
         held.callback(os.close, lock_folder(validation.folder))
         calls = CallStore(inside(validation.folder, "calls"))
         held.callback(calls.close)
-        async with open_session(
+        opening = open_session(
             validation.config, calls=calls, model=model, observer=observer
-        ) as session:
-            return tuple(
-                [
-                    await _arm(epoch, validation, session, calls, observer)
-                    for epoch in epochs
-                ]
-            )
+        )
+        async with opening as session:
+            for epoch in epochs:
+                arm = await _solve_epoch(epoch, validation, session, calls, observer)
+                arms.append(arm)
+    return tuple(arms)
 
 
-async def _arm(
+async def _solve_epoch(
     epoch: EpochTree,
     validation: Validation,
     session: Session,
@@ -238,85 +239,82 @@ async def _arm(
     observer: SelectObserver | None,
 ) -> Table:
     problems = validation.problems
-    config = validation.config
-    data = Dataset(
-        "validation", ALL, problems, problems_hash(problems), "the validation problems"
-    )
-    trial = Trial(
-        "tiered" if epoch.tree is None else "kace",
-        data,
-        config,
-        validation.seeds,
-        epoch.tree,
-    )
-    wanted = {
-        (problem.id, seed): problem for seed in validation.drawn for problem in problems
-    }
-    try:  # held to the solver and the tree alone: further problems and seeds may join
-        opened = Run(
-            validation.run_folder(epoch), manifest_of(config, trial.tree), calls=calls
-        )
-    except UsageError as error:
-        fix = f"repeat those settings, or remove {validation.folder} to select with others"
-        raise UsageError(error.message, fix=fix) from None
-    with opened as run:
+    digest = problems_hash(problems)
+    data = Dataset("validation", ALL, problems, digest, "the validation problems")
+    system = "tiered" if epoch.tree is None else "kace"
+    trial = Trial(system, data, validation.config, validation.seeds, epoch.tree)
+    wanted = {problem.id for problem in problems}
+    rows = []
+    with _open_run(epoch, validation, calls) as run:
         if observer:
-            done = (
-                run.finished(problem, seed) for (_, seed), problem in wanted.items()
-            )
-            observer.run_started(epoch, len(wanted), list(filter(None, done)))
+            done = []
+            for seed in validation.drawn:
+                done += [run.finished(problem, seed) for problem in problems]
+            known = [solution for solution in done if solution]
+            observer.run_started(epoch, len(done), known)
         await solve_trial(trial, run, session)
-        rows = (
-            row_of(record)
-            for record in run.records()
-            if (record.problem, record.seed) in wanted
-        )
-        arm = Table.of(rows, name=f"epoch {epoch.epoch}")
+        for record in run.records():
+            if record.problem in wanted and record.seed in validation.drawn:
+                rows.append(row_of(record))
+    arm = Table.of(rows, name=f"epoch {epoch.epoch}")
     if observer:
         observer.run_done(epoch, arm)
     return arm
 
 
+def _open_run(epoch: EpochTree, validation: Validation, calls: CallStore) -> Run:
+    """Open an epoch's run, which depends on solver and tree alone: problems and seeds may be added."""
+    folder = validation.run_folder(epoch)
+    try:
+        return Run(folder, manifest_of(validation.config, epoch.tree), calls=calls)
+    except UsageError as error:
+        fix = f"repeat those settings, or remove {validation.folder} to select with others"
+        raise UsageError(error.message, fix=fix) from None
+
+
 def selection_of(
     validation: Validation, epochs: Sequence[EpochTree], arms: Sequence[Table]
 ) -> Selection:
-    """The epoch with the highest accuracy, the smaller one where two are equal. The first arm is the ladder alone."""
+    """Choose the epoch with the highest accuracy, the smaller of equals. The first arm is the ladder alone."""
     ladder = compare_all(arms[0], arms[1:])
     rows = [_row(epochs[0], arms[0], None, None)]
-    for (before, arm), epoch, found in zip(
-        pairwise(arms), epochs[1:], ladder, strict=True
-    ):
-        last = Against.of(before, arm, compare(before, arm))
-        rows.append(_row(epoch, arm, Against.of(arms[0], arm, found), last))
+    for place, found in enumerate(ladder, 1):
+        arm = arms[place]
+        before = arms[place - 1]
+        against = Against.of(arms[0], arm, found)
+        previous = Against.of(before, arm, compare(before, arm))
+        rows.append(_row(epochs[place], arm, against, previous))
     ranked = sorted(rows, key=lambda row: (-row.right, row.epoch))
     best = ranked[0]
-    problems = validation.problems
-    chosen = ladder[rows.index(best) - 1] if best.epoch else None
+    tree = None
+    chosen = None
+    if best.epoch:
+        tree = f"{SNAPSHOTS}/epoch-{best.epoch}.jsonl"
+        chosen = ladder[rows.index(best) - 1]
+    config = json.dumps(manifest_of(validation.config)["config"])
     return Selection(
         epoch=best.epoch,
-        tree=f"{SNAPSHOTS}/epoch-{best.epoch}.jsonl" if best.epoch else None,
+        tree=tree,
         p=chosen.adjusted if chosen else None,
-        said=_said(best if chosen else ranked[1], chosen, ladder[0].size),
+        said=_explain(best if chosen else ranked[1], chosen, ladder[0].size),
         rows=tuple(rows),
         seeds=validation.drawn,
-        validation=ProblemSet.of(problems),
-        config=json.loads(json.dumps(manifest_of(validation.config)["config"])),
+        validation=ProblemSet.of(validation.problems),
+        config=json.loads(config),
     )
 
 
 def tree_to_keep(chosen: int, epochs: Sequence[EpochTree]) -> EpistemicTree:
-    """The chosen epoch's tree. Of epoch 0, the last one's domains without a card: it solves as the ladder alone."""
-    found = next(epoch.tree for epoch in epochs if epoch.epoch == chosen)
+    """Return the chosen epoch's tree. For epoch 0 it is the last one's domains without a card."""
+    for epoch in epochs:
+        if epoch.epoch == chosen and epoch.tree is not None:
+            return epoch.tree
     last = epochs[-1].tree
-    return (
-        EpistemicTree.of(last.domains if last is not None else (), ())
-        if found is None
-        else found
-    )
+    return EpistemicTree.of(last.domains if last is not None else (), ())
 
 
 def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
-    """Put a tree into a store of its own, frozen, and return its content hash. Doing it again changes nothing."""
+    """Write a tree to a store of its own, frozen, and return its content hash. Repeating it changes nothing."""
     if not TreeStore(out).cards_path.exists():
         TreeStore.create(out, tree.domains, tree, author=AUTHOR, note=note)
     store = TreeStore.open(out)
@@ -330,27 +328,29 @@ def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
 def _row(
     epoch: EpochTree, arm: Table, ladder: Against | None, previous: Against | None
 ) -> EpochRow:
-    found = metrics_of(arm)
-    assert found.wilson is not None, "every validation problem has its answer"
+    metrics = metrics_of(arm)
+    assert metrics.wilson is not None, "every validation problem has its answer"
+    tree = epoch.tree
     return EpochRow(
         epoch=epoch.epoch,
-        tree=None if epoch.tree is None else epoch.tree.content_hash(),
-        cards=len(epoch.tree.shown) if epoch.tree is not None else 0,
-        right=sum(seed.right for seed in found.seeds),
-        n=found.solves,
-        low=found.wilson.low,
-        high=found.wilson.high,
+        tree=None if tree is None else tree.content_hash(),
+        cards=0 if tree is None else len(tree.shown),
+        right=sum(seed.right for seed in metrics.seeds),
+        n=metrics.solves,
+        low=metrics.wilson.low,
+        high=metrics.wilson.high,
         ladder=ladder,
         previous=previous,
-        calls=found.paper_calls,
-        card_tokens=found.card_tokens.read if found.card_tokens else 0.0,
-        failed=found.failed,
+        calls=metrics.paper_calls,
+        card_tokens=metrics.card_tokens.read if metrics.card_tokens else 0.0,
+        failed=metrics.failed,
     )
 
 
-def _said(row: EpochRow, found: Comparison | None, size: str) -> str:
-    """The chosen epoch against no tree; or that no epoch did better, with the nearest one."""
-    gained, lost = (row.ladder.gained, row.ladder.lost) if row.ladder else (0, 0)
+def _explain(row: EpochRow, found: Comparison | None, size: str) -> str:
+    """Return the chosen epoch against no tree; or that no epoch did better, with the nearest one."""
+    gained = row.ladder.gained if row.ladder else 0
+    lost = row.ladder.lost if row.ladder else 0
     if found is None:
         return (
             f"No epoch did better than the ladder alone on these {size} (the nearest, epoch {row.epoch},"
@@ -358,9 +358,8 @@ def _said(row: EpochRow, found: Comparison | None, size: str) -> str:
         )
     figures = f"{gained} gained, {lost} lost, {found.test} {p_text(found.p)}"
     if found.compared > 1:
-        figures += (
-            f", {p_text(found.adjusted)} after the choice among {found.compared} epochs"
-        )
+        choice = f"after the choice among {found.compared} epochs"
+        figures += f", {p_text(found.adjusted)} {choice}"
     if found.distinguishable:
         return f"Epoch {row.epoch} is better than no tree on these {size}: {figures}."
     return f"Epoch {row.epoch} did best, but {size} cannot tell it from no tree: {figures}."
