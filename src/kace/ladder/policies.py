@@ -11,7 +11,7 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -259,15 +259,15 @@ class ConfidencePolicy:
 
 def least_sure(attempts: Sequence[Attempt]) -> Confidence | None:
     """Return the lowest of each figure over the attempts; `None` if one has no confidence."""
-    found = [attempt.confidence for attempt in attempts if attempt.confidence]
-    if not found or len(found) < len(attempts):
-        return None
-    return Confidence(
-        logprob=min(each.logprob for each in found),
-        overall=min(each.overall for each in found),
-        tail=min(each.tail for each in found),
-        worst=min(each.worst for each in found),
-    )
+    least: Confidence | None = None
+    for attempt in attempts:
+        found = attempt.confidence
+        if found is None:
+            return None
+        if least is not None:
+            found = Confidence(*map(min, astuple(least), astuple(found)))
+        least = found
+    return least
 
 
 def agreed_at_es(solution: Solution) -> tuple[Confidence, bool] | None:
@@ -309,14 +309,14 @@ def calibrate_confidence(solutions: Iterable[Solution]) -> ConfidenceCalibration
     def count_right(scale: float) -> int:
         scaled = found.model_copy(update={"scale": scale})
         policy = ConfidencePolicy(scaled, vote=True)
-        return sum(_is_right(solution, policy) for solution in solutions)
+        right = 0
+        for solution in solutions:
+            position = recount(solution, policy)
+            if position is not None:
+                right += bool(solution.attempts[position].correct)
+        return right
 
     return found.model_copy(update={"scale": max(SCALES, key=count_right)})
-
-
-def _is_right(solution: Solution, policy: ConfidencePolicy) -> bool:
-    position = recount(solution, policy)
-    return position is not None and bool(solution.attempts[position].correct)
 
 
 def recount(solution: Solution, policy: ConfidencePolicy | None = None) -> int | None:
@@ -346,14 +346,14 @@ def best_threshold(exits: Sequence[tuple[float, bool]]) -> float | None:
     """
     rights = sum(right for _, right in exits)
     wrongs = len(exits) - rights
-    values = sorted({value for value, _ in exits}, reverse=True)
-    gains = dict.fromkeys(values, 0)
+    gains: dict[float, int] = {}
     for value, right in exits:
-        gains[value] += wrongs if right else -rights
+        gain = wrongs if right else -rights
+        gains[value] = gains.get(value, 0) + gain
     best = None
     most = 1
     kept = 0
-    for value in values:
+    for value in sorted(gains, reverse=True):
         kept += gains[value]
         if kept >= most:
             best = value

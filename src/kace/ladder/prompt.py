@@ -156,11 +156,16 @@ class Context:
                 kept.append(card.illustrated(others))
         return replace(self, cards=tuple(kept))
 
+    @property
+    def card_ids(self) -> tuple[str, ...]:
+        """The ids of the cards."""
+        return tuple(card.card_id for card in self.cards)
+
     def seen_by(self, key: AttemptKey) -> tuple[Context, tuple[str, ...]]:
         """Return what one attempt is shown, and the cards that are hidden from it."""
         if self.hide is None:
             return self, ()
-        hidden = self.hide(key, [card.card_id for card in self.cards])
+        hidden = self.hide(key, self.card_ids)
         seen = tuple(card for card in self.cards if card.card_id not in hidden)
         return replace(self, cards=seen), hidden
 
@@ -169,7 +174,7 @@ class Context:
         return RetrievedContext(
             tier=tier,
             domains=self.domains,
-            cards=tuple(card.card_id for card in self.cards),
+            cards=self.card_ids,
             eligible=self.eligible,
             tokens=self.tokens,
             estimated=self.estimated,
@@ -280,10 +285,11 @@ def solver_prompt(
 def shown_text(cards: Sequence[Card], placement: Placement) -> str:
     """Return what an attempt reads of cards, for counting tokens."""
     context = Context(tuple(cards), placement=placement)
-    turns = _conversation(context.demonstrations, template("finish"))
-    parts = [message.content for message in turns]
+    parts = []
     if context.text_cards:
-        parts.insert(0, card_block(context.text_cards))
+        parts.append(card_block(context.text_cards))
+    for message in _conversation(context.demonstrations, template("finish")):
+        parts.append(message.content)
     return "\n".join(parts)
 
 

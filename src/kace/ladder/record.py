@@ -258,8 +258,10 @@ class Solution(_Record):
             return self.synthesis
         for each in self.classes:
             if each.answer == self.answer:
-                gave = [self.attempts[position] for position in each.positions]
-                return next(a for a in gave if a.tier is gave[-1].tier)
+                last = self.attempts[each.positions[-1]].tier
+                for position in each.positions:
+                    if self.attempts[position].tier is last:
+                        return self.attempts[position]
         return None
 
     @property
@@ -289,8 +291,12 @@ class Solution(_Record):
     @property
     def abstained(self) -> bool:
         """Whether some tier had eligible cards and no tier showed any."""
-        shown = any(recall.cards for recall in self.recalls)
-        return not shown and any(recall.abstained for recall in self.recalls)
+        abstained = False
+        for recall in self.recalls:
+            if recall.cards:
+                return False
+            abstained = abstained or recall.abstained
+        return abstained
 
     @property
     def cached_calls(self) -> int:

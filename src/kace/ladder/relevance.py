@@ -217,8 +217,11 @@ class BackgroundScore:
             [place for place in places.tolist() if place not in self._vectors]
         )
         asked = embed([problem])[0]
-        products = (self._vectors[place] @ asked for place in places.tolist())
-        return [max(0.0, float(product.max())) for product in products]
+        nearness = []
+        for place in places.tolist():
+            product = self._vectors[place] @ asked
+            nearness.append(max(0.0, float(product.max())))
+        return nearness
 
     def _embed_keys(self, places: Sequence[int]) -> None:
         """Embed the texts of keys, all in one call."""

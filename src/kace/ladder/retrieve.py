@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import combinations, zip_longest
+from itertools import combinations, starmap, zip_longest
 from operator import is_
 from typing import NamedTuple, Protocol
 
@@ -149,8 +149,11 @@ class Retriever:
         domains = earlier[-1].domains
         if not self.config.refine_domain:
             return Context(domains=domains)
-        ms = [attempt for attempt in before if attempt.tier is TierName.MS]
-        routed = await self.router(problem, [each.text for each in ms if each.text])
+        seen = []
+        for attempt in before:
+            if attempt.tier is TierName.MS and attempt.text:
+                seen.append(attempt.text)
+        routed = await self.router(problem, seen)
         return routed if routed.domains else replace(routed, domains=domains)
 
     def _open_router(self, model: ChatModel, seed: int) -> Router:
@@ -322,24 +325,24 @@ def _retry_prompt(form: ClassifierForm, messages: Messages, reply: str) -> Messa
 def choices_of(names: Sequence[str], prompts: Prompts = "default") -> tuple[str, ...]:
     """Return every valid reply: a name, or a pair of names, each pair in one order to keep the list short."""
     write = FORMS[prompts].write
-    singles = [write(name) for name in names]
-    pairs = [write(*pair) for pair in combinations(names, 2)]
-    return (*singles, *pairs)
+    return (*map(write, names), *starmap(write, combinations(names, 2)))
 
 
 def read_names(reply: str, names: Sequence[str]) -> tuple[str, ...]:
     """Return the domains that a reply names, a pair in the registry's order; none if it has neither form."""
-    known = {name.casefold(): name for name in names}
+    known = _by_casefold(names)
     text = _bare(reply).casefold()
     if text in known:
         return (known[text],)
     if not text.startswith(_MIXED):
         return ()
-    parts = [_bare(part) for part in text.removeprefix(_MIXED).split(",")]
-    pair = {known[part] for part in parts if part in known}
-    if len(parts) != 2 or len(pair) != 2:
-        return ()
-    return tuple(name for name in names if name in pair)
+    found = []
+    for part in text.removeprefix(_MIXED).split(","):
+        name = known.get(_bare(part))
+        if name is None or name in found:
+            return ()
+        found.append(name)
+    return tuple(sorted(found, key=names.index)) if len(found) == 2 else ()
 
 
 def read_object(reply: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -350,7 +353,7 @@ def read_object(reply: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_domains(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    known = {name.casefold(): name for name in names}
+    known = _by_casefold(names)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -364,7 +367,11 @@ def _read_domains(text: str, names: Sequence[str]) -> tuple[str, ...]:
         if domain is None:
             return ()
         found.add(domain)
-    return tuple(name for name in names if name in found)
+    return tuple(sorted(found, key=names.index))
+
+
+def _by_casefold(names: Sequence[str]) -> dict[str, str]:
+    return dict(zip(map(str.casefold, names), names, strict=True))
 
 
 def _bare(text: str) -> str:
@@ -491,8 +498,7 @@ class Budget:
         most = self.config.max_cards if most is None else most
         if most is None or len(cards) <= most:
             return cards
-        best = {card.card_id for card in self.ranking(problem, cards)[:most]}
-        return [card for card in cards if card.card_id in best]
+        return _in_order(cards, self.ranking(problem, cards)[:most])
 
     async def fit(self, problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
         """Cut to the token budget by estimate, then count exactly and cut again if the estimate was too low."""
@@ -536,13 +542,19 @@ def fit(
     sizes = {card.card_id: size(card) for card in cards}
     if sum(sizes.values()) <= limit:
         return tuple(cards)
-    chosen = set()
+    chosen = []
     left = limit
     for card in (ranking or rank)(problem, cards):
         if sizes[card.card_id] <= left:
-            chosen.add(card.card_id)
+            chosen.append(card)
             left -= sizes[card.card_id]
-    return tuple(card for card in cards if card.card_id in chosen)
+    return _in_order(cards, chosen)
+
+
+def _in_order(cards: Sequence[Card], chosen: Sequence[Card]) -> tuple[Card, ...]:
+    """Return the chosen cards in the order of all."""
+    ids = {card.card_id for card in chosen}
+    return tuple(card for card in cards if card.card_id in ids)
 
 
 # Ranking

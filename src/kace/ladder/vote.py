@@ -8,10 +8,10 @@ loose match cannot chain them together.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import NamedTuple
 
 from kace.answers.extract import Answer
 
@@ -60,20 +60,35 @@ async def group(
     answers: Sequence[Answer | None], same: Same
 ) -> tuple[AnswerClass, ...]:
     """Partition answers, by position, into classes in order of first appearance. `None` votes for nothing."""
-    buckets: dict[tuple[str, tuple[str, str]], list[_Given]] = {}
+    given: dict[int, Answer] = {}
+    buckets: dict[object, list[int]] = {}
     for position, answer in enumerate(answers):
         if answer is not None:
-            key = (answer.key, answer.stated)
-            buckets.setdefault(key, []).append(_Given(position, answer))
-    classes: list[list[_Given]] = []
-    # Exact buckets first: they do not depend on which loose answers came before them.
-    for bucket in sorted(buckets.values(), key=_exact_first):
-        joined = await _find_class(classes, bucket[0].answer, same)
+            given[position] = answer
+            buckets.setdefault((answer.key, answer.stated), []).append(position)
+
+    def exact_first(bucket: list[int]) -> tuple[int, int]:
+        # Exact buckets first: they do not depend on which loose answers came before them.
+        return given[bucket[0]].looseness, bucket[0]
+
+    async def find_class(answer: Answer) -> list[int] | None:
+        for members in classes:
+            if await same(given[members[0]], answer):
+                return members
+        return None
+
+    classes: list[list[int]] = []
+    for bucket in sorted(buckets.values(), key=exact_first):
+        answer = given[bucket[0]]
+        joined = None if answer.exact else await find_class(answer)
         if joined is None:
             classes.append(bucket)
         else:
             joined.extend(bucket)
-    found = [_class(members) for members in classes]
+    found = []
+    for members in map(sorted, classes):
+        exact = all(given[position].exact for position in members)
+        found.append(AnswerClass(given[members[0]], tuple(members), exact))
     return tuple(sorted(found, key=lambda each: each.positions[0]))
 
 
@@ -81,14 +96,11 @@ def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
     """Count the votes of the attempts at positions `start` to `stop - 1`, with all before `stop` as support."""
     standings = []
     for each in classes:
-        if each.positions[0] < stop:
-            standing = Standing(
-                answer=each.answer,
-                votes=sum(start <= position < stop for position in each.positions),
-                support=sum(position < stop for position in each.positions),
-                first=each.positions[0],
-            )
-            standings.append(standing)
+        first = each.positions[0]
+        support = bisect_left(each.positions, stop)
+        votes = support - bisect_left(each.positions, start)
+        if first < stop:
+            standings.append(Standing(each.answer, votes, support, first))
     standings.sort(key=lambda standing: standing.rank, reverse=True)
     return Vote(tuple(standings), exact=all(each.exact for each in classes))
 
@@ -102,30 +114,3 @@ def heaviest(
         # fsum, so that the order of the positions does not matter
         weight[each.positions[0]] = fsum(weights[at] for at in each.positions)
     return max(vote.standings, key=lambda each: weight[each.first], default=None)
-
-
-class _Given(NamedTuple):
-    position: int
-    answer: Answer
-
-
-def _exact_first(bucket: Sequence[_Given]) -> tuple[int, int]:
-    return bucket[0].answer.looseness, bucket[0].position
-
-
-async def _find_class(
-    classes: Sequence[list[_Given]], answer: Answer, same: Same
-) -> list[_Given] | None:
-    """Return the first class whose representative an answer without an exact value matches."""
-    if answer.exact:
-        return None
-    for members in classes:
-        if await same(members[0].answer, answer):
-            return members
-    return None
-
-
-def _class(members: Sequence[_Given]) -> AnswerClass:
-    positions = tuple(sorted(each.position for each in members))
-    exact = all(each.answer.exact for each in members)
-    return AnswerClass(min(members).answer, positions, exact)
