@@ -64,7 +64,12 @@ class Bullet(StepResult):
     id: Annotated[str, StringConstraints(pattern=r"^b-[0-9]{5}$")]
     section: Section
     text: Annotated[
-        str, StringConstraints(pattern=LINE, min_length=1, max_length=MAX_BULLET_CHARS)
+        str,
+        StringConstraints(
+            pattern=LINE,
+            min_length=1,
+            max_length=MAX_BULLET_CHARS,
+        ),
     ]
     # As the reflector tagged it: an opinion, not a measured effect.
     helpful: Count = 0
@@ -127,7 +132,11 @@ class Playbook(StepResult):
     def _with(self, bullets: Iterable[Bullet]) -> Playbook:
         return self.model_copy(update={"bullets": tuple(bullets)})
 
-    def _format(self, title: str, numbered: bool) -> str:
+    def _format(
+        self,
+        title: str,
+        numbered: bool,
+    ) -> str:
         blocks = []
         for section in SECTIONS:
             name = section if numbered else section.capitalize()
@@ -165,7 +174,11 @@ def _apply(playbook: Playbook, operation: Operation) -> Playbook:
             raise ValueError(f"{bullet.id} says the same")
     if operation.action == "ADD":
         name = f"b-{playbook.next:05d}"
-        new = Bullet(id=name, section=operation.section, text=operation.text)
+        new = Bullet(
+            id=name,
+            section=operation.section,
+            text=operation.text,
+        )
         return Playbook(bullets=(*playbook.bullets, new), next=playbook.next + 1)
     bullets = {bullet.id: bullet for bullet in playbook.bullets}
     merged = [bullets[name] for name in operation.ids]
@@ -311,7 +324,9 @@ async def train_ace(training: Training) -> Playbooks:
 
 
 def batches(
-    problems: Sequence[Problem], size: int, seed: int
+    problems: Sequence[Problem],
+    size: int,
+    seed: int,
 ) -> Iterator[tuple[Problem, ...]]:
     """Yield the problems in a shuffled order, `size` at a time."""
     ordered = shuffled(problems, seed)
@@ -341,7 +356,10 @@ class Course:
         return playbook
 
     async def _study(
-        self, step: StepName, batch: Sequence[Problem], playbook: Playbook
+        self,
+        step: StepName,
+        batch: Sequence[Problem],
+        playbook: Playbook,
     ) -> Studied:
         """Try one batch, reflect, curate, and hold the playbook to its budget."""
         tried = await self._try(step, batch, playbook)
@@ -384,7 +402,10 @@ class Course:
         )
 
     async def _try(
-        self, step: StepName, batch: Sequence[Problem], playbook: Playbook
+        self,
+        step: StepName,
+        batch: Sequence[Problem],
+        playbook: Playbook,
     ) -> list[tuple[Problem, Solution]]:
         """Solve each problem of a batch once, with the playbook."""
         source = FixedText(Context(notes=playbook.text), self.measure)
@@ -394,7 +415,11 @@ class Course:
         return list(zip(batch, solutions, strict=True))
 
     async def _reflect(
-        self, step: StepName, problem: Problem, solution: Solution, book: Playbook
+        self,
+        step: StepName,
+        problem: Problem,
+        solution: Solution,
+        book: Playbook,
     ) -> Reflection | None:
         """Return what one attempt teaches; `None` if two tries gave no usable reply."""
         attempt = solution.attempts[0]
@@ -418,7 +443,10 @@ class Course:
         return next(iter(reading.found.values()), None)
 
     async def _curate(
-        self, step: StepName, playbook: Playbook, lessons: Sequence[Reflection]
+        self,
+        step: StepName,
+        playbook: Playbook,
+        lessons: Sequence[Reflection],
     ) -> tuple[tuple[Operation, ...], tuple[str, ...]]:
         """Return the operations that the curator wants, and what it wrote in vain."""
         if not lessons:
@@ -447,7 +475,9 @@ class Course:
 
 
 async def trimmed(
-    playbook: Playbook, budget: int, measure: TokenCounter
+    playbook: Playbook,
+    budget: int,
+    measure: TokenCounter,
 ) -> tuple[Playbook, tuple[str, ...]]:
     """Return the playbook within its budget, and the bullets given up: the worst counts first, then the oldest."""
 

@@ -91,7 +91,9 @@ class ModelPicker:
     subject: Subject = MATHEMATICS
 
     async def pick(
-        self, problem: Problem, cards: Sequence[Card]
+        self,
+        problem: Problem,
+        cards: Sequence[Card],
     ) -> AskResult[tuple[Card, ...]]:
         """Return the cards that the model names, the most wanted first; no value if no reply is usable."""
         known = {card.card_id: card for card in cards}
@@ -112,7 +114,10 @@ class ModelPicker:
 
 
 def picking_prompt(
-    problem: str, cards: Sequence[Card], k: int, subject: Subject = MATHEMATICS
+    problem: str,
+    cards: Sequence[Card],
+    k: int,
+    subject: Subject = MATHEMATICS,
 ) -> tuple[Message, ...]:
     """Return the prompt: ids with triggers, which all problems share, then the problem, so prefix caches hit."""
     lines = [f"{card.card_id}: {'; '.join(card.triggers)}" for card in cards]
@@ -122,7 +127,11 @@ def picking_prompt(
     return chat(f"{instructions}\n\n{listed}", quoted)
 
 
-def read_ids(reply: str, known: Collection[str], k: int) -> tuple[str, ...] | None:
+def read_ids(
+    reply: str,
+    known: Collection[str],
+    k: int,
+) -> tuple[str, ...] | None:
     """Return the first `k` known ids of a reply, each once; none for `none`.
 
     `None` for a reply that is not a list of ids, or names no known one.
@@ -154,7 +163,11 @@ class Placebo:
     blocks: BlockSelector
 
     async def select(
-        self, problem: Problem, tier: TierName, routed: Context, earlier: object
+        self,
+        problem: Problem,
+        tier: TierName,
+        routed: Context,
+        earlier: object,
     ) -> Context:
         """Return the block of the other domains, without what is also the routed domain's."""
         tree = self.blocks.tree
@@ -185,7 +198,11 @@ def other_domains(routed: Sequence[str], registry: Sequence[str]) -> tuple[str, 
     return tuple(chosen)
 
 
-def random_domain(problem: Problem, registry: Sequence[str], seed: int) -> str:
+def random_domain(
+    problem: Problem,
+    registry: Sequence[str],
+    seed: int,
+) -> str:
     """Return a domain drawn by problem and seed."""
     text = f"random domain\x1f{problem.id}\x1f{seed}"
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -226,7 +243,9 @@ class FamilyCards:
 
 
 def cards_by_family(
-    tree: EpistemicTree, train: Sequence[Problem], file: Path
+    tree: EpistemicTree,
+    train: Sequence[Problem],
+    file: Path,
 ) -> Mapping[str, frozenset[str]]:
     """Return, by family, the cards that its training problems support."""
     families = {}

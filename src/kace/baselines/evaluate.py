@@ -92,7 +92,11 @@ class Trial:
         folder = default_folder(name, manifest, source)
         return self.shard.folder(folder) if self.shard else folder
 
-    def open(self, folder: Path, reuse: Sequence[Path] = ()) -> Run:
+    def open(
+        self,
+        folder: Path,
+        reuse: Sequence[Path] = (),
+    ) -> Run:
         """Open the run directory, which refuses another trial. Calls of the runs in `reuse` are not paid again."""
         texts = self.config.problem_texts
         return Run(folder, self.manifest(), reuse=reuse, texts=texts)
@@ -110,13 +114,21 @@ async def run_trial(
     Calls of a model that is given are not kept.
     """
     calls = run.calls if model is None else None
-    opening = open_session(trial.config, calls=calls, model=model, observer=observer)
+    opening = open_session(
+        trial.config,
+        calls=calls,
+        model=model,
+        observer=observer,
+    )
     async with opening as session:
         await solve_trial(trial, run, session, recalled)
 
 
 async def solve_trial(
-    trial: Trial, run: Run, session: Session, recalled: OnSolution = ignore
+    trial: Trial,
+    run: Run,
+    session: Session,
+    recalled: OnSolution = ignore,
 ) -> None:
     """Solve a trial in an open session. Batches hold all seeds, other runs one seed at a time."""
     abreast = trial.seeds if trial.config.batch else 1
@@ -269,7 +281,13 @@ def needs_teacher(plan: TrainPlan) -> bool:
     return plan.method != "bootstrap-fewshot"
 
 
-def read_artefact(path: Path, name: str, kind: type[R], what: str, method: str) -> R:
+def read_artefact(
+    path: Path,
+    name: str,
+    kind: type[R],
+    what: str,
+    method: str,
+) -> R:
     """Read what a training of this method made, from its file or the folder that holds it."""
     file = path / name if path.is_dir() else path
     fix = f"name what kace learn --method {method} made"

@@ -159,10 +159,16 @@ def _write(plan: TrainPlan, solutions: Sequence[str]) -> FewshotSet:
         example = worked_example(problem, solution)
         worked = example.worked if solution else ""
         made = SolvedProblem(
-            problem=example.problem, worked=worked, label=problem.label
+            problem=example.problem,
+            worked=worked,
+            label=problem.label,
         )
         found.append(made)
     index = plan.settings.index
-    fewshot = FewshotSet(kind=plan.method, index=index, problems=tuple(found))
+    fewshot = FewshotSet(
+        kind=plan.method,
+        index=index,
+        problems=tuple(found),
+    )
     write_atomic(plan.out / FILE, fewshot.model_dump_json(indent=1) + "\n")
     return fewshot

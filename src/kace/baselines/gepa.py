@@ -144,7 +144,10 @@ class GepaRun:
     propose_new_texts: ProposalFn | None = None  # gepa's own proposal prompt is used
 
     def __init__(
-        self, training: Training, settings: GepaSettings, file: TextIO
+        self,
+        training: Training,
+        settings: GepaSettings,
+        file: TextIO,
     ) -> None:
         self.training = training
         self.settings = settings
@@ -239,7 +242,11 @@ class GepaRun:
         rollouts = list(self._call(self._score(candidate[COMPONENT], batch)).rollouts)
         rows = list(map(self._row, batch, rollouts)) if capture_traces else None
         scores = [rollout.score for rollout in rollouts]
-        return EvaluationBatch(outputs=rollouts, scores=scores, trajectories=rows)
+        return EvaluationBatch(
+            outputs=rollouts,
+            scores=scores,
+            trajectories=rows,
+        )
 
     def make_reflective_dataset(
         self,
@@ -256,7 +263,11 @@ class GepaRun:
         assert isinstance(prompt, str), "prompts with images are never made here"
         return self._call(self._reflect(prompt))
 
-    async def _score(self, instructions: str, batch: Sequence[Problem]) -> Rollouts:
+    async def _score(
+        self,
+        instructions: str,
+        batch: Sequence[Problem],
+    ) -> Rollouts:
         kit = self.training.session.kit
         context = Context(instructions=neutral(instructions))
         source = FixedText(context, TokenCounter(kit.model))
@@ -284,7 +295,11 @@ class GepaRun:
             raise ValueError("the teacher's reply is empty")
         return text
 
-    def _row(self, problem: Problem, rollout: Rollout) -> Row:
+    def _row(
+        self,
+        problem: Problem,
+        rollout: Rollout,
+    ) -> Row:
         reply = self.training.calls.get(rollout.call) if rollout.call else None
         text = shortened(reply.text, MAX_CHARS) if reply else ""
         return {

@@ -70,7 +70,10 @@ async def train_reflections(training: Training) -> EpistemicTree:
 
 
 async def _add(
-    tier: TierName, epoch: int, training: Training, writer: TreeWriter
+    tier: TierName,
+    epoch: int,
+    training: Training,
+    writer: TreeWriter,
 ) -> None:
     """Run the ladder, then add a card for every problem that a cell of the tier did not deliver."""
     train = training.plan.train
@@ -94,7 +97,10 @@ async def _add(
 
 
 async def _reflect_all(
-    step: StepName, cell: TreeCell, failed: Sequence[FailedProblem], training: Training
+    step: StepName,
+    cell: TreeCell,
+    failed: Sequence[FailedProblem],
+    training: Training,
 ) -> Reflected:
     texts = await training.each(failed, partial(_reflect, step, training))
     cards: list[Card] = []
@@ -107,12 +113,16 @@ async def _reflect_all(
         except CardError as error:
             refused.append(one_line(f"{failure.problem.name}: {error.message}"))
     return Reflected(
-        cards=tuple(cards), refused=tuple(refused), failed=texts.count(None)
+        cards=tuple(cards),
+        refused=tuple(refused),
+        failed=texts.count(None),
     )
 
 
 async def _reflect(
-    step: StepName, training: Training, failure: FailedProblem
+    step: StepName,
+    training: Training,
+    failure: FailedProblem,
 ) -> str | None:
     """Return the solver's reflection on a problem; `None` if the call fails."""
     kit = training.session.kit
@@ -134,7 +144,12 @@ async def _reflect(
         return None
 
 
-def card_from(text: str, cell: TreeCell, failure: FailedProblem, epoch: int) -> Card:
+def card_from(
+    text: str,
+    cell: TreeCell,
+    failure: FailedProblem,
+    epoch: int,
+) -> Card:
     """Return a reflection as a card of its cell, cut to the caps and otherwise as written."""
     when = _WHEN.search(text)
     label = _LESSON.search(text)

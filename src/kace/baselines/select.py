@@ -70,11 +70,18 @@ class SelectObserver(Observer, Protocol):
     """Receives the progress of the runs."""
 
     def run_started(
-        self, epoch: EpochTree, solves: int, done: Sequence[Solution]
+        self,
+        epoch: EpochTree,
+        solves: int,
+        done: Sequence[Solution],
     ) -> None:
         """Called when a run begins, with the solves made before."""
 
-    def run_done(self, epoch: EpochTree, arm: Table) -> None:
+    def run_done(
+        self,
+        epoch: EpochTree,
+        arm: Table,
+    ) -> None:
         """Called when a run is complete."""
 
 
@@ -86,7 +93,12 @@ class Against(StepResult):
     p: float  # two-sided and exact; the solves of a cluster flip together
 
     @classmethod
-    def of(cls, base: Table, other: Table, found: Comparison) -> Against:
+    def of(
+        cls,
+        base: Table,
+        other: Table,
+        found: Comparison,
+    ) -> Against:
         """Return what the other run gained and lost over the base."""
         before = {(row.problem, row.seed): bool(row.correct) for row in base}
         gained = 0
@@ -95,7 +107,11 @@ class Against(StepResult):
             change = bool(row.correct) - before[row.problem, row.seed]
             gained += change > 0
             lost += change < 0
-        return cls(gained=gained, lost=lost, p=found.p)
+        return cls(
+            gained=gained,
+            lost=lost,
+            p=found.p,
+        )
 
 
 class EpochRow(StepResult):
@@ -175,7 +191,9 @@ def epochs_of(tree: Path) -> tuple[EpochTree, ...]:
 
 
 def solver_settings(
-    learned: LearnManifest, given: Mapping[str, object], ambient: Config
+    learned: LearnManifest,
+    given: Mapping[str, object],
+    ambient: Config,
 ) -> dict[str, object]:
     """Return the learner's settings of the solver, overridden by those given now."""
     kept = dict(learned.config)
@@ -222,7 +240,10 @@ async def try_epochs(
         calls = CallStore(inside(validation.folder, "calls"))
         held.callback(calls.close)
         opening = open_session(
-            validation.config, calls=calls, model=model, observer=observer
+            validation.config,
+            calls=calls,
+            model=model,
+            observer=observer,
         )
         async with opening as session:
             for epoch in epochs:
@@ -262,7 +283,11 @@ async def _solve_epoch(
     return arm
 
 
-def _open_run(epoch: EpochTree, validation: Validation, calls: CallStore) -> Run:
+def _open_run(
+    epoch: EpochTree,
+    validation: Validation,
+    calls: CallStore,
+) -> Run:
     """Open an epoch's run, which depends on solver and tree alone: problems and seeds may be added."""
     folder = validation.run_folder(epoch)
     try:
@@ -273,7 +298,9 @@ def _open_run(epoch: EpochTree, validation: Validation, calls: CallStore) -> Run
 
 
 def selection_of(
-    validation: Validation, epochs: Sequence[EpochTree], arms: Sequence[Table]
+    validation: Validation,
+    epochs: Sequence[EpochTree],
+    arms: Sequence[Table],
 ) -> Selection:
     """Choose the epoch with the highest accuracy, the smaller of equals. The first arm is the ladder alone."""
     ladder = compare_all(arms[0], arms[1:])
@@ -313,7 +340,11 @@ def tree_to_keep(chosen: int, epochs: Sequence[EpochTree]) -> EpistemicTree:
     return EpistemicTree.of(last.domains if last is not None else (), ())
 
 
-def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
+def keep_tree(
+    out: Path,
+    tree: EpistemicTree,
+    note: str,
+) -> str:
     """Write a tree to a store of its own, frozen, and return its content hash. Repeating it changes nothing."""
     if not TreeStore(out).cards_path.exists():
         TreeStore.create(out, tree.domains, tree, author=AUTHOR, note=note)
@@ -326,7 +357,10 @@ def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
 
 
 def _row(
-    epoch: EpochTree, arm: Table, ladder: Against | None, previous: Against | None
+    epoch: EpochTree,
+    arm: Table,
+    ladder: Against | None,
+    previous: Against | None,
 ) -> EpochRow:
     metrics = metrics_of(arm)
     assert metrics.wilson is not None, "every validation problem has its answer"
@@ -347,7 +381,11 @@ def _row(
     )
 
 
-def _explain(row: EpochRow, found: Comparison | None, size: str) -> str:
+def _explain(
+    row: EpochRow,
+    found: Comparison | None,
+    size: str,
+) -> str:
     """Return the chosen epoch against no tree; or that no epoch did better, with the nearest one."""
     gained = row.ladder.gained if row.ladder else 0
     lost = row.ladder.lost if row.ladder else 0

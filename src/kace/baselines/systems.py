@@ -193,7 +193,10 @@ def spec_of(name: str) -> Spec:
 
 
 def require(
-    name: str, tree: EpistemicTree | None, artefact: Path | None, k: int | None = None
+    name: str,
+    tree: EpistemicTree | None,
+    artefact: Path | None,
+    k: int | None = None,
 ) -> Spec:
     """Return the row of a system that has all it reads; raises `UsageError` if something is missing."""
     spec = spec_of(name)
@@ -247,7 +250,11 @@ class System:
     check: Callable[[Sequence[Problem]], None] = lambda problems: None
     """Raises for problems that it cannot solve; called before any of them is paid for."""
 
-    async def solve(self, problem: Problem, kit: Kit) -> Solution:
+    async def solve(
+        self,
+        problem: Problem,
+        kit: Kit,
+    ) -> Solution:
         """Solve one problem."""
         tiers = self.tiers
         sampling = dict(kit.sampling)
@@ -358,7 +365,10 @@ def applies_threshold(config: Config) -> bool:
 
 
 def _open_retriever(
-    spec: Spec, inputs: Inputs, tree: EpistemicTree, ranking: Ranking | None = None
+    spec: Spec,
+    inputs: Inputs,
+    tree: EpistemicTree,
+    ranking: Ranking | None = None,
 ) -> Retriever:
     """Return the tree, read as configured but for the parts that the row replaces."""
     config = inputs.config.retrieval
@@ -378,7 +388,11 @@ def _open_retriever(
     return retriever
 
 
-def _open_router(spec: Spec, names: Sequence[str], seed: int) -> Router | None:
+def _open_router(
+    spec: Spec,
+    names: Sequence[str],
+    seed: int,
+) -> Router | None:
     if spec.router == "every":
         return fixed_router(lambda problem: tuple(names))
     if spec.router == "gold":
@@ -391,7 +405,10 @@ def _open_router(spec: Spec, names: Sequence[str], seed: int) -> Router | None:
 
 
 def _open_picker(
-    spec: Spec, inputs: Inputs, retriever: Retriever, ranking: Ranking
+    spec: Spec,
+    inputs: Inputs,
+    retriever: Retriever,
+    ranking: Ranking,
 ) -> CardPicker:
     """Return the row's way to pick single cards."""
     config = inputs.config.retrieval
@@ -425,7 +442,11 @@ def require_domains(spec: Spec, tree: EpistemicTree) -> None:
 # Text that is no tree
 
 
-def _open_text(spec: Spec, inputs: Inputs, skips: bool) -> ContextSource:
+def _open_text(
+    spec: Spec,
+    inputs: Inputs,
+    skips: bool,
+) -> ContextSource:
     """Return the empty prompt, or what another method learned."""
     from kace.baselines.ace import ALL, read_playbooks
     from kace.baselines.gepa import read_prompt
@@ -468,7 +489,11 @@ class FixedText:
     tiers: Collection[TierName] = tuple(TierName)
 
     async def retrieve(
-        self, problem: Problem, tier: TierName, before: object, earlier: object
+        self,
+        problem: Problem,
+        tier: TierName,
+        before: object,
+        earlier: object,
     ) -> Context | None:
         """Return the text, if there is any at this tier."""
         text = self.context.notes or self.context.instructions
@@ -487,7 +512,11 @@ class RoutedNotes:
     counter: TokenCounter
 
     async def retrieve(
-        self, problem: Problem, tier: TierName, before: object, earlier: object
+        self,
+        problem: Problem,
+        tier: TierName,
+        before: object,
+        earlier: object,
     ) -> Context | None:
         """Route the problem, and return the notes of its domains; none if it has no domain."""
         routed = await self.router(problem)
@@ -495,5 +524,8 @@ class RoutedNotes:
         notes = "\n\n".join(filter(None, found))
         size = await self.counter(notes)
         return replace(
-            routed, notes=notes, tokens=size.tokens, estimated=size.estimated
+            routed,
+            notes=notes,
+            tokens=size.tokens,
+            estimated=size.estimated,
         )

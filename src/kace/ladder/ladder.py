@@ -55,7 +55,11 @@ class Observer(Protocol):
     def started(self, problem: Problem) -> None:
         """Called when the first tier of a problem begins."""
 
-    def attempted(self, problem: Problem, attempt: Attempt) -> None:
+    def attempted(
+        self,
+        problem: Problem,
+        attempt: Attempt,
+    ) -> None:
         """Called when an attempt has ended."""
 
     def solved(self, solution: Solution) -> None:
@@ -68,7 +72,11 @@ class Silent:
     def started(self, problem: Problem) -> None:
         """Do nothing."""
 
-    def attempted(self, problem: Problem, attempt: Attempt) -> None:
+    def attempted(
+        self,
+        problem: Problem,
+        attempt: Attempt,
+    ) -> None:
         """Do nothing."""
 
     def solved(self, solution: Solution) -> None:
@@ -93,7 +101,11 @@ async def locked(problem: Problem) -> Sequence[Tier]:
     return LOCKED
 
 
-def gate_opens(tier: Tier, vote: Vote, attempts: Sequence[Attempt]) -> bool:
+def gate_opens(
+    tier: Tier,
+    vote: Vote,
+    attempts: Sequence[Attempt],
+) -> bool:
     """Whether the tier's own gate opens, by counts of votes alone."""
     return tier.gate.opens(vote)
 
@@ -263,7 +275,10 @@ async def sample(
 
 
 def plan_attempts(
-    problem: Problem, tier: Tier, context: Context, kit: Kit
+    problem: Problem,
+    tier: Tier,
+    context: Context,
+    kit: Kit,
 ) -> list[Planned]:
     """Return the tier's attempts with their prompts."""
     role = tier.name if kit.prompts == "paper" else None
@@ -294,7 +309,9 @@ async def is_tier_decided(
 
 
 async def make_attempt(
-    problem: Problem, planned: Planned, kit: Kit
+    problem: Problem,
+    planned: Planned,
+    kit: Kit,
 ) -> Attempt | KaceError:
     """Make one attempt. A user error is returned, not raised, so that siblings already paid for are kept."""
     key, lens, prompt, hidden = planned
@@ -309,7 +326,10 @@ async def make_attempt(
 
 
 async def sample_once(
-    key: AttemptKey, lens: Lens | None, prompt: Prompt, kit: Kit
+    key: AttemptKey,
+    lens: Lens | None,
+    prompt: Prompt,
+    kit: Kit,
 ) -> Attempt:
     """Call the solver once; the one place where a failed call becomes data."""
     tier = kit.sampling[key.tier]
@@ -324,13 +344,19 @@ async def sample_once(
 # Answers
 
 
-def read_answer(problem: Problem, text: str, kit: Kit) -> Answer:
+def read_answer(
+    problem: Problem,
+    text: str,
+    kit: Kit,
+) -> Answer:
     """Return an answer as the subject's answers are read."""
     return kit.subject.read(text, problem.text)
 
 
 async def classes_of(
-    problem: Problem, attempts: Sequence[Attempt | None], kit: Kit
+    problem: Problem,
+    attempts: Sequence[Attempt | None],
+    kit: Kit,
 ) -> tuple[AnswerClass, ...]:
     """Return the classes of equivalent answers. A comparison without a verdict never merges two answers."""
 
@@ -344,7 +370,11 @@ async def classes_of(
     return await group(answers, same)
 
 
-async def conclude(climbed: Climb, seconds: float, kit: Kit) -> Solution:
+async def conclude(
+    climbed: Climb,
+    seconds: float,
+    kit: Kit,
+) -> Solution:
     """Return the solution: the answer graded, and every attempt marked right or wrong if an answer is expected."""
     problem = climbed.problem
     attempts = climbed.attempts
@@ -396,7 +426,11 @@ def final_answer(climbed: Climb, kit: Kit) -> Answer | None:
     return None
 
 
-async def grade(problem: Problem, answer: Answer | None, kit: Kit) -> Verdict | None:
+async def grade(
+    problem: Problem,
+    answer: Answer | None,
+    kit: Kit,
+) -> Verdict | None:
     """Return the verdict against the expected answer; `None` if the problem has none."""
     if problem.answer is None:
         return None
@@ -416,7 +450,9 @@ async def mark(climbed: Climb, kit: Kit) -> tuple[Attempt, ...]:
 
 
 async def right_positions(
-    problem: Problem, classes: Sequence[AnswerClass], kit: Kit
+    problem: Problem,
+    classes: Sequence[AnswerClass],
+    kit: Kit,
 ) -> frozenset[int]:
     """Return the positions of the attempts that gave the expected answer; none if the problem has none."""
     right: set[int] = set()

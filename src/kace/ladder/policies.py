@@ -127,11 +127,19 @@ class Dropout:
     rate: float = 0.5
     seed: int = 0
 
-    def hidden(self, key: AttemptKey, card_ids: Sequence[str]) -> tuple[str, ...]:
+    def hidden(
+        self,
+        key: AttemptKey,
+        card_ids: Sequence[str],
+    ) -> tuple[str, ...]:
         """Return the cards hidden from an attempt, in the order given."""
         return tuple(name for name in card_ids if self._draw(key, name) < self.rate)
 
-    def _draw(self, key: AttemptKey, card_id: str) -> float:
+    def _draw(
+        self,
+        key: AttemptKey,
+        card_id: str,
+    ) -> float:
         parts = (self.seed, key.problem, key.seed, key.tier, key.index, card_id)
         text = "\x1f".join(map(str, parts))
         digest = hashlib.sha256(text.encode()).digest()
@@ -216,7 +224,12 @@ class ConfidencePolicy:
             names.append("es_exit=confident")
         return tuple(names)
 
-    def opens(self, tier: Tier, vote: Vote, attempts: Sequence[Attempt]) -> bool:
+    def opens(
+        self,
+        tier: Tier,
+        vote: Vote,
+        attempts: Sequence[Attempt],
+    ) -> bool:
         """Whether the gate opens: at ES, only if the less sure attempt is sure enough, where that is known."""
         if not gate_opens(tier, vote, attempts):
             return False
@@ -226,7 +239,11 @@ class ConfidencePolicy:
         found = least_sure(attempts)
         return found is None or found.tail >= least
 
-    async def amend(self, climbed: Climb, kit: Kit) -> Climb:
+    async def amend(
+        self,
+        climbed: Climb,
+        kit: Kit,
+    ) -> Climb:
         """Return the climb with the winner by weight."""
         winner = self.winner(
             climbed.vote, climbed.classes, climbed.attempts, climbed.winner
@@ -443,7 +460,11 @@ class Synthesis:
     teacher: ChatModel
     max_tokens: int = 16_000
 
-    async def amend(self, climbed: Climb, kit: Kit) -> Climb:
+    async def amend(
+        self,
+        climbed: Climb,
+        kit: Kit,
+    ) -> Climb:
         """Return the climb with the solver's attempt from the common facts of the last tier, if no gate opened."""
         if climbed.path not in FALLBACKS:
             return climbed
@@ -479,7 +500,12 @@ class Synthesis:
         kit.observer.attempted(problem, attempt)
         return attempt
 
-    async def _gather(self, problem: Problem, texts: Sequence[str], kit: Kit) -> Reply:
+    async def _gather(
+        self,
+        problem: Problem,
+        texts: Sequence[str],
+        kit: Kit,
+    ) -> Reply:
         key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
         sampling = Sampling(0.0, self.max_tokens, key.sampling_seed())
         messages = gathering_prompt(problem.text, texts, kit.subject)
@@ -487,7 +513,9 @@ class Synthesis:
 
 
 def gathering_prompt(
-    problem: str, attempts: Sequence[str], subject: Subject = MATHEMATICS
+    problem: str,
+    attempts: Sequence[str],
+    subject: Subject = MATHEMATICS,
 ) -> tuple[Message, ...]:
     """Return the teacher's prompt: the problem and the beginning of each attempt, quoted."""
     quoted = [fenced("problem", problem)]

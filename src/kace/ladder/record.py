@@ -79,7 +79,11 @@ class Attempt(_Record):
 
     @classmethod
     def read(
-        cls, key: AttemptKey, reply: Reply, lens: str | None, prompt: str = ""
+        cls,
+        key: AttemptKey,
+        reply: Reply,
+        lens: str | None,
+        prompt: str = "",
     ) -> Attempt:
         """Read the final answer out of a reply. Never raises."""
         answer = read_answer(reply.text)
@@ -107,7 +111,11 @@ class Attempt(_Record):
 
     @classmethod
     def failed(
-        cls, key: AttemptKey, error: ModelError, lens: str | None, prompt: str = ""
+        cls,
+        key: AttemptKey,
+        error: ModelError,
+        lens: str | None,
+        prompt: str = "",
     ) -> Attempt:
         """Record a call that gave no reply."""
         return cls(
@@ -120,7 +128,11 @@ class Attempt(_Record):
         )
 
     @classmethod
-    def cancelled(cls, key: AttemptKey, lens: str | None) -> Attempt:
+    def cancelled(
+        cls,
+        key: AttemptKey,
+        lens: str | None,
+    ) -> Attempt:
         """Record an attempt that was stopped because the tier was already decided."""
         return cls(
             tier=TierName(key.tier),

@@ -143,7 +143,11 @@ def search_keys(card: Card) -> list[SearchKey]:
 class RelevanceScore(Protocol):
     """Scores the cards of a tree for a problem."""
 
-    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+    def __call__(
+        self,
+        problem: str,
+        least: float = 0.0,
+    ) -> Mapping[str, float]:
         """Return the scores that reach `least`, by card id, of cards that share a word with the problem."""
         ...
 
@@ -159,7 +163,11 @@ class BackgroundScore:
         self._keys = [key for card in tree for key in search_keys(card)]
         self._vectors: dict[int, Vectors] = {}
 
-    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+    def __call__(
+        self,
+        problem: str,
+        least: float = 0.0,
+    ) -> Mapping[str, float]:
         """Return the scores that reach `least`, by card id. Meaning is compared only where enough words are shared."""
         import numpy as np
 
@@ -211,7 +219,11 @@ class BackgroundScore:
             index[word] = (np.array(found), weights)
         return index
 
-    def _nearness(self, problem: str, places: Places) -> list[float]:
+    def _nearness(
+        self,
+        problem: str,
+        places: Places,
+    ) -> list[float]:
         """Return the nearness in meaning of the problem to the nearest text of each key."""
         self._embed_keys(
             [place for place in places.tolist() if place not in self._vectors]
@@ -240,13 +252,21 @@ class BackgroundScore:
 class Relevance:
     """The relevance scores of a tree's cards, and the thresholds for showing a card and for skipping ES."""
 
-    def __init__(self, tree: EpistemicTree, config: RetrievalConfig) -> None:
+    def __init__(
+        self,
+        tree: EpistemicTree,
+        config: RetrievalConfig,
+    ) -> None:
         self.scores: RelevanceScore = BackgroundScore(tree)
         self.threshold = config.relevance_threshold
         # Skipping ES gives up its attempts, so it may require more than showing a card does, and never less.
         self.skip_threshold = max(self.threshold, config.skip_threshold or 0.0)
 
-    def relevant(self, problem: str, cards: Sequence[Card]) -> Sequence[Card]:
+    def relevant(
+        self,
+        problem: str,
+        cards: Sequence[Card],
+    ) -> Sequence[Card]:
         """Return the cards to show. A card without a demonstration always is: its triggers say too little of it."""
         if not self.threshold:
             return cards

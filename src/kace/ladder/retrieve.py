@@ -53,7 +53,11 @@ from kace.problems import Problem
 class Router(Protocol):
     """Names the domains whose cards a problem may read."""
 
-    async def __call__(self, problem: Problem, seen: Sequence[str] = ()) -> Context:
+    async def __call__(
+        self,
+        problem: Problem,
+        seen: Sequence[str] = (),
+    ) -> Context:
         """Return a context with the problem's domains. `seen` are failed attempts, for a second look."""
         ...
 
@@ -112,7 +116,11 @@ class Retriever:
         size = await self.budget.size(found.cards)
         return replace(found, tokens=size.tokens, estimated=size.estimated)
 
-    def routed_by(self, model: ChatModel, seed: int) -> Retriever:
+    def routed_by(
+        self,
+        model: ChatModel,
+        seed: int,
+    ) -> Retriever:
         """Return a retriever of the same tree, routed by another model or seed. The indexes are shared."""
         other = copy(self)
         other._routed = {}
@@ -156,7 +164,11 @@ class Retriever:
         routed = await self.router(problem, seen)
         return routed if routed.domains else replace(routed, domains=domains)
 
-    def _open_router(self, model: ChatModel, seed: int) -> Router:
+    def _open_router(
+        self,
+        model: ChatModel,
+        seed: int,
+    ) -> Router:
         if self.config.router == "cards":
             return partial(route_by_cards, tree=self.tree, relevance=self.relevance)
         domains = self.tree.domains
@@ -253,7 +265,11 @@ class Classifier:
     prompts: Prompts = "default"
     subject: Subject = MATHEMATICS
 
-    async def __call__(self, problem: Problem, seen: Sequence[str] = ()) -> Context:
+    async def __call__(
+        self,
+        problem: Problem,
+        seen: Sequence[str] = (),
+    ) -> Context:
         """Return the problem's domains; with attempts in view after a tier failed. None if the call fails."""
         registry = sorted(self.domains, key=lambda domain: domain.name)
         names = tuple(domain.name for domain in registry)
@@ -274,7 +290,11 @@ class Classifier:
         )
         found = await ask(self.model, question)
         domains = found.value or ()
-        return Context(domains=domains, calls=found.calls, usage=found.usage)
+        return Context(
+            domains=domains,
+            calls=found.calls,
+            usage=found.usage,
+        )
 
 
 def classifier_prompt(
@@ -314,7 +334,11 @@ def _examples(registry: Sequence[Domain]) -> list[Message]:
     return turns
 
 
-def _retry_prompt(form: ClassifierForm, messages: Messages, reply: str) -> Messages:
+def _retry_prompt(
+    form: ClassifierForm,
+    messages: Messages,
+    reply: str,
+) -> Messages:
     # The reason is ours and fixed; the reply itself is not shown again, since a problem may have dictated it.
     last = messages[-1]
     retry = template(f"{form.folder}classify_retry")
@@ -438,7 +462,10 @@ class BlockSelector:
         return replace(routed, cards=cards, eligible=len(block))
 
     def wanted(
-        self, problem: Problem, tier: TierName, domains: tuple[str, ...]
+        self,
+        problem: Problem,
+        tier: TierName,
+        domains: tuple[str, ...],
     ) -> tuple[Sequence[Card], Sequence[Card]]:
         """Return the block, and its relevant cards before the token budget."""
         block = self.tree.project(tier, domains)
@@ -485,14 +512,20 @@ class Budget:
     """Bounds what a tier reads, in cards and in tokens."""
 
     def __init__(
-        self, config: RetrievalConfig, model: ChatModel, ranking: Ranking | None = None
+        self,
+        config: RetrievalConfig,
+        model: ChatModel,
+        ranking: Ranking | None = None,
     ) -> None:
         self.config = config
         self.ranking = ranking or partial(rank, by=config.ranking)
         self.count = TokenCounter(model)
 
     def best(
-        self, problem: str, cards: Sequence[Card], most: int | None = None
+        self,
+        problem: str,
+        cards: Sequence[Card],
+        most: int | None = None,
     ) -> Sequence[Card]:
         """Return at most `most` cards (default `max_cards`): the best-ranked, in their order."""
         most = self.config.max_cards if most is None else most
@@ -500,7 +533,11 @@ class Budget:
             return cards
         return _in_order(cards, self.ranking(problem, cards)[:most])
 
-    async def fit(self, problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
+    async def fit(
+        self,
+        problem: str,
+        cards: Sequence[Card],
+    ) -> tuple[Card, ...]:
         """Cut to the token budget by estimate, then count exactly and cut again if the estimate was too low."""
         most = self.config.max_card_tokens
         limit = most
@@ -604,7 +641,11 @@ def text_scorer(by: str, texts: Sequence[str]) -> Callable[[str], list[float]]:
     return nearness
 
 
-def rank(problem: str, cards: Sequence[Card], by: str = "words") -> tuple[Card, ...]:
+def rank(
+    problem: str,
+    cards: Sequence[Card],
+    by: str = "words",
+) -> tuple[Card, ...]:
     """Return the cards by `words` or `meaning`, best match first; ties keep their order."""
     if not cards:
         return ()

@@ -54,7 +54,11 @@ class Session:
         """The number of problems worth solving at once."""
         return window(self.config)
 
-    def reading(self, tree: EpistemicTree, config: Config) -> Kit:
+    def reading(
+        self,
+        tree: EpistemicTree,
+        config: Config,
+    ) -> Kit:
         """Return the kit with a tree to read from, as the configuration says."""
         source = Retriever(
             tree,
@@ -66,7 +70,10 @@ class Session:
         return with_policies(replace(self.kit, source=source), tiers=SkipEs(source))
 
     def billed(
-        self, bill: Ledger, calls: CallStore | None = None, seed: int | None = None
+        self,
+        bill: Ledger,
+        calls: CallStore | None = None,
+        seed: int | None = None,
     ) -> Kit:
         """Return the kit of one request, whose calls are entered on a bill of its own as well."""
         also = partial(in_role, ledger=bill, calls=calls)
@@ -125,7 +132,10 @@ async def open_session(
 
 
 def in_role(
-    role: str, model: ChatModel, ledger: Ledger, calls: CallStore | None
+    role: str,
+    model: ChatModel,
+    ledger: Ledger,
+    calls: CallStore | None,
 ) -> ChatModel:
     """Return the model in one role of a run: entered in the ledger, and never paid twice if calls are kept."""
     metered = Metered(model, ledger, role)

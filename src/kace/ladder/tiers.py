@@ -96,7 +96,11 @@ FALLBACK_GATE = Gate(2)
 PAPER_CALLS = MappingProxyType(dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True)))
 
 
-def is_decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
+def is_decided(
+    gate: Gate,
+    vote: Vote,
+    pending: Sequence[int],
+) -> bool:
     """Whether the pending attempts (by position) can no longer change the gate or the winning class.
 
     Only if the gate is open: attempts of a tier that fails count in later tie-breaks and in the fallback. Never while
@@ -108,7 +112,12 @@ def is_decided(gate: Gate, vote: Vote, pending: Sequence[int]) -> bool:
     if not pending:
         return True
     gain = len(pending)
-    newcomer = Standing(leader.answer, votes=0, support=0, first=NEVER)
+    newcomer = Standing(
+        leader.answer,
+        votes=0,
+        support=0,
+        first=NEVER,
+    )
     for rival in (*vote.standings[1:], newcomer):
         # The most a rival can become: every pending attempt votes for it.
         first = min(rival.first, *pending)

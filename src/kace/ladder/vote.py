@@ -92,7 +92,11 @@ async def group(
     return tuple(sorted(found, key=lambda each: each.positions[0]))
 
 
-def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
+def count(
+    classes: Sequence[AnswerClass],
+    start: int,
+    stop: int,
+) -> Vote:
     """Count the votes of the attempts at positions `start` to `stop - 1`, with all before `stop` as support."""
     standings = []
     for each in classes:
@@ -106,7 +110,9 @@ def count(classes: Sequence[AnswerClass], start: int, stop: int) -> Vote:
 
 
 def heaviest(
-    vote: Vote, classes: Sequence[AnswerClass], weights: Sequence[float]
+    vote: Vote,
+    classes: Sequence[AnswerClass],
+    weights: Sequence[float],
 ) -> Standing | None:
     """Return the class whose attempts, of all tiers so far, weigh the most. Ties are broken as in the vote."""
     weight = {}
