@@ -552,7 +552,7 @@ def _read_operation(block: Block, playbook: Playbook) -> Operation | None:
     return Operation(
         action=cast(Action, action),
         ids=ids,
-        section=cast(Section, section) if section in SECTIONS else "other",
+        section=section if section in SECTIONS else "other",
         text=neutral(text),
         reason=one_line(block.fields.get("reason", ""), MAX_REASON_CHARS),
     )
