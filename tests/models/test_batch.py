@@ -179,7 +179,7 @@ def test_a_parameter_that_is_not_taken_is_left_out_of_the_next_batch(tmp_path: P
 
 
 def test_a_batch_waits_for_room(desk: Desk, server: BatchServer, caplog: pytest.LogCaptureFixture):
-    server.room = 15
+    server.room, server.looks = 15, 10
     desk.options["size"] = 15
     assert texts(desk.ask(*MANY)) == boxed(40)
     assert set(server.submitted.values()) == {1}
