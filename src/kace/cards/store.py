@@ -144,10 +144,10 @@ class JournalLine(NamedTuple):
         return int(found[1]) if found else -1
 
 
-def read_journal(path: Path, offset: int = 0) -> Iterator[JournalLine]:
-    """Read the whole lines from an offset on, without a torn last line."""
+def read_journal(path: Path) -> Iterator[JournalLine]:
+    """Read the whole lines, without a torn last line."""
     with located(path), suppress(FileNotFoundError):
-        for number, start, line in whole_lines(path, offset, MAX_TREE_BYTES):
+        for number, start, line in whole_lines(path, most=MAX_TREE_BYTES):
             yield JournalLine(
                 number,
                 start + len(line) + 1,
