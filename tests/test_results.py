@@ -11,6 +11,9 @@ import pytest
 
 from kace.cards.store import open_tree
 from kace.config import load_config
+from kace.learning.screen import HeldOutHashes
+from kace.learning.study import Settings
+from kace.problems import load_bundled
 from tests.recorded import published_tree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,3 +79,12 @@ def test_the_tracked_tree_is_small():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     sizes = [path.stat().st_size for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
     assert sum(sizes) <= 12_000_000
+
+
+def test_no_card_of_the_technique_tree_retells_a_story_of_the_retest():
+    retest = HeldOutHashes.of(load_bundled("techniques", "retest"))
+    texts = []
+    for card in open_tree(published_tree("techniques")).shown:
+        texts += [example.problem for example in card.examples] + list(card.wordings)
+    assert len(texts) == 2342
+    assert max(map(retest.overlap, texts)) < Settings().max_overlap
