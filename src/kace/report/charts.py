@@ -159,7 +159,8 @@ def _macros() -> Any:
 
 def inline(picture: Picture, class_: str) -> Markup:
     """Return the picture for a page, in the page's colours and letters."""
-    return _macros().on_a_page(picture, class_)
+    drawn: Markup = _macros().on_a_page(picture, class_)
+    return drawn
 
 
 def svg(picture: Picture) -> str:
@@ -225,11 +226,35 @@ def lift_scale(lifts: Iterable[LiftMark]) -> Scale:
 
 def _around_zero(rows: Sequence[ForestRow], ticks: int) -> Scale:
     """Return a scale that holds zero and cuts intervals far wider than any value."""
-    reach = max(0.2, 2.2 * max(abs(row.value) for row in rows))
-    low = max(-reach, min(0.0, *(row.low for row in rows)))
-    high = min(reach, max(0.0, *(row.high for row in rows)))
+    reach = 0.2
+    low = 0.0
+    high = 0.0
+    for row in rows:
+        reach = max(reach, 2.2 * abs(row.value))
+        low = min(low, row.low)
+        high = max(high, row.high)
+    low = max(-reach, low)
+    high = min(reach, high)
     margin = 0.03 * (high - low or 0.1)
     return Scale(low - margin, high + margin, scale_over(low, high, about=ticks).step)
+
+
+def _widest(rows: Sequence[ForestRow | Spot], size: float) -> float:
+    """Return the width of the longest name."""
+    widest = 0.0
+    for row in rows:
+        widest = max(widest, breadth(row.name, size, bold=True))
+    return widest
+
+
+def _ends(rows: Sequence[ForestRow | Spot]) -> tuple[float, float]:
+    """Return the lowest and the highest end of all intervals."""
+    low = rows[0].low
+    high = rows[0].high
+    for row in rows:
+        low = min(low, row.low)
+        high = max(high, row.high)
+    return low, high
 
 
 def forest(
@@ -248,16 +273,12 @@ def forest(
     left = 10.0
     right = width - 12
     if not narrow:
-        names = max(breadth(row.name, bold=True) for row in rows)
-        left = min(names + 22, width * 0.4)
+        left = min(_widest(rows, 12.0) + 22, width * 0.4)
         right = width - 172
     ticks = min(8, max(3, int((right - left) / 44)))
+    scale = scale_over(*_ends(rows), about=ticks)
     if change:
         scale = _around_zero(rows, ticks)
-    else:
-        low = min(row.low for row in rows)
-        high = max(row.high for row in rows)
-        scale = scale_over(low, high, about=ticks)
     step = 40.0 if narrow else 27.0
     if any(row.about for row in rows):
         step += 14
@@ -330,18 +351,16 @@ def front(spots: Sequence[Spot]) -> list[Spot]:
 
 def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
     """Draw systems by calls and accuracy, and the line through the unbeaten ones."""
-    least = min(spot.calls for spot in spots)
-    most = max(spot.calls for spot in spots)
-    margin = max(0.06 * (most - least), 0.1)
-    start = 0.0 if least < 0.5 * most else least - margin
-    names = max(breadth(spot.name, 11.5, bold=True) for spot in spots)
-    right = width - PANEL_GAP - min(names, 0.36 * width)
+    calls = sorted(spot.calls for spot in spots)
+    margin = max(0.06 * (calls[-1] - calls[0]), 0.1)
+    start = 0.0 if calls[0] < 0.5 * calls[-1] else calls[0] - margin
+    right = width - PANEL_GAP - min(_widest(spots, 11.5), 0.36 * width)
     height = max(360.0 if width > NARROW else 320.0, NAME_LINE * len(spots) + 100)
     bottom = height - PLANE_FOOT
     about = max(2, int((right - PLANE_LEFT) / 70))
-    across = scale_over(start, most + margin, about=about)
-    low = max(0.0, min(spot.low for spot in spots))
-    up = scale_over(low, min(1.0, max(spot.high for spot in spots)), about=7)
+    across = scale_over(start, calls[-1] + margin, about=about)
+    low, high = _ends(spots)
+    up = scale_over(max(0.0, low), min(1.0, high), about=7)
 
     def y(accuracy: float) -> float:
         return bottom - up.share(accuracy) * (bottom - PLANE_TOP)

@@ -124,8 +124,10 @@ class Evaluation:
 
     def against_base(self, name: str) -> Comparison | None:
         """Return how an arm compares with the base."""
-        found = [each for each in self.comparisons if each.other == name]
-        return found[0] if found else None
+        for each in self.comparisons:
+            if each.other == name:
+                return each
+        return None
 
 
 def evaluation_of(
@@ -256,9 +258,11 @@ def lead(found: Evaluation) -> str:
         size = f"{points(against.difference)} points, {ends}"
         return f"{highest} {verdict} ({size}, {p_text(against.adjusted)})."
     if found.comparisons:
-        clear = [each for each in found.comparisons if each.distinguishable]
+        clear = 0
+        for each in found.comparisons:
+            clear += each.distinguishable
         others = counted(len(found.comparisons), "other arm")
-        return f"{highest} It is the base; {len(clear)} of {others} differ from it."
+        return f"{highest} It is the base; {clear} of {others} differ from it."
     return highest
 
 
@@ -365,10 +369,9 @@ def exits_plot(arms: Iterable[Metrics], by: str = OWN) -> Plot | None:
     sorted_by = ""
     for arm in arms:
         if arm.exits:
-            rows = [
-                ExitRow(row.bucket.value, row.problems, row.exits)
-                for row in arm.buckets
-            ]
+            rows = []
+            for row in arm.buckets:
+                rows.append(ExitRow(row.bucket.value, row.problems, row.exits))
             rows.append(ExitRow("all", arm.problems, arm.exits))
             panels.append((arm.name, rows))
             if arm.buckets:
@@ -390,11 +393,11 @@ def lift_plot(lifts: Sequence[LiftRow]) -> Plot | None:
     """Plot what each card is worth."""
     drawn = list(lifts)
     if len(drawn) > DRAWN:
-        drawn = [
-            lift
-            for lift in lifts
-            if lift.is_clear or lift.status is not Status.EXPERIMENTAL
-        ][:DRAWN]
+        drawn = []
+        for lift in lifts:
+            if lift.is_clear or lift.status is not Status.EXPERIMENTAL:
+                drawn.append(lift)
+        drawn = drawn[:DRAWN]
     if not drawn:
         return None
     paints = {

@@ -6,8 +6,8 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from kace.errors import KaceError, UsageError, redact
@@ -38,7 +38,8 @@ CAPS = (
 )
 
 
-class Exported(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Exported:
     """What was written."""
 
     index: Path

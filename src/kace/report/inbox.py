@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import hmac
+import math
 import os
 import re
 import secrets
@@ -77,11 +78,7 @@ class Inbox:
             with os.scandir(folder) as listed:
                 names = [each.name for each in listed if each.name.endswith(REQUEST)]
             found = [_entry(folder, name.removesuffix(REQUEST)) for name in names]
-        waiting = [each for each in found if each and each.answered is None]
-        answered = [each for each in found if each and each.answered is not None]
-        waiting.sort(key=lambda each: (each.asked, each.name))
-        answered.sort(key=lambda each: (-(each.answered or 0), each.name))
-        return waiting + answered
+        return sorted(filter(None, found), key=_waiting_first)
 
     def read(self, name: str) -> tuple[RequestFile, str]:
         """Return a request and its text; `NotHere` if there is none of that name."""
@@ -141,6 +138,12 @@ class Inbox:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise NotHere(f"{self.folder.name} cannot be read: {reason}") from None
+
+
+def _waiting_first(entry: RequestFile) -> tuple[float, float, str]:
+    if entry.answered is None:
+        return -math.inf, entry.asked, entry.name
+    return -entry.answered, 0.0, entry.name
 
 
 def _entry(folder: int, name: str) -> RequestFile | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from kace.config import Price
@@ -35,7 +36,6 @@ from kace.report.render import (
     NotHere,
     Page,
     PageRequest,
-    error_page,
     slice_of,
 )
 from kace.report.workspace import KINDS, Item, Workspace
@@ -88,6 +88,7 @@ FIGURES = (
     ("Lost calls", "solves that lost a call to the provider", "failed", 0),
 )
 """The rows of a comparison: name, small print, field of `Metrics`, digits."""
+View = Callable[[PageRequest], Page]
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
 
@@ -98,20 +99,19 @@ def page_at(
     workspace: Workspace,
     path: Sequence[str],
     query: Mapping[str, str] | None = None,
-    form: Mapping[str, str] | None = None,
     link: Links | None = None,
-) -> Page | str:
-    """Return the page at a path, given in parts, or the address to go on to."""
+) -> Page:
+    """Return the page at a path, given in parts; `NotHere` if there is none."""
+    view, parts = find_view(path)
+    return view(PageRequest(workspace, link or Links(), parts, query or {}))
+
+
+def find_view(path: Sequence[str]) -> tuple[View, dict[str, str]]:
+    """Return what makes the page at a path, and the parts of the path that it names."""
     for pattern, view in ROUTES.items():
         parts = _match(pattern, path)
         if parts is not None:
-            link = link or Links()
-            request = PageRequest(workspace, link, parts, query or {})
-            if form is None:
-                return view(request)
-            if view is inbox.request_page:
-                return inbox.send_reply(request, form)
-            return error_page(405, "Nothing can be sent here")
+            return view, parts
     raise NotHere("there is no such page")
 
 
@@ -635,10 +635,11 @@ def _card_links(request: PageRequest, run: str, record: Solution) -> dict[str, s
         return {}
     tree = found[0]
     links = {}
-    for read in (*record.recalls, *record.made):
-        for card in read.cards if isinstance(read, RetrievedContext) else read.hidden:
-            if card in tree.tree:
-                links[card] = request.link("tree", tree.name, "card", card)
+    shown = [recall.cards for recall in record.recalls]
+    shown += [attempt.hidden for attempt in record.made]
+    for card in chain.from_iterable(shown):
+        if card in tree.tree:
+            links[card] = request.link("tree", tree.name, "card", card)
     return links
 
 
@@ -653,7 +654,7 @@ def _elsewhere(
                 yield run, row
 
 
-ROUTES: dict[str, Callable[[PageRequest], Page]] = {
+ROUTES: dict[str, View] = {
     "/": home_page,
     "/run/{run}": run_page,
     "/run/{run}/against/{other}": compare_page,

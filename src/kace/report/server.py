@@ -45,11 +45,12 @@ except ImportError:
         "serving needs an extra that is not installed", fix="pip install 'kace[web]'"
     ) from None
 
-from kace.report import pages
+from kace.report import inbox, pages
 from kace.report.render import (
     Links,
     NotHere,
     Page,
+    PageRequest,
     assets,
     assets_mark,
     document,
@@ -474,11 +475,13 @@ def _answer(workspace: Workspace, request: Request, body: bytes) -> Response:
             return _asset(name, content, lasting)
     try:
         parts = [_decoded(part) for part in path.split("/")] if path else []
-        query = dict(request.query_params)
-        form = _fields(body) if request.method == "POST" else None
-        page = pages.page_at(workspace, parts, query, form)
-        if isinstance(page, str):
-            return RedirectResponse(page, status_code=303)
+        if request.method != "POST":
+            page = pages.page_at(workspace, parts, dict(request.query_params))
+        else:
+            sent = _send(workspace, parts, body)
+            if isinstance(sent, str):
+                return RedirectResponse(sent, status_code=303)
+            page = sent
     except NotHere as error:
         page = error_page(404, "Not here", error.message, error.fix)
     except FormError as error:
@@ -492,6 +495,14 @@ def _answer(workspace: Workspace, request: Request, body: bytes) -> Response:
         page = error_page(500, "Something went wrong here", what)
     nav = pages.nav(workspace, f"/{path}")
     return HTMLResponse(document(page, Links(), nav), page.status)
+
+
+def _send(workspace: Workspace, parts: list[str], body: bytes) -> Page | str:
+    """Take a form: only a request of the inbox has one."""
+    view, named = pages.find_view(parts)
+    if view is not inbox.request_page:
+        return error_page(405, "Nothing can be sent here")
+    return inbox.send_reply(PageRequest(workspace, parts=named), _fields(body))
 
 
 def _asset(name: str, content: bytes, lasting: bool) -> Response:

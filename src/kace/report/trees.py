@@ -24,7 +24,8 @@ from kace.cards.card import (
     lift_of,
     read_payload,
 )
-from kace.cards.store import TreeStore
+from kace.cards.store import JournalEntry, TreeStore
+from kace.cards.tree import Domain
 from kace.errors import KaceError
 from kace.ladder.prompt import card_text
 from kace.ladder.retrieve import estimate
@@ -34,7 +35,6 @@ from kace.report.inbox import Inbox
 from kace.report.render import (
     BANDS,
     HOME,
-    UNMEASURED,
     Crumb,
     NotHere,
     Page,
@@ -178,14 +178,13 @@ def tree_page(request: PageRequest) -> Page:
     sort = request.choice("sort", SORTS, "lift")
     ordered = sorted_cards(cards, sort)
     changes = TreeStore(opened.path).log()[-LATEST:] if opened.journal else ()
-    domains = [
-        (each.name, each.description, each.share) for each in opened.tree.domains
-    ]
-    domains.append((UNIVERSAL, "read with every domain", 0.0))
+    everywhere = Domain(name=UNIVERSAL, description="read with every domain")
+    domains = [*opened.tree.domains, everywhere]
     total = Cell(cards)
     cells = cells_of(cards)
-    learners = {item.name for item in request.workspace.items("learner")}
-    legend = [(colour, words) for _, colour, words in BANDS if total.lifts]
+    learners = []
+    for item in request.workspace.items("learner"):
+        learners.append(item.name)
     values = {
         "tree": opened,
         "name": name,
@@ -195,7 +194,7 @@ def tree_page(request: PageRequest) -> Page:
         "learned": name in learners,
         "difficulties": READ_AT,
         "domains": domains,
-        "legend": [*legend, (UNMEASURED, "not measured")],
+        "bands": BANDS,
         "sort": sort,
         "quoted": lambda card: (card.card_id, [_first_line(card)]),
         "part": slice_of(request, len(ordered), ordered, FIRST, IN_A_FILE),
@@ -210,8 +209,7 @@ def tree_page(request: PageRequest) -> Page:
 
 def _first_line(card: Card) -> str:
     """Return the first line of what a card says."""
-    lines = [line.strip() for line in card.body.split("\n")]
-    return next(filter(None, lines), "")[:QUOTED]
+    return card.body.strip().partition("\n")[0].strip()[:QUOTED]
 
 
 def _runs_of(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str]]:
@@ -228,7 +226,7 @@ def _runs_of(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str]
 
 def _effects(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str, str]]:
     """Iterate over what a tree does against the base, one run per data set."""
-    seen = set()
+    seen: set[tuple[str, str]] = set()
     for run, base in _runs_of(request, opened):
         manifest = request.workspace.manifest(run)
         data = (manifest.data_hash, manifest.model)
@@ -236,8 +234,9 @@ def _effects(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str,
             continue
         seen.add(data)
         with suppress(KaceError):
-            tables = [request.workspace.table(each).named(each) for each in (base, run)]
-            yield run, base, compare(*tables).sentence
+            ours = request.workspace.table(run).named(run)
+            theirs = request.workspace.table(base).named(base)
+            yield run, base, compare(theirs, ours).sentence
 
 
 def cell_page(request: PageRequest) -> Page:
@@ -319,7 +318,9 @@ def find_cards(cards: Iterable[Card], words: Sequence[str]) -> list[Card]:
         else:
             scores.append((-total, place, card))
     scores.sort(key=itemgetter(0, 1))
-    return [card for _, _, card in scores] if words else []
+    if not words:
+        return []
+    return list(map(itemgetter(2), scores))
 
 
 def _word_pattern(words: Sequence[str]) -> re.Pattern[str]:
@@ -408,9 +409,11 @@ def _uses(
                 }
 
 
-def _history(opened: OpenTree, card: Card) -> list[tuple[object, str, list[str]]]:
+def _history(
+    opened: OpenTree, card: Card
+) -> list[tuple[JournalEntry | None, str, list[str]]]:
     """Return the changes of a card, newest first, with what each did."""
-    steps = []
+    steps: list[tuple[JournalEntry | None, str, list[str]]] = []
     newest: Card | None = None
     for entry in reversed(TreeStore(opened.path).log()):
         for change in entry.cards:
@@ -511,13 +514,17 @@ def _report_values(
 ) -> dict[str, object]:
     """Return a report with its summary and the scales of its charts."""
     ends = [end for score in report.scores for end in score.interval] or [0.0, 1.0]
-    lifts = [newest_lift(story) for story in stories]
+    lifts = []
+    for story in stories:
+        lift = newest_lift(story)
+        if lift and not lift.vague:
+            lifts.append(lift)
     return {
         "report": report,
         "summary": report.summary,
         "lift_of": newest_lift,
         "run_scale": scale_over(min(ends), max(ends), about=6),
-        "lift_scale": lift_scale(lift for lift in lifts if lift and not lift.vague),
+        "lift_scale": lift_scale(lifts),
     }
 
 

@@ -113,19 +113,20 @@ class Workspace:
 
     def only(self) -> Item | None:
         """Return the item that was opened, if it is a single one."""
-        steps = [learner.path / "learn" for learner in self.items("learner")]
-        runs = [run for run in self.items("run") if run.path.parent not in steps]
-        found = [*self.items("tree"), *runs, *self.items("inbox")]
+        found = [*self.items("tree"), *self.items("inbox")]
+        for run in self.items("run"):
+            if run.path.parent.name != "learn":  # a step of a learner comes with it
+                found.append(run)
         return found[0] if len(found) == 1 else None
 
     def table(self, name: str) -> Table:
         """Return a run with everything that it has written so far."""
         path = self.item("run", name).path
-        above = [root for root in self.roots if path.is_relative_to(root)]
+        within = next(filter(path.is_relative_to, self.roots))
         with self._lock:
             if name not in self._tables:
                 self._tables[name] = Table.open(
-                    path, within=above[0], allow_empty=True, progress=self._progress
+                    path, within=within, allow_empty=True, progress=self._progress
                 )
             table = self._tables[name]
         table.refresh()
