@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kace.api import (
+        Tree,
         asolve,
         asolve_many,
         compare,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kace.ladder.tiers import LOCKED, ExitPath
     from kace.models.base import ChatModel, Reply, Request
     from kace.problems import Problem, load_problems
-    from kace.runs.handles import Tree
     from kace.runs.table import RecordedRun, load_run
 
 # Where the public names live, light modules first.
@@ -43,7 +43,6 @@ _HOMES = (
     "cards.card",
     "cards.tree",
     "api",
-    "runs.handles",
     "runs.table",
 )
 

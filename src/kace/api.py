@@ -6,38 +6,49 @@ The functions without an `a` in front work in scripts and in notebooks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kace.cards.store import open_tree
-from kace.config import Config, load_config, profile_of
-from kace.errors import UsageError
+from kace.cards.card import Card, CardError
+from kace.cards.diff import TreeDiff, diff
+from kace.cards.formats import read_draft
+from kace.cards.store import TreeStore, author, open_tree
+from kace.cards.tree import Add, Domain, EpistemicTree
+from kace.config import Config, load_config, profile_of, tree_path
+from kace.errors import DataError, UsageError
 from kace.ladder.ladder import Observer
 from kace.ladder.ladder import solve as solve_one
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
+from kace.ladder.tiers import TierName
 from kace.models.base import ChatModel
 from kace.models.cache import CallStore
-from kace.problems import Problem, check_problem_text, load_problems, problems_hash
+from kace.problems import (
+    MAX_LINE_BYTES,
+    Problem,
+    check_problem_text,
+    load_problems,
+    problems_hash,
+)
 from kace.runs.manifest import manifest_of
 from kace.runs.run import OnSolution, Run, climb_with, solve_all
 from kace.runs.table import with_texts
+from kace.words import counted
 
 if TYPE_CHECKING:
-    from kace.cards.tree import EpistemicTree
     from kace.problems import Dataset
     from kace.runs.compare import Comparison
-    from kace.runs.handles import Tree
     from kace.runs.table import RecordedRun
 
 T = TypeVar("T")
 POLL = 0.2  # seconds between checks for an interrupt
 Problems = str | Path | Iterable[str | Problem]
 """A JSONL file, or problems and their texts."""
+NO_STORE = "begin one with kace.Tree.create, or open a tree's directory"
 
 
 async def asolve(
@@ -263,7 +274,6 @@ def learn(
         refuse_overlap,
     )
     from kace.learning.teacher import SOLUTIONS
-    from kace.runs.handles import Tree
 
     asked = teacher if isinstance(teacher, ChatModel) else None
     others = {
@@ -371,3 +381,128 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         except KeyboardInterrupt:
             cancel()
             raise
+
+
+class Tree:
+    """A tree of cards: a directory, or a read-only file of cards or `starter`.
+
+    It may be the `tree` of `solve`, `solve_many` and `evaluate`.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open the tree at a path, or `starter`, which ships with kace."""
+        self.path = tree_path(path)
+        self._store = TreeStore.open(self.path) if self.path.is_dir() else None
+        self._read = open_tree(self.path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Tree:
+        """Open the tree at a path, or `starter`, which ships with kace."""
+        return cls(path)
+
+    @classmethod
+    def create(cls, path: str | Path, domains: Iterable[Domain] = ()) -> Tree:
+        """Create an empty tree in a new directory. A small one needs no domains."""
+        TreeStore.create(Path(path), domains, author=author())
+        return cls(path)
+
+    @property
+    def now(self) -> EpistemicTree:
+        """The tree as it is on disk now, as an immutable value."""
+        return self._store.load() if self._store else self._read
+
+    @property
+    def cards(self) -> Mapping[str, Card]:
+        """All cards by id."""
+        return self.now.cards
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The branches of the tree."""
+        return self.now.domains
+
+    def add(self, card: str | Path | Card, note: str = "new card") -> Card:
+        """Add a card: a `Card`, its text, or a file of its text.
+
+        A text with faults raises `CardError`, which lists all of them.
+        """
+        if self._store is None:
+            raise UsageError(f"{self.path} can only be read", fix=NO_STORE)
+        if isinstance(card, Path):
+            card = _read_text(card)
+        if isinstance(card, str):
+            card = self._parse_card(card)
+        self._store.apply(Add(card), author=author(), note=note)
+        return card
+
+    def project(self, tier: str, *domains: str) -> tuple[Card, ...]:
+        """Return the cards that a tier may read in these domains."""
+        if tier not in list(TierName):
+            what = f"there is no tier '{tier[:20]}'"
+            raise UsageError(what, fix="choose ES, MS or HS")
+        tree = self.now
+        for name in domains:
+            if name not in tree.domain_names:
+                known = ", ".join(tree.domain_names)
+                none = (
+                    "none: the tree has no domains, and every problem sees every card"
+                )
+                what = f"the tree has no domain '{name[:40]}'"
+                raise UsageError(what, fix=f"choose of {known or none}")
+        return tree.project(TierName(tier), domains)
+
+    def diff(self, other: Tree | str | Path | int) -> TreeDiff:
+        """Return what turns this tree into another one.
+
+        For a number, return what changed here since that generation.
+        """
+        if isinstance(other, int):
+            if self._store is None:
+                what = f"{self.path} is a file, which has no generations"
+                raise UsageError(what, fix=NO_STORE)
+            return diff(self._store.at(other), self.now)
+        tree = other if isinstance(other, Tree) else Tree.open(other)
+        return diff(self.now, tree.now)
+
+    def _parse_card(self, text: str) -> Card:
+        draft = read_draft(text, f"written by {author()}", self.now)
+        if draft.card is not None:
+            return draft.card
+        faults = "; ".join(f"it {fault.what}" for fault in draft.faults)
+        fixes = "; ".join(dict.fromkeys(fault.fix for fault in draft.faults))
+        count = counted(len(draft.faults), "fault")
+        raise CardError(
+            f"{count} in the card, nothing was added: {faults}",
+            fix=fixes,
+        )
+
+    def __len__(self) -> int:
+        return len(self.now)
+
+    def __iter__(self) -> Iterator[Card]:
+        return iter(self.now)
+
+    def __contains__(self, card_id: object) -> bool:
+        return card_id in self.now
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        cards = counted(len(self), "card")
+        name = self.path.name.partition(".jsonl")[0]
+        return f"<Tree {name}: {cards}, {counted(len(self.domains), 'domain')}>"
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_LINE_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8", fix="save it as UTF-8") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(f"{path}: {reason}", fix="name a file that is there") from None
