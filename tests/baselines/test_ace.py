@@ -203,7 +203,7 @@ def test_operations_change_what_they_name_and_nothing_else():
         [Operation(action="ADD", text=text, section="checks") for text in ("one", "two", "three", "ONE ")],
     )
     assert [bullet.id for bullet in playbook.bullets] == ["b-00001", "b-00002", "b-00003"]
-    assert refused == ("ADD: b-00001 says the same",)
+    assert refused == ("ADD: b-00001 has the same text",)
     playbook = playbook.tagged([("b-00001", True), ("b-00002", True), ("b-00002", False), ("b-77777", True)])
     merged, refused = apply_operations(
         playbook,

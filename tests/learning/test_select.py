@@ -236,7 +236,7 @@ def test_a_small_difference_is_not_called_one():
     found = chosen("1000", "1110")
     assert found.epoch == 1
     assert found.said == (
-        "Epoch 1 did best, but 4 problems cannot tell it from no tree: 2 gained, 0 lost, exact McNemar p = 0.50."
+        "Epoch 1 did best, but is indistinguishable from no tree on 4 problems: 2 gained, 0 lost, exact McNemar p = 0.50."
     )
 
 
@@ -244,7 +244,7 @@ def test_problems_of_one_family_are_one_piece_of_evidence():
     found = chosen("0" * 12, "1" * 12, families="aaaabbbbcccc")
     assert found.p == 2 / 2**3
     assert found.said == (
-        "Epoch 1 did best, but 12 problems of 3 families cannot tell it from no tree: 12 gained, 0 lost,"
+        "Epoch 1 did best, but is indistinguishable from no tree on 12 problems of 3 families: 12 gained, 0 lost,"
         " exact sign-flip over families p = 0.25."
     )
     assert found.rows[1].low < 0.5, "three families right of three"
@@ -256,7 +256,7 @@ def test_the_choice_among_epochs_is_paid_for():
     assert alone.p == flipped([1] * 6)
     assert among.p == pytest.approx(3 * flipped([1] * 6))
     assert "is better than no tree" in alone.said
-    assert "cannot tell it" in among.said
+    assert "indistinguishable from no tree" in among.said
     assert "after the choice among 3 epochs" in among.said
 
 

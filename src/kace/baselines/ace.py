@@ -81,7 +81,7 @@ class Bullet(StepResult):
 
 
 class Operation(StepResult):
-    """A change that the curator asks for."""
+    """A change that the curator wants."""
 
     action: Action
     ids: tuple[str, ...] = ()  # the bullets it changes; none for ADD
@@ -171,7 +171,7 @@ def _apply(playbook: Playbook, operation: Operation) -> Playbook:
     spoken = operation.text.casefold().split()
     for bullet in playbook.bullets:
         if bullet.id not in operation.ids and bullet.text.casefold().split() == spoken:
-            raise ValueError(f"{bullet.id} says the same")
+            raise ValueError(f"{bullet.id} has the same text")
     if operation.action == "ADD":
         name = f"b-{playbook.next:05d}"
         new = Bullet(

@@ -236,7 +236,7 @@ class Training(Workbench):
         return self.plan.config.seed * SEEDS_PER_EPOCH + epoch
 
     async def domains(self) -> tuple[Domain, ...]:
-        """Return the domains given, else those that the teacher proposes, asked for once."""
+        """Return the domains given, else those that the teacher proposes in one request."""
         if self.plan.domains:
             return self.plan.domains
         propose = partial(partition, self.plan.train, self.teacher)
@@ -275,7 +275,7 @@ async def open_training(
 
 
 def needs_teacher(plan: TrainPlan) -> bool:
-    """Whether a training asks a teacher: reflections do so for domains only, a bootstrap never."""
+    """Whether a training needs a teacher: reflections only for domains, a bootstrap never."""
     if plan.method == "reflections":
         return not plan.domains
     return plan.method != "bootstrap-fewshot"

@@ -259,7 +259,7 @@ class GepaRun:
         return dict.fromkeys(components_to_update, rows)
 
     def reflect(self, prompt: str | list[dict[str, object]]) -> str:
-        """Return the teacher's reply, as gepa asks for it."""
+        """Return the teacher's reply to gepa's prompt."""
         assert isinstance(prompt, str), "prompts with images are never made here"
         return self._call(self._reflect(prompt))
 

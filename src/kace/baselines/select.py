@@ -400,4 +400,4 @@ def _explain(
         figures += f", {p_text(found.adjusted)} {choice}"
     if found.distinguishable:
         return f"Epoch {row.epoch} is better than no tree on these {size}: {figures}."
-    return f"Epoch {row.epoch} did best, but {size} cannot tell it from no tree: {figures}."
+    return f"Epoch {row.epoch} did best, but is indistinguishable from no tree on {size}: {figures}."

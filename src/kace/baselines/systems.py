@@ -146,7 +146,7 @@ _TABLE = (
     Spec("tiered", "the ladder, reading nothing"),
     Spec("kace", "the ladder, reading its block of the tree", "tree"),
     Spec("kace-no-domain", "ablation: cards grouped by difficulty only", "tree", "every"),
-    Spec("kace-monolithic", "ablation: every card in one context, whatever max_card_tokens says", "tree", "none",
+    Spec("kace-monolithic", "ablation: every card in one context, without the limit of max_card_tokens", "tree", "none",
          "everything"),
     Spec("kace-router", f"ablation: an LLM picks {DEFAULT_K} cards from all", "tree", "none", "llm"),
     Spec("kace-retriever", f"ablation: the {DEFAULT_K} cards nearest in meaning", "tree", "none", "nearest"),

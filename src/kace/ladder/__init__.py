@@ -1,1 +1,1 @@
-"""Which cards an attempt reads, and the prompt they stand in."""
+"""Solve one problem: the ladder, its votes and records, and what its tiers read."""

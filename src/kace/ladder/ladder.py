@@ -126,7 +126,7 @@ class Kit:
     model: ChatModel
     judge: Judge
     sampling: Mapping[str, TierSampling]  # by tier
-    subject: Subject = MATHEMATICS  # named in prompts; says how answers are read
+    subject: Subject = MATHEMATICS  # named in prompts, and decides how answers are read
     prompts: Prompts = "default"  # whose instructions attempts get
     seed: int = 0
     early_stop: bool = False  # cancel attempts that can no longer change the outcome

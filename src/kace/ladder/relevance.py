@@ -228,10 +228,10 @@ class BackgroundScore:
         self._embed_keys(
             [place for place in places.tolist() if place not in self._vectors]
         )
-        asked = embed([problem])[0]
+        vector = embed([problem])[0]
         nearness = []
         for place in places.tolist():
-            product = self._vectors[place] @ asked
+            product = self._vectors[place] @ vector
             nearness.append(max(0.0, float(product.max())))
         return nearness
 
@@ -267,7 +267,7 @@ class Relevance:
         problem: str,
         cards: Sequence[Card],
     ) -> Sequence[Card]:
-        """Return the cards to show. A card without a demonstration always is: its triggers say too little of it."""
+        """Return the cards to show. A card without a demonstration always is: its triggers are too short to score."""
         if not self.threshold:
             return cards
         scores = self.scores(problem, self.threshold)

@@ -194,7 +194,7 @@ def registry_router(
     seed: int,
     subject: Subject = MATHEMATICS,
 ) -> Router:
-    """Return the configured router over a registry alone; where it asks for cards, words replace them."""
+    """Return the configured router over a registry alone; words replace cards."""
     if config.router == "model":
         return Classifier(domains, model, seed, config.prompts, subject)
     return fixed_router(lambda problem: route_by_words(problem, domains))
@@ -257,7 +257,7 @@ _OBJECT = re.compile(r"\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class Classifier:
-    """Routes with a model call. An unusable reply is asked for once more, with the reason."""
+    """Routes with a model call. After an unusable reply, calls once more with the reason."""
 
     domains: Sequence[Domain]
     model: ChatModel

@@ -59,7 +59,7 @@ class Session:
         tree: EpistemicTree,
         config: Config,
     ) -> Kit:
-        """Return the kit with a tree to read from, as the configuration says."""
+        """Return the kit with a tree to read from, as configured."""
         source = Retriever(
             tree,
             self.classifier,

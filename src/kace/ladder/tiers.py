@@ -40,7 +40,7 @@ class ExitPath(StrEnum):
 
     @property
     def rank(self) -> int:
-        """How easy this exit says the problem was: 4 for the first gate, 0 for no agreement at all."""
+        """How easy the problem was, judged by this exit: 4 for the first gate, 0 for no agreement."""
         return 4 - list(ExitPath).index(self)
 
 

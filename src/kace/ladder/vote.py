@@ -30,7 +30,7 @@ class AnswerClass:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one class stands in a vote."""
+    """The votes of one class."""
 
     answer: Answer
     votes: int  # attempts of this vote that gave the answer
