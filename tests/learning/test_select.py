@@ -236,7 +236,8 @@ def test_a_small_difference_is_not_called_one():
     found = chosen("1000", "1110")
     assert found.epoch == 1
     assert found.said == (
-        "Epoch 1 did best, but is indistinguishable from no tree on 4 problems: 2 gained, 0 lost, exact McNemar p = 0.50."
+        "Epoch 1 did best, but is indistinguishable from no tree on 4 problems: 2 gained, 0 lost,"
+        " exact McNemar p = 0.50."
     )
 
 
