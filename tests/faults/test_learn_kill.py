@@ -26,7 +26,7 @@ WORLD = World()
 
 
 def learned(out: Path, *, keep_above: float = 0.8) -> EpistemicTree:
-    plan = LearnPlan(TRAIN, CONFIG, Settings(epochs=2, add_runs=2, refine=2, impact_runs=2, keep_above=keep_above), out)
+    plan = LearnPlan(TRAIN, CONFIG, Settings(epochs=2, refine=2, impact_runs=1, keep_above=keep_above), out)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=WORLD.solver(), teacher=WORLD.teacher()) as study:
