@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -209,7 +209,7 @@ def test_an_extra_is_missed_before_the_first_call(monkeypatch: pytest.MonkeyPatc
     keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
     config = load_config({"model": "openai/m", "teacher": "anthropic/t"}, env=keys)
     assert {error.fix for error in failures(requirements(recipe, config))} == {"pip install 'kace[gepa]'"}
-    bare = recipe._replace(arms=("tiered",))
+    bare = replace(recipe, arms=("tiered",))
     assert list(failures(requirements(bare, config))) == [], "who reads nothing needs none, and no teacher"
 
 
