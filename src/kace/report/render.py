@@ -349,7 +349,9 @@ BULLET = re.compile(r"^( *)\u2022(?=[ \t])", re.MULTILINE)
 OPENER = re.compile(
     r"(?P<fence>^ {0,3}(?P<bar>`{3,}|~{3,})[^\n`]*$)|(?P<escape>\\[$`])"
     r"|(?P<code>`{1,3})|(?P<display>\$\$|\\\[)|\\begin\{(?P<env>[a-z]{1,16}\*?)\}"
-    r"|(?P<inline>\\\()|(?P<dollar>\$(?=[^\s$]))|(?P<boxed>\\boxed(?=\{))",
+    r"|(?P<inline>\\\()|(?P<dollar>\$(?=[^\s$]))|"
+    # An answer that stands outside maths, as models like to end; braces nest twice.
+    r"(?P<boxed>\\boxed\{(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,99}\}){0,199}\}){0,399}\})",
     re.MULTILINE,
 )
 ENVIRONMENTS = re.compile(
@@ -433,7 +435,7 @@ def _piece(plain: str, opener: re.Match[str]) -> tuple[str | Markup, int]:
     if kind == "escape":
         return Markup.escape(mark[1]), end
     if kind == "boxed":
-        return _boxed(plain, start, end)
+        return maths(mark), end
     if kind == "code":
         closer = mark
     elif kind == "env":
@@ -460,19 +462,6 @@ def _piece(plain: str, opener: re.Match[str]) -> tuple[str | Markup, int]:
             return mark, end
         return maths(plain[start:stop], display=True), stop
     return maths(inside.strip(), display=kind == "display"), stop
-
-
-def _boxed(plain: str, start: int, end: int) -> tuple[str | Markup, int]:
-    r"""Return a `\boxed` answer outside maths, as models like to end."""
-    depth = 0
-    for place in range(end, min(len(plain), end + 400)):
-        if plain[place] == "{":
-            depth += 1
-        elif plain[place] == "}":
-            depth -= 1
-        if depth == 0:
-            return maths(plain[start : place + 1]), place + 1
-    return plain[start:end], end
 
 
 @cache
