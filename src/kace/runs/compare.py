@@ -273,14 +273,13 @@ def pairs_of(base: Table, other: Table) -> Iterator[tuple[str, list[Pair]]]:
     """Iterate over problems with the labelled solves that both runs have."""
     either = merge(base.by_problem(), other.by_problem(), key=itemgetter(0))
     for problem, both in groupby(either, key=itemgetter(0)):
-        ours, *theirs = (solves for _, solves in both)
-        if not theirs:
-            continue
-        partners = {row.seed: row for row in theirs[0] if row.correct is not None}
+        (_, ours), *others = both
+        partners = {row.seed: row for _, rows in others for row in rows}
         paired = []
         for row in ours:
-            if row.correct is not None and row.seed in partners:
-                paired.append((row, partners[row.seed]))
+            partner = partners.get(row.seed)
+            if partner and row.correct is not None and partner.correct is not None:
+                paired.append((row, partner))
         if paired:
             yield problem, paired
 
@@ -302,18 +301,21 @@ class _Paired:
         """Add the pairs of one problem."""
         n = len(paired)
         first = paired[0][0]
-        before = sum(base.correct is True for base, _ in paired)
-        after = sum(other.correct is True for _, other in paired)
+        before = 0
+        after = 0
+        for base, other in paired:
+            before += base.correct is True
+            after += other.correct is True
+            self.differing += base.correct != other.correct
+            self.seeds.add(base.seed)
         if before != after:
             change = Change(problem, first.name, (after - before) / n)
             self.changes.append(change)
         self.sums.add(first, after - before, Fraction(after - before, n), 1)
         self.harm.add(paired)
-        self.seeds.update(base.seed for base, _ in paired)
         self.problems += 1
         self.pairs += n
         self.most = max(self.most, n)
-        self.differing += sum(base.correct != other.correct for base, other in paired)
 
     def moved(self) -> Counter[tuple[Fraction | int, int]]:
         """Count the clusters by their change and the number of their problems."""
@@ -421,8 +423,8 @@ def _detectable(
         return None
     # The size of the changes about zero, which flipping signs keeps, and one pair more:
     # the exact tests move in steps.
-    squares = math.fsum(float(change) ** 2 for change, _ in moved.elements())
-    size = math.sqrt(squares) / problems
+    squares = [float(change) ** 2 for change, _ in moved.elements()]
+    size = math.sqrt(math.fsum(squares)) / problems
     reach = t_quantile(1 - ALPHA / 2, n - 1) + t_quantile(POWER, n - 1)
     step = 1 / (problems * most)
     found = max(reach * size + step, FEWEST * step)
@@ -431,10 +433,14 @@ def _detectable(
 
 def warnings_of(tables: Sequence[Table]) -> Iterator[str]:
     """Yield where runs differ in what should be alike, and which are incomplete."""
-    manifests = [table.manifest for table in tables]
-    if len({manifest.model for manifest in manifests}) > 1:
+    models = set()
+    data = set()
+    for table in tables:
+        models.add(table.manifest.model)
+        data.add(table.manifest.data_hash)
+    if len(models) > 1:
         yield DIFFERENT_SOLVERS
-    if len({manifest.data_hash for manifest in manifests}) > 1:
+    if len(data) > 1:
         yield DIFFERENT_DATA
     for table in tables:
         name = table.name

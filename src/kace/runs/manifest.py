@@ -126,8 +126,12 @@ class Manifest:
             "tree_cards",
             "kace",
         )
-        found = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in found.items() if value}
+        found = {}
+        for name in names:
+            value = getattr(self, name)
+            if value:
+                found[name] = value
+        return found
 
 
 def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
@@ -162,7 +166,7 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
         "sources": dict(config.sources),
         "prompts": solver_prompts(config),
     }
-    endpoints = [public_url(url) for url in base_urls(config.base_url)]
+    endpoints = list(map(public_url, base_urls(config.base_url)))
     if len(endpoints) > 1:  # how fast a run goes, not what it finds
         manifest["endpoints"] = endpoints
     return manifest
@@ -268,10 +272,14 @@ def _difference(
     if not isinstance(before, dict) or not isinstance(now, dict):
         return name
     keys = sorted({*before, *now})
-    other = [key for key in keys if before.get(key) != now.get(key)]
+    changes = []
+    for key in keys:
+        old = before.get(key)
+        new = now.get(key)
+        if old != new:
+            changes.append(f"'{key}' ({old!r}, now {new!r})")
     if name not in ("config", "settings"):  # hashes, and lists of them
-        other = other[:1]
-    changes = [f"'{key}' ({before.get(key)!r}, now {now.get(key)!r})" for key in other]
+        changes = changes[:1]
     return f"{name.rstrip('s')} {', '.join(changes)}"
 
 

@@ -203,7 +203,10 @@ class Clusters:
         """Count the clusters of several runs."""
         if self.field == "problem" and len(tables) == 1:
             return tables[0].counts().problems
-        return len({self.of(row) for table in tables for row in table})
+        found: set[str] = set()
+        for table in tables:
+            found.update(map(self.of, table))
+        return len(found)
 
 
 class ClusterSums:
@@ -235,10 +238,13 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
 
     The default is the family if every solve has one, else each problem by itself.
     """
-    counts = [table.counts() for table in tables]
     if field is None:
-        solves = sum(each.solves for each in counts)
-        without = sum(each.without_family for each in counts)
+        solves = 0
+        without = 0
+        for table in tables:
+            counts = table.counts()
+            solves += counts.solves
+            without += counts.without_family
         return Clusters("family" if solves and not without else "problem")
     if field == "problem":
         return Clusters(field)
@@ -370,8 +376,11 @@ def _cost(sums: Mapping[str, Any], price: Price | None) -> RunCost:
 def _exits(table: Table) -> dict[ExitPath, int]:
     """Count the solves by exit, every path in order; none without a ladder."""
     rows = table.select("SELECT exit, COUNT(*) FROM solves GROUP BY exit")
-    found = {name: count for name, count in rows if name is not None}
-    return {path: found.get(path.value, 0) for path in ExitPath} if found else {}
+    found = dict(map(tuple, rows))
+    found.pop(None, None)
+    if not found:
+        return {}
+    return {path: found.get(path.value, 0) for path in ExitPath}
 
 
 def _card_tokens(table: Table, solves: int) -> CardTokens | None:
@@ -409,8 +418,12 @@ def _buckets_of(table: Table) -> dict[str, Bucket]:
 
 def raw_rate(solves: Sequence[SolveRow]) -> float:
     """Return the share of a problem's attempts that are right, pooled over seeds."""
-    right = sum(row.right_attempts for row in solves)
-    return right / (sum(row.attempts for row in solves) or 1)
+    right = 0
+    made = 0
+    for row in solves:
+        right += row.right_attempts
+        made += row.attempts
+    return right / (made or 1)
 
 
 class _Labelled:
@@ -429,12 +442,13 @@ class _Labelled:
 
     def add(self, solves: Sequence[SolveRow]) -> None:
         """Add the solves of one problem."""
-        right = sum(row.correct is True for row in solves)
-        self.shares[right / len(solves)] += 1
-        self.clusters.add(solves[0], Fraction(right, len(solves)), 1)
+        right = 0
         for row in solves:
+            right += row.correct is True
             self._right[row.seed] += row.correct is True
             self._n[row.seed] += 1
+        self.shares[right / len(solves)] += 1
+        self.clusters.add(solves[0], Fraction(right, len(solves)), 1)
         rate = raw_rate(solves)
         ranks = [row.exit.rank for row in solves if row.exit]
         if ranks:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -128,12 +129,13 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
         raise cannot_write(out, error) from None
     finally:
         os.close(lock)
-    return MergedRun(
-        out,
-        problems=sum(part.table.counts().problems for part in parts),
-        solves=sum(part.table.counts().solves for part in parts),
-        gaps=tuple(_gaps(parts)),
-    )
+    problems = 0
+    solves = 0
+    for part in parts:
+        counts = part.table.counts()
+        problems += counts.problems
+        solves += counts.solves
+    return MergedRun(out, problems, solves, tuple(_gaps(parts)))
 
 
 def _check_parts(folders: Sequence[Path]) -> tuple[Mapping[str, object], list[_Part]]:
@@ -225,16 +227,17 @@ def _copy_calls(source: Path, target: Path) -> None:
 def _gaps(parts: Sequence[_Part]) -> Iterator[str]:
     """Yield what is missing: shards, and solves on seeds that some shard has."""
     of = parts[0].shard.of
-    here = {part.shard.index for part in parts}
-    missing = [f"{index}/{of}" for index in range(1, of + 1) if index not in here]
+    here = {part.shard for part in parts}
+    every = [Shard(index, of) for index in range(1, of + 1)]
+    missing = [str(shard) for shard in every if shard not in here]
     if missing:
         more = f" and {len(missing) - LISTED:,} more" if len(missing) > LISTED else ""
         yield f"shards missing: {', '.join(missing[:LISTED])}{more}"
-    solved = {part.shard: part.solved() for part in parts}
-    seeds = sorted({seed for each in solved.values() for seed in each})
-    for part in parts:
+    solved = [part.solved() for part in parts]
+    seeds = sorted(set(chain.from_iterable(solved)))
+    for part, found in zip(parts, solved, strict=True):
         for seed in seeds or [0]:
-            lacking = part.problems - solved[part.shard][seed]
+            lacking = part.problems - found[seed]
             if lacking > 0:
                 problems = f"{lacking:,} of {part.problems:,} problems"
                 yield f"shard {part.shard}: {problems} not solved on seed {seed}"

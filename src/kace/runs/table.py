@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from itertools import groupby, islice
+from itertools import chain, groupby, islice, starmap
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -35,7 +35,7 @@ from kace.errors import DataError, KaceError
 from kace.files import Unreadable, open_plain, whole_lines
 from kace.ladder.record import Attempt, Damage, Outcome, Solution, parse_solution
 from kace.ladder.tiers import ExitPath
-from kace.models.base import total
+from kace.models.base import Usage
 from kace.models.cache import KEY_LENGTH, CallStore
 from kace.problems import Problem, problem_of
 from kace.runs.manifest import Manifest
@@ -111,12 +111,32 @@ class SolveRow:
 
 def row_of(solution: Solution) -> SolveRow:
     """Return the figures of a solution."""
-    recalls = solution.recalls
-    read = [recall.tokens for recall in recalls]
-    ended = [a for a in solution.attempts if a.outcome is not Outcome.CANCELLED]
     usage = solution.usage
-    batch = total([attempt.usage for attempt in solution.made if attempt.batch])
-    shown = dict.fromkeys(card for recall in recalls for card in recall.cards)
+    routing = Usage()
+    classifier_calls = 0
+    read = [0]  # tokens of learned text, by tier
+    estimated = False
+    shown: dict[str, None] = {}
+    for recall in solution.recalls:
+        read.append(recall.tokens)
+        estimated |= recall.estimated
+        shown.update(dict.fromkeys(recall.cards))
+        classifier_calls += recall.classifier_calls
+        routing += Usage(
+            recall.classifier_input,
+            recall.classifier_cached,
+            recall.classifier_output,
+        )
+    ended = 0
+    right = 0
+    for attempt in solution.attempts:
+        if attempt.outcome is not Outcome.CANCELLED:
+            ended += 1
+            right += attempt.correct is True
+    batch = Usage()
+    for attempt in solution.made:
+        if attempt.batch:
+            batch += attempt.usage
     return SolveRow(
         problem=solution.problem,
         label=solution.label,
@@ -128,18 +148,18 @@ def row_of(solution: Solution) -> SolveRow:
         exit=solution.exit,
         paper_calls=solution.paper_calls,
         real_calls=solution.real_calls,
-        attempts=len(ended),
-        right_attempts=sum(attempt.correct is True for attempt in ended),
+        attempts=ended,
+        right_attempts=right,
         input=usage.input,
         cached=usage.cached,
         output=usage.output,
-        classifier_calls=sum(recall.classifier_calls for recall in recalls),
-        classifier_input=sum(recall.classifier_input for recall in recalls),
-        classifier_cached=sum(recall.classifier_cached for recall in recalls),
-        classifier_output=sum(recall.classifier_output for recall in recalls),
-        card_tokens=max(read, default=0),
+        classifier_calls=classifier_calls,
+        classifier_input=routing.input,
+        classifier_cached=routing.cached,
+        classifier_output=routing.output,
+        card_tokens=max(read),
         read_tokens=sum(read),
-        estimated=any(recall.estimated for recall in recalls),
+        estimated=estimated,
         cards=tuple(shown),
         abstained=solution.abstained,
         seconds=solution.seconds,
@@ -154,7 +174,7 @@ def row_of(solution: Solution) -> SolveRow:
 RESULTS = {"yes": "correct = 1", "no": "correct = 0", "failed": "failed"}
 CARDS = {"shown": "cards <> '[]'", "abstained": "abstained"}
 CHANGES = {"gained": "correct = 1 AND was = 0", "lost": "correct = 0 AND was = 1"}
-EXITS = (*(path.value for path in ExitPath), NO_LADDER)
+EXITS = (*map(str, ExitPath), NO_LADDER)
 TEXTS = ("problem", "label", "family", "domain", "answer", "expected")
 FIGURES = {
     "seed": "seed",
@@ -564,7 +584,8 @@ class Table:
             f"SELECT * FROM {_with_base(base)} WHERE {condition}"
             f" ORDER BY {order} LIMIT ? OFFSET ?"
         )
-        return [_row(row) for row in self.select(sql, [*values, limit, offset], base)]
+        values += [limit, offset]
+        return list(map(_row, self.select(sql, values, base)))
 
     def count(self, where: SolveFilter = ALL, *, base: Table | None = None) -> int:
         """Count the solves that pass a filter."""
@@ -617,7 +638,7 @@ class Table:
             " COUNT(*) FILTER (WHERE retried) FROM solves"
         )[0]
         seeds = self.select("SELECT DISTINCT seed FROM solves ORDER BY seed")
-        return Counts(row[0], row[1], tuple(seed for (seed,) in seeds), *row[2:])
+        return Counts(row[0], row[1], tuple(chain.from_iterable(seeds)), *row[2:])
 
     def views(self, base: Table | None = None) -> dict[str, int]:
         """Count the solves of each of VIEWS, leaving out empty groups."""
@@ -637,12 +658,12 @@ class Table:
             f" WHERE correct IS NOT NULL AND {column} <> ''"
             f" GROUP BY {column} ORDER BY {order} LIMIT ?"
         )
-        return [Share(*row) for row in self.select(sql, [limit])]
+        return list(starmap(Share, self.select(sql, [limit])))
 
     def exits(self) -> set[str]:
         """Return the exits that occur, NO_LADDER for systems without a ladder."""
         rows = self.select("SELECT DISTINCT COALESCE(exit, 'none') FROM solves")
-        return {row[0] for row in rows}
+        return set(chain.from_iterable(rows))
 
     def cards(self, card: str = "", *, base: Table | None = None) -> list[CardUse]:
         """Count the solves that were shown each card, or one card, by id."""
@@ -654,7 +675,7 @@ class Table:
             f" FROM {_with_base(base)}, json_each(cards)"
             " WHERE ? IN ('', value) GROUP BY value ORDER BY value"
         )
-        return [CardUse(*row) for row in self.select(sql, [card], base)]
+        return list(starmap(CardUse, self.select(sql, [card], base)))
 
     # Records and texts
 
@@ -719,7 +740,7 @@ class Table:
         if self.folder is not None and self._memory is None:
             self._follow("problems", self.folder / PROBLEMS)
         rows = self.select(f"SELECT line FROM problems{where}", values)
-        return [line for (line,) in rows]
+        return list(chain.from_iterable(rows))
 
     @property
     def calls_folder(self) -> Path | None:
@@ -747,7 +768,7 @@ class Table:
         folder = self.calls_folder
         if folder is None:
             return None
-        state = [FileState.of(segment) for segment in sorted(folder.glob("*.jsonl"))]
+        state = list(map(FileState.of, sorted(folder.glob("*.jsonl"))))
         with suppress(KaceError):
             return self._once("calls", lambda: CallStore(folder), state)
         return None
@@ -758,7 +779,7 @@ class Table:
     def damage(self) -> tuple[Damage, ...]:
         """Lines of the trace that could not be read."""
         rows = self.select("SELECT line, reason FROM damage ORDER BY line")
-        return tuple(Damage(*row) for row in rows)
+        return tuple(starmap(Damage, rows))
 
     @property
     def size(self) -> int:
@@ -866,9 +887,7 @@ def with_texts(solution: Solution, calls: CallStore) -> Solution:
         reply = calls.get(attempt.call) if attempt.call and not attempt.text else None
         return attempt.model_copy(update={"text": reply.text}) if reply else attempt
 
-    update: dict[str, object] = {
-        "attempts": tuple(with_text(attempt) for attempt in solution.attempts)
-    }
+    update: dict[str, object] = {"attempts": tuple(map(with_text, solution.attempts))}
     if solution.synthesis:
         update["synthesis"] = with_text(solution.synthesis)
     return solution.model_copy(update=update)
@@ -914,7 +933,8 @@ class FileState(NamedTuple):
 def recently_written(*paths: Path) -> bool:
     """Whether any of the files was written within the last RECENT seconds."""
     now = time.time()
-    return any(now - FileState.of(path).changed < RECENT for path in paths)
+    last = max(FileState.of(path).changed for path in paths)
+    return now - last < RECENT
 
 
 class _Reader:
