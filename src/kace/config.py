@@ -281,8 +281,6 @@ class Config(BaseModel):
     batch_size: Positive | None = Field(default=None, exclude=True)
     # Of the embedded engine; left out, chosen for the machine.
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
-    # Attempts that the embedded engine decodes side by side.
-    slots: Annotated[int, Field(ge=1, le=64)] | None = None
     # A Ray cluster to solve on: auto, or its address.
     ray: str | None = Field(default=None, exclude=True)
     # Left out, one for each CPU of the cluster.

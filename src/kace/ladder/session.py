@@ -149,7 +149,7 @@ def window(config: Config) -> int:
     if config.model.startswith("local/"):
         from kace.models.local import SLOTS
 
-        return config.slots or SLOTS
+        return SLOTS
     return config.max_connections or 100
 
 

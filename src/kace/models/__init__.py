@@ -91,7 +91,7 @@ def _open_remote(config: Config) -> ChatModel:
 def _open_local(name: str, config: Config) -> ChatModel:
     from kace.models.local import SLOTS, EngineSettings, open_local
 
-    settings = EngineSettings(config.slots or SLOTS, config.threads or 0)
+    settings = EngineSettings(SLOTS, config.threads or 0)
     return open_local(name, cache=weights_folder(config), settings=settings)
 
 
@@ -112,7 +112,7 @@ def _limit(model: ChatModel, config: Config, workers: int = 1) -> ChatModel:
 
         # The engine assigns its slots itself. Here every attempt of every open problem
         # only needs room to wait.
-        connections = (config.slots or SLOTS) * MOST_ATTEMPTS * workers
+        connections = SLOTS * MOST_ATTEMPTS * workers
     elif provider == "scripted":
         connections = connections or 64
     limiter = AdaptiveLimiter()
