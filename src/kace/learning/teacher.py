@@ -476,7 +476,8 @@ def merge_repair(first: Reading[T], second: Reading[T]) -> Reading[T]:
         else:
             rest.append(bad)
     still = [bad for bad in second.bad if bad.name not in first.found]
-    return Reading({**second.found, **first.found}, (*rest, *still))
+    found = {**first.found, **second.found, **first.found}
+    return Reading(found, (*rest, *still))
 
 
 def _flag_empty(reading: Reading[T], reply: str) -> Reading[T]:
