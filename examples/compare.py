@@ -9,6 +9,11 @@ data, tree, *rest = sys.argv[1:]
 folder = Path(rest[0] if rest else "runs")
 alone = kace.evaluate("tiered", data, seeds=3, out=folder / "tiered")
 cards = kace.evaluate(
-    "kace", data, tree=tree, seeds=3, out=folder / "kace", reuse=[folder / "tiered"]
+    "kace",
+    data,
+    tree=tree,
+    seeds=3,
+    out=folder / "kace",
+    reuse=[folder / "tiered"],
 )
 print(kace.compare(alone, cards).sentence)

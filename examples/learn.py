@@ -8,6 +8,8 @@ import sys
 import kace
 
 train, out, *teacher = sys.argv[1:]
-tree = kace.learn(train, out, teacher[0] if teacher else "solutions", quick=True)
+tree = kace.learn(
+    train, out, teacher[0] if teacher else "solutions", quick=True
+)
 for card_id in tree.cards:
     print(card_id)

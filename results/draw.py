@@ -61,7 +61,10 @@ STUDIES = {
     "Gate too loose, 1.5B": "archive.tar.xz/gate/from-0.3-1.5b",
     "Gate too loose, 0.5B": "archive.tar.xz/gate/from-0.3-0.5b",
 }
-PUBLIC = {"gsm8k": 300, "math": 262}  # problems of the set; the others read no card
+PUBLIC = {
+    "gsm8k": 300,
+    "math": 262,
+}  # problems of the set; the others read no card
 PLOTTED = {
     "worded-skip-es": "KACE, skip-ES",
     "worded": "KACE, the paper's ladder",
@@ -143,7 +146,11 @@ class Published:
 
     def select(self, arm: Arm, belongs: Belongs) -> Arm:
         """Return the rows of the problems in a group."""
-        return {key: row for key, row in arm.items() if belongs(self.problems[key[0]])}
+        return {
+            key: row
+            for key, row in arm.items()
+            if belongs(self.problems[key[0]])
+        }
 
     def cluster(self, problem: int) -> object:
         """Return what counts as one observation: the family, or the problem without one."""
@@ -175,7 +182,9 @@ class Published:
             changed = [-gain for gain in changed]
         p = min(1.0, 2 * sign_flip(changed))
         low, high = cluster_interval(moved, SPAN)
-        if p > 0.05:  # the interval and the exact test must not contradict each other
+        if (
+            p > 0.05
+        ):  # the interval and the exact test must not contradict each other
             low = min(low, 0.0)
             high = max(high, 0.0)
         mean = sum(means.values()) / (len(gains) + unchanged)
@@ -313,7 +322,9 @@ def unseen_table(published: Published) -> list[str]:
         for name, size in PUBLIC.items():
             arms = published.studies[f"gate/public/{name}-{solver}"]
             read = {problem for problem, _ in arms[BASE]}
-            found = published.compare(arms[BASE], arms[HEADLINE], size - len(read))
+            found = published.compare(
+                arms[BASE], arms[HEADLINE], size - len(read)
+            )
             row.append(f"{found}, {len(read)} read a card")
         rows.append(row)
     heads = [

@@ -52,7 +52,9 @@ NO_STORE = "begin one with kace.Tree.create, or open a tree's directory"
 
 
 async def asolve(
-    problem: str | Problem, model: str | ChatModel | None = None, **settings: object
+    problem: str | Problem,
+    model: str | ChatModel | None = None,
+    **settings: object,
 ) -> Solution:
     """Solve one problem: its text, or a `Problem`.
 
@@ -100,7 +102,9 @@ def _open_calls(
 
 
 def solve(
-    problem: str | Problem, model: str | ChatModel | None = None, **settings: object
+    problem: str | Problem,
+    model: str | ChatModel | None = None,
+    **settings: object,
 ) -> Solution:
     """Solve one problem, from code that is not async (a notebook, too). See `asolve`."""
     return _run(asolve(problem, model, **settings))
@@ -131,10 +135,16 @@ async def asolve_many(
     if out is not None:
         manifest = manifest_of(config, tree)
         with Run(Path(out), manifest, texts=config.problem_texts) as run:
-            await solve_into(run, once, config, tree, model=given, on_solved=keep)
-            return [with_texts(found[problem.id], run.calls) for problem in asked]
+            await solve_into(
+                run, once, config, tree, model=given, on_solved=keep
+            )
+            return [
+                with_texts(found[problem.id], run.calls) for problem in asked
+            ]
     with _open_calls(config, given, problems_hash(once)[:16]) as calls:
-        async with open_session(config, calls=calls, model=given, tree=tree) as session:
+        async with open_session(
+            config, calls=calls, model=given, tree=tree
+        ) as session:
             await solve_all(once, session.kit, session.window, keep)
     return [found[problem.id] for problem in asked]
 
@@ -289,7 +299,9 @@ def learn(
         **(QUICK if quick else {}),
     }
     chosen = {
-        name: value for name, value in settings.items() if name in Settings.model_fields
+        name: value
+        for name, value in settings.items()
+        if name in Settings.model_fields
     }
     dials = read_settings(Settings, {**base, **chosen})
     if config.teacher == SOLUTIONS:
@@ -298,7 +310,9 @@ def learn(
     kept_out = _problems(held_out, config)
     check_training(problems)
     refuse_overlap(problems, kept_out, "what is held out")
-    plan = LearnPlan(problems, config, dials, Path(out), HeldOutHashes.of(kept_out))
+    plan = LearnPlan(
+        problems, config, dials, Path(out), HeldOutHashes.of(kept_out)
+    )
 
     async def work() -> None:
         async with open_study(plan, model=given, teacher=asked) as study:
@@ -321,7 +335,9 @@ def _configured(
     return _Configured(load_config({"model": name, **settings}), given)
 
 
-def _problems(given: Problems, config: Config | None = None) -> tuple[Problem, ...]:
+def _problems(
+    given: Problems, config: Config | None = None
+) -> tuple[Problem, ...]:
     if isinstance(given, str | Path):
         return load_problems(given, config.fields if config else None)
     problems = tuple(
@@ -332,7 +348,9 @@ def _problems(given: Problems, config: Config | None = None) -> tuple[Problem, .
     return problems
 
 
-def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dataset:
+def _data(
+    given: Problems, split: str, config: Config, limit: int | None
+) -> Dataset:
     from kace.problems import ALL, Dataset, labelled, load_dataset, set_hash
 
     if not isinstance(given, str | Path):
@@ -343,7 +361,8 @@ def _data(given: Problems, split: str, config: Config, limit: int | None) -> Dat
                 fix="give a data set, a JSONL file, or a list of problems",
             )
         return labelled(
-            Dataset("problems", ALL, problems, set_hash(problems), "given"), limit
+            Dataset("problems", ALL, problems, set_hash(problems), "given"),
+            limit,
         )
     return labelled(load_dataset(given, split, config), limit)
 
@@ -444,9 +463,7 @@ class Tree:
         for name in domains:
             if name not in tree.domain_names:
                 known = ", ".join(tree.domain_names)
-                none = (
-                    "none: the tree has no domains, and every problem sees every card"
-                )
+                none = "none: the tree has no domains, and every problem sees every card"
                 what = f"the tree has no domain '{name[:40]}'"
                 raise UsageError(what, fix=f"choose of {known or none}")
         return tree.project(TierName(tier), domains)
@@ -505,4 +522,6 @@ def _read_text(path: Path) -> str:
         raise DataError(f"{path}: not UTF-8", fix="save it as UTF-8") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise DataError(f"{path}: {reason}", fix="name a file that is there") from None
+        raise DataError(
+            f"{path}: {reason}", fix="name a file that is there"
+        ) from None

@@ -44,13 +44,17 @@ SHARED_ENV = {
 }
 """Variables of other tools. The same setting under our own prefix wins over them."""
 
-PROFILE_FILE = "profile.toml"  # in a tree's directory: the profile it was learned with
+PROFILE_FILE = (
+    "profile.toml"  # in a tree's directory: the profile it was learned with
+)
 PROFILES = {
     path.stem: path
     for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))
 }
 DEFAULT_PROFILE = "default"  # names the class defaults
-BUNDLED_TREES = Path(__file__).parent / "cards" / "bundled"  # frozen, NAME.jsonl
+BUNDLED_TREES = (
+    Path(__file__).parent / "cards" / "bundled"
+)  # frozen, NAME.jsonl
 
 AnswerKind = Literal["math", "text", "choice", "number"]
 """How answers are read: as mathematics, as text, as an option's letter, as a number."""
@@ -106,7 +110,9 @@ class Price:
     input: Dollars
     output: Dollars
     cached: Dollars | None = None  # cached input, if priced apart
-    written: Dollars | None = None  # input written to a prompt cache, if priced apart
+    written: Dollars | None = (
+        None  # input written to a prompt cache, if priced apart
+    )
     batch: Share = 0.5  # the share of all this that a call in a batch costs
 
     def cost(self, usage: TokenCounts, batch: bool = False) -> float:
@@ -114,13 +120,19 @@ class Price:
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.written is None else self.written
         fresh = usage.input - usage.cached - usage.written
-        prompt = fresh * self.input + usage.cached * cached + usage.written * written
+        prompt = (
+            fresh * self.input + usage.cached * cached + usage.written * written
+        )
         usd = (prompt + usage.output * self.output) / 1e6
         return usd * self.batch if batch else usd
 
     def mixed(self, usage: TokenCounts, batched: TokenCounts) -> float:
         """Return the cost of calls of which some, given again, were in batches."""
-        return self.cost(usage) - self.cost(batched) + self.cost(batched, batch=True)
+        return (
+            self.cost(usage)
+            - self.cost(batched)
+            + self.cost(batched, batch=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +160,22 @@ class Preset:
 
 
 def _preset(
-    model: str, es: tuple[float, int], ms: tuple[float, int], hs: tuple[float, int]
+    model: str,
+    es: tuple[float, int],
+    ms: tuple[float, int],
+    hs: tuple[float, int],
 ) -> Preset:
-    tiers = {"ES": TierSampling(*es), "MS": TierSampling(*ms), "HS": TierSampling(*hs)}
+    tiers = {
+        "ES": TierSampling(*es),
+        "MS": TierSampling(*ms),
+        "HS": TierSampling(*hs),
+    }
     return Preset(model, MappingProxyType(tiers))
 
 
-_AIME = _preset("openai/gpt-4.1-mini", (0.6, 6_000), (0.6, 12_000), (0.8, 12_000))
+_AIME = _preset(
+    "openai/gpt-4.1-mini", (0.6, 6_000), (0.6, 12_000), (0.8, 12_000)
+)
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "aime25": _AIME,
@@ -178,7 +199,9 @@ BENCHMARK_PRESETS = {
 
 def default_preset(model: str | None) -> str:
     """Return the preset of a model: `starter` if it is embedded, else the paper's caps."""
-    return "starter" if model is None or model.startswith("local/") else "aime25"
+    return (
+        "starter" if model is None or model.startswith("local/") else "aime25"
+    )
 
 
 def benchmark_preset(data: str, model: str | None) -> str | None:
@@ -206,7 +229,9 @@ class RetrievalConfig(BaseModel):
     max_card_tokens: Positive = 5_000
     # After the instructions (always so for cards without demonstrations), before the
     # problem, or as few-shot demonstrations.
-    placement: Literal["instructions", "problem", "demonstrations"] = "demonstrations"
+    placement: Literal["instructions", "problem", "demonstrations"] = (
+        "demonstrations"
+    )
     # Beyond the paper: `skip` begins at MS if a card covers the problem.
     es_policy: Literal["locked", "skip"] = "locked"
     # Route again after a failed MS, with its attempts in view.
@@ -296,11 +321,17 @@ class Config(BaseModel):
     # What problems are about, and how answers are read. Manifests name them if changed.
     subject: SubjectName = Field(default="mathematics", exclude=True)
     answers: AnswerKind = Field(default="math", exclude=True)
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(default=1e-6, exclude=True)
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=1e-6, exclude=True
+    )
     # Beyond the paper and off (docs/concepts.md). Manifests name them if changed.
     logprobs: bool = Field(default=False, exclude=True)  # record confidences
-    vote: Literal["majority", "confidence"] = Field(default="majority", exclude=True)
-    es_exit: Literal["agreed", "confident"] = Field(default="agreed", exclude=True)
+    vote: Literal["majority", "confidence"] = Field(
+        default="majority", exclude=True
+    )
+    es_exit: Literal["agreed", "confident"] = Field(
+        default="agreed", exclude=True
+    )
     # The training run that calibrates both.
     confidence_from: Path | None = Field(default=None, exclude=True)
     sources: dict[str, Source] = Field(default_factory=dict, exclude=True)
@@ -312,21 +343,31 @@ class Config(BaseModel):
     @property
     def asks_logprobs(self) -> bool:
         """Whether calls request log-probabilities: to record them, or for a policy."""
-        return self.logprobs or self.vote == "confidence" or self.es_exit == "confident"
+        return (
+            self.logprobs
+            or self.vote == "confidence"
+            or self.es_exit == "confident"
+        )
 
     @property
     def secrets(self) -> dict[str, SecretStr]:
         """The keys that were given, by the names of their settings."""
-        return {name: value for name, value in self if isinstance(value, SecretStr)}
+        return {
+            name: value for name, value in self if isinstance(value, SecretStr)
+        }
 
     def tier_sampling(self) -> dict[str, TierSampling]:
         """Return the sampling of each tier: preset < file per tier < overrides for all."""
-        overrides = Draw(temperature=self.temperature, max_tokens=self.max_tokens)
+        overrides = Draw(
+            temperature=self.temperature, max_tokens=self.max_tokens
+        )
         resolved = {}
         for tier, sampling in PRESETS[self.preset].sampling.items():
             for draw in (self.sampling.get(tier), overrides):  # type: ignore[call-overload]
                 if draw is not None:
-                    sampling = replace(sampling, **draw.model_dump(exclude_none=True))
+                    sampling = replace(
+                        sampling, **draw.model_dump(exclude_none=True)
+                    )
             resolved[tier] = sampling
         return resolved
 
@@ -371,7 +412,11 @@ def tree_path(name: str | Path) -> Path:
     """Return a tree's path: as given, or that of a bundled tree if no file here has its name."""
     path = Path(name)
     bundled = BUNDLED_TREES / f"{name}.jsonl"
-    if bundled.parent == BUNDLED_TREES and bundled.is_file() and not path.exists():
+    if (
+        bundled.parent == BUNDLED_TREES
+        and bundled.is_file()
+        and not path.exists()
+    ):
         return bundled
     return path
 
@@ -388,7 +433,11 @@ def load_config(
     the nearest known one.
     """
     env = os.environ if env is None else env  # noqa: TID251 - the one place
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    given = {
+        name: value
+        for name, value in (flags or {}).items()
+        if value is not None
+    }
     layers: list[tuple[Source, Mapping[str, object]]] = [
         ("file", _read_toml(_config_file(file))),
         ("env", _from_env(env)),
@@ -412,7 +461,9 @@ def load_config(
                 raise _unknown_setting(name, source)
     if values.get("tree"):
         values["tree"] = tree_path(str(values["tree"]))
-    profile = profile_of(values.get("profile"), values.get("tree")).get("retrieval", {})
+    profile = profile_of(values.get("profile"), values.get("tree")).get(
+        "retrieval", {}
+    )
     sources = {**{f"retrieval.{key}": "profile" for key in profile}, **sources}
     values["retrieval"] = {**profile, **retrieval}
     _apply_preset(values, sources)
@@ -422,7 +473,9 @@ def load_config(
         return Config.model_validate({**values, "sources": sources})
     except ValidationError as error:
         message = _first_error(error, sources)
-        raise UsageError(message, fix="correct the value and run again") from None
+        raise UsageError(
+            message, fix="correct the value and run again"
+        ) from None
 
 
 def _unknown_setting(name: str, source: Source) -> UsageError:
@@ -433,7 +486,9 @@ def _unknown_setting(name: str, source: Source) -> UsageError:
     )
 
 
-def _apply_preset(values: dict[str, object], sources: dict[str, Source]) -> None:
+def _apply_preset(
+    values: dict[str, object], sources: dict[str, Source]
+) -> None:
     """Fill in the preset, and the model it names if none was given."""
     model = str(values.get("model", "local/"))
     preset = str(values.setdefault("preset", default_preset(model)))
@@ -447,7 +502,9 @@ def _apply_preset(values: dict[str, object], sources: dict[str, Source]) -> None
         sources["model"] = "preset"
 
 
-def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, object]]:
+def profile_of(
+    name: object, tree: object = None
+) -> Mapping[str, Mapping[str, object]]:
     """Return the sections of a profile.
 
     It is the one named, else the one that a tree or its snapshot keeps. `default` names
@@ -474,7 +531,9 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
     _drop_old_relevance(found.get("retrieval"), chosen)
     sections = {}
     for section, values in found.items():
-        if section not in ("retrieval", "learning") or not isinstance(values, dict):
+        if section not in ("retrieval", "learning") or not isinstance(
+            values, dict
+        ):
             raise UsageError(
                 f"{chosen}: '{section}' is no part of a profile",
                 fix="use [retrieval] and [learning]",
@@ -485,7 +544,10 @@ def profile_of(name: object, tree: object = None) -> Mapping[str, Mapping[str, o
 
 def _drop_old_relevance(retrieval: object, name: str) -> None:
     """Drop the setting `relevance` of older profiles, or refuse one of the score that is gone."""
-    if isinstance(retrieval, dict) and retrieval.pop("relevance", None) == "tree":
+    if (
+        isinstance(retrieval, dict)
+        and retrieval.pop("relevance", None) == "tree"
+    ):
         raise UsageError(
             f"{name}: the relevance score 'tree' is gone",
             fix="set a new threshold with kace learn calibrate TREE --train FILE",
@@ -538,7 +600,8 @@ def _read_toml(
         raise UsageError(f"{path}: {reason}", fix="name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{path}: not TOML ({error})", fix="see docs/quickstart.md for an example"
+            f"{path}: not TOML ({error})",
+            fix="see docs/quickstart.md for an example",
         ) from None
 
 
@@ -565,4 +628,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return the end of an error about an unknown name: the nearest one, or all."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(names)}"
+    return (
+        f"; did you mean '{close[0]}'?"
+        if close
+        else f"; known: {', '.join(names)}"
+    )

@@ -73,13 +73,18 @@ class _Part:
         if start:
             request.add_header("Range", f"bytes={start}-")
         try:
-            self._response = urllib.request.urlopen(request, timeout=CONNECT_SECONDS)  # noqa: S310
+            self._response = urllib.request.urlopen(
+                request, timeout=CONNECT_SECONDS
+            )
         except urllib.error.HTTPError as error:
             error.close()
             raise Unavailable(f"HTTP {error.code}") from None
         except urllib.error.URLError as error:
             raise Unavailable(str(error.reason)) from None
-        except (http.client.InvalidURL, ValueError):  # its message repeats a password
+        except (
+            http.client.InvalidURL,
+            ValueError,
+        ):  # its message repeats a password
             raise Unavailable("the address of the hub cannot be read") from None
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(str(error) or type(error).__name__) from None

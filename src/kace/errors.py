@@ -52,7 +52,9 @@ class Outstanding(KaceError):
     exit_code = 0
 
     def __init__(self, requests: tuple[str, ...]) -> None:
-        self.requests = requests  # paths of the request files, each once and in order
+        self.requests = (
+            requests  # paths of the request files, each once and in order
+        )
         what = f"1 request without a reply: {requests[0]}"
         if len(requests) > 1:
             what = f"{len(requests)} requests without a reply: {requests[0]} and {len(requests) - 1} more"

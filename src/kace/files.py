@@ -66,7 +66,9 @@ def opened(
             raise Unreadable.at(path, "no plain file") from None
         raise
     found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and (found.st_nlink < 2 or not flags & os.O_APPEND):
+    if stat.S_ISREG(found.st_mode) and (
+        found.st_nlink < 2 or not flags & os.O_APPEND
+    ):
         return fd
     os.close(fd)
     if stat.S_ISREG(found.st_mode):
@@ -110,11 +112,15 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temp.open("xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(
+                content.encode() if isinstance(content, str) else content
+            )
             file.flush()
             sync(file.fileno())
         temp.replace(path)
-    except BaseException as error:  # Ctrl-C too: no litter, and the old file untouched
+    except (
+        BaseException
+    ) as error:  # Ctrl-C too: no litter, and the old file untouched
         with contextlib.suppress(OSError):
             temp.unlink()
         raise (
@@ -206,7 +212,9 @@ def whole_lines(
                 if len(line) > most:
                     what = f"the line is longer than {most:,} bytes"
                     raise Unreadable.at(
-                        f"{path}:{number}", what, "cut it out: kace writes no such line"
+                        f"{path}:{number}",
+                        what,
+                        "cut it out: kace writes no such line",
                     )
                 if not line.endswith(b"\n"):
                     return
@@ -248,7 +256,9 @@ def lock_folder(folder: Path, seconds: float = 0.0) -> int:
                     if not seconds:
                         held = "is being written by another process"
                         end = "choose another folder"
-                    raise KaceError(f"{folder} {held}", fix=f"wait for it, or {end}")
+                    raise KaceError(
+                        f"{folder} {held}", fix=f"wait for it, or {end}"
+                    )
                 time.sleep(0.002)
             return lock
         except BaseException:
@@ -311,15 +321,26 @@ def confine_files(given: Iterable[Path]) -> None:
     package = Path(__file__).parent
     needed = [*map(str, given), *_SYSTEM, str(package)]
     needed += [*sysconfig.get_paths().values(), *site.getsitepackages()]
-    needed += [site.getusersitepackages(), sys.prefix, sys.base_prefix, sys.exec_prefix]
+    needed += [
+        site.getusersitepackages(),
+        sys.prefix,
+        sys.base_prefix,
+        sys.exec_prefix,
+    ]
     # Folders on the import path hold libraries, except the working folder.
     here = os.path.realpath(Path.cwd())
-    needed += [path for path in sys.path if path and os.path.realpath(path) != here]
-    allowed = set(map(os.path.realpath, needed))  # and folders that this process makes
+    needed += [
+        path for path in sys.path if path and os.path.realpath(path) != here
+    ]
+    allowed = set(
+        map(os.path.realpath, needed)
+    )  # and folders that this process makes
 
     def check(name: object) -> None:
         path = _real_path(name)
-        if path in allowed or not allowed.isdisjoint(map(str, Path(path).parents)):
+        if path in allowed or not allowed.isdisjoint(
+            map(str, Path(path).parents)
+        ):
             return
         raise FileRefused(
             f"the learner was not given {path}",
@@ -361,7 +382,9 @@ def _reads_nothing(args: Sequence[object]) -> bool:
     """Whether opening only makes a new file, or opens a folder by name."""
     name, mode, flags = args
     tmpfile = getattr(os, "O_TMPFILE", _CREATE)
-    if isinstance(flags, int) and any(flags & new == new for new in (tmpfile, _CREATE)):
+    if isinstance(flags, int) and any(
+        flags & new == new for new in (tmpfile, _CREATE)
+    ):
         return True
     return mode is not None and Path(_real_path(name)).is_dir()
 

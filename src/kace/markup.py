@@ -46,8 +46,11 @@ def tag(name: str, /, *parts: str, **attributes: str | float | None) -> Html:
     }
     # An attribute's value is escaped even where it is markup: there it can only be text.
     pairs = "".join(
-        f' {key}="{html.escape(seen(str(value)))}"' for key, value in given.items()
+        f' {key}="{html.escape(seen(str(value)))}"'
+        for key, value in given.items()
     )
     if name in _OPEN | _CLOSED and not parts:
-        return Html(f"<{name}{pairs}>" if name in _OPEN else f"<{name}{pairs}/>")
+        return Html(
+            f"<{name}{pairs}>" if name in _OPEN else f"<{name}{pairs}/>"
+        )
     return Html(f"<{name}{pairs}>{join(parts)}</{name}>")

@@ -34,7 +34,9 @@ DATA = Path(__file__).parent / "data"
 SPLITS = ("train", "validation", "test")
 BUNDLED: Mapping[str, tuple[str, ...]] = {
     "starter": SPLITS,
-    "starter-1000": ("test",),  # the sample that published figures are measured on
+    "starter-1000": (
+        "test",
+    ),  # the sample that published figures are measured on
     "techniques": (*SPLITS, "retest"),
 }
 """Sets that come with the package, and their splits."""
@@ -57,7 +59,9 @@ MAX_FILE_BYTES = 64_000_000  # many times the largest published file
 MAX_ROWS = 100_000
 PARQUET = b"PAR1"  # the first and last bytes of a Parquet file
 SEQUENCE = 3  # words in the sequences by which problems are compared
-SHARED = 0.7  # share of the sequences at which two problems count as one, reworded
+SHARED = (
+    0.7  # share of the sequences at which two problems count as one, reworded
+)
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 
 
@@ -135,7 +139,9 @@ class PublishedSet(NamedTuple):
     def files(self) -> tuple[HubFile, ...]:
         """Return every published file once."""
         found = dict.fromkeys(
-            file for split in self.splits.values() for file in split.source.files
+            file
+            for split in self.splits.values()
+            for file in split.source.files
         )
         return tuple(found)
 
@@ -197,15 +203,23 @@ def problems_hash(problems: Sequence[Problem]) -> str:
 
 
 def problem_of(
-    row: Mapping[str, object], where: str, fields: Mapping[str, str] | None = None
+    row: Mapping[str, object],
+    where: str,
+    fields: Mapping[str, str] | None = None,
 ) -> Problem:
     """Return the problem of one row of a file; raise `DataError` for a bad one."""
-    names = {"id": "id", "domain": "domain", "family": "family", "solution": "solution"}
+    names = {
+        "id": "id",
+        "domain": "domain",
+        "family": "family",
+        "solution": "solution",
+    }
     names["problem"] = _first_name(row, TEXT_FIELDS)
     names["answer"] = _first_name(row, ANSWER_FIELDS)
     names.update(fields or {})
     found = {
-        name: _read_text(row, name_there, where) for name, name_there in names.items()
+        name: _read_text(row, name_there, where)
+        for name, name_there in names.items()
     }
     if not found["problem"].strip():
         raise DataError(
@@ -235,7 +249,8 @@ def check_problem_text(text: str, where: str = "problem") -> None:
         text.encode()
     except UnicodeEncodeError:
         raise DataError(
-            f"{where}: the text has a lone surrogate", fix="save the file as UTF-8"
+            f"{where}: the text has a lone surrogate",
+            fix="save the file as UTF-8",
         ) from None
 
 
@@ -261,7 +276,9 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     number = 0
     try:
         with (
-            gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream
+            gzip.open(path, "rb")
+            if path.suffix == ".gz"
+            else path.open("rb") as stream
         ):
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
@@ -271,7 +288,8 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         where = f"{path}:{number + 1}: cannot read on" if number else f"{path}"
         raise DataError(
-            f"{where}: {reason}", fix="give a complete JSONL file, one problem a line"
+            f"{where}: {reason}",
+            fix="give a complete JSONL file, one problem a line",
         ) from None
 
 
@@ -284,7 +302,9 @@ def _read_row(line: bytes, where: str) -> dict[str, object]:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise DataError(f"{where}: not UTF-8", fix="save the file as UTF-8") from None
+        raise DataError(
+            f"{where}: not UTF-8", fix="save the file as UTF-8"
+        ) from None
     except (ValueError, RecursionError) as error:
         reason = str(error).split("\n")[0][:80] or type(error).__name__
         raise DataError(
@@ -326,7 +346,9 @@ def load_dataset(
     if config.data_dir is not None:
         return read_folder(published, split, config.data_dir)
     cache_dir = config.cache_dir / "data"
-    return read_hub(published, split, cache_dir=cache_dir, hub=config.hub, watch=watch)
+    return read_hub(
+        published, split, cache_dir=cache_dir, hub=config.hub, watch=watch
+    )
 
 
 def load_bundled(name: str, split: str) -> tuple[Problem, ...]:
@@ -385,7 +407,9 @@ def fingerprint(text: str) -> str:
     Copies of a problem differ in these and nothing else.
     """
     bare = "".join(unicodedata.normalize("NFKC", text).split())
-    return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest()[
+        :16
+    ]
 
 
 def set_hash(problems: Iterable[Problem]) -> str:
@@ -411,11 +435,15 @@ def published_sets() -> Mapping[str, PublishedSet]:
     sets = {}
     for name, row in content["sets"].items():
         splits = {
-            split: PublishedSplit(sources[part["source"]], part["size"], part["hash"])
+            split: PublishedSplit(
+                sources[part["source"]], part["size"], part["hash"]
+            )
             for split, part in row["splits"].items()
         }
         listing = DATA / "splits" / f"{name}.tsv"
-        sets[name] = PublishedSet(name, row["about"], row["licence"], splits, listing)
+        sets[name] = PublishedSet(
+            name, row["about"], row["licence"], splits, listing
+        )
     return sets
 
 
@@ -427,7 +455,9 @@ def read_folder(published: PublishedSet, split: str, folder: Path) -> Dataset:
             f"{folder} has no {path.name}",
             fix="put it there, or leave data_dir out to download the data",
         )
-    problems = [name_domain(problem) for problem in load_problems(path, FOLDER_FIELDS)]
+    problems = [
+        name_domain(problem) for problem in load_problems(path, FOLDER_FIELDS)
+    ]
     return _take_split(published, split, problems, str(path))
 
 
@@ -525,7 +555,9 @@ def _take_split(
         problems, reworded = _choose(found, listing[split], what)
     else:  # what no other list names
         listed = {print_ for entries in listing.values() for print_ in entries}
-        problems = [each for each in found if fingerprint(each.text) not in listed]
+        problems = [
+            each for each in found if fingerprint(each.text) not in listed
+        ]
     if len(problems) != part.size:
         raise DataError(
             f"{what}: {len(problems):,} problems in {source}, not {part.size:,}",
@@ -537,7 +569,9 @@ def _take_split(
             f"{what}: no answer to {_some(bare)} in {source}",
             fix="is it the right file?",
         )
-    if split != "train":  # only a learner may read solutions, of training problems
+    if (
+        split != "train"
+    ):  # only a learner may read solutions, of training problems
         problems = [replace(problem, solution=None) for problem in problems]
     digest = set_hash(problems)
     notes = []
@@ -740,8 +774,8 @@ def overlaps(
 
     Problems of one family with other numbers are different problems.
     """
-    index: defaultdict[tuple[str, ...], list[tuple[Problem, _Shape]]] = defaultdict(
-        list
+    index: defaultdict[tuple[str, ...], list[tuple[Problem, _Shape]]] = (
+        defaultdict(list)
     )
     for problem in theirs:
         shape = _Shape.of(problem)

@@ -29,7 +29,9 @@ MAX_DIGITS = 256
 MAX_VERDICTS = 10_000  # kept by one judge
 WORKER = Path(__file__).with_name("worker.py")
 LINE_LIMIT = 1 << 20  # bytes of one message
-START_SECONDS = 120.0  # a busy machine takes long to import a computer algebra system
+START_SECONDS = (
+    120.0  # a busy machine takes long to import a computer algebra system
+)
 
 _NO_VALUE = re.compile(
     r"""\\ldots | \\text | \\emptyset | \\not | \\pmod | \d[_ ]\W*\d | :.*:
@@ -115,7 +117,9 @@ class Judge:
         self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024
     ) -> None:
         limits = (str(memory_mb), str(math.ceil(seconds) + 2))
-        self._workers = [Child(*limits, seconds=seconds) for _ in range(workers)]
+        self._workers = [
+            Child(*limits, seconds=seconds) for _ in range(workers)
+        ]
         # Last in, first out: the worker used last is the one that already runs.
         self._idle: asyncio.LifoQueue[Child] = asyncio.LifoQueue()
         for child in self._workers:
@@ -172,7 +176,14 @@ class Child:
 
     def __init__(self, *limits: str, seconds: float) -> None:
         # -P: a file in the working directory must not be imported as a library.
-        self._command = (sys.executable, "-P", "-W", "ignore", str(WORKER), *limits)
+        self._command = (
+            sys.executable,
+            "-P",
+            "-W",
+            "ignore",
+            str(WORKER),
+            *limits,
+        )
         self._seconds = seconds
         self._process: Process | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -217,7 +228,9 @@ class Child:
                 limit=LINE_LIMIT,
             )
             async with asyncio.timeout(START_SECONDS):
-                if self.closed or "ready" not in await _read_message(self._process):
+                if self.closed or "ready" not in await _read_message(
+                    self._process
+                ):
                     raise ValueError("not ready")
         except (OSError, ValueError) as error:  # `TimeoutError` is an `OSError`
             raise NoWorker from error

@@ -51,7 +51,9 @@ class NoExactValue(ArithmeticError):
 class Number:
     """An exact number or polynomial, in its only form."""
 
-    terms: tuple[tuple[Monomial, Fraction], ...]  # sorted; no coefficient is zero
+    terms: tuple[
+        tuple[Monomial, Fraction], ...
+    ]  # sorted; no coefficient is zero
 
     @classmethod
     def of(cls, value: int | Fraction) -> Number:
@@ -90,7 +92,9 @@ class Number:
         return _number(total)
 
     def __neg__(self) -> Number:
-        return Number(tuple((monomial, -factor) for monomial, factor in self.terms))
+        return Number(
+            tuple((monomial, -factor) for monomial, factor in self.terms)
+        )
 
     def __sub__(self, other: Number) -> Number:
         return self + -other
@@ -129,10 +133,13 @@ class Number:
                 raise NoExactValue("a sum with pi or unknowns in a denominator")
             for base, power in monomial:
                 if isinstance(base, int) and power != HALF:
-                    raise NoExactValue("a sum with higher roots in a denominator")
+                    raise NoExactValue(
+                        "a sum with higher roots in a denominator"
+                    )
         root = min(set(first) ^ set(second))
         terms = [
-            (each, -factor if root in each else factor) for each, factor in self.terms
+            (each, -factor if root in each else factor)
+            for each, factor in self.terms
         ]
         return Number(tuple(terms))
 
@@ -160,7 +167,9 @@ class Number:
             return self
         monomial, coefficient = self.terms[0]
         if len(self.terms) > 1 or not self.constant or (-1, HALF) in monomial:
-            raise NoExactValue("a root of a sum, an unknown or an imaginary number")
+            raise NoExactValue(
+                "a root of a sum, an unknown or an imaginary number"
+            )
         exponents: defaultdict[Base, Fraction] = defaultdict(Fraction)
         for base, power in monomial:
             exponents[base] = power / degree
@@ -171,7 +180,9 @@ class Number:
             sign = -1
         elif coefficient < 0:
             raise NoExactValue("an even root of a negative number")
-        above, primes_above = root_of_integer(abs(coefficient.numerator), degree)
+        above, primes_above = root_of_integer(
+            abs(coefficient.numerator), degree
+        )
         below, primes_below = root_of_integer(coefficient.denominator, degree)
         for prime, times in primes_above:
             exponents[prime] += Fraction(times, degree)
@@ -201,7 +212,11 @@ class Number:
 
     def _small(self) -> int:
         value = self.rational
-        if value is None or value.denominator != 1 or not 0 <= value <= MAX_FACTORIAL:
+        if (
+            value is None
+            or value.denominator != 1
+            or not 0 <= value <= MAX_FACTORIAL
+        ):
             raise NoExactValue("not a small natural number")
         return value.numerator
 
@@ -232,7 +247,9 @@ class Number:
             size = abs(coefficient)
             factors = [_latex(base, power) for base, power in monomial]
             if size.denominator > 1:
-                factors.insert(0, rf"\frac{{{size.numerator}}}{{{size.denominator}}}")
+                factors.insert(
+                    0, rf"\frac{{{size.numerator}}}{{{size.denominator}}}"
+                )
             elif size != 1 or not factors:
                 factors.insert(0, str(size))
             text += r"\cdot ".join(factors)
@@ -294,7 +311,9 @@ _WRITTEN = {
 
 def _sort_key(monomial: Monomial) -> list[tuple[bool, bool, Base, Fraction]]:
     """Return what orders monomials: numbers, names, then the imaginary unit."""
-    return [(base == -1, isinstance(base, str), base, e) for base, e in monomial]
+    return [
+        (base == -1, isinstance(base, str), base, e) for base, e in monomial
+    ]
 
 
 def _unknowns(monomial: Monomial) -> Monomial:
@@ -308,7 +327,9 @@ def _number(terms: Mapping[Monomial, Fraction]) -> Number:
     for monomial, factor in terms.items():
         if factor:
             kept.append((monomial, factor))
-            bits += factor.numerator.bit_length() + factor.denominator.bit_length()
+            bits += (
+                factor.numerator.bit_length() + factor.denominator.bit_length()
+            )
     if len(kept) > MAX_TERMS or bits > MAX_BITS:
         raise NoExactValue("too big")
     kept.sort(key=lambda term: _sort_key(term[0]))
@@ -351,7 +372,9 @@ def _latex(base: Base, power: Fraction) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def root_of_integer(value: int, degree: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+def root_of_integer(
+    value: int, degree: int
+) -> tuple[int, tuple[tuple[int, int], ...]]:
     """Return a root as a whole part and the primes left under it with their powers."""
     if value == 0:
         return 0, ()
@@ -385,7 +408,9 @@ def integer_root(value: int, degree: int) -> int:
     return root
 
 
-def interval(low: Value, high: Value, with_low: bool, with_high: bool) -> Collection:
+def interval(
+    low: Value, high: Value, with_low: bool, with_high: bool
+) -> Collection:
     """Return an interval by its ends, and whether these belong to it."""
     return Collection("(["[with_low] + ")]"[with_high], (low, high))
 
@@ -423,7 +448,10 @@ def union(parts: Iterable[Value]) -> Value:
             merged[-1] = last._replace(
                 high=following.high, with_high=following.with_high
             )
-    values = [each.low if each.low == each.high else interval(*each) for each in merged]
+    values = [
+        each.low if each.low == each.high else interval(*each)
+        for each in merged
+    ]
     if len(values) == 1:
         return values[0]
     points = all(isinstance(value, Number) for value in values)
@@ -445,7 +473,9 @@ def _intervals(part: Value) -> list[_Interval]:
     if part.delimiters not in INTERVALS or len(part.items) != 2:
         raise NoExactValue("not an interval")
     low, high = part.items
-    found = _Interval(low, high, part.delimiters[0] == "[", part.delimiters[1] == "]")
+    found = _Interval(
+        low, high, part.delimiters[0] == "[", part.delimiters[1] == "]"
+    )
     order = compare(low, high)
     point = order == 0 and found.with_low and found.with_high
     return [found] if order < 0 or point else []
@@ -487,7 +517,9 @@ _STATED = re.compile(  # the name of an unknown that a relation is about
 )
 _NAME = re.compile(rf"[a-zA-Z](?:_\{{\w+\}})?|{_GREEK_NAME}")
 _WORDS = re.compile(r"\\text\{([^{}]*)\}")
-_MATRIX = re.compile(r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOTALL)
+_MATRIX = re.compile(
+    r"\\begin\{[pbB]?matrix\}(.+)\\end\{[pbB]?matrix\}", re.DOTALL
+)
 _BRACKETED = re.compile(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", re.DOTALL)
 _OPENING = ("(", "[", r"\{")
 _CLOSING = (")", "]", r"\}")
@@ -541,7 +573,9 @@ def _answer(form: str) -> Value:
     if len(names) > 1:
         raise NoExactValue("several unknowns")
     if len(values) > 1:
-        return Collection.of("," if len(set(values)) < len(values) else "{}", values)
+        return Collection.of(
+            "," if len(set(values)) < len(values) else "{}", values
+        )
     match values[0]:
         case Collection("{}", (Collection("{}"),)):
             return values[0]
@@ -581,7 +615,9 @@ def _alternatives(item: str) -> list[Value]:
 
 def _phrase(text: str) -> Value:
     """Return words without case and punctuation, or the number that they spell."""
-    kept = re.sub(r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text)
+    kept = re.sub(
+        r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text
+    )
     kept = re.sub(r"[^A-Za-z0-9<>=+*/%^.: -]", "", kept)
     kept = " ".join(kept.casefold().split())
     if not re.search(r"[a-z0-9]", kept):

@@ -45,7 +45,11 @@ class Answer:
     @property
     def exact(self) -> bool:
         """Whether its value and nothing else decides what it equals."""
-        return self.value is not None and not self.tolerance and not any(self.stated)
+        return (
+            self.value is not None
+            and not self.tolerance
+            and not any(self.stated)
+        )
 
     @property
     def looseness(self) -> int:
@@ -66,7 +70,9 @@ class Answer:
 
     def near(self, other: Answer) -> bool:
         """Whether both are numbers within the tolerance of each other."""
-        if not isinstance(self.value, Number) or not isinstance(other.value, Number):
+        if not isinstance(self.value, Number) or not isinstance(
+            other.value, Number
+        ):
             return False
         left = self.value.rational
         right = other.value.rational
@@ -102,7 +108,9 @@ def _last_box(text: str) -> str | None:
     """Find the last box in one pass, so that many unclosed boxes cost no more."""
     content: str | None = None
     place = -1
-    stack: list[int] = []  # where a box begins behind each open brace; -1 for no box
+    stack: list[
+        int
+    ] = []  # where a box begins behind each open brace; -1 for no box
     for match in _BOX.finditer(text):
         if match[0] == "{":
             stack.append(-1)
@@ -115,5 +123,7 @@ def _last_box(text: str) -> str | None:
             stack.append(match.end())
         elif match[1]:
             place = match.end()
-            content = match[1].rstrip(".,;:!?*" if "(" in match[1] else ".,;:!?*)")
+            content = match[1].rstrip(
+                ".,;:!?*" if "(" in match[1] else ".,;:!?*)"
+            )
     return None if content is None else content.strip()

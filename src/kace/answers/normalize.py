@@ -75,7 +75,9 @@ _SYNONYMS = {
     "": "boxed fbox left right displaystyle textstyle mathbf boldsymbol mathit mathsf"
     " limits big Big bigg Bigg bigl bigr Bigl Bigr",
 }
-COMMANDS = {name: text for text, names in _SYNONYMS.items() for name in names.split()}
+COMMANDS = {
+    name: text for text, names in _SYNONYMS.items() for name in names.split()
+}
 MAGNITUDES = {
     "dozen": "12",
     "hundred": "100",
@@ -112,10 +114,14 @@ _UNIT_WORDS = """(?:degrees|degree|radians|units?|square|cubic|cm|mm|km|kg|mph|f
     |inch|feet|foot|meters?|metres?|miles?|yards?|dollars?|cents?|pounds?|grams?|hours?
     |minutes?|seconds?|days?|weeks?|months?|years?|gallons?|liters?|litres?)"""
 _UNIT_NAMES = {
-    name: names.split()[0] for names in UNITS.split("|") for name in names.split()
+    name: names.split()[0]
+    for names in UNITS.split("|")
+    for name in names.split()
 }
 _PLAIN_UNITS = "|".join(
-    name for name in _UNIT_NAMES if name.isalpha() and name not in ("in", *UNIT_LETTERS)
+    name
+    for name in _UNIT_NAMES
+    if name.isalpha() and name not in ("in", *UNIT_LETTERS)
 )
 _UNIT_NAME = re.compile(
     rf"""(?:(?:(sq)(?:uare|\.)?|(cu)(?:bic|\.)?)[ ~]?)?
@@ -136,7 +142,9 @@ _CONNECTIVE = re.compile(
     |(?<![\\A-Za-z{])(?:and|or)(?![A-Za-z]))\s*""",
     re.VERBOSE,
 )
-_OR = re.compile(r",?\s*(?:\\text\{\s*or\s*\}|(?<![\\A-Za-z{])or(?![A-Za-z]))\s*")
+_OR = re.compile(
+    r",?\s*(?:\\text\{\s*or\s*\}|(?<![\\A-Za-z{])or(?![A-Za-z]))\s*"
+)
 _AND = re.compile(r"\b(?:and|or)\b")
 _RELATION = re.compile(r"[<>]|\\[lg]eq ")
 _UNIT = re.compile(
@@ -148,7 +156,9 @@ _THOUSANDS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])"
     r"|(?<![\d.,] )(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]| \d)"
 )
-_PHRASE = re.compile(r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|(?i:yes|no|odd)")
+_PHRASE = re.compile(
+    r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|(?i:yes|no|odd)"
+)
 _LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
 _BRACKET = re.compile(r"\\[{}]|[()\[\]{}]")
 _SCRIPTS = re.compile(r"[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+|[₀-₉₊₋₍₎]+")
@@ -167,7 +177,9 @@ _BASE = re.compile(
 _MEASURED = re.compile(
     r"\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?((?<= )[A-Za-z]|[A-Za-z]{2}[^{}]*)\}"
 )
-_CHOICE = re.compile(r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\.")
+_CHOICE = re.compile(
+    r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\."
+)
 _MAGNITUDE = re.compile(
     rf"""(?<=[\d}}])\s*(?:\\text\{{\s*({"|".join(MAGNITUDES)})(?:s?\s*\}}|(\s)\s*)
     |({"|".join(MAGNITUDES)})s?\b)""",
@@ -222,7 +234,9 @@ def normal_form(text: str) -> str:
     """Return the normal form of an answer; a name made of its hash for a long text."""
     start = _ascii(text).strip()
     if len(start) > MAX_CHARS:
-        digest = hashlib.sha256(start.encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(
+            start.encode("utf-8", "surrogatepass")
+        ).hexdigest()
         return rf"\longtext{{{digest.translate(_LETTERS)}}}"
     return _rewrite_until_stable(start)
 
@@ -292,7 +306,12 @@ def _ascii_character(char: str) -> str:
     if char.isspace():
         return " "
     selects_variant = "\ufe00" <= char <= "\ufe0f"
-    if selects_variant or unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn"):
+    if selects_variant or unicodedata.category(char) in (
+        "Cf",
+        "Cc",
+        "Cs",
+        "Cn",
+    ):
         return ""
     if char.isdecimal():
         return str(unicodedata.decimal(char))
@@ -335,7 +354,9 @@ def _base(match: re.Match[str]) -> str:
     return f"_{{{number}}}" if 2 <= number <= 10 else match[0]
 
 
-def balanced(text: str, opening: tuple[str, ...], closing: tuple[str, ...]) -> bool:
+def balanced(
+    text: str, opening: tuple[str, ...], closing: tuple[str, ...]
+) -> bool:
     """Whether every bracket is closed within the text, and every closed one opened."""
     level = 0
     for match in re.finditer(r"\\.|[()\[\]{}]", text, re.DOTALL):
@@ -362,7 +383,11 @@ def _words(text: str) -> str:
     choice = _CHOICE.fullmatch(text)
     if choice:
         return _group(choice)
-    text = _MEASURED.sub(_value_and_unit, text) if _MEASURED.fullmatch(text) else text
+    text = (
+        _MEASURED.sub(_value_and_unit, text)
+        if _MEASURED.fullmatch(text)
+        else text
+    )
     if _PHRASE.fullmatch(text):
         return rf"\text{{{text}}}"
     if re.search(r"\d", text):
@@ -374,7 +399,9 @@ def _words(text: str) -> str:
     if _RELATION.search(text):
         text = _OR.sub(r"\\cup ", text)
     elif re.search(r"[\d\\]", text):
-        text = re.sub(r"\\text\{\s*(\w+)\s+(?:and|or)\s*\}", r"\\text{\1}, ", text)
+        text = re.sub(
+            r"\\text\{\s*(\w+)\s+(?:and|or)\s*\}", r"\\text{\1}, ", text
+        )
         text = _CONNECTIVE.sub(", ", text)
     text = _UNIT.sub("", text)
     return _TEXT.sub(_text_group, text)
@@ -429,7 +456,9 @@ def _is_unit(content: str) -> bool:
 
 def _separators(text: str) -> str:
     """Write commas that separate as `, `; drop those that group digits."""
-    text = re.sub(r"\x01\s*(?:\^ ?(?:\{[23]\}|[23]))?", "", text).replace(";", ",")
+    text = re.sub(r"\x01\s*(?:\^ ?(?:\{[23]\}|[23]))?", "", text).replace(
+        ";", ","
+    )
     text = re.sub(r"(?<=\d)\s+(?=\d)", " ", text)
     pieces = re.split(r"(\\[{}]|[()\[\]])", text)
     level = 0

@@ -85,7 +85,9 @@ def _comparison() -> Any:
         nits=True,
         boxed="last",
     )
-    latex = LatexExtractionConfig(boxed_match_priority=0, normalization_config=notation)
+    latex = LatexExtractionConfig(
+        boxed_match_priority=0, normalization_config=notation
+    )
 
     @lru_cache(maxsize=256)
     def read(text: str) -> Any:
@@ -93,7 +95,9 @@ def _comparison() -> Any:
         if rational:
             sign, whole, above, below = rational.groups()
             return Rational(int(sign + (whole or above)), int(below or 1))
-        radians = re.sub(r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text)
+        radians = re.sub(
+            r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text
+        )
         found = parse(
             rf"\boxed{{{radians}}}",
             extraction_config=[latex],

@@ -127,7 +127,9 @@ class Playbook(StepResult):
     def without(self, ids: Iterable[str]) -> Playbook:
         """Return the playbook without some bullets."""
         gone = frozenset(ids)
-        return self._with(bullet for bullet in self.bullets if bullet.id not in gone)
+        return self._with(
+            bullet for bullet in self.bullets if bullet.id not in gone
+        )
 
     def _with(self, bullets: Iterable[Bullet]) -> Playbook:
         return self.model_copy(update={"bullets": tuple(bullets)})
@@ -143,7 +145,9 @@ class Playbook(StepResult):
             lines = [title.format(name)]
             for bullet in self.bullets:
                 if bullet.section == section:
-                    lines.append(str(bullet) if numbered else f"- {bullet.text}")
+                    lines.append(
+                        str(bullet) if numbered else f"- {bullet.text}"
+                    )
             if len(lines) > 1:
                 blocks.append("\n".join(lines))
         return "\n\n".join(blocks)
@@ -170,7 +174,10 @@ def _apply(playbook: Playbook, operation: Operation) -> Playbook:
         return playbook.without(operation.ids)
     spoken = operation.text.casefold().split()
     for bullet in playbook.bullets:
-        if bullet.id not in operation.ids and bullet.text.casefold().split() == spoken:
+        if (
+            bullet.id not in operation.ids
+            and bullet.text.casefold().split() == spoken
+        ):
             raise ValueError(f"{bullet.id} has the same text")
     if operation.action == "ADD":
         name = f"b-{playbook.next:05d}"
@@ -179,7 +186,9 @@ def _apply(playbook: Playbook, operation: Operation) -> Playbook:
             section=operation.section,
             text=operation.text,
         )
-        return Playbook(bullets=(*playbook.bullets, new), next=playbook.next + 1)
+        return Playbook(
+            bullets=(*playbook.bullets, new), next=playbook.next + 1
+        )
     bullets = {bullet.id: bullet for bullet in playbook.bullets}
     merged = [bullets[name] for name in operation.ids]
     first, *rest = operation.ids
@@ -228,7 +237,9 @@ MAX_PROBLEM_CHARS = 6_000
 MAX_LINE_CHARS = 400
 MAX_LESSON_CHARS = 1_500
 MAX_REASON_CHARS = 300
-TAIL_CHARS = 3_000  # shown of an attempt: its end, where it commits to an answer
+TAIL_CHARS = (
+    3_000  # shown of an attempt: its end, where it commits to an answer
+)
 
 NOTES = Grammar(
     "notes",
@@ -266,7 +277,9 @@ class Studied(StepResult):
     failed: int  # attempts without a reply; there is nothing to learn from them
     silent: int  # attempts on which the reflector gave nothing usable
     operations: tuple[Operation, ...] = ()
-    refused: tuple[str, ...] = ()  # what the curator wrote in vain, with the reason
+    refused: tuple[
+        str, ...
+    ] = ()  # what the curator wrote in vain, with the reason
     dropped: tuple[str, ...] = ()  # bullets given up for the budget
     tokens: int
     estimated: bool
@@ -276,7 +289,9 @@ class Studied(StepResult):
     def summary(self) -> str:
         """What became of the attempts and of the playbook."""
         counts = f"{self.right} right, {self.wrong} wrong, {self.failed} failed"
-        changes = f"{len(self.operations)} changes ({len(self.refused)} refused)"
+        changes = (
+            f"{len(self.operations)} changes ({len(self.refused)} refused)"
+        )
         size = f"{len(self.playbook.bullets)} bullets, {self.tokens} tokens"
         return f"{counts}; {changes}; {size}"
 
@@ -300,7 +315,9 @@ async def train_ace(training: Training) -> Playbooks:
         domains = await training.domains()
     if domains:
         route = partial(training.route_all, plan.train, domains)
-        routed = await training.log.once(StepName("ace", "place"), Routes, route)
+        routed = await training.log.once(
+            StepName("ace", "place"), Routes, route
+        )
         members = {domain.name: [] for domain in domains}
         for problem in plan.train:
             # A problem with two primary domains is studied in both.
@@ -348,7 +365,9 @@ class Course:
         playbook = Playbook()
         log = self.training.log
         for epoch in range(1, self.settings.epochs + 1):
-            found = batches(problems, self.settings.batch, self.training.seed(epoch))
+            found = batches(
+                problems, self.settings.batch, self.training.seed(epoch)
+            )
             for number, batch in enumerate(found, 1):
                 step = StepName("ace", "study", epoch, self.place, number)
                 work = partial(self._study, step, batch, playbook)
@@ -365,7 +384,9 @@ class Course:
         tried = await self._try(step, batch, playbook)
         replied = [each for each in tried if each[1].attempts[0].replied]
         # Of a right attempt only its bullets can be learned from: without any there is nothing to ask.
-        studied = [each for each in replied if not each[1].correct or playbook.bullets]
+        studied = [
+            each for each in replied if not each[1].correct or playbook.bullets
+        ]
         reflections = await gather_all(
             self._reflect(step, problem, solution, playbook)
             for problem, solution in studied
@@ -378,7 +399,9 @@ class Course:
                 silent += 1
                 continue
             tags += reflection.tags
-            if not solution.correct and (reflection.mistake or reflection.lesson):
+            if not solution.correct and (
+                reflection.mistake or reflection.lesson
+            ):
                 lessons.append(reflection)
         tagged = playbook.tagged(tags)
         operations, unusable = await self._curate(step, tagged, lessons)
@@ -410,8 +433,12 @@ class Course:
         """Solve each problem of a batch once, with the playbook."""
         source = FixedText(Context(notes=playbook.text), self.measure)
         system = System("generator", source, attempts=1)
-        kit = replace(self.training.session.kit, seed=self.training.seed(step.epoch))
-        solutions = await gather_all(system.solve(problem, kit) for problem in batch)
+        kit = replace(
+            self.training.session.kit, seed=self.training.seed(step.epoch)
+        )
+        solutions = await gather_all(
+            system.solve(problem, kit) for problem in batch
+        )
         return list(zip(batch, solutions, strict=True))
 
     async def _reflect(
@@ -510,7 +537,9 @@ def read_notes(reply: str, playbook: Playbook) -> Reading[Reflection]:
     return Reading({"notes": found})
 
 
-def read_operations(reply: str, playbook: Playbook) -> Reading[Operation | None]:
+def read_operations(
+    reply: str, playbook: Playbook
+) -> Reading[Operation | None]:
     """Return the operations of a reply by name; `NONE` is one that changes nothing."""
     blocks, bad = read_blocks(reply, REVISION)
     found: dict[str, Operation | None] = {}
@@ -533,7 +562,9 @@ def _read_operation(block: Block, playbook: Playbook) -> Operation | None:
     if action == NONE:
         return None
     if action not in get_args(Action):
-        raise ValueError(f"the action is {', '.join(get_args(Action))} or {NONE}")
+        raise ValueError(
+            f"the action is {', '.join(get_args(Action))} or {NONE}"
+        )
     ids = _ids(block.fields, "ids")
     if action == "MERGE" and len(ids) < 2:
         raise ValueError("MERGE names 2 or more of the ids shown in ids")

@@ -73,7 +73,9 @@ class CardPicker:
         if cards and self.model:
             picked = await self.model.pick(problem, cards)
             chosen = picked.value
-            if chosen is None:  # no usable reply: the nearest, where cards are ranked
+            if (
+                chosen is None
+            ):  # no usable reply: the nearest, where cards are ranked
                 chosen = tuple(cards[: self.model.k]) if self.nearest else ()
             cards = chosen
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
@@ -186,7 +188,9 @@ class Placebo:
         return replace(routed, cards=fitting, eligible=len(block))
 
 
-def other_domains(routed: Sequence[str], registry: Sequence[str]) -> tuple[str, ...]:
+def other_domains(
+    routed: Sequence[str], registry: Sequence[str]
+) -> tuple[str, ...]:
     """Return, per routed domain, the next one in the registry's order that is not routed; fewer if none is left."""
     chosen: list[str] = []
     for name in routed:
@@ -278,7 +282,9 @@ def require_families(problems: Sequence[Problem]) -> None:
         )
 
 
-def require_gold_domains(problems: Sequence[Problem], names: Sequence[str]) -> None:
+def require_gold_domains(
+    problems: Sequence[Problem], names: Sequence[str]
+) -> None:
     """Refuse problems whose domain is missing or not in the tree's registry."""
     strange = [problem for problem in problems if problem.domain not in names]
     if strange:

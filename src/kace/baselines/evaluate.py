@@ -17,7 +17,12 @@ from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import Field, ValidationError
 
-from kace.baselines.systems import Inputs, applies_threshold, open_system, spec_of
+from kace.baselines.systems import (
+    Inputs,
+    applies_threshold,
+    open_system,
+    spec_of,
+)
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config
 from kace.errors import DataError
@@ -53,13 +58,19 @@ class Trial:
     seeds: int = 3
     tree: EpistemicTree | None = None
     artefact: Path | None = None
-    k: int | None = None  # cards or demonstrations of systems that pick single ones
+    k: int | None = (
+        None  # cards or demonstrations of systems that pick single ones
+    )
     shard: Shard | None = None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All problems of the data, or those of the shard."""
-        return self.shard.take(self.data.problems) if self.shard else self.data.problems
+        return (
+            self.shard.take(self.data.problems)
+            if self.shard
+            else self.data.problems
+        )
 
     def manifest(self) -> dict[str, object]:
         """Return what the run depends on."""
@@ -172,7 +183,11 @@ def _hash_artefact(artefact: Path | None) -> str | None:
 
 # Training
 
-PROMPTS = ("teacher", "ace", "reflections")  # folders of templates a training may use
+PROMPTS = (
+    "teacher",
+    "ace",
+    "reflections",
+)  # folders of templates a training may use
 RECORD = "train"  # the folder of a training's own record, inside its result
 
 R = TypeVar("R", bound=StepResult)
@@ -195,7 +210,9 @@ class TrainPlan:
     config: Config
     settings: MethodSettings
     out: Path
-    domains: tuple[Domain, ...] = ()  # to begin with; else the teacher proposes them
+    domains: tuple[
+        Domain, ...
+    ] = ()  # to begin with; else the teacher proposes them
     validation: tuple[
         Problem, ...
     ] = ()  # choose by score alone; the teacher never reads them

@@ -68,7 +68,9 @@ class FewshotSet(StepResult):
     @property
     def train(self) -> tuple[Problem, ...]:
         """The training problems."""
-        return tuple(Problem(each.problem, label=each.label) for each in self.problems)
+        return tuple(
+            Problem(each.problem, label=each.label) for each in self.problems
+        )
 
     @cached_property
     def tree(self) -> EpistemicTree:
@@ -91,7 +93,9 @@ class FewshotSet(StepResult):
                 texts.append(f"{example.problem}{solution}")
         scorer = text_scorer(by, texts)
 
-        def nearest_first(problem: str, cards: Sequence[Card]) -> tuple[Card, ...]:
+        def nearest_first(
+            problem: str, cards: Sequence[Card]
+        ) -> tuple[Card, ...]:
             scores = dict(zip(names, scorer(problem), strict=True))
             return tuple(sorted(cards, key=lambda card: -scores[card.card_id]))
 
@@ -113,7 +117,9 @@ def _card(number: int, example: Example) -> Card:
 
 def read_demonstrations(path: Path, method: str) -> FewshotSet:
     """Read the demonstrations of a file, or of the folder that training made."""
-    return read_artefact(path, FILE, FewshotSet, "set of demonstrations", method)
+    return read_artefact(
+        path, FILE, FewshotSet, "set of demonstrations", method
+    )
 
 
 def train_knn(plan: TrainPlan) -> FewshotSet:
@@ -131,11 +137,15 @@ async def train_bootstrap(training: Training) -> FewshotSet:
     plan = training.plan
     worked: dict[str, str] = {}
     for epoch in range(1, plan.settings.epochs + 1):
-        unsolved = [problem for problem in plan.train if problem.id not in worked]
+        unsolved = [
+            problem for problem in plan.train if problem.id not in worked
+        ]
         if unsolved:
             step = StepName("bootstrap", "run", epoch)
             seed = training.seed(epoch)
-            for record in await training.run(step, unsolved, RunReading(), seed):
+            for record in await training.run(
+                step, unsolved, RunReading(), seed
+            ):
                 text = _first_right(record, training)
                 if text:
                     worked[record.problem] = text

@@ -13,11 +13,24 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TextIO,
+    TypeVar,
+)
 
 from pydantic import Field
 
-from kace.baselines.evaluate import RECORD, MethodSettings, Training, read_artefact
+from kace.baselines.evaluate import (
+    RECORD,
+    MethodSettings,
+    Training,
+    read_artefact,
+)
 from kace.baselines.systems import FixedText, System
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
@@ -36,7 +49,9 @@ T = TypeVar("T")
 
 FILE = "prompt.json"
 COMPONENT = "instructions"  # the one text that is evolved
-TEMPERATURE = 1.0  # of the teacher: the same prompt should bring another proposal
+TEMPERATURE = (
+    1.0  # of the teacher: the same prompt should bring another proposal
+)
 MAX_CHARS = 6_000  # of a problem and of an attempt
 Row = Mapping[str, str]  # what the teacher is shown of an attempt
 
@@ -113,7 +128,10 @@ def require_gepa() -> None:
 def check_budget(settings: GepaSettings, judged: int) -> None:
     """Refuse a budget that ends before a new prompt could be accepted, and would look like a result."""
     least = 2 * judged + 2 * settings.minibatch
-    if settings.max_metric_calls is not None and settings.max_metric_calls < least:
+    if (
+        settings.max_metric_calls is not None
+        and settings.max_metric_calls < least
+    ):
         raise UsageError(
             f"max_metric_calls {settings.max_metric_calls} ends before one new prompt is judged",
             fix=f"give at least {least}: twice the {judged} problems that prompts are judged on, and a minibatch",
@@ -141,7 +159,9 @@ class GepaRun:
     here, refuses all further work, and is raised when the thread has ended.
     """
 
-    propose_new_texts: ProposalFn | None = None  # gepa's own proposal prompt is used
+    propose_new_texts: ProposalFn | None = (
+        None  # gepa's own proposal prompt is used
+    )
 
     def __init__(
         self,
@@ -195,23 +215,31 @@ class GepaRun:
 
         plan = self.training.plan
         settings = self.settings
-        iterations = settings.epochs * math.ceil(len(plan.train) / settings.minibatch)
+        iterations = settings.epochs * math.ceil(
+            len(plan.train) / settings.minibatch
+        )
         found: GEPAResult[Rollout, int] = optimize(
-            seed_candidate={COMPONENT: template("solve", subject_of(plan.config))},
+            seed_candidate={
+                COMPONENT: template("solve", subject_of(plan.config))
+            },
             trainset=list(plan.train),
             valset=list(plan.validation) or None,
             adapter=self,
             reflection_lm=self.reflect,
             reflection_minibatch_size=settings.minibatch,
             max_metric_calls=settings.max_metric_calls,
-            stop_callbacks=lambda state: self.stopped or state.i + 1 >= iterations,
+            stop_callbacks=lambda state: (
+                self.stopped or state.i + 1 >= iterations
+            ),
             logger=self,
             seed=plan.config.seed,
             track_best_outputs=False,
         )
         candidates = []
         for place, texts in enumerate(found.candidates):
-            parents = [each for each in found.parents[place] if each is not None]
+            parents = [
+                each for each in found.parents[place] if each is not None
+            ]
             candidate = EvolvedPrompt(
                 instructions=texts[COMPONENT],
                 score=round(found.val_aggregate_scores[place], 6),
@@ -239,7 +267,9 @@ class GepaRun:
         """Make one attempt per problem. A failed one scores 0; only what ends the run is raised."""
         from gepa.core.adapter import EvaluationBatch
 
-        rollouts = list(self._call(self._score(candidate[COMPONENT], batch)).rollouts)
+        rollouts = list(
+            self._call(self._score(candidate[COMPONENT], batch)).rollouts
+        )
         rows = list(map(self._row, batch, rollouts)) if capture_traces else None
         scores = [rollout.score for rollout in rollouts]
         return EvaluationBatch(
@@ -260,7 +290,9 @@ class GepaRun:
 
     def reflect(self, prompt: str | list[dict[str, object]]) -> str:
         """Return the teacher's reply to gepa's prompt."""
-        assert isinstance(prompt, str), "prompts with images are never made here"
+        assert isinstance(prompt, str), (
+            "prompts with images are never made here"
+        )
         return self._call(self._reflect(prompt))
 
     async def _score(

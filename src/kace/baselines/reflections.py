@@ -39,8 +39,12 @@ MAX_LINE_CHARS = 400
 SHOWN_ATTEMPTS = 3
 
 _MARKS = r"[*_#>\- \t]*"  # markup that models put around the two labels
-_WHEN = re.compile(rf"^{_MARKS}when{_MARKS}:(.+)$", re.IGNORECASE | re.MULTILINE)
-_LESSON = re.compile(rf"^{_MARKS}lesson{_MARKS}:[*_]*", re.IGNORECASE | re.MULTILINE)
+_WHEN = re.compile(
+    rf"^{_MARKS}when{_MARKS}:(.+)$", re.IGNORECASE | re.MULTILINE
+)
+_LESSON = re.compile(
+    rf"^{_MARKS}lesson{_MARKS}:[*_]*", re.IGNORECASE | re.MULTILINE
+)
 _STRAY = re.compile(r"[^\w\s'-]")
 
 
@@ -48,7 +52,9 @@ class Reflected(StepResult):
     """The reflections of a cell."""
 
     cards: tuple[Card, ...] = ()
-    refused: tuple[str, ...] = ()  # reflections that break a rule of the card type
+    refused: tuple[
+        str, ...
+    ] = ()  # reflections that break a rule of the card type
     failed: int = 0  # calls without a reply
 
     @property
@@ -127,7 +133,9 @@ async def _reflect(
     """Return the solver's reflection on a problem; `None` if the call fails."""
     kit = training.session.kit
     problem = failure.problem
-    key = AttemptKey(problem.id, training.seed(step.epoch), f"{TIER} {step.place}", 0)
+    key = AttemptKey(
+        problem.id, training.seed(step.epoch), f"{TIER} {step.place}", 0
+    )
     temperature = kit.sampling[TierName.MS].temperature
     parts = [
         fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
@@ -136,7 +144,9 @@ async def _reflect(
     for attempt in failure.attempts[:SHOWN_ATTEMPTS]:
         tail = attempt.tail[-MAX_ATTEMPT_CHARS:]
         parts.append(fenced("attempt", tail or "(no text)"))
-    messages = chat(template("reflections/reflect", kit.subject), "\n\n".join(parts))
+    messages = chat(
+        template("reflections/reflect", kit.subject), "\n\n".join(parts)
+    )
     sampling = Sampling(temperature, MAX_TOKENS, key.sampling_seed())
     try:
         return (await kit.model.complete(Request(messages, sampling, key))).text

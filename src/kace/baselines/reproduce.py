@@ -22,7 +22,9 @@ class Benchmark(NamedTuple):
 
     name: str
     epochs: int
-    reported: Mapping[str, float]  # accuracy in percent by system, means over 3 seeds
+    reported: Mapping[
+        str, float
+    ]  # accuracy in percent by system, means over 3 seeds
 
 
 _AIME = {
@@ -99,7 +101,9 @@ class Recipe:
     @property
     def learns(self) -> bool:
         """Whether a tree is learned."""
-        reads = any(Need.TREE in spec.needs and not spec.trainer for spec in self.specs)
+        reads = any(
+            Need.TREE in spec.needs and not spec.trainer for spec in self.specs
+        )
         return reads and self.tree is None
 
     @property
@@ -139,11 +143,12 @@ class Recipe:
             *(*self.settings, *self._out("chosen")),
         )
         solves = self.sizes["validation"] * (epochs + 1)
-        about = (
-            f"learn a tree from {self.sizes['train']} problems (see its own --dry-run)"
-        )
+        about = f"learn a tree from {self.sizes['train']} problems (see its own --dry-run)"
         chosen = "choose the epoch on validation"
-        return [Command(about, learn), Command(chosen, select, _ladder_calls(solves))]
+        return [
+            Command(about, learn),
+            Command(chosen, select, _ladder_calls(solves)),
+        ]
 
     def _training(self, name: str) -> Command:
         """Return the command that trains another method."""
@@ -162,14 +167,23 @@ class Recipe:
         solves = self.sizes["test"] * self.seeds
         calls = _ladder_calls(solves)
         if spec.attempts:
-            calls = (float(spec.attempts * solves), float(spec.attempts * solves))
+            calls = (
+                float(spec.attempts * solves),
+                float(spec.attempts * solves),
+            )
         words = (
             *("eval", "--system", arm),
             *("--data", self.data("test"), "--seeds", str(self.seeds)),
             *(*self.model, *self.settings, *PROFILE),
-            *(*self._learned(spec), *self._shared(arm), *self._out(f"runs/{arm}")),
+            *(
+                *self._learned(spec),
+                *self._shared(arm),
+                *self._out(f"runs/{arm}"),
+            ),
         )
-        return Command(f"{arm} on {self.sizes['test']} test problems", words, calls)
+        return Command(
+            f"{arm} on {self.sizes['test']} test problems", words, calls
+        )
 
     def _learned(self, spec: Spec) -> list[str]:
         """Return the options that name what an arm reads."""

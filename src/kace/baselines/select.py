@@ -142,7 +142,9 @@ class Selection(StepResult):
     v: Literal[1] = 1
     epoch: int
     tree: str | None  # the chosen snapshot; `None` if the ladder alone did best
-    p: float | None  # against the ladder alone, adjusted for the choice among epochs
+    p: (
+        float | None
+    )  # against the ladder alone, adjusted for the choice among epochs
     said: str  # the decision in a sentence
     rows: tuple[EpochRow, ...]
     seeds: tuple[int, ...]
@@ -167,7 +169,9 @@ def read_learned(tree: Path) -> LearnManifest:
         first = error.errors()[0]
         wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
     if wrong:
-        raise DataError(f"{path}: {wrong}", fix="was it edited? learn the tree again")
+        raise DataError(
+            f"{path}: {wrong}", fix="was it edited? learn the tree again"
+        )
     return learned
 
 
@@ -214,7 +218,9 @@ def solver_settings(
     return {**kept, **wanted}
 
 
-def check_validation(problems: Sequence[Problem], learned: LearnManifest) -> None:
+def check_validation(
+    problems: Sequence[Problem], learned: LearnManifest
+) -> None:
     """Refuse problems that cannot be graded, and any that the tree was learned from."""
     require_answers(problems, "validation")
     trained = frozenset(learned.train.ids or ())
@@ -247,7 +253,9 @@ async def try_epochs(
         )
         async with opening as session:
             for epoch in epochs:
-                arm = await _solve_epoch(epoch, validation, session, calls, observer)
+                arm = await _solve_epoch(
+                    epoch, validation, session, calls, observer
+                )
                 arms.append(arm)
     return tuple(arms)
 
@@ -261,7 +269,9 @@ async def _solve_epoch(
 ) -> Table:
     problems = validation.problems
     digest = problems_hash(problems)
-    data = Dataset("validation", ALL, problems, digest, "the validation problems")
+    data = Dataset(
+        "validation", ALL, problems, digest, "the validation problems"
+    )
     system = "tiered" if epoch.tree is None else "kace"
     trial = Trial(system, data, validation.config, validation.seeds, epoch.tree)
     wanted = {problem.id for problem in problems}
@@ -291,7 +301,9 @@ def _open_run(
     """Open an epoch's run, which depends on solver and tree alone: problems and seeds may be added."""
     folder = validation.run_folder(epoch)
     try:
-        return Run(folder, manifest_of(validation.config, epoch.tree), calls=calls)
+        return Run(
+            folder, manifest_of(validation.config, epoch.tree), calls=calls
+        )
     except UsageError as error:
         fix = f"repeat those settings, or remove {validation.folder} to select with others"
         raise UsageError(error.message, fix=fix) from None

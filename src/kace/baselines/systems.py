@@ -66,9 +66,15 @@ class Need(StrEnum):
     """What must be given before a system can be opened or run."""
 
     TREE = "tree"
-    ARTEFACT = "artefact"  # a playbook, a prompt or demonstrations that training made
-    TRAINING_FILE = "training file"  # what the tree was learned from, with families
-    GOLD_DOMAINS = "gold domains"  # every problem has a domain of the tree's registry
+    ARTEFACT = (
+        "artefact"  # a playbook, a prompt or demonstrations that training made
+    )
+    TRAINING_FILE = (
+        "training file"  # what the tree was learned from, with families
+    )
+    GOLD_DOMAINS = (
+        "gold domains"  # every problem has a domain of the tree's registry
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,13 @@ class Spec:
     ] = "nothing"
     router: Literal["", "every", "gold", "random", "none"] = ""
     selector: Literal[
-        "", "placebo", "everything", "llm", "nearest", "llm_of_nearest", "family"
+        "",
+        "placebo",
+        "everything",
+        "llm",
+        "nearest",
+        "llm_of_nearest",
+        "family",
     ] = ""
     attempts: int = 0  # of a system without a ladder
 
@@ -181,7 +193,8 @@ def spec_of(name: str) -> Spec:
         near = get_close_matches(name, SYSTEMS, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         raise UsageError(
-            f"unknown system '{name}'{hint}", fix=f"choose one of {', '.join(SYSTEMS)}"
+            f"unknown system '{name}'{hint}",
+            fix=f"choose one of {', '.join(SYSTEMS)}",
         )
     attempts = int(found.group(1))
     if not LEAST <= attempts <= MOST:
@@ -189,7 +202,9 @@ def spec_of(name: str) -> Spec:
             f"best-of-N makes {LEAST} to {MOST} attempts, not {attempts}",
             fix=f"choose N from {LEAST} to {MOST}, or use single for one attempt",
         )
-    return Spec(name, f"{attempts} attempts, the plurality wins", attempts=attempts)
+    return Spec(
+        name, f"{attempts} attempts, the plurality wins", attempts=attempts
+    )
 
 
 def require(
@@ -200,7 +215,9 @@ def require(
 ) -> Spec:
     """Return the row of a system that has all it reads; raises `UsageError` if something is missing."""
     spec = spec_of(name)
-    method = f"kace learn --method {spec.trainer}" if spec.trainer else "kace learn"
+    method = (
+        f"kace learn --method {spec.trainer}" if spec.trainer else "kace learn"
+    )
     if Need.TREE in spec.needs and tree is None:
         raise UsageError(
             f"system '{name}' reads a tree, and none is given",
@@ -217,7 +234,9 @@ def require(
             fix="name the file that the tree was learned from: --artefact train.jsonl",
         )
     if k is not None and k < 1:
-        raise UsageError(f"k is {k}, and the least is 1", fix="choose k from 1 up")
+        raise UsageError(
+            f"k is {k}, and the least is 1", fix="choose k from 1 up"
+        )
     return spec
 
 
@@ -232,11 +251,11 @@ class Inputs:
     artefact: Path | None
     config: Config
     classifier: ChatModel
-    helper: (
-        ChatModel  # the solver's model under its own name in the ledger; picks cards
-    )
+    helper: ChatModel  # the solver's model under its own name in the ledger; picks cards
     seed: int
-    k: int = DEFAULT_K  # cards or demonstrations of systems that pick single ones
+    k: int = (
+        DEFAULT_K  # cards or demonstrations of systems that pick single ones
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +320,9 @@ def open_system(name: str, inputs: Inputs) -> System:
     # What is read is the same for every problem, so ES is skipped for all or for none.
     skips = inputs.config.retrieval.es_policy == "skip"
     source = _open_text(spec, inputs, skips)
-    return System(name, source, spec.attempts, always(*FROM_MS) if skips else locked)
+    return System(
+        name, source, spec.attempts, always(*FROM_MS) if skips else locked
+    )
 
 
 def _open_tree(spec: Spec, inputs: Inputs) -> System:
@@ -350,11 +371,15 @@ def _open_fewshot(spec: Spec, inputs: Inputs) -> System:
     if not applies_threshold(config):
         changes["relevance_threshold"] = 0.0
     retrieval = config.retrieval.model_copy(update=changes)
-    inputs = replace(inputs, config=config.model_copy(update={"retrieval": retrieval}))
+    inputs = replace(
+        inputs, config=config.model_copy(update={"retrieval": retrieval})
+    )
     ranking = found.ranking(retrieval.ranking)
     retriever = _open_retriever(spec, inputs, found.tree, ranking)
     if retrieval.relevance_threshold:
-        return System(spec.name, retriever, tiers=SkipEs(retriever), check=check)
+        return System(
+            spec.name, retriever, tiers=SkipEs(retriever), check=check
+        )
     tiers = always(*FROM_MS) if retrieval.es_policy == "skip" else locked
     return System(spec.name, retriever, tiers=tiers, check=check)
 
@@ -396,9 +421,13 @@ def _open_router(
     if spec.router == "every":
         return fixed_router(lambda problem: tuple(names))
     if spec.router == "gold":
-        return fixed_router(lambda problem: (problem.domain,) if problem.domain else ())
+        return fixed_router(
+            lambda problem: (problem.domain,) if problem.domain else ()
+        )
     if spec.router == "random":
-        return fixed_router(lambda problem: (random_domain(problem, names, seed),))
+        return fixed_router(
+            lambda problem: (random_domain(problem, names, seed),)
+        )
     if spec.router == "none":
         return fixed_router(lambda problem: ())
     return None
@@ -414,7 +443,9 @@ def _open_picker(
     config = inputs.config.retrieval
     if spec.selector == "everything":
         config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
-    budget = Budget(config, inputs.classifier, lambda problem, cards: tuple(cards))
+    budget = Budget(
+        config, inputs.classifier, lambda problem, cards: tuple(cards)
+    )
     nearest = None
     model = None
     if spec.selector == "nearest":
@@ -455,7 +486,9 @@ def _open_text(
     config = inputs.config
     if spec.source == "empty_block":
         placement = config.retrieval.placement
-        return FixedText(Context(empty_block=True, placement=placement), counter)
+        return FixedText(
+            Context(empty_block=True, placement=placement), counter
+        )
     assert inputs.artefact is not None
     if spec.source == "domain_ace":
         books = read_playbooks(inputs.artefact, "domain-ace")
@@ -500,7 +533,9 @@ class FixedText:
         if tier not in self.tiers or not (text or self.context.empty_block):
             return None
         size = await self.counter(text)
-        return replace(self.context, tokens=size.tokens, estimated=size.estimated)
+        return replace(
+            self.context, tokens=size.tokens, estimated=size.estimated
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,9 @@ def _split_rule(rule: str) -> tuple[str, str]:
     lines = rule.strip("\n").split("\n")
     for place, line in enumerate(lines):
         if not line.strip():
-            return "\n".join(lines[:place]), "\n".join(lines[place:]).strip("\n")
+            return "\n".join(lines[:place]), "\n".join(lines[place:]).strip(
+                "\n"
+            )
     return "\n".join(lines), ""
 
 
@@ -218,7 +220,8 @@ def _text_faults(text: CardText, *, has_avoid: bool) -> Iterator[TextError]:
         words = len(bullet.split())
         if words > TRIGGER_WORDS:
             yield TextError(
-                f"has a trigger of {words} words ({_cut(bullet)})", f"use {short}"
+                f"has a trigger of {words} words ({_cut(bullet)})",
+                f"use {short}",
             )
     if not text.body.strip():
         yield TextError(
@@ -351,7 +354,9 @@ class Card(StrictRecord):
     """One card. `read_card` reads one from outside."""
 
     card_id: Annotated[str, StringConstraints(pattern=ID, max_length=64)]
-    payload: Annotated[str, StringConstraints(pattern=TEXT, max_length=MAX_PAYLOAD)]
+    payload: Annotated[
+        str, StringConstraints(pattern=TEXT, max_length=MAX_PAYLOAD)
+    ]
     routing_conditions: Annotated[tuple[Line, ...], Field(max_length=12)]
     difficulty_tag: Difficulty
     domain_tags: Annotated[tuple[Name, ...], Field(min_length=1, max_length=16)]
@@ -406,7 +411,9 @@ class Card(StrictRecord):
 
     def at(self, difficulty: Difficulty, domains: Sequence[str]) -> Card:
         """Return the card at another place, where its body must respect the cap."""
-        return self._replace(difficulty_tag=difficulty, domain_tags=tuple(domains))
+        return self._replace(
+            difficulty_tag=difficulty, domain_tags=tuple(domains)
+        )
 
     def with_status(self, status: Status) -> Card:
         """Return the card with another promotion status."""
@@ -471,7 +478,9 @@ def _check(card: Card) -> None:
 # Reading
 
 
-def read_card(raw: str | bytes, read: Callable[[object], Card] | None = None) -> Card:
+def read_card(
+    raw: str | bytes, read: Callable[[object], Card] | None = None
+) -> Card:
     """Read one card from JSON that anyone may have written.
 
     At most 16 KiB; every rule is checked and the fields of old stores are migrated.
@@ -519,7 +528,9 @@ def read_json(raw: str | bytes) -> object:
     """Decode JSON. Refuse repeated keys, NaN, infinities and very deep nesting."""
     try:
         text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_number
+        )
     except UnicodeDecodeError as error:
         what = f"not UTF-8 text (byte {error.start})"
         fix = "save the file as UTF-8"
@@ -561,7 +572,9 @@ def _no_number(name: str) -> NoReturn:
 
 def _migrate(value: Mapping[str, object]) -> dict[str, object]:
     """Drop the fields of old stores; the names in `scope` become domain tags."""
-    record = {name: content for name, content in value.items() if name not in LEGACY}
+    record = {
+        name: content for name, content in value.items() if name not in LEGACY
+    }
     scope = value.get("scope")
     names = [scope] if isinstance(scope, str) else scope
     tags = record.get("domain_tags", [])
@@ -667,7 +680,9 @@ class LiftMark(NamedTuple):
     @property
     def words(self) -> str:
         """The figures, in points."""
-        return f"{points(self.effect)} [{points(self.low)}, {points(self.high)}]"
+        return (
+            f"{points(self.effect)} [{points(self.low)}, {points(self.high)}]"
+        )
 
 
 class LiftCounts(NamedTuple):
@@ -705,9 +720,7 @@ def lift_line(
     measured = "judged by its tree alone"
     if counts:
         shown, hidden, problems, method = counts
-        measured = (
-            f"{shown} attempts with, {hidden} without, {problems} problems, {method}"
-        )
+        measured = f"{shown} attempts with, {hidden} without, {problems} problems, {method}"
     effect, low, high = map(plain_points, mark)
     return f"{effect} points [{low}, {high}], {measured}, epoch {epoch}"
 
@@ -727,4 +740,6 @@ def lift_of(card: Card) -> CardLift | None:
 
 def plain_points(share: float) -> str:
     """Return a share in percentage points with its sign, in ASCII."""
-    return f"{round(100 * share, 1) + 0.0:+.1f}"  # adding zero turns -0.0 into 0.0
+    return (
+        f"{round(100 * share, 1) + 0.0:+.1f}"  # adding zero turns -0.0 into 0.0
+    )

@@ -53,14 +53,20 @@ class TreeDiff:
         lines = _domain_lines(self.domains_before, self.domains_after)
         for card in self.added:
             lines.append(f"+ {card.card_id}  {place(card)}")
-            lines += _indented(_changed((), card.payload.strip("\n").split("\n")))
+            lines += _indented(
+                _changed((), card.payload.strip("\n").split("\n"))
+            )
         for pair in self.edited:
             lines.append(f"~ {pair.after.card_id}  {place(pair.after)}")
             lines += _indented(_details(pair))
         for before, after in self.relocated:
-            lines.append(f"> {after.card_id}  {place(before)} -> {place(after)}")
+            lines.append(
+                f"> {after.card_id}  {place(before)} -> {place(after)}"
+            )
         for before, after in self.deprecated:
-            lines.append(f"x {after.card_id}  deprecated, was {before.status.value}")
+            lines.append(
+                f"x {after.card_id}  deprecated, was {before.status.value}"
+            )
         for card in self.removed:
             lines.append(f"- {card.card_id}  {place(card)}")
         return lines
@@ -86,7 +92,9 @@ def diff(before: EpistemicTree, after: EpistemicTree) -> TreeDiff:
     return TreeDiff(
         added=tuple(card for card in after if card.card_id not in before),
         edited=tuple(pair for pair in pairs if _details(pair)),
-        relocated=tuple(pair for pair in pairs if place(pair[0]) != place(pair[1])),
+        relocated=tuple(
+            pair for pair in pairs if place(pair[0]) != place(pair[1])
+        ),
         deprecated=tuple(pair for pair in pairs if pair.deprecated),
         removed=tuple(card for card in before if card.card_id not in after),
         domains_before=before.domains,
@@ -137,7 +145,9 @@ def _changed(before: Sequence[str], after: Sequence[str]) -> list[str]:
     return lines
 
 
-def _domain_lines(before: tuple[Domain, ...], after: tuple[Domain, ...]) -> list[str]:
+def _domain_lines(
+    before: tuple[Domain, ...], after: tuple[Domain, ...]
+) -> list[str]:
     old = {domain.name: _facts(domain) for domain in before}
     new = {domain.name: _facts(domain) for domain in after}
     lines = []

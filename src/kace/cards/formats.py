@@ -43,9 +43,7 @@ from kace.problems import DATA
 SOURCE = "imported"  # the source of a card that names none
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1024
-_NOT_CARDS = (
-    'give a card, a list of cards, {"domains": [...], "cards": [...]} or JSON lines'
-)
+_NOT_CARDS = 'give a card, a list of cards, {"domains": [...], "cards": [...]} or JSON lines'
 _DEFAULTS: Mapping[str, Any] = {
     "routing_conditions": [],
     "helpfulness_score": 0.0,
@@ -72,7 +70,9 @@ def to_skill(tree: EpistemicTree, name: str) -> str:
     topics = ", ".join(domain.replace("_", " ") for domain in tree.domain_names)
     about = f"{len(tree.shown)} worked techniques and checks for mathematics"
     about += f": {topics}." if topics else "."
-    about += " Use when solving a problem that one of the triggers below describes."
+    about += (
+        " Use when solving a problem that one of the triggers below describes."
+    )
     if len(about) > SKILL_DESCRIPTION_CHARS:
         about = about[: SKILL_DESCRIPTION_CHARS - 1] + "…"
     lines = [
@@ -94,7 +94,9 @@ def to_skill(tree: EpistemicTree, name: str) -> str:
 def _skill_section(card: Card) -> list[str]:
     places = []
     for tag in card.domain_tags:
-        places.append("any domain" if tag == UNIVERSAL else tag.replace("_", " "))
+        places.append(
+            "any domain" if tag == UNIVERSAL else tag.replace("_", " ")
+        )
     where = ", ".join(places)
     if card.difficulty_tag is not Difficulty.UNIVERSAL:
         where = f"{card.difficulty_tag.value} problems, {where}"
@@ -107,7 +109,15 @@ def _skill_section(card: Card) -> list[str]:
     fence = "```"
     while fence in text:
         fence += "`"
-    return [f"## {card.card_id}", "", f"For {where}.", "", f"{fence}text", text, fence]
+    return [
+        f"## {card.card_id}",
+        "",
+        f"For {where}.",
+        "",
+        f"{fence}text",
+        text,
+        fence,
+    ]
 
 
 # Reading
@@ -170,7 +180,9 @@ def read_domains(text: str) -> tuple[Domain, ...]:
 
 def starter_domains() -> tuple[Domain, ...]:
     """Return the domains that a tree of the starter set begins with."""
-    return read_domains((DATA / "starter-domains.json").read_text(encoding="utf-8"))
+    return read_domains(
+        (DATA / "starter-domains.json").read_text(encoding="utf-8")
+    )
 
 
 def tree_from_json(data: bytes) -> EpistemicTree:
@@ -180,7 +192,9 @@ def tree_from_json(data: bytes) -> EpistemicTree:
     """
     value = read_json(data)
     record = {"cards": value} if isinstance(value, list) else value
-    if not isinstance(record, dict) or not isinstance(record.get("cards"), list):
+    if not isinstance(record, dict) or not isinstance(
+        record.get("cards"), list
+    ):
         raise TreeError(
             "not a tree",
             fix='give a list of cards, or {"domains": [...], "cards": [...]}',
@@ -226,7 +240,9 @@ def select_new(
                 applied(tree, Add(card))
                 fitting[name] = card
         except TreeError as error:
-            refused.append(f"{name}: {str(error).removeprefix(f'card {name}: ')}")
+            refused.append(
+                f"{name}: {str(error).removeprefix(f'card {name}: ')}"
+            )
     return fitting, refused
 
 
@@ -248,7 +264,8 @@ def _read_value(value: object, read: Callable[[object], Card]) -> Bundle:
     if isinstance(value, dict) and "cards" in value:
         for name in sorted(value.keys() - {"domains", "cards"}):
             raise DataError(
-                f"unknown field '{name}' beside domains and cards", fix="remove it"
+                f"unknown field '{name}' beside domains and cards",
+                fix="remove it",
             )
         cards = value["cards"]
         if not isinstance(cards, list):
@@ -289,7 +306,9 @@ def _bundle(
 # Drafts
 
 
-DIFFICULTY = Difficulty.MEDIUM  # read from MS on, the first tier that reads cards
+DIFFICULTY = (
+    Difficulty.MEDIUM
+)  # read from MS on, the first tier that reads cards
 NAME_WORDS = 5
 TEMPLATE = f"""\
 # <a name of 2 to {NAME_WORDS} words>
@@ -401,7 +420,8 @@ def _draft_faults(text: str, content: CardText) -> Iterator[TextError]:
     elif not content.examples:
         fix = f"add two, each with '{WORKED}' and a solution"
         yield TextError(
-            f"has no '{EXAMPLE}'", f"{fix}: small models follow examples, not rules"
+            f"has no '{EXAMPLE}'",
+            f"{fix}: small models follow examples, not rules",
         )
     elif lines > cap:
         yield TextError(

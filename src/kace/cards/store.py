@@ -62,7 +62,9 @@ CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
 _SUM = 16
 _SUFFIX = len(',"sum":""}') + _SUM
 _GENERATION = re.compile(rb'\{"v":\d{1,9},"generation":(\d{1,99}),')
-_SNAPSHOT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?")
+_SNAPSHOT = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?"
+)
 
 
 # The journal
@@ -117,7 +119,9 @@ class JournalEntry(StrictRecord):
     kind: ChangeKind
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None
-    frozen: str | None = None  # the content hash, where the tree is frozen afterwards
+    frozen: str | None = (
+        None  # the content hash, where the tree is frozen afterwards
+    )
 
     def line(self) -> str:
         """Return the entry as the journal holds it, ending with its checksum."""
@@ -238,7 +242,9 @@ class TreeState:
     trusted: bool = True  # false where cards.jsonl was edited by hand
 
 
-NOTHING = TreeState(EpistemicTree.of((), ()), generation=-1, journal=0, frozen=None)
+NOTHING = TreeState(
+    EpistemicTree.of((), ()), generation=-1, journal=0, frozen=None
+)
 """Before the first entry of a journal."""
 
 
@@ -252,7 +258,9 @@ def state_text(state: TreeState) -> str:
         sha256=state.tree.content_hash(),
         domains=state.tree.domains,
     )
-    return "\n".join([header.model_dump_json(), *map(card_line, state.tree), ""])
+    return "\n".join(
+        [header.model_dump_json(), *map(card_line, state.tree), ""]
+    )
 
 
 def read_file(path: Path) -> TreeState:
@@ -270,12 +278,16 @@ def read_file(path: Path) -> TreeState:
         with suppress(ValidationError):
             if trusted:
                 for line in lines[:-1]:
-                    cards.append(Card.model_validate_json(line, context=TRUSTED))
+                    cards.append(
+                        Card.model_validate_json(line, context=TRUSTED)
+                    )
         if not trusted or len(cards) < len(lines) - 1:
             cards = list(_checked_cards(lines, path))
         known_hash = header.sha256 if trusted else ""
         tree = EpistemicTree.of(header.domains, cards, known_hash)
-    return TreeState(tree, header.generation, header.journal, header.frozen, trusted)
+    return TreeState(
+        tree, header.generation, header.journal, header.frozen, trusted
+    )
 
 
 def _read_header(line: bytes, path: Path) -> Header:
@@ -376,7 +388,8 @@ class TreeStore:
         with store._lock():
             if store._has_tree():
                 raise UsageError(
-                    f"{path} already holds a tree", fix="choose another directory"
+                    f"{path} already holds a tree",
+                    fix="choose another directory",
                 )
             store._commit(NOTHING, tree, ChangeKind.CREATE, author, note)
         return store
@@ -478,7 +491,8 @@ class TreeStore:
             state = self._read()
             if path.exists() and read_file(path).tree != state.tree:
                 raise UsageError(
-                    f"{path} already holds another tree", fix="choose another name"
+                    f"{path} already holds another tree",
+                    fix="choose another name",
                 )
             write_atomic(path, state_text(state))
         return path
@@ -487,7 +501,9 @@ class TreeStore:
         """Return everything wrong with the store, one line each."""
         problems: list[str] = []
         if not self.cards_path.exists():
-            problems.append(f"{self.cards_path}: missing; the next change rebuilds it")
+            problems.append(
+                f"{self.cards_path}: missing; the next change rebuilds it"
+            )
         state = NOTHING
         for path in (
             self.cards_path,
@@ -647,7 +663,9 @@ class TreeStore:
     def _adopt(self, state: TreeState) -> bool:
         """Record what was edited by hand, if the journal is whole."""
         entries = self.log()
-        in_order = [entry.generation for entry in entries] == list(range(len(entries)))
+        in_order = [entry.generation for entry in entries] == list(
+            range(len(entries))
+        )
         if not in_order or len(entries) != state.generation + 1:
             return False
         before = replace(state, tree=replayed(NOTHING.tree, entries))
@@ -675,14 +693,18 @@ class TreeStore:
             return state.tree
         line = entry.line()
         try:
-            with LineLog(self.journal_path) as log:  # a torn last line is cut first
+            with LineLog(
+                self.journal_path
+            ) as log:  # a torn last line is cut first
                 end = log.append(line) + len(line.encode()) + 1
         except OSError as error:  # of the sync at the end
             raise cannot_write(
                 self.journal_path,
                 error,
             ) from None
-        after = replace(state, tree=tree, generation=entry.generation, journal=end)
+        after = replace(
+            state, tree=tree, generation=entry.generation, journal=end
+        )
         # A killed writer may have left temporary files; this one holds the lock.
         for litter in self.folder.rglob(".*.jsonl.*.tmp"):
             with suppress(OSError):
@@ -694,7 +716,11 @@ class TreeStore:
 
 
 def _entry(
-    state: TreeState, tree: EpistemicTree, kind: ChangeKind, author: str, note: str
+    state: TreeState,
+    tree: EpistemicTree,
+    kind: ChangeKind,
+    author: str,
+    note: str,
 ) -> JournalEntry | None:
     """Return the entry that leads from a state to a tree; None for no change."""
     old = state.tree
@@ -726,7 +752,9 @@ def _file_problems(path: Path, state: TreeState) -> Iterator[str]:
     """Check every card of a file, whatever its hash says."""
     if state is NOTHING:
         return
-    for number, line in enumerate(_read_bytes(path).split(b"\n")[1:-1], start=2):
+    for number, line in enumerate(
+        _read_bytes(path).split(b"\n")[1:-1], start=2
+    ):
         try:
             read_card(line)
         except DataError as error:

@@ -53,13 +53,20 @@ class EpistemicTree:
     __slots__ = ("_hash", "_projections", "cards", "domains")
 
     def __init__(
-        self, domains: tuple[Domain, ...], cards: Mapping[str, Card], digest: str = ""
+        self,
+        domains: tuple[Domain, ...],
+        cards: Mapping[str, Card],
+        digest: str = "",
     ) -> None:
         self.domains = domains
-        self.cards: Mapping[str, Card] = MappingProxyType(dict(sorted(cards.items())))
+        self.cards: Mapping[str, Card] = MappingProxyType(
+            dict(sorted(cards.items()))
+        )
         """All cards by id, in order of id, deprecated ones included."""
         self._hash = digest
-        self._projections: dict[tuple[str, frozenset[str]], tuple[Card, ...]] = {}
+        self._projections: dict[
+            tuple[str, frozenset[str]], tuple[Card, ...]
+        ] = {}
 
     @classmethod
     def of(
@@ -83,7 +90,9 @@ class EpistemicTree:
     @property
     def shown(self) -> tuple[Card, ...]:
         """The cards that a solve may read, in order of id."""
-        return tuple(card for card in self if card.status is not Status.DEPRECATED)
+        return tuple(
+            card for card in self if card.status is not Status.DEPRECATED
+        )
 
     @property
     def domain_names(self) -> tuple[str, ...]:
@@ -123,7 +132,9 @@ class EpistemicTree:
         return self.cards[card_id]
 
     def revised(
-        self, cards: Mapping[str, Card | None], domains: Iterable[Domain] | None = None
+        self,
+        cards: Mapping[str, Card | None],
+        domains: Iterable[Domain] | None = None,
     ) -> EpistemicTree:
         """Return the tree after many changes at once.
 
@@ -213,7 +224,8 @@ def _registry(domains: Iterable[Domain]) -> tuple[Domain, ...]:
     for name, times in names.items():
         if times > 1:
             raise TreeError(
-                f"two domains are called {name}", fix="rename or remove one of them"
+                f"two domains are called {name}",
+                fix="rename or remove one of them",
             )
         if name in RESERVED:
             raise TreeError(
@@ -286,7 +298,9 @@ Change = Add | Edit | Relocate | Deprecate | SetDomains | Batch
 
 def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
     """Return the tree after a change; raise `TreeError` or `CardError` if it breaks a rule."""
-    cards: dict[str, Card] = {}  # gathered, so that importing many cards stays quick
+    cards: dict[
+        str, Card
+    ] = {}  # gathered, so that importing many cards stays quick
     for each in _single_changes(change):
         if isinstance(each, SetDomains):
             tree = tree.revised(cards).with_domains(each.domains)
@@ -323,7 +337,11 @@ def _single_changes(
 
 
 def _card_id(change: Add | Edit | Relocate | Deprecate) -> str:
-    return change.card.card_id if isinstance(change, Add | Edit) else change.card_id
+    return (
+        change.card.card_id
+        if isinstance(change, Add | Edit)
+        else change.card_id
+    )
 
 
 def cards_by_source(tree: EpistemicTree) -> Mapping[str, frozenset[str]]:

@@ -44,7 +44,9 @@ class Verbs(click.Group):
         """Return the names of all verbs."""
         return [name for verbs in VERBS.values() for name in verbs]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command | None:
         """Return a verb's command from its module."""
         if cmd_name not in self.list_commands(ctx):
             return None
@@ -84,7 +86,9 @@ def main() -> None:
     neither prints a traceback.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal without UTF-8 shows "?"
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a terminal without UTF-8 shows "?"
             stream.reconfigure(errors="replace")
     ends_process.set(True)
     try:
@@ -123,4 +127,6 @@ def _fail(error: KaceError) -> None:
 def _usage_error(error: click.UsageError) -> UsageError:
     message = " ".join(error.format_message().split()).removesuffix(".")
     path = error.ctx.command_path if error.ctx else "kace"
-    return UsageError(f"{message[:1].lower()}{message[1:]}", fix=f"{path} --help")
+    return UsageError(
+        f"{message[:1].lower()}{message[1:]}", fix=f"{path} --help"
+    )

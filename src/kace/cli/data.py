@@ -46,7 +46,9 @@ def list_sets(options: Options) -> None:
     for known in published_sets().values():
         sizes = {split: part.size for split, part in known.splits.items()}
         here = all(is_cached(file, cache) for file in known.files)
-        repositories = ", ".join(dict.fromkeys(file.repo for file in known.files))
+        repositories = ", ".join(
+            dict.fromkeys(file.repo for file in known.files)
+        )
         about = f"{known.about}  [{repositories}; {known.licence}]"
         _print_set(options, known.name, sizes, here, about)
     if not options.as_json:
@@ -90,7 +92,9 @@ def fetch(options: Options, names: tuple[str, ...], out: Path | None) -> None:
                 f"{found.name:12} {found.split:10} {size}  {found.hash}  {found.source}"
             )
             if out is not None:
-                rows = "".join(f"{row}\n" for row in problem_rows(found.problems))
+                rows = "".join(
+                    f"{row}\n" for row in problem_rows(found.problems)
+                )
                 write_atomic(out / f"{found.name}_{found.split}.jsonl", rows)
 
 
@@ -124,7 +128,11 @@ def check(options: Options, sets: tuple[str, ...]) -> None:
             }
             print(json.dumps(row))
         else:
-            where = f"twice in {one}" if one == other else f"in {one} and in {other}"
+            where = (
+                f"twice in {one}"
+                if one == other
+                else f"in {one} and in {other}"
+            )
             print(f"{where}: {plain(ours.name, 40)} = {plain(theirs.name, 40)}")
     total = sum(map(len, problems.values()))
     twice = len(findings) or "none"

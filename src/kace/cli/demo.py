@@ -66,14 +66,20 @@ Next: a problem of your own, these attempts in the browser, a card of your own.
     help="Replay a recorded run of the real model: no weights needed.",
 )
 @click.option(
-    "--out", type=PATH, help="The folder for both runs; by default a new one in runs/."
+    "--out",
+    type=PATH,
+    help="The folder for both runs; by default a new one in runs/.",
 )
 def command(options: Options, replay: bool, out: Path | None) -> None:
     """Solve starter problems without and with cards, side by side."""
     config = options.config(preset="starter", tree="starter")
-    replay = replay or not _weights_here(config, required="model" in options.values)
+    replay = replay or not _weights_here(
+        config, required="model" in options.values
+    )
     if replay:
-        config = config.model_copy(update={"model": f"replay/{RECORDED / WITH}"})
+        config = config.model_copy(
+            update={"model": f"replay/{RECORDED / WITH}"}
+        )
         print(
             "This is a REPLAY of recorded runs of the real model; no model is running now.\n"
         )
@@ -84,23 +90,33 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
     intro = INTRO.format(problems=len(problems), cards=len(tree))
     print(_wrapped(intro), flush=True)
     data = Dataset(
-        "starter-demo", "chosen", problems, set_hash(problems), "the starter set"
+        "starter-demo",
+        "chosen",
+        problems,
+        set_hash(problems),
+        "the starter set",
     )
     before = _solve(Trial("tiered", data, config, 1), folder / WITHOUT)
     if not replay:
-        attempts = [each for solution in before.values() for each in solution.made]
+        attempts = [
+            each for solution in before.values() for each in solution.made
+        ]
         recorded = all(attempt.from_cache for attempt in attempts)
         made = MADE_NOW if recorded else "Every attempt is made now."
         print(_wrapped(f"{config.model}, frozen. {made}"), flush=True)
     after = _solve(Trial("kace", data, config, 1, tree), folder / WITH)
     side_by_side = SideBySide(tree, config.retrieval)
     for problem in problems:
-        lines = side_by_side.lines(problem, before[problem.id], after[problem.id])
+        lines = side_by_side.lines(
+            problem, before[problem.id], after[problem.id]
+        )
         print_lines(["", *lines], colour_of)
     alone = sum(bool(solution.correct) for solution in before.values())
     using = sum(bool(solution.correct) for solution in after.values())
     n = len(problems)
-    print(f"\nRight: {alone} of {n} without cards, {using} of {n} with the tree.")
+    print(
+        f"\nRight: {alone} of {n} without cards, {using} of {n} with the tree."
+    )
     print(_wrapped(MEASURED))
     print("", NEXT.format(folder=folder, activate=_activate()), sep="\n")
     if replay:
@@ -135,7 +151,9 @@ def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
         trial.open(folder, [RECORDED / WITHOUT]) as run,
         RunProgress(len(trial.data.problems)) as progress,
     ):
-        work = run_trial(trial, run, recalled=progress.solved, observer=progress)
+        work = run_trial(
+            trial, run, recalled=progress.solved, observer=progress
+        )
         run_async(work, resumable=True)
         for solution in run.records():
             solutions[solution.problem] = solution

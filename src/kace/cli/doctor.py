@@ -31,7 +31,9 @@ from kace.models.local import locate
 
 LOW_DISK_GB = 2.0
 PROBE_SECONDS = 5.0
-COMPARE_SECONDS = 60.0  # generous: the worker is checked, not how busy the machine is
+COMPARE_SECONDS = (
+    60.0  # generous: the worker is checked, not how busy the machine is
+)
 
 Probe = Callable[[], str]
 """Returns what it found, or raises the error with the fix."""
@@ -97,7 +99,10 @@ def model_probes(config: Config) -> Iterator[tuple[str, Probe]]:
     yield from _model_probes(config)
     provider, _, name = (config.teacher or "").partition("/")
     if provider == "replay":
-        yield "teacher model", lambda: Replay.open(Path(name), teacher=True).name
+        yield (
+            "teacher model",
+            lambda: Replay.open(Path(name), teacher=True).name,
+        )
     elif provider:
         for title, probe in _model_probes(config.for_teacher()):
             yield f"teacher {title}", probe
@@ -141,7 +146,9 @@ def _installed(package: str, extra: str) -> str:
 
 
 def _weights(config: Config) -> str:
-    path, sha256 = locate(config.model.partition("/")[2], weights_folder(config))
+    path, sha256 = locate(
+        config.model.partition("/")[2], weights_folder(config)
+    )
     return f"{path}, sha256 {sha256[:12]}..."
 
 
@@ -175,15 +182,20 @@ def _listed_models(config: Config, base: str) -> list[str]:
     try:
         request = urllib.request.Request(f"{base}/models", headers=headers)
         with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as reply:
-            return [str(row.get("id")) for row in json.load(reply).get("data", [])]
+            return [
+                str(row.get("id")) for row in json.load(reply).get("data", [])
+            ]
     except urllib.error.HTTPError as error:
         fix = "does --base-url end in /v1?"
         if error.code in (401, 403):
             fix = "check the key"
-        raise KaceError(one_line(f"{base} answered {error.code}"), fix=fix) from None
+        raise KaceError(
+            one_line(f"{base} answered {error.code}"), fix=fix
+        ) from None
     except (OSError, ValueError, AttributeError) as error:
         raise KaceError(
-            one_line(f"{base}: {error}"), fix="is the server up, and the address right?"
+            one_line(f"{base}: {error}"),
+            fix="is the server up, and the address right?",
         ) from None
 
 
@@ -212,6 +224,7 @@ def _writable(path: Path, fix: str) -> str:
     free = shutil.disk_usage(place).free / 1e9
     if free < LOW_DISK_GB:
         raise KaceError(
-            f"{path}: only {free:.1f} GB free", fix="make room, or choose another disk"
+            f"{path}: only {free:.1f} GB free",
+            fix="make room, or choose another disk",
         )
     return f"{path} ({free:.0f} GB free)"

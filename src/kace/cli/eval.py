@@ -39,7 +39,9 @@ SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 
 @click.command("eval")
 @click.option(
-    "--system", "-s", help="What is evaluated; `--system list` shows all systems."
+    "--system",
+    "-s",
+    help="What is evaluated; `--system list` shows all systems.",
 )
 @click.option(
     "--data",
@@ -126,7 +128,9 @@ def command(
     """
     if system == "list":
         width = max(map(len, SYSTEMS))
-        print_lines(f"{name:{width}}  {spec.about}" for name, spec in SYSTEMS.items())
+        print_lines(
+            f"{name:{width}}  {spec.about}" for name, spec in SYSTEMS.items()
+        )
         return
     paths = [tree_path(tree) for tree in trees]
     if max(len(data), len(models), len(paths)) > 1:
@@ -174,9 +178,13 @@ def command(
     note(f"run          {folder}")
 
 
-def finish_trial(trial: Trial, folder: Path, reuse: Sequence[Path] = ()) -> None:
+def finish_trial(
+    trial: Trial, folder: Path, reuse: Sequence[Path] = ()
+) -> None:
     """Finish a trial's run, with a progress line in a terminal."""
-    require(trial.system, trial.tree, trial.artefact, trial.k)  # before the folder
+    require(
+        trial.system, trial.tree, trial.artefact, trial.k
+    )  # before the folder
     for other in reuse:
         if not (other / "calls").is_dir():
             raise UsageError(
@@ -188,11 +196,15 @@ def finish_trial(trial: Trial, folder: Path, reuse: Sequence[Path] = ()) -> None
         if len(run):
             note(f"kace: {len(run)} solves were done before")
         with RunProgress(len(trial.problems) * trial.seeds) as progress:
-            work = run_trial(trial, run, recalled=progress.solved, observer=progress)
+            work = run_trial(
+                trial, run, recalled=progress.solved, observer=progress
+            )
             run_async(work, resumable=True)
 
 
-def _compare_with_reused(table: Table, reuse: Sequence[Path]) -> Comparison | None:
+def _compare_with_reused(
+    table: Table, reuse: Sequence[Path]
+) -> Comparison | None:
     """Compare with the first run of `reuse` that has solves in common."""
     for folder in reuse:
         with suppress(KaceError):
@@ -221,8 +233,12 @@ def _transfer(
         preset = benchmark_preset(name, model)
         config = options.config(model=model, preset=preset)
         found = load_data(name, split, config, limit=options.limit)
-        folder = out / _slug(f"{found.name}-{found.split}") / _slug(config.model)
-        base = _run_trial(Trial("tiered", found, config, seeds), folder / "tiered")
+        folder = (
+            out / _slug(f"{found.name}-{found.split}") / _slug(config.model)
+        )
+        base = _run_trial(
+            Trial("tiered", found, config, seeds), folder / "tiered"
+        )
         row: dict[str, Any] = {
             "data": found.name,
             "model": config.model,

@@ -15,7 +15,12 @@ import click
 
 from kace.baselines import select as selecting
 from kace.baselines.ace import AceSettings, train_ace
-from kace.baselines.evaluate import MethodSettings, Training, TrainPlan, open_training
+from kace.baselines.evaluate import (
+    MethodSettings,
+    Training,
+    TrainPlan,
+    open_training,
+)
 from kace.baselines.fewshot import (
     FewshotSet,
     FewshotSettings,
@@ -43,7 +48,12 @@ from kace.files import confine_files, inside, read_plain, write_atomic
 from kace.ladder.prompt import template_hashes
 from kace.ladder.record import Solution
 from kace.learning.admit import Rulings
-from kace.learning.calibrate import LEAST, Calibration, keep_calibration, set_thresholds
+from kace.learning.calibrate import (
+    LEAST,
+    Calibration,
+    keep_calibration,
+    set_thresholds,
+)
 from kace.learning.loop import learn as learn_tree
 from kace.learning.propose import NO_CALLS, Proposals, untaught_settings
 from kace.learning.report import (
@@ -108,7 +118,17 @@ TREE = click.argument("tree", type=PATH)
     default="kace",
     help="The method to learn with.",
 )
-@takes("json", *SOLVER, "ray", "teacher", "tree", "profile", "limit", "batch", *CAPS)
+@takes(
+    "json",
+    *SOLVER,
+    "ray",
+    "teacher",
+    "tree",
+    "profile",
+    "limit",
+    "batch",
+    *CAPS,
+)
 @click.option(
     "--epochs",
     type=click.IntRange(min=1),
@@ -120,7 +140,9 @@ TREE = click.argument("tree", type=PATH)
     help="One short round that keeps every card: a first tree.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Print what it would take, and spend nothing."
+    "--dry-run",
+    is_flag=True,
+    help="Print what it would take, and spend nothing.",
 )
 @click.option(
     "--out",
@@ -176,7 +198,9 @@ def command(
         note("kace: nothing was spent")
         return
     _wall_in(config, train, out)
-    _learn(LearnPlan(problems, config, settings, out, HeldOutHashes.of(kept_out)))
+    _learn(
+        LearnPlan(problems, config, settings, out, HeldOutHashes.of(kept_out))
+    )
     _show_report(options, out, _page_of(out))
 
 
@@ -189,7 +213,9 @@ def _settings(
         base |= QUICK
     settings = options.learning(Settings, base, epochs=epochs)
     return (
-        untaught_settings(config, settings) if config.teacher == SOLUTIONS else settings
+        untaught_settings(config, settings)
+        if config.teacher == SOLUTIONS
+        else settings
     )
 
 
@@ -274,7 +300,9 @@ def _show_report(options: Options, tree: Path, html: Path | None) -> None:
     type=click.IntRange(1, 20),
     help="Solve every problem on this many seeds, from --seed on.",
 )
-@click.option("--out", type=PATH, help="Copy the chosen epoch's tree here, frozen.")
+@click.option(
+    "--out", type=PATH, help="Copy the chosen epoch's tree here, frozen."
+)
 def select(
     options: Options, tree: Path, validation: Path, seeds: int, out: Path | None
 ) -> None:
@@ -359,7 +387,9 @@ def calibrate(options: Options, tree: Path, train: Path) -> None:
     """
     profile = profile_of(None, tree).get("learning", {})
     config = options.config(*Settings.model_fields, tree=tree)
-    retrieval = config.retrieval.model_copy(update={"relevance_threshold": LEAST})
+    retrieval = config.retrieval.model_copy(
+        update={"relevance_threshold": LEAST}
+    )
     config = config.model_copy(update={"retrieval": retrieval, "tree": None})
     settings = options.learning(Settings, {})
     problems = load_problems(train, config.fields)[: options.limit]
@@ -432,7 +462,11 @@ def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
         ):
             progress.ledger = resources.session.ledger
             return await find_wordings(
-                before, settings.wordings, resources.teacher, resources.log, retells
+                before,
+                settings.wordings,
+                resources.teacher,
+                resources.log,
+                retells,
             )
 
     with LearnProgress(1) as progress:
@@ -440,9 +474,13 @@ def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
     if edits:
         _apply_wordings(store, edits)
     made = {edit.card.card_id: len(edit.card.wordings) for edit in edits}
-    line = f"wordings     {sum(made.values()):,} for {counted(len(made), 'card')}"
+    line = (
+        f"wordings     {sum(made.values()):,} for {counted(len(made), 'card')}"
+    )
     options.show(made, [line])
-    note(f"then         kace learn calibrate {shlex.quote(str(tree))} --train FILE")
+    note(
+        f"then         kace learn calibrate {shlex.quote(str(tree))} --train FILE"
+    )
 
 
 def _apply_wordings(store: TreeStore, edits: tuple[Edit, ...]) -> None:
@@ -472,7 +510,10 @@ def _train_method(
             f"--validation is not an option of {method}",
             fix="only gepa chooses by validation problems",
         )
-    if options.get("tree") is not None and method not in ("domain-ace", "reflections"):
+    if options.get("tree") is not None and method not in (
+        "domain-ace",
+        "reflections",
+    ):
         raise UsageError(
             f"--tree is not an option of {method}",
             fix="only domain-ace and reflections use its domains",
@@ -501,7 +542,9 @@ def _train_method(
             return await _run_training(training), training.session.ledger
 
     made, ledger = run_async(work(), resumable=True)
-    roles = [f"{role} {spent.calls}" for role, spent in sorted(ledger.roles.items())]
+    roles = [
+        f"{role} {spent.calls}" for role, spent in sorted(ledger.roles.items())
+    ]
     print(f"made         {out}: {made}")
     print(f"calls        {', '.join(roles) or 'none: everything was kept'}")
     print(f"cost         {ledger.usd:.4f} USD")
@@ -567,7 +610,9 @@ class LearnProgress(RunProgress):
         match value:
             case Proposals():
                 refused = len(value.refused)
-                self.cards.update(proposed=len(value.cards) + refused, refused=refused)
+                self.cards.update(
+                    proposed=len(value.cards) + refused, refused=refused
+                )
             case Rulings():
                 admitted = len(value.admitted)
                 self.cards.update(admitted=admitted, refused=len(value.refused))
@@ -588,7 +633,9 @@ class LearnProgress(RunProgress):
             counts = ", ".join(f"{self.cards[name]} {name}" for name in names)
             parts.append(f"cards: {counts}")
         roles = []
-        for role, spent in sorted(self.ledger.roles.items() if self.ledger else ()):
+        for role, spent in sorted(
+            self.ledger.roles.items() if self.ledger else ()
+        ):
             roles.append(f"{role} {spent.calls}")
         parts.append(f"calls: {', '.join(roles) or 'none'}")
         parts.append(f"{self.ledger.usd if self.ledger else 0:.4f} USD")
@@ -599,7 +646,9 @@ class LearnProgress(RunProgress):
         epoch = "outside the epochs"
         if self.now.epoch:
             epoch = f"epoch {self.now.epoch} of {self.epochs}"
-        where = " ".join(filter(None, (self.now.phase, self.now.place, self.now.what)))
+        where = " ".join(
+            filter(None, (self.now.phase, self.now.place, self.now.what))
+        )
         return f"{epoch}: {where}: {super().status()}; {self._totals()}"
 
 
@@ -636,7 +685,9 @@ def _epoch_name(epoch: selecting.EpochTree) -> str:
 
 def selection_lines(selection: selecting.Selection) -> list[str]:
     """Return a row per epoch, the chosen one marked, and the decision."""
-    table = [("", "epoch", "cards", "right", "against 0", "against last", "calls")]
+    table = [
+        ("", "epoch", "cards", "right", "against 0", "against last", "calls")
+    ]
     for row in selection.rows:
         cells = (
             "*" if row.epoch == selection.epoch else " ",
@@ -684,8 +735,12 @@ def _head(report: LearningReport) -> Iterator[str]:
     found = report.funnel
     waiting = f" ({found.waiting} wait for a ruling)" if found.waiting else ""
     merged = f"{found.merged} merged with a card that says the same"
-    frozen = f"frozen at {report.frozen[:12]}" if report.frozen else "not frozen"
-    kept = f"{found.kept} ({found.validated} validated), {found.retired} retired"
+    frozen = (
+        f"frozen at {report.frozen[:12]}" if report.frozen else "not frozen"
+    )
+    kept = (
+        f"{found.kept} ({found.validated} validated), {found.retired} retired"
+    )
     yield f"proposed     {found.proposed}{waiting}"
     yield f"refused      {found.refused}"
     yield f"admitted     {found.admitted} ({merged})"
@@ -746,9 +801,7 @@ def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
         if row.usd is not None and row.most_usd is not None:
             usd = f"{row.usd:.2f} to {row.most_usd:.2f} USD"
         calls = f"{row.expected.calls:,.0f} to {row.most.calls:,.0f} calls"
-        tokens = (
-            f"{row.expected.input:,.0f} tokens in and {row.expected.output:,.0f} out"
-        )
+        tokens = f"{row.expected.input:,.0f} tokens in and {row.expected.output:,.0f} out"
         yield f"{row.role:11} {calls}, {tokens} expected, {usd}"
         if row.usd is None:
             yield (

@@ -26,7 +26,9 @@ SKILL = Path(__file__).with_name("SKILL.md")
     metavar="DIR",
     help="Write the skill into this folder of skills, and stop.",
 )
-def command(options: Options, paths: tuple[str, ...], skill: Path | None) -> None:
+def command(
+    options: Options, paths: tuple[str, ...], skill: Path | None
+) -> None:
     """Offer kace to agents: tools over stdio (MCP), or a skill.
 
     PATH are trees and runs that clients may read, or folders of these. The tools are
@@ -40,7 +42,9 @@ def command(options: Options, paths: tuple[str, ...], skill: Path | None) -> Non
         return
     config = options.config()
     if not (find_spec("mcp") and find_spec("prometheus_client")):
-        raise UsageError("kace mcp needs more libraries", fix="pip install 'kace[mcp]'")
+        raise UsageError(
+            "kace mcp needs more libraries", fix="pip install 'kace[mcp]'"
+        )
     from kace.report.workspace import Workspace
     from kace.serve.app import ServerOptions
     from kace.serve.chat import RequestLimits

@@ -50,7 +50,9 @@ def list_models(options: Options) -> None:
             state = "here" if here else "not here"
             print(f"{name:28} {size}  {state:9} {weights.about}")
     if not options.as_json:
-        print("any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN")
+        print(
+            "any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN"
+        )
 
 
 @command.command()
@@ -126,7 +128,9 @@ def _fetch(weights: Weights, config: Config) -> None:
         task = bar.add_task(weights.name, total=weights.bytes)
 
         def update(step: str, done: int) -> None:
-            bar.update(task, description=f"{weights.name}: {step}", completed=done)
+            bar.update(
+                task, description=f"{weights.name}: {step}", completed=done
+            )
 
         fetch(
             weights,
@@ -141,7 +145,9 @@ def _may_fetch(weights: Weights) -> bool:
     if sys.stdin is None or not sys.stdin.isatty() or not can_redraw():
         return weights is CATALOG[0]
     size = f"{weights.bytes / 1e6:,.0f} MB"
-    return click.confirm(f"Fetch local/{weights.name}, {size}?", default=True, err=True)
+    return click.confirm(
+        f"Fetch local/{weights.name}, {size}?", default=True, err=True
+    )
 
 
 def prepare(config: Config) -> None:

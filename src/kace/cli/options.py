@@ -79,11 +79,15 @@ class Options:
             try:
                 tomllib.loads(lines[name])
             except tomllib.TOMLDecodeError:
-                lines[name] = f"{name} = {json.dumps(value, ensure_ascii=False)}"
+                lines[name] = (
+                    f"{name} = {json.dumps(value, ensure_ascii=False)}"
+                )
         try:
             return tomllib.loads("\n".join(lines.values()))
         except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"--set cannot be read: {error}", fix=SET_FIX) from None
+            raise UsageError(
+                f"--set cannot be read: {error}", fix=SET_FIX
+            ) from None
 
     def config(self, *learning: str, **defaults: object) -> Config:
         """Return the configuration: `defaults` < options < `--set`.
@@ -92,7 +96,9 @@ class Options:
         """
         from kace.config import Config, load_config
 
-        flags = {key: value for key, value in defaults.items() if value is not None}
+        flags = {
+            key: value for key, value in defaults.items() if value is not None
+        }
         for name, value in self.values.items():
             if name in Config.model_fields:
                 flags[name] = value
@@ -101,7 +107,9 @@ class Options:
                 flags[name] = value
         return load_config(flags, file=self.get("config"))
 
-    def learning(self, kind: type[T], base: Mapping[str, object], **more: object) -> T:
+    def learning(
+        self, kind: type[T], base: Mapping[str, object], **more: object
+    ) -> T:
         """Return settings of learning: `base` < `--set` < `more`."""
         from kace.learning.study import read_settings
 
@@ -115,7 +123,9 @@ class Options:
         return read_settings(kind, values)
 
 
-def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+def _remember(
+    context: click.Context, option: click.Parameter, value: Any
+) -> None:
     """Keep an option's value under its name if it was typed."""
     if value not in (None, (), False):
         found = list(value) if isinstance(value, tuple) else value
@@ -140,17 +150,21 @@ SHARED = {
         help="An OpenAI-compatible server for openai/NAME; repeat it for several.",
     ),
     "service_tier": _option(
-        "--service-tier", help="flex, priority or auto, where OpenAI's API has them."
+        "--service-tier",
+        help="flex, priority or auto, where OpenAI's API has them.",
     ),
     "ray": _option(
-        "--ray", help="Solve on a Ray cluster: auto, or its address. Needs kace[ray]."
+        "--ray",
+        help="Solve on a Ray cluster: auto, or its address. Needs kace[ray].",
     ),
     "preset": _option(
         "--preset",
         help="Temperatures and token caps: aime25, math-hard, olymmath or starter.",
     ),
     "seed": _option(
-        "--seed", type=int, help="Draws other samples; the same seed repeats them."
+        "--seed",
+        type=int,
+        help="Draws other samples; the same seed repeats them.",
     ),
     "teacher": _option(
         "--teacher",
@@ -184,10 +198,14 @@ SHARED = {
         "same command resumes.",
     ),
     "max_calls": _option(
-        "--max-calls", type=int, help="Stop before more calls than this are made."
+        "--max-calls",
+        type=int,
+        help="Stop before more calls than this are made.",
     ),
     "max_usd": _option(
-        "--max-usd", type=float, help="Stop before more money than this is spent."
+        "--max-usd",
+        type=float,
+        help="Stop before more money than this is spent.",
     ),
     "set": _option(
         "--set",
@@ -196,7 +214,9 @@ SHARED = {
         help="One setting, such as max_cards=1; may be repeated.",
     ),
     "config": _option(
-        "--config", type=PATH, help="A TOML file; by default kace.toml if it exists."
+        "--config",
+        type=PATH,
+        help="A TOML file; by default kace.toml if it exists.",
     ),
     "subject": _option(
         "--subject", help="Subject named in prompts (default: mathematics)."

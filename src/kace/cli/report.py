@@ -72,7 +72,9 @@ FILES = {"html": "index.html", "md": "report.md"}
     help="What counts as one observation: family, problem, domain, or a field of "
     "problems.jsonl; by default family if every solve has one, else problem.",
 )
-@click.option("--tree", type=PATH, help="The tree whose cards' measured lift to show.")
+@click.option(
+    "--tree", type=PATH, help="The tree whose cards' measured lift to show."
+)
 @click.option(
     "--merge",
     type=PATH,
@@ -102,7 +104,11 @@ def command(
     if merge is not None:
         runs = _merge(runs, merge)
     found = evaluation_of(
-        open_tables(runs), base=base, tree=cards, prices=config.prices, cluster=cluster
+        open_tables(runs),
+        base=base,
+        tree=cards,
+        prices=config.prices,
+        cluster=cluster,
     )
     drawn = _write_plots(found, plots) if plots else {}
     if options.as_json or form == "text":
@@ -135,7 +141,9 @@ def _record(found: Evaluation) -> dict[str, Any]:
 def comparison_lines(found: Evaluation) -> Iterator[str]:
     """Yield the table, base first; then each comparison with its changed problems and harm."""
     several = len(found.comparisons) > 1
-    rows: list[Sequence[str]] = [(*HEAD, "p (Holm)" if several else "p", "changed")]
+    rows: list[Sequence[str]] = [
+        (*HEAD, "p (Holm)" if several else "p", "changed")
+    ]
     for arm in sorted(found.arms, key=lambda arm: arm.name != found.base):
         rows.append(_row(arm, found.against_base(arm.name)))
     yield from aligned(rows)
@@ -155,7 +163,9 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
 
 def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     seeds = f" x {len(arm.seeds)}" if len(arm.seeds) > 1 else ""
-    interval = f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}" if arm.wilson else ""
+    interval = (
+        f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}" if arm.wilson else ""
+    )
     ours = (
         _ascii(f"{arm.name} ({arm.note})" if arm.note else arm.name),
         f"{arm.problems:,}{seeds}",
@@ -211,10 +221,14 @@ def _write_plots(found: Evaluation, folder: Path) -> dict[str, Path]:
     return written
 
 
-def _write_report(found: Evaluation, place: Path, drawn: dict[str, Path]) -> None:
+def _write_report(
+    found: Evaluation, place: Path, drawn: dict[str, Path]
+) -> None:
     links = {}
     for title, path in drawn.items():
-        links[title] = quote(Path(os.path.relpath(path, place.parent)).as_posix())
+        links[title] = quote(
+            Path(os.path.relpath(path, place.parent)).as_posix()
+        )
     is_markdown = place.suffix == ".md"
     write_atomic(place, markdown(found, links) if is_markdown else page(found))
     note(f"report       {place}")

@@ -13,7 +13,13 @@ from pathlib import Path
 import click
 
 from kace.baselines.gepa import require_gepa
-from kace.baselines.reproduce import BENCHMARKS, PROFILE, Command, Recipe, default_arms
+from kace.baselines.reproduce import (
+    BENCHMARKS,
+    PROFILE,
+    Command,
+    Recipe,
+    default_arms,
+)
 from kace.baselines.systems import Need, require_domains
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cli.data import load_data
@@ -40,7 +46,9 @@ LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
     help="The solver: local/NAME, openai/NAME.",
 )
 @takes("base_url", "teacher", "tree", "limit", "max_usd")
-@click.option("--arms", help="Only these systems, separated by commas: tiered,kace.")
+@click.option(
+    "--arms", help="Only these systems, separated by commas: tiered,kace."
+)
 @click.option(
     "--seeds",
     default=3,
@@ -48,7 +56,9 @@ LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
     help="Repetitions on the test split.",
 )
 @click.option(
-    "--out", type=PATH, help="Where everything goes; the same command resumes there."
+    "--out",
+    type=PATH,
+    help="Where everything goes; the same command resumes there.",
 )
 @click.option(
     "--yes",
@@ -97,7 +107,9 @@ def command(
     splits, missing = _load_splits(recipe, config, options.limit)
     missing += failures(requirements(recipe, config))
     if missing and (go or len(splits) < len(SPLITS)):
-        reasons = dict.fromkeys(f"{each.message} ({each.fix})" for each in missing)
+        reasons = dict.fromkeys(
+            f"{each.message} ({each.fix})" for each in missing
+        )
         raise UsageError(
             f"not ready: {'; '.join(reasons)}",
             fix="mend each as it says, then run the same command",
@@ -113,7 +125,9 @@ def command(
         _run_all(commands, place, config)
 
 
-def _solver_options(options: Options, model: str, preset: str) -> tuple[str, ...]:
+def _solver_options(
+    options: Options, model: str, preset: str
+) -> tuple[str, ...]:
     urls = options.get("base_url")
     joined = ",".join(urls) if urls else None
     return _flags({"--model": model, "--base-url": joined, "--preset": preset})
@@ -151,7 +165,9 @@ def _load_splits(
     return splits, missing
 
 
-def requirements(recipe: Recipe, config: Config) -> Iterator[Callable[[], object]]:
+def requirements(
+    recipe: Recipe, config: Config
+) -> Iterator[Callable[[], object]]:
     """Yield what must hold before the first call: each raises with the fix if it does not."""
     if "gepa" in recipe.trainers:
         yield require_gepa
@@ -185,7 +201,8 @@ def _check_tree(path: Path, recipe: Recipe) -> None:
     tree = open_tree(path)
     if frozen_hash_of(path) is None:
         raise UsageError(
-            f"{path} is not frozen", fix=f"kace tree freeze {shlex.quote(str(path))}"
+            f"{path} is not frozen",
+            fix=f"kace tree freeze {shlex.quote(str(path))}",
         )
     for spec in recipe.specs:
         if Need.TREE in spec.needs and not spec.trainer:
@@ -213,7 +230,9 @@ def _command_lines(
         cap = f"{config.max_usd:.2f} USD"
         yield f"# each command is given --max-usd with what is left of {cap}"
     reported = recipe.benchmark.reported
-    figures = [f"{arm} {reported[arm]}" for arm in recipe.arms if arm in reported]
+    figures = [
+        f"{arm} {reported[arm]}" for arm in recipe.arms if arm in reported
+    ]
     yield f"# the paper reports, in percent: {', '.join(figures)}"
 
 
@@ -231,7 +250,9 @@ def _run_all(commands: Sequence[Command], folder: Path, config: Config) -> None:
             cap = ("--max-usd", f"{left:.6f}")
         code = _call((*each.words, *cap))
         if code:
-            done = ", ".join(some.about for some in commands[:place]) or "nothing"
+            done = (
+                ", ".join(some.about for some in commands[:place]) or "nothing"
+            )
             rest = ", ".join(some.about for some in commands[place:])
             failure = f"'{each.about}' ended with exit code {code}"
             fix = "mend what it says, and run the same command: what is done is kept"

@@ -67,7 +67,9 @@ def command(
 
         ensure_weights(config)
         limits = RequestLimits(
-            max_calls=config.max_calls, max_usd=config.max_usd, max_seconds=max_seconds
+            max_calls=config.max_calls,
+            max_usd=config.max_usd,
+            max_seconds=max_seconds,
         )
         server = ServerOptions(
             config,
@@ -80,7 +82,11 @@ def command(
         )
 
         def print_address(url: str) -> None:
-            what = f"{config.model} and {config.tree}" if config.tree else config.model
+            what = (
+                f"{config.model} and {config.tree}"
+                if config.tree
+                else config.model
+            )
             note(f"kace: {what} on {url}/v1 (Ctrl-C ends)")
             if record:
                 note(f"kace: problems, solves and calls are kept in {record}")

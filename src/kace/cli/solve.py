@@ -44,7 +44,9 @@ SKIP_ES = "--set es_policy=skip"
 @click.command("solve")
 @click.argument("problem", required=False)
 @click.option(
-    "--file", "-f", help="JSONL with one problem per line; '-' is standard input."
+    "--file",
+    "-f",
+    help="JSONL with one problem per line; '-' is standard input.",
 )
 @takes(
     "json",
@@ -63,7 +65,9 @@ SKIP_ES = "--set es_policy=skip"
     type=PATH,
     help="The run directory for --file; the same command resumes it.",
 )
-@click.option("--explain", is_flag=True, help="Show every attempt, the winner first.")
+@click.option(
+    "--explain", is_flag=True, help="Show every attempt, the winner first."
+)
 def command(
     options: Options,
     problem: str | None,
@@ -85,7 +89,8 @@ def command(
     for option in ("batch", "shard"):
         if options.get(option) is not None:
             raise UsageError(
-                f"--{option} is for many problems", fix="give a --file, or leave it out"
+                f"--{option} is for many problems",
+                fix="give a --file, or leave it out",
             )
     config = options.config()
     prepare(config)
@@ -128,7 +133,9 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
             if hint:
                 note(f"kace: {hint}")
     if solution.answer is None:
-        outcomes = ", ".join(sorted({each.outcome.value for each in solution.made}))
+        outcomes = ", ".join(
+            sorted({each.outcome.value for each in solution.made})
+        )
         details = sorted(each.detail for each in solution.made if each.detail)
         reason = f" ({details[0]})" if details else ""
         raise KaceError(
@@ -138,7 +145,9 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
         )
 
 
-def _solve_file(name: str, options: Options, out: Path | None, explain: bool) -> None:
+def _solve_file(
+    name: str, options: Options, out: Path | None, explain: bool
+) -> None:
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
     problems = load_problems(path, config.fields)[: options.limit]
@@ -169,7 +178,12 @@ def _solve_file(name: str, options: Options, out: Path | None, explain: bool) ->
             )
         with RunProgress(len(problems)) as progress:
             work = solve_into(
-                run, problems, config, tree, on_solved=on_solved, observer=progress
+                run,
+                problems,
+                config,
+                tree,
+                on_solved=on_solved,
+                observer=progress,
             )
             run_async(work, resumable=True)
         folder = run.folder
@@ -199,8 +213,12 @@ def verdict_of(solution: Solution) -> str:
 
 def votes_of(solution: Solution, limit: int = 4) -> str:
     """Return the answer classes, most supported first, such as `12 x3, 7 x2, none x1`."""
-    classes = sorted(solution.classes, key=lambda c: (-len(c.positions), c.positions))
-    parts = [f"{plain(c.answer, 18)} x{len(c.positions)}" for c in classes[:limit]]
+    classes = sorted(
+        solution.classes, key=lambda c: (-len(c.positions), c.positions)
+    )
+    parts = [
+        f"{plain(c.answer, 18)} x{len(c.positions)}" for c in classes[:limit]
+    ]
     if len(classes) > limit:
         parts.append(f"{len(classes) - limit} more")
     silent = 0
@@ -324,10 +342,16 @@ class SideBySide:
     ) -> Iterator[str]:
         """Yield the problem, both answers, and the cards that were read or why none was."""
         width = max(columns(), 60)
-        expected = "" if problem.answer is None else f"  Expected: {problem.answer}"
+        expected = (
+            "" if problem.answer is None else f"  Expected: {problem.answer}"
+        )
         yield from textwrap.wrap(plain(problem.text + expected), width)
-        read = dict.fromkeys(name for recall in using.recalls for name in recall.cards)
-        title = f"with {counted(len(read), 'card')}" if read else "with the tree"
+        read = dict.fromkeys(
+            name for recall in using.recalls for name in recall.cards
+        )
+        title = (
+            f"with {counted(len(read), 'card')}" if read else "with the tree"
+        )
         rows = [
             ("  without cards", *_result(without)),
             (f"  {title}", *_result(using)),
@@ -354,7 +378,9 @@ class SideBySide:
         threshold = self.relevance.threshold
         near = ""
         if best and score >= 2 / 3 * threshold:
-            near = f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})"
+            near = (
+                f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})"
+            )
         return f"no card fits, so nothing changes{near}"
 
     def _nearest(self, problem: Problem) -> tuple[str, float]:
@@ -375,7 +401,9 @@ def _result(solution: Solution) -> tuple[str, str, str]:
     answer = plain(solution.answer, 24) if solution.answer else "no answer"
     last = solution.tiers[-1]
     votes = last.vote.leader.votes if last.vote.leader else 0
-    agreed = f"{votes} of {len(last.attempts)} attempts agree at {last.tier.name}"
+    agreed = (
+        f"{votes} of {len(last.attempts)} attempts agree at {last.tier.name}"
+    )
     if solution.exit is not last.tier.exit:
         agreed = f"no agreement in {len(solution.attempts)} attempts"
     return answer, verdict_of(solution), agreed

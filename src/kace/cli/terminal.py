@@ -58,7 +58,11 @@ def escaped(text: str) -> str:
 
 def json_of(value: object) -> str:
     """Return a value, or text that is JSON already, as a line that is safe to print."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False)
+    )
     return escaped(text)
 
 
@@ -73,13 +77,19 @@ def read_input(name: str, limit: int, parse: Callable[[bytes], T]) -> T:
     where = "standard input" if name == "-" else name
     try:
         if name == "-":
-            data = sys.stdin.buffer.read(limit + 1) if sys.stdin is not None else b""
+            data = (
+                sys.stdin.buffer.read(limit + 1)
+                if sys.stdin is not None
+                else b""
+            )
         else:
             with Path(name).open("rb") as file:
                 data = file.read(limit + 1)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise DataError(f"{where}: {reason}", fix="name a file that is there") from None
+        raise DataError(
+            f"{where}: {reason}", fix="name a file that is there"
+        ) from None
     if len(data) > limit:
         raise DataError(
             f"{where}: larger than {limit // 1024:,} KiB",
@@ -129,7 +139,9 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     for row in rows:
         cells = []
         for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            cells.append(cell.ljust(width) if place < left else cell.rjust(width))
+            cells.append(
+                cell.ljust(width) if place < left else cell.rjust(width)
+            )
         lines.append("  ".join(cells).rstrip())
     return lines
 
@@ -197,7 +209,9 @@ class RunProgress:
 
     def status(self) -> str:
         """Return how far the run is."""
-        score = f", {self.right} of {self.labelled} right" if self.labelled else ""
+        score = (
+            f", {self.right} of {self.labelled} right" if self.labelled else ""
+        )
         return (
             f"{self.done} of {self.total} solved{score}, {self.attempts} attempts, "
             f"{self.tokens:,} tokens"

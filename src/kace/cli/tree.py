@@ -71,7 +71,9 @@ MAX_BYTES = 256 << 20
 COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
 
 
-def _to_path(context: click.Context, param: click.Parameter, value: str) -> Path:
+def _to_path(
+    context: click.Context, param: click.Parameter, value: str
+) -> Path:
     return tree_path(value)
 
 
@@ -101,17 +103,23 @@ def init(folder: Path, domains: str | None) -> None:
     given: tuple[Domain, ...] = ()
     if domains == "starter":
         given = starter_domains()
-    elif domains is not None:  # an exported tree names its domains too, hence the room
+    elif (
+        domains is not None
+    ):  # an exported tree names its domains too, hence the room
         given = read_input(
             domains, MAX_BYTES, lambda data: formats.read_domains(decoded(data))
         )
     TreeStore.create(folder, given, author=author())
-    note(f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}")
+    note(
+        f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}"
+    )
 
 
 @command.command("new-card")
 @TREE
-@click.option("--file", "-f", help="The card's text; '-' or a pipe is standard input.")
+@click.option(
+    "--file", "-f", help="The card's text; '-' or a pipe is standard input."
+)
 def new_card(tree: Path, file: str | None) -> None:
     """Write a card: its name, when it helps, a rule, examples.
 
@@ -133,7 +141,9 @@ def new_card(tree: Path, file: str | None) -> None:
             note(f"- the card {fault.what}. Fix: {fault.fix}")
         if draft.card:
             break
-        if not template or not click.confirm("Edit it again?", default=True, err=True):
+        if not template or not click.confirm(
+            "Edit it again?", default=True, err=True
+        ):
             again = f"kace tree new-card {tree} --file {template or 'FILE'}"
             raise KaceError(
                 f"{counted(len(draft.faults), 'fault')}; nothing was added",
@@ -150,10 +160,13 @@ def new_card(tree: Path, file: str | None) -> None:
 @TREE
 @click.argument("problem")
 @click.option(
-    "--answer", help="The expected answer: results are then marked right or wrong."
+    "--answer",
+    help="The expected answer: results are then marked right or wrong.",
 )
 @takes("model", "base_url")
-def try_card(options: Options, tree: Path, problem: str, answer: str | None) -> None:
+def try_card(
+    options: Options, tree: Path, problem: str, answer: str | None
+) -> None:
     """Solve a problem without and with the tree, side by side."""
     check_problem_text(problem)
     config = options.config(tree=str(tree))
@@ -173,7 +186,9 @@ def try_card(options: Options, tree: Path, problem: str, answer: str | None) -> 
 @command.command()
 @TREE
 @click.argument("what", nargs=-1, metavar="[ID | cards | FILTER...]")
-@click.option("--search", help="List only cards that contain all of these words.")
+@click.option(
+    "--search", help="List only cards that contain all of these words."
+)
 @takes("json")
 def show(
     options: Options, tree: Path, what: tuple[str, ...], search: str | None
@@ -199,7 +214,9 @@ def show(
 @TREE
 @click.argument("file")
 @click.option(
-    "--experimental", is_flag=True, help="Validated cards arrive as experimental."
+    "--experimental",
+    is_flag=True,
+    help="Validated cards arrive as experimental.",
 )
 @NOTE
 def add(tree: Path, file: str, experimental: bool, why: str) -> None:
@@ -213,15 +230,21 @@ def add(tree: Path, file: str, experimental: bool, why: str) -> None:
     before = store.load()
     bundle = read_input(file, MAX_BYTES, formats.read_exchange)
     if experimental:
-        bundle = bundle._replace(cards=tuple(map(diffs.as_import, bundle.cards)))
-    new = [each for each in bundle.domains if each.name not in before.domain_names]
+        bundle = bundle._replace(
+            cards=tuple(map(diffs.as_import, bundle.cards))
+        )
+    new = [
+        each for each in bundle.domains if each.name not in before.domain_names
+    ]
     base = before.with_domains((*before.domains, *new))
     fitting, refused = formats.select_new(base, bundle)
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
     if changes:
         change = Batch(tuple(changes)) if len(changes) > 1 else changes[0]
-        store.apply(change, author=author(), note=_flat(why or f"import of {file}"))
+        store.apply(
+            change, author=author(), note=_flat(why or f"import of {file}")
+        )
     for name in fitting:
         print(name)
     given = len(bundle.cards) + len(bundle.refused)
@@ -274,7 +297,9 @@ def edit(
             fix="run kace tree edit for each",
         )
     if deprecate and not why.strip():
-        raise UsageError("a card is deprecated for a reason", fix="say why with --note")
+        raise UsageError(
+            "a card is deprecated for a reason", fix="say why with --note"
+        )
     change: Change
     if deprecate:
         change = Deprecate(card_id)
@@ -288,7 +313,9 @@ def edit(
     elif file is None:
         change = Edit(_edit_text(card))
     else:
-        change = Edit(read_input(file, MAX_BYTES, lambda data: _new_card(card, data)))
+        change = Edit(
+            read_input(file, MAX_BYTES, lambda data: _new_card(card, data))
+        )
     after = store.apply(change, author=author(), note=_flat(why))
     _print_diff(diffs.diff(before, after))
 
@@ -296,9 +323,13 @@ def edit(
 @command.command()
 @TREE
 @click.argument("card", required=False, metavar="[ID]")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the newest N changes.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Only the newest N changes."
+)
 @takes("json")
-def log(options: Options, tree: Path, card: str | None, limit: int | None) -> None:
+def log(
+    options: Options, tree: Path, card: str | None, limit: int | None
+) -> None:
     """List the changes of a tree, or of one card, newest first.
 
     As JSON, each change has the cards before and after.
@@ -333,7 +364,9 @@ def diff(options: Options, tree: Path, other: str) -> None:
         return
     record: dict[str, object] = {}
     for kind in ("added", "edited", "relocated", "deprecated", "removed"):
-        cards = [getattr(each, "after", each) for each in getattr(changes, kind)]
+        cards = [
+            getattr(each, "after", each) for each in getattr(changes, kind)
+        ]
         record[kind] = [card.card_id for card in cards]
     record["domains_changed"] = changes.domains_before != changes.domains_after
     print(json_of(record))
@@ -384,7 +417,9 @@ def merge(tree: Path, other: Path, prefer: str | None) -> None:
             "the trees",
         )
     before = store.generation
-    changes: list[Change] = [SetDomains(found.tree.domains)] if found.domains else []
+    changes: list[Change] = (
+        [SetDomains(found.tree.domains)] if found.domains else []
+    )
     changes += [Add(found.tree.card(name)) for name in found.added]
     changes += [Edit(found.tree.card(name)) for name in found.replaced]
     store.apply(Batch(tuple(changes)), author=author(), note=mark)
@@ -450,7 +485,10 @@ def verify(options: Options, tree: Path) -> None:
     help="json (the whole tree) or skill (SKILL.md).",
 )
 @click.option(
-    "--out", "-o", type=PATH, help="A file to write; by default standard output."
+    "--out",
+    "-o",
+    type=PATH,
+    help="A file to write; by default standard output.",
 )
 @click.option("--name", help="The name of a skill; by default the tree's name.")
 def export(tree: Path, to: str, out: Path | None, name: str | None) -> None:
@@ -593,7 +631,9 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
     history = f"generation {figures['generation']}"
     if figures["generation"] is None:
         history = "a file, without history"
-    yield f"cards        {figures['cards']:,}" + (f" ({status})" if status else "")
+    yield f"cards        {figures['cards']:,}" + (
+        f" ({status})" if status else ""
+    )
     yield f"tokens       ~{figures['tokens']:,} (~ is an estimate: characters over four)"
     yield f"history      {history}"
     yield f"frozen       {figures['frozen'] or 'no'}"
@@ -627,7 +667,11 @@ def _list_cards(
     words = search.casefold().split()
     count = 0
     for card in tree:
-        places = {*card.domain_tags, card.difficulty_tag.value, card.status.value}
+        places = {
+            *card.domain_tags,
+            card.difficulty_tag.value,
+            card.status.value,
+        }
         text = _searched_text(card)
         if wanted <= places and all(word in text for word in words):
             count += 1
@@ -655,7 +699,9 @@ def _card_lines(card: Card, store: TreeStore | None) -> Iterator[str]:
     """Yield the whole card, with its history if there is one."""
     record = card.provenance
     place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
-    uses = f"{record.n_uses} uses, {record.n_wins} wins, {record.n_losses} losses"
+    uses = (
+        f"{record.n_uses} uses, {record.n_wins} wins, {record.n_losses} losses"
+    )
     facts = [
         ("place", place),
         ("status", card.status.value),
@@ -663,7 +709,10 @@ def _card_lines(card: Card, store: TreeStore | None) -> Iterator[str]:
         ("helpfulness", f"{card.helpfulness_score:g}"),
         ("record", uses),
         ("lift", record.validated_lift or "not measured"),
-        ("source", f"{record.source or 'unknown'}, epoch {record.epoch_introduced}"),
+        (
+            "source",
+            f"{record.source or 'unknown'}, epoch {record.epoch_introduced}",
+        ),
         ("problems", ", ".join(record.supporting_problems) or "none named"),
     ]
     facts += [("choose by", condition) for condition in card.routing_conditions]

@@ -68,7 +68,9 @@ def _serve(workspace: Workspace, port: int, *, browser: bool) -> None:
         note("kace: Ctrl-C ends")
         if browser:
             page = (address + path,)
-            threading.Thread(target=webbrowser.open, args=page, daemon=True).start()
+            threading.Thread(
+                target=webbrowser.open, args=page, daemon=True
+            ).start()
 
     with listening(Bind(port=port)) as opened:
         asyncio.run(serve(create_app(workspace), opened, ready=report_address))

@@ -31,7 +31,13 @@ from kace.ladder.tiers import (
     is_decided,
 )
 from kace.ladder.vote import AnswerClass, Standing, Vote, count, group
-from kace.models.base import AttemptKey, ChatModel, ModelError, Request, Sampling
+from kace.models.base import (
+    AttemptKey,
+    ChatModel,
+    ModelError,
+    Request,
+    Sampling,
+)
 from kace.problems import Problem
 
 
@@ -126,10 +132,14 @@ class Kit:
     model: ChatModel
     judge: Judge
     sampling: Mapping[str, TierSampling]  # by tier
-    subject: Subject = MATHEMATICS  # named in prompts, and decides how answers are read
+    subject: Subject = (
+        MATHEMATICS  # named in prompts, and decides how answers are read
+    )
     prompts: Prompts = "default"  # whose instructions attempts get
     seed: int = 0
-    early_stop: bool = False  # cancel attempts that can no longer change the outcome
+    early_stop: bool = (
+        False  # cancel attempts that can no longer change the outcome
+    )
     source: ContextSource | None = None  # without one, tiers read nothing
     policies: Policies = Policies()
     observer: Observer = SILENT
@@ -261,7 +271,9 @@ async def sample(
                 else:
                     done[tasks[task]] = result
             open_tier = waiting and not errors
-            if open_tier and await is_tier_decided(problem, tier, before, done, kit):
+            if open_tier and await is_tier_decided(
+                problem, tier, before, done, kit
+            ):
                 for task in waiting:
                     task.cancel()
                 break
@@ -335,7 +347,9 @@ async def sample_once(
     tier = kit.sampling[key.tier]
     sampling = Sampling(tier.temperature, tier.max_tokens, key.sampling_seed())
     try:
-        reply = await kit.model.complete(Request(prompt.messages, sampling, key))
+        reply = await kit.model.complete(
+            Request(prompt.messages, sampling, key)
+        )
     except ModelError as error:
         return Attempt.failed(key, error, lens, prompt.hash)
     return Attempt.read(key, reply, lens, prompt.hash)
@@ -366,7 +380,9 @@ async def classes_of(
     answers: list[Answer | None] = []
     for attempt in attempts:
         text = attempt.answer if attempt else None
-        answers.append(None if text is None else read_answer(problem, text, kit))
+        answers.append(
+            None if text is None else read_answer(problem, text, kit)
+        )
     return await group(answers, same)
 
 

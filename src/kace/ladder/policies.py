@@ -72,7 +72,8 @@ FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
 
 def make_policies(
-    confidence: ConfidencePolicy | None = None, synthesis: Synthesis | None = None
+    confidence: ConfidencePolicy | None = None,
+    synthesis: Synthesis | None = None,
 ) -> Policies:
     """Return the policies of a run; synthesis is the last to amend."""
     policies = Policies()
@@ -100,7 +101,11 @@ class SkipEs:
     ) -> None:
         self.skips = retriever.config.es_policy == "skip"
         self.covers = covers or retriever.covers
-        if self.skips and covers is None and not retriever.config.relevance_threshold:
+        if (
+            self.skips
+            and covers is None
+            and not retriever.config.relevance_threshold
+        ):
             raise UsageError(
                 "es_policy 'skip' needs a relevance threshold, and it is 0",
                 fix="set relevance_threshold above 0",
@@ -133,7 +138,9 @@ class Dropout:
         card_ids: Sequence[str],
     ) -> tuple[str, ...]:
         """Return the cards hidden from an attempt, in the order given."""
-        return tuple(name for name in card_ids if self._draw(key, name) < self.rate)
+        return tuple(
+            name for name in card_ids if self._draw(key, name) < self.rate
+        )
 
     def _draw(
         self,
@@ -167,7 +174,11 @@ class DropoutSource:
 
 # Confidence: votes weighted by how sure attempts were, and an ES exit that requires it
 
-SCALES = (1.0, 0.5, 2.0)  # tried in calibration, the first unless another is better
+SCALES = (
+    1.0,
+    0.5,
+    2.0,
+)  # tried in calibration, the first unless another is better
 MOST = 5.0  # standard deviations, beyond which a weight no longer changes
 
 
@@ -260,7 +271,9 @@ class ConfidencePolicy:
         """Return the class of the greatest weight over all attempts; without `vote`, what the counts chose."""
         if not self.vote:
             return counted
-        return heaviest(vote, classes, [self.weight(attempt) for attempt in attempts])
+        return heaviest(
+            vote, classes, [self.weight(attempt) for attempt in attempts]
+        )
 
     def weight(self, attempt: Attempt) -> float:
         """Return the weight of an attempt's vote: exp(scale * z), or 1 without confidence.
@@ -289,7 +302,9 @@ def least_sure(attempts: Sequence[Attempt]) -> Confidence | None:
 
 def agreed_at_es(solution: Solution) -> tuple[Confidence, bool] | None:
     """Return how sure the ES attempts were if they agreed, and whether they are right; else `None`."""
-    es = [attempt for attempt in solution.attempts if attempt.tier is TierName.ES]
+    es = [
+        attempt for attempt in solution.attempts if attempt.tier is TierName.ES
+    ]
     positions = set(range(len(es)))
     if not any(positions <= set(each.positions) for each in solution.classes):
         return None
@@ -299,7 +314,9 @@ def agreed_at_es(solution: Solution) -> tuple[Confidence, bool] | None:
     return found, es[0].correct
 
 
-def calibrate_confidence(solutions: Iterable[Solution]) -> ConfidenceCalibration | None:
+def calibrate_confidence(
+    solutions: Iterable[Solution],
+) -> ConfidenceCalibration | None:
     """Calibrate on solves of training problems; `None` if fewer than two attempts differ in confidence."""
     solutions = list(solutions)
     logprobs = []
@@ -336,12 +353,16 @@ def calibrate_confidence(solutions: Iterable[Solution]) -> ConfidenceCalibration
     return found.model_copy(update={"scale": max(SCALES, key=count_right)})
 
 
-def recount(solution: Solution, policy: ConfidencePolicy | None = None) -> int | None:
+def recount(
+    solution: Solution, policy: ConfidencePolicy | None = None
+) -> int | None:
     """Return the position of the attempt whose answer wins at the same exit, by counts or under a policy."""
     attempts = solution.attempts
     classes = solution.answer_classes
     last = attempts[-1].tier
-    start = next(at for at, attempt in enumerate(attempts) if attempt.tier is last)
+    start = next(
+        at for at, attempt in enumerate(attempts) if attempt.tier is last
+    )
     vote = count(classes, start, len(attempts))
     winner = vote.leader
     if solution.exit in FALLBACKS:
@@ -395,7 +416,9 @@ def open_policy(config: Config) -> ConfidencePolicy | None:
             "early_stop cannot know the weights of votes to come",
             fix="leave out early_stop, or vote=confidence",
         )
-    return ConfidencePolicy(calibration_of(config.confidence_from), vote, es_exit)
+    return ConfidencePolicy(
+        calibration_of(config.confidence_from), vote, es_exit
+    )
 
 
 @cache
@@ -449,7 +472,8 @@ MAX_ATTEMPT_CHARS = (
 MAX_FACTS = 12
 MAX_FACT_CHARS = 500
 _ANSWER = re.compile(
-    r"\\f?boxed|\bfinal answer\b|\banswer\b[^.;]{0,40}?(?:\bis\b|[:=])", re.IGNORECASE
+    r"\\f?boxed|\bfinal answer\b|\banswer\b[^.;]{0,40}?(?:\bis\b|[:=])",
+    re.IGNORECASE,
 )
 
 
@@ -469,7 +493,9 @@ class Synthesis:
         if climbed.path not in FALLBACKS:
             return climbed
         attempts = climbed.attempts[climbed.last_tier :]
-        finishing = await self.finish(climbed.problem, attempts, climbed.context, kit)
+        finishing = await self.finish(
+            climbed.problem, attempts, climbed.context, kit
+        )
         return replace(climbed, finishing=finishing)
 
     async def finish(
@@ -534,10 +560,17 @@ def finishing_prompt(
     subject: Subject = MATHEMATICS,
 ) -> Prompt:
     """Return the solver's prompt: that of an attempt without a lens, with the facts before the finish line."""
-    plain = solver_prompt(problem, None, Context(context.cards), subject=subject)
+    plain = solver_prompt(
+        problem, None, Context(context.cards), subject=subject
+    )
     steer = template("from_facts", subject)
     quoted = fenced("facts", "\n".join(BULLET + fact for fact in facts))
-    parts = (neutral(problem.strip()), steer, quoted, template("finish", subject))
+    parts = (
+        neutral(problem.strip()),
+        steer,
+        quoted,
+        template("finish", subject),
+    )
     user = Message(Role.USER, "\n\n".join(parts))
     return Prompt((plain.messages[0], user), templates_hash(plain.hash, steer))
 

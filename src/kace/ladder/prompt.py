@@ -49,7 +49,9 @@ TAGS = (
     "example",
 )
 """Every tag that a prompt of ours opens or closes."""
-BARRED = "‹"  # replaces a `<` or `[` that would begin one of these; still readable
+BARRED = (
+    "‹"  # replaces a `<` or `[` that would begin one of these; still readable
+)
 _TURNS = (
     r"<(?=\|\w+\|>)",  # Qwen, Llama 3 and later, Phi, gpt-oss
     r"<(?=｜[^<>｜]{1,40}｜>)",  # DeepSeek
@@ -57,7 +59,8 @@ _TURNS = (
     r"<(?=/s>|</?SYS>>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",  # Llama 2, Mistral
 )
 _OURS = re.compile(
-    rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})(?![^\W_]))|{'|'.join(_TURNS)}", re.IGNORECASE
+    rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})(?![^\W_]))|{'|'.join(_TURNS)}",
+    re.IGNORECASE,
 )
 
 
@@ -102,8 +105,12 @@ class Context:
     """What the attempts of a tier are shown beside the problem, and how it was found."""
 
     cards: tuple[Card, ...] = ()
-    notes: str = ""  # learned text without the form of cards, such as a playbook
-    instructions: str = ""  # learned text that replaces the solver's instructions
+    notes: str = (
+        ""  # learned text without the form of cards, such as a playbook
+    )
+    instructions: str = (
+        ""  # learned text that replaces the solver's instructions
+    )
     empty_block: bool = False  # show the introduction of a block without cards: the empty-prompt control
     placement: Placement = "instructions"
     # One name, or two if both are primary; none if unknown, and then only universal cards apply.
@@ -130,7 +137,9 @@ class Context:
         """The examples that are shown as turns of the conversation."""
         if self.placement != "demonstrations":
             return ()
-        return tuple(example for card in self.cards for example in card.examples)
+        return tuple(
+            example for card in self.cards for example in card.examples
+        )
 
     @property
     def learned_hash(self) -> str:
@@ -145,11 +154,15 @@ class Context:
         Otherwise a card that demonstrates training problems would be measured by what is copied from it.
         """
         same = _spaced(problem)
-        if all(_spaced(example.problem) != same for example in self.demonstrations):
+        if all(
+            _spaced(example.problem) != same for example in self.demonstrations
+        ):
             return self
         kept = []
         for card in self.cards:
-            others = tuple(e for e in card.examples if _spaced(e.problem) != same)
+            others = tuple(
+                e for e in card.examples if _spaced(e.problem) != same
+            )
             if others == card.examples:
                 kept.append(card)
             elif others:
@@ -196,9 +209,14 @@ NOTHING = Context()
 def template(name: str, subject: Subject = MATHEMATICS) -> str:
     """Return the text of `prompts/NAME.md`, or of `prompts/subject/NAME.md` for another subject, if it exists."""
     folder = files("kace").joinpath("prompts")
-    if subject != MATHEMATICS and folder.joinpath("subject", f"{name}.md").is_file():
+    if (
+        subject != MATHEMATICS
+        and folder.joinpath("subject", f"{name}.md").is_file()
+    ):
         answer = template(f"subject/answer_{subject.answers}")
-        return subject.named(template(f"subject/{name}").replace("{answer}", answer))
+        return subject.named(
+            template(f"subject/{name}").replace("{answer}", answer)
+        )
     text = folder.joinpath(f"{name}.md").read_text(encoding="utf-8")
     return subject.named(text.strip())
 
@@ -271,7 +289,9 @@ def solver_prompt(
     near = context.placement == "problem"
     system = _paragraphs(instructions, role, "" if near else block, notes)
     # A small model follows what it read last, so the form of the answer is repeated after the lens.
-    user = _paragraphs(block if near else "", neutral(problem.strip()), steer, finish)
+    user = _paragraphs(
+        block if near else "", neutral(problem.strip()), steer, finish
+    )
     marks = ["near" if near else "", "turns" if turns else "", learned, role]
     hashed = [instructions, knowledge, *filter(None, marks), steer, finish]
     messages = (
@@ -309,7 +329,9 @@ def card_text(card: Card) -> str:
 def _conversation(examples: Sequence[Example], finish: str) -> list[Message]:
     turns = []
     for example in examples:
-        turns.append(Message(Role.USER, f"{neutral(example.problem)}\n\n{finish}"))
+        turns.append(
+            Message(Role.USER, f"{neutral(example.problem)}\n\n{finish}")
+        )
         turns.append(Message(Role.ASSISTANT, neutral(example.worked)))
     return turns
 

@@ -40,9 +40,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     TIMEOUT = "timeout"
     PROVIDER_ERROR = "provider_error"
-    CANCELLED = (
-        "cancelled"  # stopped early, since it could no longer change the outcome
-    )
+    CANCELLED = "cancelled"  # stopped early, since it could no longer change the outcome
 
 
 class _Record(BaseModel):
@@ -68,14 +66,18 @@ class Attempt(_Record):
     detail: str = ""  # why it failed
     # Whether it gave the expected answer; `None` if the problem has none.
     correct: bool | None = None
-    hidden: tuple[str, ...] = ()  # cards of the block that a dropout run hid from it
+    hidden: tuple[
+        str, ...
+    ] = ()  # cards of the block that a dropout run hid from it
     # How sure the model was, if that was requested and the model reports it.
     confidence: Confidence | None = Field(
         default=None, exclude_if=lambda confidence: confidence is None
     )
     # Answered by a batch, at its price.
     batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
-    text: str = Field(default="", exclude=True)  # what the model wrote, in memory only
+    text: str = Field(
+        default="", exclude=True
+    )  # what the model wrote, in memory only
 
     @classmethod
     def read(
@@ -89,7 +91,10 @@ class Attempt(_Record):
         answer = read_answer(reply.text)
         outcome = Outcome.ANSWERED
         if answer is None:
-            ended = {Finish.LENGTH: Outcome.TRUNCATED, Finish.FILTERED: Outcome.REFUSED}
+            ended = {
+                Finish.LENGTH: Outcome.TRUNCATED,
+                Finish.FILTERED: Outcome.REFUSED,
+            }
             outcome = ended.get(reply.finish, Outcome.NO_ANSWER)
         return cls(
             tier=TierName(key.tier),
@@ -143,7 +148,10 @@ class Attempt(_Record):
 
     def __eq__(self, other: object) -> bool:
         """Whether the records are equal; the text is no part of them."""
-        return isinstance(other, Attempt) and self.model_dump() == other.model_dump()
+        return (
+            isinstance(other, Attempt)
+            and self.model_dump() == other.model_dump()
+        )
 
     def __hash__(self) -> int:
         return hash((self.tier, self.index, self.call))
@@ -189,9 +197,13 @@ class RetrievedContext(_Record):
     classifier_calls: int = 0
     classifier_input: int = 0
     # Of the input, read from a prefix cache. Written only if there is any: older traces have none.
-    classifier_cached: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    classifier_cached: int = Field(
+        default=0, exclude_if=lambda tokens: not tokens
+    )
     classifier_output: int = 0
-    notes: str = ""  # the hash of learned text that was read beside or instead of cards
+    notes: str = (
+        ""  # the hash of learned text that was read beside or instead of cards
+    )
 
     @property
     def abstained(self) -> bool:
@@ -234,14 +246,14 @@ class Solution(_Record):
     # The attempt from common facts. It is not one of the ladder's and votes for nothing, but its answer is the answer.
     synthesis: Attempt | None = None
     # Beyond the paper: what else than counts of votes decided, such as `vote=confidence`.
-    policies: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    policies: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda names: not names
+    )
 
     def __repr__(self) -> str:
         verdict = {True: "right, ", False: "wrong, ", None: ""}[self.correct]
         answer = self.answer or "no answer"
-        return (
-            f"<Solution {answer}: {verdict}{self.exit_name}, {self.real_calls} calls>"
-        )
+        return f"<Solution {answer}: {verdict}{self.exit_name}, {self.real_calls} calls>"
 
     __str__ = __repr__
 
@@ -378,6 +390,7 @@ def parse_solution(line: bytes, where: str) -> Solution | str:
     if isinstance(version, int) and version > TRACE_VERSION:
         what = f"written by a newer kace (trace version {version},"
         raise DataError(
-            f"{where}: {what} this one reads {TRACE_VERSION})", fix="upgrade kace"
+            f"{where}: {what} this one reads {TRACE_VERSION})",
+            fix="upgrade kace",
         )
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")

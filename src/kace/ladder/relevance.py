@@ -115,7 +115,9 @@ def own_text(card: Card) -> str:
     """Return the text a card is found by without wordings: id, triggers, routing conditions and examples."""
     examples = (example.problem for example in card.examples)
     name = card.card_id.replace("_", " ")
-    return "\n".join((name, *card.triggers, *card.routing_conditions, *examples))
+    return "\n".join(
+        (name, *card.triggers, *card.routing_conditions, *examples)
+    )
 
 
 class SearchKey(NamedTuple):
@@ -136,7 +138,9 @@ def search_keys(card: Card) -> list[SearchKey]:
         return [SearchKey(name, (own,), examples or (own,), 1.0)]
     return [
         SearchKey(name, (own,), examples or (own,), OWN_TEXT),
-        SearchKey(name, (own, *card.wordings), (*examples, *card.wordings), 1.0),
+        SearchKey(
+            name, (own, *card.wordings), (*examples, *card.wordings), 1.0
+        ),
     ]
 
 
@@ -209,7 +213,9 @@ class BackgroundScore:
         places = defaultdict[str, list[int]](list)
         shares = defaultdict[str, list[float]](list)
         for place, key in enumerate(self._keys):
-            counts = Counter(word for text in key.texts for word in set(words(text)))
+            counts = Counter(
+                word for text in key.texts for word in set(words(text))
+            )
             for word, count in counts.items():
                 places[word].append(place)
                 shares[word].append(math.sqrt(count / len(key.texts)))
@@ -271,4 +277,8 @@ class Relevance:
         if not self.threshold:
             return cards
         scores = self.scores(problem, self.threshold)
-        return [card for card in cards if not card.examples or card.card_id in scores]
+        return [
+            card
+            for card in cards
+            if not card.examples or card.card_id in scores
+        ]

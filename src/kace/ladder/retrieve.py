@@ -129,7 +129,9 @@ class Retriever:
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS would read a card relevant to this problem. Universal cards do not count: they fit every one."""
-        scores = self.relevance.scores(problem.text, self.relevance.skip_threshold)
+        scores = self.relevance.scores(
+            problem.text, self.relevance.skip_threshold
+        )
         relevant = []
         for card in map(self.tree.card, scores):
             shown = card.status is not Status.DEPRECATED
@@ -142,7 +144,9 @@ class Retriever:
         domains = {UNIVERSAL, *routed.domains}
         if all(domains.isdisjoint(card.domain_tags) for card in relevant):
             return False
-        self._routed[problem.id] = routed  # MS follows, and does not route again
+        self._routed[problem.id] = (
+            routed  # MS follows, and does not route again
+        )
         return True
 
     async def _route(
@@ -153,7 +157,9 @@ class Retriever:
     ) -> Context:
         """Route once; if configured, again after a failed MS with its attempts in view."""
         if not earlier:
-            return self._routed.pop(problem.id, None) or await self.router(problem)
+            return self._routed.pop(problem.id, None) or await self.router(
+                problem
+            )
         domains = earlier[-1].domains
         if not self.config.refine_domain:
             return Context(domains=domains)
@@ -170,7 +176,9 @@ class Retriever:
         seed: int,
     ) -> Router:
         if self.config.router == "cards":
-            return partial(route_by_cards, tree=self.tree, relevance=self.relevance)
+            return partial(
+                route_by_cards, tree=self.tree, relevance=self.relevance
+            )
         domains = self.tree.domains
         return registry_router(self.config, domains, model, seed, self.subject)
 
@@ -220,7 +228,9 @@ async def route_by_cards(
     return Context(domains=tuple(domains[:1]))
 
 
-def route_by_words(problem: Problem, domains: Sequence[Domain]) -> tuple[str, ...]:
+def route_by_words(
+    problem: Problem, domains: Sequence[Domain]
+) -> tuple[str, ...]:
     """Return the domain whose name, description and signals share most with the problem; none if none does."""
     registry = tuple(sorted(domains, key=lambda domain: domain.name))
     if len(registry) < 2:
@@ -312,7 +322,9 @@ def classifier_prompt(
     parts = [fenced("problem", shortened(problem, MAX_PROBLEM_CHARS))]
     if attempts:
         for attempt in attempts:
-            parts.append(fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS)))
+            parts.append(
+                fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS))
+            )
         parts.append(template(f"{form.folder}reclassify"))
     return (
         Message(Role.SYSTEM, "\n".join(instructions)),
@@ -346,7 +358,9 @@ def _retry_prompt(
     return (*messages[:-1], Message(last.role, f"{last.content}\n\n{retry}"))
 
 
-def choices_of(names: Sequence[str], prompts: Prompts = "default") -> tuple[str, ...]:
+def choices_of(
+    names: Sequence[str], prompts: Prompts = "default"
+) -> tuple[str, ...]:
     """Return every valid reply: a name, or a pair of names, each pair in one order to keep the list short."""
     write = FORMS[prompts].write
     return (*map(write, names), *starmap(write, combinations(names, 2)))
@@ -387,7 +401,11 @@ def _read_domains(text: str, names: Sequence[str]) -> tuple[str, ...]:
         given.append(content["second"])
     found = set()
     for name in given:
-        domain = known.get(name.strip().casefold()) if isinstance(name, str) else None
+        domain = (
+            known.get(name.strip().casefold())
+            if isinstance(name, str)
+            else None
+        )
         if domain is None:
             return ()
         found.add(domain)
@@ -431,7 +449,9 @@ def _object_reason(reply: str) -> str:
 
 
 FORMS: Mapping[Prompts, ClassifierForm] = {
-    "default": ClassifierForm("", True, _write_names, read_names, _names_reason),
+    "default": ClassifierForm(
+        "", True, _write_names, read_names, _names_reason
+    ),
     "paper": ClassifierForm(
         "paper/", False, _write_object, read_object, _object_reason
     ),
@@ -588,7 +608,9 @@ def fit(
     return _in_order(cards, chosen)
 
 
-def _in_order(cards: Sequence[Card], chosen: Sequence[Card]) -> tuple[Card, ...]:
+def _in_order(
+    cards: Sequence[Card], chosen: Sequence[Card]
+) -> tuple[Card, ...]:
     """Return the chosen cards in the order of all."""
     ids = {card.card_id for card in chosen}
     return tuple(card for card in cards if card.card_id in ids)
@@ -619,7 +641,9 @@ class Index:
     def scores(self, problem: str) -> list[float]:
         """Return a score per text. A word counts once, however often it is in the problem."""
         scores = [0.0] * self._size
-        for word in sorted(set(words(problem))):  # a sum of floats depends on its order
+        for word in sorted(
+            set(words(problem))
+        ):  # a sum of floats depends on its order
             found = self._postings.get(word, ())
             rest = self._size - len(found)
             rarity = math.log(1 + (rest + 0.5) / (len(found) + 0.5))

@@ -67,7 +67,9 @@ class Session:
             seed=config.seed,
             subject=subject_of(config),
         )
-        return with_policies(replace(self.kit, source=source), tiers=SkipEs(source))
+        return with_policies(
+            replace(self.kit, source=source), tiers=SkipEs(source)
+        )
 
     def billed(
         self,
@@ -80,13 +82,21 @@ class Session:
         seed = self.kit.seed if seed is None else seed
         model = _solver(self.config, also("solver", self.role("solver")))
         kit = replace(self.kit, model=model, seed=seed)
-        if isinstance(kit.source, Retriever):  # requests share what it has indexed
-            source = kit.source.routed_by(also("classifier", self.classifier), seed)
-            kit = with_policies(replace(kit, source=source), tiers=SkipEs(source))
+        if isinstance(
+            kit.source, Retriever
+        ):  # requests share what it has indexed
+            source = kit.source.routed_by(
+                also("classifier", self.classifier), seed
+            )
+            kit = with_policies(
+                replace(kit, source=source), tiers=SkipEs(source)
+            )
         if self.synthesis is not None:
             teacher = also("synthesis", self.synthesis.teacher)
             own = replace(self.synthesis, teacher=teacher)
-            kit = with_policies(kit, amend=(*kit.policies.amend[:-1], own.amend))
+            kit = with_policies(
+                kit, amend=(*kit.policies.amend[:-1], own.amend)
+            )
         return kit
 
 

@@ -93,7 +93,9 @@ FROM_MS = LOCKED[1:]  # beyond the paper: the ladder without ES
 FALLBACK_GATE = Gate(2)
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""
 
-PAPER_CALLS = MappingProxyType(dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True)))
+PAPER_CALLS = MappingProxyType(
+    dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True))
+)
 
 
 def is_decided(
@@ -121,7 +123,9 @@ def is_decided(
     for rival in (*vote.standings[1:], newcomer):
         # The most a rival can become: every pending attempt votes for it.
         first = min(rival.first, *pending)
-        most = Standing(rival.answer, rival.votes + gain, rival.support + gain, first)
+        most = Standing(
+            rival.answer, rival.votes + gain, rival.support + gain, first
+        )
         if most.rank > leader.rank:
             return False
     return True

@@ -53,7 +53,11 @@ class Vote:
     @property
     def leader(self) -> Standing | None:
         """The class that wins the vote, if any attempt voted."""
-        return self.standings[0] if self.standings and self.standings[0].votes else None
+        return (
+            self.standings[0]
+            if self.standings and self.standings[0].votes
+            else None
+        )
 
 
 async def group(
@@ -119,4 +123,6 @@ def heaviest(
     for each in classes:
         # fsum, so that the order of the positions does not matter
         weight[each.positions[0]] = fsum(weights[at] for at in each.positions)
-    return max(vote.standings, key=lambda each: weight[each.first], default=None)
+    return max(
+        vote.standings, key=lambda each: weight[each.first], default=None
+    )

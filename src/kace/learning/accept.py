@@ -27,7 +27,14 @@ from kace.cards.card import (
     plain_points,
     with_examples,
 )
-from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree, Relocate, applied
+from kace.cards.tree import (
+    Change,
+    Deprecate,
+    Edit,
+    EpistemicTree,
+    Relocate,
+    applied,
+)
 from kace.errors import DataError, one_line
 from kace.ladder.prompt import fenced, neutral, quoted_line, template
 from kace.ladder.record import Solution
@@ -79,11 +86,16 @@ class AcceptanceRule(Protocol):
         """Return edits that write what was measured on the cards."""
 
     def retire(
-        self, before: EpistemicTree, tree: EpistemicTree, impacts: Sequence[Impact]
+        self,
+        before: EpistemicTree,
+        tree: EpistemicTree,
+        impacts: Sequence[Impact],
     ) -> tuple[Change, ...]:
         """Return deprecations, after the curator had a chance to rewrite."""
 
-    def accepts(self, n: int, lift: float, won: int, lost: int) -> tuple[bool, str]:
+    def accepts(
+        self, n: int, lift: float, won: int, lost: int
+    ) -> tuple[bool, str]:
         """Whether a revision is kept, and the reason."""
 
 
@@ -119,7 +131,10 @@ class PosteriorRule:
         return tuple(changes)
 
     def retire(
-        self, before: EpistemicTree, tree: EpistemicTree, impacts: Sequence[Impact]
+        self,
+        before: EpistemicTree,
+        tree: EpistemicTree,
+        impacts: Sequence[Impact],
     ) -> tuple[Change, ...]:
         """Return deprecations of cards unlikely to help that no curator has rewritten."""
         beliefs = posteriors(before, impacts)
@@ -130,7 +145,9 @@ class PosteriorRule:
                 changes.append(Deprecate(card.card_id))
         return tuple(changes)
 
-    def accepts(self, n: int, lift: float, won: int, lost: int) -> tuple[bool, str]:
+    def accepts(
+        self, n: int, lift: float, won: int, lost: int
+    ) -> tuple[bool, str]:
         """Whether a revision gains more problems than it loses, with `keep_above`."""
         better = gain_probability(won, lost)
         accepted = better >= self.keep_above
@@ -169,17 +186,25 @@ class ThresholdRule:
         return tuple(changes)
 
     def retire(
-        self, before: EpistemicTree, tree: EpistemicTree, impacts: Sequence[Impact]
+        self,
+        before: EpistemicTree,
+        tree: EpistemicTree,
+        impacts: Sequence[Impact],
     ) -> tuple[Change, ...]:
         """Return nothing: only the curator retires cards."""
         return ()
 
-    def accepts(self, n: int, lift: float, won: int, lost: int) -> tuple[bool, str]:
+    def accepts(
+        self, n: int, lift: float, won: int, lost: int
+    ) -> tuple[bool, str]:
         """Whether the lift of a revision reaches the threshold."""
         accepted = lift >= self.threshold
         enough = "at least" if accepted else "below"
         threshold = plain_points(self.threshold)
-        return accepted, f"{_measured(n, lift)}, {enough} the threshold of {threshold}"
+        return (
+            accepted,
+            f"{_measured(n, lift)}, {enough} the threshold of {threshold}",
+        )
 
 
 def rule_of(settings: Settings) -> AcceptanceRule:
@@ -250,7 +275,12 @@ def compare(
     n = 0
     for before in base:
         after = again.get((before.problem, before.seed))
-        if before.correct is None or before.failed or after is None or after.failed:
+        if (
+            before.correct is None
+            or before.failed
+            or after is None
+            or after.failed
+        ):
             continue
         n += 1
         change = bool(after.correct) - bool(before.correct)
@@ -405,7 +435,9 @@ async def revise(
     )
 
 
-def revision_changes(tree: EpistemicTree, revisions: Revisions) -> tuple[Change, ...]:
+def revision_changes(
+    tree: EpistemicTree, revisions: Revisions
+) -> tuple[Change, ...]:
     """Return the revisions as changes to a tree, without those that it cannot take."""
     wanted: list[Change] = []
     for revision in revisions.revisions:
@@ -450,7 +482,9 @@ def revised_card(card: Card, revision: Revision) -> Card:
         kept = {"source", "supporting_problems", "epoch_introduced"}
         record["payload"] = with_examples(revision.payload, card.examples)
         record["helpfulness_score"] = 0.0
-        record["provenance"] = card.provenance.model_dump(mode="json", include=kept)
+        record["provenance"] = card.provenance.model_dump(
+            mode="json", include=kept
+        )
     return card_of(record)
 
 
@@ -518,7 +552,8 @@ def _card_named(name: str, domain: DomainCards) -> Card:
         if card.card_id == name:
             return card
     raise _Refused(
-        "not_here", "no card of this id is in the request; only those can be revised"
+        "not_here",
+        "no card of this id is in the request; only those can be revised",
     )
 
 
@@ -539,8 +574,12 @@ def _parse_revision(block: Block) -> Revision:
         none = routing.lower() == "none"
         update["routing"] = () if none else tuple(filter(None, clauses))
     if fields.get("difficulty"):
-        update["difficulty"] = _choice(Difficulty, fields["difficulty"], "card_rule")
-    update["domains"] = tuple(fields.get("domains", "").replace(",", " ").split())
+        update["difficulty"] = _choice(
+            Difficulty, fields["difficulty"], "card_rule"
+        )
+    update["domains"] = tuple(
+        fields.get("domains", "").replace(",", " ").split()
+    )
     return revision.model_copy(update=update)
 
 
@@ -567,7 +606,8 @@ def _check_change(card: Card, revision: Revision) -> Card:
         )
     if action is Action.RELOCATE and not moves:
         raise _Refused(
-            "wrong_action", "a RELOCATE needs the new difficulty, or the new domains"
+            "wrong_action",
+            "a RELOCATE needs the new difficulty, or the new domains",
         )
     try:
         after = revised_card(card, revision)
@@ -643,13 +683,17 @@ def _format_failures(title: str, failed: tuple[FailedProblem, ...]) -> str:
     lines = [f"# {title}: {len(failed)}"]
     for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
         label = f", {_format_labels((failure.problem.name,))}"
-        problem = format_problem(number, failure.problem, PROBLEM_CHARS, label, "none")
+        problem = format_problem(
+            number, failure.problem, PROBLEM_CHARS, label, "none"
+        )
         parts = [problem, failure.outcome]
         for attempt in failure.attempts[:MOST_ATTEMPTS]:
             answer = quoted_line(attempt.answer or "none")
             tier = attempt.tier.value
             parts.append(f"Wrong attempt at {tier}, answer {answer}. It ends:")
-            parts.append(fenced("attempt", attempt.tail[-TAIL_CHARS:] or "(no text)"))
+            parts.append(
+                fenced("attempt", attempt.tail[-TAIL_CHARS:] or "(no text)")
+            )
         lines.append("\n".join(parts))
     if len(failed) > MOST_PROBLEMS:
         lines.append(f"And {len(failed) - MOST_PROBLEMS} more.")

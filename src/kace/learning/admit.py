@@ -70,7 +70,9 @@ class Rulings(StepResult):
         return f"{len(self.admitted)} admitted, {len(self.refused)} refused"
 
 
-async def admit(proposals: Proposals, cell: TreeCell, context: TeacherStep) -> Rulings:
+async def admit(
+    proposals: Proposals, cell: TreeCell, context: TeacherStep
+) -> Rulings:
     """Return the cards that code and teacher admit, and the others with reasons.
 
     The teacher is asked once about what code admits, and a card without a ruling is
@@ -84,7 +86,9 @@ async def admit(proposals: Proposals, cell: TreeCell, context: TeacherStep) -> R
             refused.append(found)
         elif card.card_id in waiting:
             reason = "another card proposed here has this id"
-            refused.append(CardRefusal.by_code(card.card_id, "repeated_id", reason))
+            refused.append(
+                CardRefusal.by_code(card.card_id, "repeated_id", reason)
+            )
         else:
             waiting[card.card_id] = card
     if not waiting:
@@ -107,7 +111,9 @@ async def admit(proposals: Proposals, cell: TreeCell, context: TeacherStep) -> R
     for name, card in waiting.items():
         rule, reason = reading.found.get(name, unruled)
         if rule:
-            refusal = CardRefusal(card_id=name, by="teacher", rule=rule, reason=reason)
+            refusal = CardRefusal(
+                card_id=name, by="teacher", rule=rule, reason=reason
+            )
             refused.append(refusal)
         else:
             admitted.append(card)
@@ -168,8 +174,12 @@ MAX_ID_TOKENS = 6
 
 _LABELS = re.compile(rf"^(?:{USEFUL}|{AVOID})\s*$", re.MULTILINE)
 _TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+|\d+(?:\.\d+)?|[-+*/^=<>≤≥≠%!|]")
-_SIGN = re.compile(r"\d.*|[-+*/=<>≤≥≠]|\\(?:le|ge|ne|leq|geq|neq|pm|mp|cdot|times|div)")
-_FILLER = frozenset(("$", "\\left", "\\right", "\\quad", "\\text", "a", "an", "the"))
+_SIGN = re.compile(
+    r"\d.*|[-+*/=<>≤≥≠]|\\(?:le|ge|ne|leq|geq|neq|pm|mp|cdot|times|div)"
+)
+_FILLER = frozenset(
+    ("$", "\\left", "\\right", "\\quad", "\\text", "a", "an", "the")
+)
 
 
 class Merge(StepResult):
@@ -216,7 +226,9 @@ def consolidate(
             if united != twin:
                 known[twin.card_id] = united
                 changed[twin.card_id] = united
-        merged.append(Merge(card_id=card.card_id, into=twin.card_id, reason=reason))
+        merged.append(
+            Merge(card_id=card.card_id, into=twin.card_id, reason=reason)
+        )
     changes: list[Change] = []
     for name, card in changed.items():
         changes.append(Edit(card) if name in tree else Add(card))
@@ -294,15 +306,21 @@ def _unite(first: Card, other: Card) -> Card:
     one = first.provenance
     two = other.provenance
     most = max(MAX_SUPPORTING, len(one.supporting_problems))
-    supporting = dict.fromkeys((*one.supporting_problems, *two.supporting_problems))
+    supporting = dict.fromkeys(
+        (*one.supporting_problems, *two.supporting_problems)
+    )
     provenance = one.model_dump(mode="json")
     provenance["supporting_problems"] = list(supporting)[:most]
     provenance["validated_lift"] = one.validated_lift or two.validated_lift
     for name in ("n_uses", "n_wins", "n_losses"):
         total = getattr(one, name) + getattr(two, name)
         provenance[name] = min(total, MAX_COUNT)
-    provenance["epoch_introduced"] = min(one.epoch_introduced, two.epoch_introduced)
+    provenance["epoch_introduced"] = min(
+        one.epoch_introduced, two.epoch_introduced
+    )
     try:
-        return card_of({**first.model_dump(mode="json"), "provenance": provenance})
+        return card_of(
+            {**first.model_dump(mode="json"), "provenance": provenance}
+        )
     except CardError:  # the labels would make it larger than a card may be
         return first

@@ -38,7 +38,8 @@ CHANCE = 0.5
 """Losses allowed with however few problems: runs of one problem differ by half a one."""
 
 Solve = Callable[
-    [Sequence[Problem], RelevanceScore | None, int], Awaitable[Sequence[Solution]]
+    [Sequence[Problem], RelevanceScore | None, int],
+    Awaitable[Sequence[Solution]],
 ]
 """Solves problems with the cards that a score picks, ES skipped, or without cards; the
 number is the run's."""
@@ -64,7 +65,9 @@ class Calibration(StepResult):
     bound: float  # the most points that a new problem loses, in expectation
     skip_threshold: float
     skip_bound: float
-    left_out: tuple[LeftOut, ...]  # problems that read a card at the loosest threshold
+    left_out: tuple[
+        LeftOut, ...
+    ]  # problems that read a card at the loosest threshold
 
 
 async def set_thresholds(
@@ -76,7 +79,9 @@ async def set_thresholds(
     """Return the thresholds of a tree, measured once."""
 
     async def solve(
-        problems: Sequence[Problem], relevance: RelevanceScore | None, number: int
+        problems: Sequence[Problem],
+        relevance: RelevanceScore | None,
+        number: int,
     ) -> Sequence[Solution]:
         what = "left out" if relevance else "alone"
         step = StepName("calibrate", what, number=number)
@@ -93,7 +98,9 @@ async def set_thresholds(
             max_harm=settings.max_harm,
         )
 
-    return await work.log.once(StepName("close", "calibrate"), Calibration, measure)
+    return await work.log.once(
+        StepName("close", "calibrate"), Calibration, measure
+    )
 
 
 async def calibrate(
@@ -249,7 +256,9 @@ def keep_calibration(
 def thresholds_of(folder: Path) -> dict[str, float] | None:
     """Return the calibrated thresholds of a tree with their bounds, if recorded."""
     try:
-        found = Calibration.model_validate_json(read_plain(folder / CALIBRATION))
+        found = Calibration.model_validate_json(
+            read_plain(folder / CALIBRATION)
+        )
     except (OSError, ValidationError):
         return None
     names = {"threshold", "bound", "skip_threshold", "skip_bound", "max_harm"}

@@ -64,7 +64,9 @@ async def learn(study: Study) -> EpistemicTree:
         await measure_and_revise(epoch, study)
         study.writer.snapshot(epoch)
     if settings.keep == "validated":
-        study.writer.commit(StepName("close", "prune"), drop_unvalidated(study.tree))
+        study.writer.commit(
+            StepName("close", "prune"), drop_unvalidated(study.tree)
+        )
     if settings.wordings and study.optional_teacher:
         await word(study)
     if settings.calibration_runs:
@@ -128,7 +130,9 @@ async def failures_at_es(
     step = StepName("add", "place", epoch, place)
     find = partial(study.route_all, problems, domains)
     routes = await study.log.once(step, Routes, find)
-    found: dict[str, list[FailedProblem]] = {domain.name: [] for domain in domains}
+    found: dict[str, list[FailedProblem]] = {
+        domain.name: [] for domain in domains
+    }
     for record, problem in zip(wrong, problems, strict=True):
         failure = FailedProblem.of(record, problem, TierName.ES, study.text_of)
         for domain in domains:
@@ -150,7 +154,10 @@ async def new_cards(
     """
     settings = study.settings
     screen = partial(
-        check_card, cell=cell, leaks=study.leaks, domains=study.tree.domain_names
+        check_card,
+        cell=cell,
+        leaks=study.leaks,
+        domains=study.tree.domain_names,
     )
 
     def step(what: str) -> StepName:
@@ -158,7 +165,9 @@ async def new_cards(
 
     if not study.optional_teacher:
         problems = [failure.problem for failure in failed]
-        solve = partial(propose_solved, cell, problems, settings.examples, epoch)
+        solve = partial(
+            propose_solved, cell, problems, settings.examples, epoch
+        )
         proposed = await study.log.once(step("propose"), Proposals, solve)
         check = partial(admit_by_code, proposed, screen)
         return await study.log.once(step("admit"), Rulings, check)
@@ -166,19 +175,26 @@ async def new_cards(
     proposed = Proposals()
     if failed:
         find = partial(find_knowledge, cell, failed, known)
-        proposed = await study.teacher_step(step("propose"), Proposals, find, screen)
+        proposed = await study.teacher_step(
+            step("propose"), Proposals, find, screen
+        )
     seen = (*known, *proposed.cards)
     if settings.imagine and seen:
         guess = partial(imagine, cell, seen)
-        more = await study.teacher_step(step("imagine"), Proposals, guess, screen)
+        more = await study.teacher_step(
+            step("imagine"), Proposals, guess, screen
+        )
         proposed = Proposals(
-            cards=proposed.cards + more.cards, refused=proposed.refused + more.refused
+            cards=proposed.cards + more.cards,
+            refused=proposed.refused + more.refused,
         )
     elif not failed:
         return Rulings()
     if settings.examples and proposed.cards:
         # Before the ruling: the solver reads the demonstrations, so they must be right.
-        shown = await demonstrations(proposed.cards, step("illustrate"), screen, study)
+        shown = await demonstrations(
+            proposed.cards, step("illustrate"), screen, study
+        )
         proposed = proposed.model_copy(update={"cards": shown.cards})
     judge = partial(admit, proposed, cell)
     return await study.teacher_step(step("admit"), Rulings, judge, screen)
@@ -211,7 +227,11 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
 
 
 async def revise_domains(
-    epoch: int, credited: EpistemicTree, base: Records, impact: Impact, study: Study
+    epoch: int,
+    credited: EpistemicTree,
+    base: Records,
+    impact: Impact,
+    study: Study,
 ) -> None:
     """Have each domain's curator revise its cards, and keep what reruns confirm."""
     if _reads_retired(base, credited):
@@ -277,7 +297,9 @@ async def revise_domain(
     def screen(card: Card) -> CardRefusal | None:
         """Check a rewritten card where it lives."""
         hard = card.difficulty_tag is Difficulty.HARD
-        cell = TreeCell(TierName.HS if hard else TierName.MS, card.domain_tags[0])
+        cell = TreeCell(
+            TierName.HS if hard else TierName.MS, card.domain_tags[0]
+        )
         return check_card(card, cell, study.leaks, tree.domain_names)
 
     for number in range(1, settings.refine + 1):
@@ -286,7 +308,9 @@ async def revise_domain(
             step("revise", number), Revisions, ask, screen
         )
         changes = revision_changes(tree, revisions)
-        wanted = await demonstrated(changes, step("illustrate", number), screen, study)
+        wanted = await demonstrated(
+            changes, step("illustrate", number), screen, study
+        )
         if not wanted:
             return ()
         if number == 1 and _is_cut(touched):

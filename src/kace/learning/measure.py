@@ -79,7 +79,9 @@ class Lift(StepResult):
     hidden: int
     problems: int  # with attempts of both kinds
     votes: tuple[CardVotes, ...] = ()
-    text: str = ""  # the digest of the card's text: another text has other evidence
+    text: str = (
+        ""  # the digest of the card's text: another text has other evidence
+    )
 
     @property
     def wins(self) -> tuple[int, int]:
@@ -99,7 +101,9 @@ class Impact(StepResult):
     @property
     def summary(self) -> str:
         """Return the number of cards measured."""
-        return f"{len(self.lifts)} lifts measured, {len(self.fires)} cards fired"
+        return (
+            f"{len(self.lifts)} lifts measured, {len(self.fires)} cards fired"
+        )
 
     def of(self, card: Card) -> tuple[Fire | None, Lift | None]:
         """Return the fire statistics and the lift of a card."""
@@ -135,7 +139,9 @@ async def measure(
 # The default: dropout. One run measures all cards.
 
 
-async def run_dropout(epoch: int, tree: EpistemicTree, study: Study) -> list[Solution]:
+async def run_dropout(
+    epoch: int, tree: EpistemicTree, study: Study
+) -> list[Solution]:
     """Solve again with each card hidden at random from each attempt.
 
     A problem that no card is shown to measures none, so it is left out. The first run
@@ -143,7 +149,9 @@ async def run_dropout(epoch: int, tree: EpistemicTree, study: Study) -> list[Sol
     """
     relevance = Relevance(tree, study.config.retrieval)
     readers = [
-        each for each in study.train if relevance.relevant(each.text, tree.shown)
+        each
+        for each in study.train
+        if relevance.relevant(each.text, tree.shown)
     ]
     rate = study.settings.dropout_rate
 
@@ -203,7 +211,9 @@ class LeaveOneOut:
 
         Raises `UsageError` if the base run stopped early or hid cards.
         """
-        if any(attempt.hidden for record in base for attempt in record.attempts):
+        if any(
+            attempt.hidden for record in base for attempt in record.attempts
+        ):
             raise UsageError(
                 "the base run hid cards at random, so there is nothing to leave one out "
                 "of",
@@ -220,7 +230,9 @@ class LeaveOneOut:
                     read[card_id].append((record, recall))
         votes: dict[str, list[CardVotes]] = {}
         calls = 0
-        for fire in sorted(fires, key=lambda fire: (-fire.n_shown, fire.card_id)):
+        for fire in sorted(
+            fires, key=lambda fire: (-fire.n_shown, fire.card_id)
+        ):
             solves = read[fire.card_id]
             cost = sum(TIERS[recall.tier].attempts for _, recall in solves)
             if calls + cost > self.max_calls:
@@ -242,11 +254,14 @@ class LeaveOneOut:
     ) -> list[CardVotes]:
         """Return the votes on a card: recorded attempts with it, new ones without it."""
         after = await gather_all(
-            self._sample_without(card_id, record, recall) for record, recall in solves
+            self._sample_without(card_id, record, recall)
+            for record, recall in solves
         )
         found = []
         for (record, recall), without in zip(solves, after, strict=True):
-            right = [bool(each.correct) for each in _judged(record, recall.tier)]
+            right = [
+                bool(each.correct) for each in _judged(record, recall.tier)
+            ]
             counts = (sum(right), len(right), sum(without), len(without))
             found.append(_votes(record.problem, counts))
         return found
@@ -255,7 +270,9 @@ class LeaveOneOut:
         self, card_id: str, record: Solution, recall: RetrievedContext
     ) -> list[bool]:
         """Return right or wrong for a tier's attempts made again on the same keys."""
-        others = [self.tree.card(name) for name in recall.cards if name != card_id]
+        others = [
+            self.tree.card(name) for name in recall.cards if name != card_id
+        ]
         context = Context(tuple(others), placement=self.placement)
         kit = replace(self.kit, seed=record.seed, early_stop=False)
         problem = self.problems[record.problem]
@@ -387,7 +404,9 @@ def _without_votes(votes: Sequence[CardVotes]) -> Lift | None:
 
 
 def _lifts(
-    method: Method, votes: Mapping[str, Sequence[CardVotes]], tree: EpistemicTree | None
+    method: Method,
+    votes: Mapping[str, Sequence[CardVotes]],
+    tree: EpistemicTree | None,
 ) -> tuple[Lift, ...]:
     digests = {card.card_id: text_digest(card) for card in tree or ()}
     found = []
@@ -439,7 +458,9 @@ def _by_problem(votes: Sequence[CardVotes]) -> _ProblemSums:
     places: dict[str, int] = {}
     index = [places.setdefault(vote.problem, len(places)) for vote in votes]
     rows = [(v.right, v.made, v.right_without, v.made_without) for v in votes]
-    right, made, right_without, without = np.array(rows, dtype=float).reshape(-1, 4).T
+    right, made, right_without, without = (
+        np.array(rows, dtype=float).reshape(-1, 4).T
+    )
     both = made + without
     weight = made * without / both
     excess = (right * without - right_without * made) / both
@@ -506,7 +527,9 @@ class Posterior(NamedTuple):
     harms: float
 
 
-def posteriors(tree: EpistemicTree, impacts: Sequence[Impact]) -> dict[str, Posterior]:
+def posteriors(
+    tree: EpistemicTree, impacts: Sequence[Impact]
+) -> dict[str, Posterior]:
     """Return the posterior of every card that may be shown; empty if none is measured."""
     votes: defaultdict[str, list[CardVotes]] = defaultdict(list)
     for lift in current_lifts(tree, impacts):
@@ -562,7 +585,9 @@ def _summaries(
     mean = (weight * active * centre).sum(axis=0)
     square = (weight * active * (centre**2 + variance)).sum(axis=0)
     half = NORMAL_95 * np.sqrt(np.maximum(square - mean**2, 0.0))
-    above = np.vectorize(_normal_above, otypes=[float])(centre / np.sqrt(variance))
+    above = np.vectorize(_normal_above, otypes=[float])(
+        centre / np.sqrt(variance)
+    )
     helps = (weight * active * above).sum(axis=0)
     harms = (weight * active * (1 - above)).sum(axis=0)
     low = np.maximum(mean - half, -1)
@@ -575,7 +600,9 @@ def _normal_above(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
-def _log_normal(x: Floats, mean: Floats | float, variance: Floats | float) -> Floats:
+def _log_normal(
+    x: Floats, mean: Floats | float, variance: Floats | float
+) -> Floats:
     found: Floats = -0.5 * (np.log(variance) + (x - mean) ** 2 / variance)
     return found
 

@@ -52,8 +52,12 @@ from kace.learning.teacher import (
 )
 from kace.problems import Problem
 
-EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"  # the card that the prompt shows the form with
-NOT_SHOWN = "no card of that id was shown; copy the id between the square brackets"
+EXAMPLE_ID = (
+    "RUBRIC_TEA_FOR_GUESTS"  # the card that the prompt shows the form with
+)
+NOT_SHOWN = (
+    "no card of that id was shown; copy the id between the square brackets"
+)
 MAX_PROBLEM_CHARS = 6_000
 FAILURES_AT_ONCE = 50
 """Failed problems of one request: as much as a teacher takes in, with room to reply."""
@@ -90,7 +94,9 @@ class CardRequest(NamedTuple):
     cell: TreeCell
     context: TeacherStep
     shown: tuple[str, ...]  # the texts that the teacher was shown
-    labels: tuple[str, ...] = ()  # of the problems; none if a card needs no support
+    labels: tuple[
+        str, ...
+    ] = ()  # of the problems; none if a card needs no support
 
 
 def split(items: Sequence[T], most: int) -> list[Sequence[T]]:
@@ -151,7 +157,9 @@ async def imagine(
         return Proposals()
     request = CardRequest(cell, context, tuple(card.payload for card in cards))
     shown = card_block(cards)
-    return await _ask("imagine", request, shown, len(cards), "beside each of these")
+    return await _ask(
+        "imagine", request, shown, len(cards), "beside each of these"
+    )
 
 
 def place(cell: TreeCell) -> str:
@@ -206,7 +214,9 @@ def _read_card(block: Block, request: CardRequest) -> Card:
     difficulty = fields.get("difficulty", "").lower() or own
     if difficulty not in (own, Difficulty.UNIVERSAL.value):
         given = one_line(difficulty, 20)
-        raise ValueError(f"the difficulty here is {own} or universal, not {given!r}")
+        raise ValueError(
+            f"the difficulty here is {own} or universal, not {given!r}"
+        )
     supporting = []
     if labels:
         for number in read_numbers(fields.get("problems", ""), len(labels)):
@@ -264,9 +274,7 @@ def _format_failure(number: int, failure: FailedProblem) -> str:
 # everyday problems use make one card. Its triggers are those words, its demonstrations
 # the problems with their solutions.
 
-NO_CALLS = (
-    "no teacher call is made: cards come from the training set's own worked solutions"
-)
+NO_CALLS = "no teacher call is made: cards come from the training set's own worked solutions"
 ONE_KIND = 0.45
 """The least cosine of two problems' weighted words that makes them one kind."""
 TRIGGERS = 3
@@ -298,13 +306,17 @@ def partition_by_label(train: Sequence[Problem]) -> Partition:
         )
     labels = []
     for problem in train:
-        label = re.sub(r"[^a-z0-9]+", "_", (problem.domain or "").lower()).strip("_")
+        label = re.sub(
+            r"[^a-z0-9]+", "_", (problem.domain or "").lower()
+        ).strip("_")
         labels.append(label)
     if not all(map(_is_domain_name, labels)):
         labels = [WHOLE] * len(train)
     held: dict[str, list[str]] = {}
     for label, problem in zip(labels, train, strict=True):
-        held.setdefault(label, []).append(one_line(problem.text, MAX_SIGNAL_CHARS))
+        held.setdefault(label, []).append(
+            one_line(problem.text, MAX_SIGNAL_CHARS)
+        )
     domains = []
     for name, texts in sorted(held.items()):
         domain = Domain(
@@ -329,7 +341,9 @@ def propose_solved(
     solved = [problem for problem in failed if problem.solution]
     vectors = []
     for problem in solved:
-        vectors.append({word: weight(word) for word in vocabulary(problem.text)})
+        vectors.append(
+            {word: weight(word) for word in vocabulary(problem.text)}
+        )
     found: dict[str, Card] = {}
     for kind in group_kinds(vectors):
         members = [solved[place] for place in kind]
@@ -377,7 +391,10 @@ def _solved_card(
     for pair in zip(ranked[::2], ranked[1::2], strict=False):
         lines.append(f"- {' '.join(pair)}")
     topic = ", ".join(ranked[:TRIGGERS])
-    lines += ["", f"Problems about {topic} go by the steps of those worked here."]
+    lines += [
+        "",
+        f"Problems about {topic} go by the steps of those worked here.",
+    ]
     provenance = {
         "source": SOLUTIONS,
         "supporting_problems": [member.name for member in members[:12]],
@@ -386,7 +403,9 @@ def _solved_card(
     payload = with_examples("\n".join(lines), examples)
     try:
         return cell.new_card("_".join(("RUBRIC", *tokens)), payload, provenance)
-    except CardError:  # a text too long for a card, or with characters it may not hold
+    except (
+        CardError
+    ):  # a text too long for a card, or with characters it may not hold
         return None
 
 

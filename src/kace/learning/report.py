@@ -181,7 +181,9 @@ class Epoch:
     revised: tuple[Revised, ...]
     comparisons: tuple[Comparison, ...]
     gaps: tuple[tuple[str, str], ...]  # a domain, and what no card could cover
-    beyond: tuple[tuple[str, str, str], ...]  # wrong at ES: problem, answer, expected
+    beyond: tuple[
+        tuple[str, str, str], ...
+    ]  # wrong at ES: problem, answer, expected
     size: CardTotals | None  # of the tree at its end
 
 
@@ -285,7 +287,9 @@ class LearningReport:
     @property
     def refused(self) -> tuple[ReportedRefusal, ...]:
         """Return everything refused, in order."""
-        return tuple(refusal for epoch in self.epochs for refusal in epoch.refused)
+        return tuple(
+            refusal for epoch in self.epochs for refusal in epoch.refused
+        )
 
     @property
     def rules(self) -> list[tuple[tuple[str, str], int]]:
@@ -357,7 +361,9 @@ def report_of(tree_folder: Path) -> LearningReport:
         for _, impact in steps.of(Impact, "impact", epoch=number):
             impacts.append((number, impact))
     names = _problem_names(steps)
-    own, others = lifts_by_source(tree, (impact for _, impact in impacts), names)
+    own, others = lifts_by_source(
+        tree, (impact for _, impact in impacts), names
+    )
     planned = manifest.settings.get("epochs")
     finished = StepName("close", "freeze") in steps.steps
     working = not finished and _is_locked(folder / "lock")
@@ -371,7 +377,9 @@ def report_of(tree_folder: Path) -> LearningReport:
         teacher=manifest.teacher or "",
         train=manifest.train.problems,
         planned=planned if isinstance(planned, int) else 0,
-        settings=tuple((name, str(value)) for name, value in manifest.settings.items()),
+        settings=tuple(
+            (name, str(value)) for name, value in manifest.settings.items()
+        ),
         finished=finished,
         frozen=store.frozen_hash if planted else None,
         last=str(steps.lines[-1].step) if steps.lines else "",
@@ -432,10 +440,14 @@ def _epoch(
         if each.merge:
             merged.append(each.merge)
         if each.refused:
-            refused.append(ReportedRefusal(number, each.place, "card", each.refused))
+            refused.append(
+                ReportedRefusal(number, each.place, "card", each.refused)
+            )
     for step, shown in steps.of(Demonstrations, "illustrate", epoch=number):
         for refusal in shown.refused:
-            refused.append(ReportedRefusal(number, step.place, "example", refusal))
+            refused.append(
+                ReportedRefusal(number, step.place, "example", refusal)
+            )
     comparisons = []
     accepted = set()
     for _, found in steps.of(Comparison, "compare", epoch=number):
@@ -447,9 +459,13 @@ def _epoch(
     for step, curated in steps.of(Revisions, "revise", epoch=number):
         place = (step.place, step.number)
         for refusal in curated.refused:
-            refused.append(ReportedRefusal(number, step.place, "revision", refusal))
+            refused.append(
+                ReportedRefusal(number, step.place, "revision", refusal)
+            )
         for revision in curated.revisions:
-            revised.append(_revised(number, revision, *place, place in accepted))
+            revised.append(
+                _revised(number, revision, *place, place in accepted)
+            )
         for text in curated.gaps:
             gaps[step.place, text] = None
     scores = []
@@ -487,7 +503,9 @@ def _revised(
     )
 
 
-def _beyond(scores: Sequence[RunScore], folder: Path) -> Iterator[tuple[str, str, str]]:
+def _beyond(
+    scores: Sequence[RunScore], folder: Path
+) -> Iterator[tuple[str, str, str]]:
     """Yield the problems that ES left with a wrong answer in the epoch's newest run."""
     runs = {score.step.what: score for score in scores}
     for what in ("rebase", "base", "run"):
@@ -495,7 +513,11 @@ def _beyond(scores: Sequence[RunScore], folder: Path) -> Iterator[tuple[str, str
             # A name from a file leads into our folder only.
             for record in _records(folder / Path(runs[what].folder).name):
                 if wrong_at_es(record):
-                    yield record.name, record.answer or "", record.expected or ""
+                    yield (
+                        record.name,
+                        record.answer or "",
+                        record.expected or "",
+                    )
             return
 
 
@@ -521,7 +543,9 @@ def _domains(tree: EpistemicTree) -> Iterator[DomainReport]:
         return
     for domain in tree.domains:
         leaves = _leaves(tree, domain.name)
-        yield DomainReport(domain.name, domain.description, domain.share, leaves)
+        yield DomainReport(
+            domain.name, domain.description, domain.share, leaves
+        )
     leaves = _leaves(tree, UNIVERSAL)
     yield DomainReport(UNIVERSAL, "read with every domain", None, leaves)
 
@@ -591,7 +615,9 @@ def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
             for merge in done.merged:
                 for tier in step.place.split("+"):
                     merges[tier, merge.card_id] = merge
-        for step, found in steps.of(Proposals, "propose", "imagine", epoch=epoch):
+        for step, found in steps.of(
+            Proposals, "propose", "imagine", epoch=epoch
+        ):
             place = step.place
             tier = place.split(" ")[0]
             ruled = rulings.get((place, step.number))
@@ -623,7 +649,9 @@ def _fate_of(
         fate = Fate.REFUSED
     elif merge:
         fate = Fate.MERGED
-    elif name not in tree:  # it enters with its round, or is there under another id
+    elif (
+        name not in tree
+    ):  # it enters with its round, or is there under another id
         fate = Fate.ADMITTED
     else:
         gone = tree.card(name).status is Status.DEPRECATED
@@ -635,7 +663,12 @@ def _fate_of(
 def _last_sign(folder: Path) -> float:
     """Return when the learner last wrote its steps, traces or calls; 0 if never."""
     newest = 0.0
-    for pattern in ("learn.json", "steps.jsonl", "*/traces.jsonl", "calls/*.jsonl"):
+    for pattern in (
+        "learn.json",
+        "steps.jsonl",
+        "*/traces.jsonl",
+        "calls/*.jsonl",
+    ):
         for path in folder.glob(pattern):
             newest = max(newest, path.stat().st_mtime)
     return min(newest, time.time())
@@ -663,7 +696,9 @@ def _summary(report: LearningReport) -> str:
         if report.finished:
             return f"No card: {_why_empty(report)}"
         return "No card has been proposed yet."
-    author = "worked solutions" if report.teacher == SOLUTIONS else "the teacher"
+    author = (
+        "worked solutions" if report.teacher == SOLUTIONS else "the teacher"
+    )
     problems = counted(report.train, "training problem")
     are = "is" if found.kept == 1 else "are"
     text = (
@@ -685,9 +720,7 @@ def _why_empty(report: LearningReport) -> str:
             f"{report.train} problems"
         )
         if report.carried_others and report.carried_others.effect <= 0:
-            worth = (
-                f"{plain_points(report.carried_others.effect)} points of right attempts"
-            )
+            worth = f"{plain_points(report.carried_others.effect)} points of right attempts"
             return (
                 f"{few}, nor do they carry over to other problems ({worth}). "
                 "Give more problems of the same kinds."
@@ -736,7 +769,9 @@ def _progress(report: LearningReport) -> str:
     sentences = ["Not finished."]
     if report.epochs:
         planned = f" of {report.planned}" if report.planned else ""
-        sentences = [f"Not finished, in epoch {report.epochs[-1].number}{planned}."]
+        sentences = [
+            f"Not finished, in epoch {report.epochs[-1].number}{planned}."
+        ]
     last = f"The last step done: {report.last}." if report.last else ""
     sentences.append(last or "No step is done yet.")
     for score in report.under_way:
@@ -786,7 +821,9 @@ def _epoch_stages(
     if epoch:
         added = f"{epoch.proposed:,} proposed, {epoch.admitted:,} admitted"
         kept = sum(each.accepted for each in epoch.comparisons)
-        revised = f"{counted(len(epoch.comparisons), 'change')} tried, {kept:,} kept"
+        revised = (
+            f"{counted(len(epoch.comparisons), 'change')} tried, {kept:,} kept"
+        )
         for score in epoch.scores:
             if score.step.what == "base":
                 measured = f"{score.correct:,} of {score.problems:,} right"
@@ -804,8 +841,12 @@ def _epoch_stages(
 
 CHARS_PER_TOKEN = 4
 DOMAINS = 5
-LADDER_SHARE = 0.43  # of the eight attempts past ES, the part that published runs made
-FAILED_SHARE = 0.5  # of the problems, the part that a tier is expected not to deliver
+LADDER_SHARE = (
+    0.43  # of the eight attempts past ES, the part that published runs made
+)
+FAILED_SHARE = (
+    0.5  # of the problems, the part that a tier is expected not to deliver
+)
 WORDING_TOKENS = 40
 CARD_TOKENS = 250  # of a card, and of an example
 EMBEDDED_SPEED = 80  # tokens a second of the embedded model, over all its calls
@@ -911,7 +952,9 @@ def _solver_load(
     return Load(easy + hard, tokens, (easy + hard) * output)
 
 
-def _teacher_load(train: Sequence[Problem], settings: Settings, *, most: bool) -> Load:
+def _teacher_load(
+    train: Sequence[Problem], settings: Settings, *, most: bool
+) -> Load:
     """Return the requests for domains, cards, rulings, revisions and wordings."""
     domains = MOST_DOMAINS if most else DOMAINS
     failed = len(train) * (1.0 if most else FAILED_SHARE)
@@ -924,11 +967,14 @@ def _teacher_load(train: Sequence[Problem], settings: Settings, *, most: bool) -
     shown = failed * (_text_tokens(train) + TAIL_CHARS)
     cards = written * CARD_TOKENS * (1 + settings.examples)
     wordings = written * settings.wordings
-    epochs = settings.epochs * (2 if most else 1)  # a repair round each, at most
+    epochs = settings.epochs * (
+        2 if most else 1
+    )  # a repair round each, at most
     return Load(
         calls=1 + epochs * requests + round(wordings / WORDINGS_AT_ONCE),
         input=epochs * (2 * shown + 3 * cards + requests * 1_000),
-        output=epochs * (2 * cards + requests * 100) + wordings * WORDING_TOKENS,
+        output=epochs * (2 * cards + requests * 100)
+        + wordings * WORDING_TOKENS,
     )
 
 

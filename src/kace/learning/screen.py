@@ -35,14 +35,19 @@ from typing import NamedTuple, Self
 from kace.answers.exact import Number
 from kace.answers.extract import Answer
 from kace.answers.normalize import NUMBER_WORDS, normal_form
-from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Example, line_count
+from kace.cards.card import (
+    BODY_CAPS,
+    UNIVERSAL,
+    Card,
+    Difficulty,
+    Example,
+    line_count,
+)
 from kace.errors import one_line
 from kace.learning.teacher import CardRefusal, TreeCell
 from kace.problems import Problem
 
-SMALL = (
-    12  # whole numbers up to this occur in any formula; spelled out, they stay words
-)
+SMALL = 12  # whole numbers up to this occur in any formula; spelled out, they stay words
 LARGE = 99
 CUSTOMARY = frozenset(
     (24, 30, 45, 60, 90, 100, 120, 180, 270, 360, 365, 1_000, 10_000, 1_000_000)
@@ -56,7 +61,9 @@ CUSTOMARY_CONSTANTS = frozenset(
     )
 ) | {r"\pi", r"2\cdot \pi", r"\frac{1}{2}\cdot \pi", r"\frac{1}{3}\cdot \pi"}
 MAX_FACTOR_DIGITS = 3  # longer numbers seldom belong to a formula with letters
-MIN_COMMON = 4  # fewer content words in common are what any two problems may have
+MIN_COMMON = (
+    4  # fewer content words in common are what any two problems may have
+)
 NGRAM = 8
 CONTENT = 4
 """So many words in a row, numbers aside, with so many content words, are a copy; with
@@ -102,7 +109,10 @@ def _broken_rules(
     lines = line_count(card.body)
     cap = BODY_CAPS[given]
     if lines > cap:
-        yield "body_cap", f"its body has {lines} lines, {given.value} allows {cap}"
+        yield (
+            "body_cap",
+            f"its body has {lines} lines, {given.value} allows {cap}",
+        )
     for tag in tags:
         if tag not in (UNIVERSAL, *domains):
             yield "wrong_domain", f"there is no domain {tag!r}"
@@ -150,7 +160,9 @@ class HeldOutHashes(NamedTuple):
 
     worked: frozenset[str] = frozenset()  # of the numbers with the answer
     ngrams: frozenset[str] = frozenset()
-    templates: frozenset[frozenset[str]] = frozenset()  # of the content words of each
+    templates: frozenset[frozenset[str]] = (
+        frozenset()
+    )  # of the content words of each
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> Self:
@@ -206,7 +218,9 @@ class _Known(NamedTuple):
     """What the rules need of a problem."""
 
     name: str
-    keys: tuple[str, ...]  # of the answer; of a percentage also the number before it
+    keys: tuple[
+        str, ...
+    ]  # of the answer; of a percentage also the number before it
     telling: bool  # whether the answer is a telling number
     parts: frozenset[Fraction]  # the numbers of an answer that has several
     numbers: frozenset[Fraction]  # of the text, without 0, 1 and the answer
@@ -234,7 +248,10 @@ class _Known(NamedTuple):
         for key in self.keys:
             shown = repr(numbers.values.get(key, key)[:60])
             if key in numbers.given and key not in ("=0", "=1"):
-                yield "answer_leak", f"gives {shown} as an answer: it is the answer of"
+                yield (
+                    "answer_leak",
+                    f"gives {shown} as an answer: it is the answer of",
+                )
             if self.telling and key in numbers.values:
                 yield "answer_leak", f"holds {shown}: it is the answer of"
             whole = self.numbers and self.numbers <= numbers.standing
@@ -263,7 +280,8 @@ class LeakScreen:
         ours = HeldOutHashes.of(problems)
         # The wordings of training problems may be retold.
         self._examples = held_out._replace(
-            worked=held_out.worked | ours.worked, ngrams=held_out.ngrams | ours.ngrams
+            worked=held_out.worked | ours.worked,
+            ngrams=held_out.ngrams | ours.ngrams,
         )
         self._known = list(map(_Known.of, problems))
         self._named: defaultdict[str, list[_Known]] = defaultdict(list)
@@ -294,14 +312,19 @@ class LeakScreen:
                 for rule, what in known.leaks(numbers):
                     yield rule, f"it {what} the problem {known.name}"
         for known in self._known_near(numbers):
-            several = len(known.numbers) > 1 and known.numbers <= numbers.standing
+            several = (
+                len(known.numbers) > 1 and known.numbers <= numbers.standing
+            )
             if several and not numbers.values.keys().isdisjoint(known.keys):
                 what = f"holds the numbers and the answer of the problem {known.name}"
                 yield "answer_leak", f"it {what}"
         for ngram in copied_ngrams(text):
             if ngram in self._copies:
                 name = self._copies[ngram].name
-                yield "instance_overfit", f"it repeats {ngram!r} of the problem {name}"
+                yield (
+                    "instance_overfit",
+                    f"it repeats {ngram!r} of the problem {name}",
+                )
         for example in card.examples:
             retold = self._examples.retold(example, self.max_overlap)
             if retold:
@@ -338,10 +361,14 @@ _EXPRESSION = re.compile(
     r"(?:\\(?:[dtc]?frac|[dt]?binom|sqrt|pi|cdot|times|div)(?![A-Za-z])\s*"
     r"|\d+(?:\.\d+)?(?:\s*\\?%|\s+percent\b)?|[-+*/^!(){}])+"
 )
-_LETTER_BEFORE = re.compile(r"(?:(?<![A-Za-z\\])[A-Za-z]|\\(?!boxed|fbox)[A-Za-z]+)$")
+_LETTER_BEFORE = re.compile(
+    r"(?:(?<![A-Za-z\\])[A-Za-z]|\\(?!boxed|fbox)[A-Za-z]+)$"
+)
 _LETTER_AFTER = re.compile(r"[A-Za-z](?![A-Za-z])|\\[A-Za-z]+")
 _PERCENT = re.compile(r"\s*(?:\\?%|percent)$")
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
+_BOXED = re.compile(
+    r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
+)
 _STATED = re.compile(
     r"\b(?:answers?|solutions?|results?)\b"
     r"(?:\s+(?:here|then|now|thus|always|therefore|must|should|will|would))*"
@@ -404,7 +431,9 @@ def find_numbers(text: str) -> FoundNumbers:
     )
 
 
-def _stand(digits: str, values: dict[str, str], standing: set[Fraction]) -> None:
+def _stand(
+    digits: str, values: dict[str, str], standing: set[Fraction]
+) -> None:
     """Add a number of a text."""
     values[_key(digits[:200])] = digits
     standing.add(_fraction(digits))
@@ -435,9 +464,13 @@ def _trim(text: str) -> str:
     """Return the text without operators at its ends and unpaired brackets."""
     text = text.strip("*/^! ").rstrip("+-({").lstrip("+)}")
     for opening, closing in ("()", "{}"):
-        while text.startswith(opening) and text.count(opening) > text.count(closing):
+        while text.startswith(opening) and text.count(opening) > text.count(
+            closing
+        ):
             text = text[1:].strip()
-        while text.endswith(closing) and text.count(closing) > text.count(opening):
+        while text.endswith(closing) and text.count(closing) > text.count(
+            opening
+        ):
             text = text[:-1].strip()
     return text
 
@@ -469,12 +502,18 @@ def _worked_hashes(text: str, keys: Iterable[str]) -> set[str]:
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 _NUMBER_WORD = "|".join((*NUMBER_WORDS, *_SCALES))
 _SPELLED = re.compile(
-    rf"\b(?:{_NUMBER_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?!')", re.I
+    rf"\b(?:{_NUMBER_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?!')",
+    re.I,
 )
 _TYPOGRAPHY = (
     (re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,)(?=\d{3}(?!\d))"), ""),
     (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))"), " "),
-    (re.compile(r"\\(?:left|right|displaystyle|degrees?)(?![A-Za-z])|\\[!,;:]"), " "),
+    (
+        re.compile(
+            r"\\(?:left|right|displaystyle|degrees?)(?![A-Za-z])|\\[!,;:]"
+        ),
+        " ",
+    ),
     (re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}"), r" \1 "),
     (re.compile(r"\\?\$|\\[()\[\]]|[*_]{2}|~"), " "),
     (re.compile(r"(?<=\d)\s*[xX]\s*(?=\d)"), " * "),
@@ -486,7 +525,9 @@ def visible(text: str) -> str:
     if text.isascii():
         return text
     normal = unicodedata.normalize("NFKC", text)
-    return "".join(char for char in normal if unicodedata.category(char) != "Cf")
+    return "".join(
+        char for char in normal if unicodedata.category(char) != "Cf"
+    )
 
 
 def normalise(text: str) -> str:
@@ -541,7 +582,9 @@ def _has_content(token: str) -> bool:
 
 def content_words(text: str) -> frozenset[str]:
     """Return the words that a text is about, without plural endings."""
-    return frozenset(_stem(token) for token in _tokens(text) if _has_content(token))
+    return frozenset(
+        _stem(token) for token in _tokens(text) if _has_content(token)
+    )
 
 
 def ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
@@ -567,4 +610,6 @@ def _template(text: str) -> frozenset[str]:
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[
+        :24
+    ]

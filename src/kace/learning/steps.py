@@ -83,7 +83,9 @@ class StepLine(StepResult):
     @property
     def step(self) -> StepName:
         """Return the step's name."""
-        return StepName(self.phase, self.what, self.epoch, self.place, self.number)
+        return StepName(
+            self.phase, self.what, self.epoch, self.place, self.number
+        )
 
     def read(self, kind: type[R]) -> R:
         """Return the step's result. Cards are strict, so it is read as JSON."""
@@ -127,7 +129,10 @@ class StepLog:
         self.on_step(step, value, True)
 
     async def once(
-        self, step: StepName, kind: type[R], work: Callable[[], Awaitable[R] | R]
+        self,
+        step: StepName,
+        kind: type[R],
+        work: Callable[[], Awaitable[R] | R],
     ) -> R:
         """Return the step's result, working it out only if it was never done."""
         done = self.recall(step, kind)
@@ -199,7 +204,9 @@ class TreeWriter:
 
         self._once(step, create)
 
-    def commit(self, step: StepName, changes: Sequence[Change]) -> EpistemicTree:
+    def commit(
+        self, step: StepName, changes: Sequence[Change]
+    ) -> EpistemicTree:
         """Make the changes of a step, all or none, and return the tree."""
         before = self.tree
         batch = Batch(tuple(changes))
@@ -240,10 +247,14 @@ class TreeWriter:
         if self.log.recall(step, TreeVersion) is not None:
             return
         write()
-        version = TreeVersion(hash=self.tree.content_hash(), cards=len(self.tree.shown))
+        version = TreeVersion(
+            hash=self.tree.content_hash(), cards=len(self.tree.shown)
+        )
         self.log.write(step, version)
 
-    def _require(self, store: TreeStore, *expected: EpistemicTree) -> EpistemicTree:
+    def _require(
+        self, store: TreeStore, *expected: EpistemicTree
+    ) -> EpistemicTree:
         """Return the stored tree; refuse one that this training did not leave there."""
         found = store.load()
         if found not in expected:
@@ -266,7 +277,9 @@ class ProblemSet(BaseModel):
     def of(cls, problems: Sequence[Problem]) -> ProblemSet:
         """Return the identity of these problems."""
         ids = tuple(each.id for each in problems)
-        return cls(problems=len(problems), hash=problems_hash(problems), ids=ids)
+        return cls(
+            problems=len(problems), hash=problems_hash(problems), ids=ids
+        )
 
 
 class RunTotals(StepResult):

@@ -189,7 +189,10 @@ class LearnPlan:
             **manifest_of(self.config),
             "teacher": self.config.teacher,
             "settings": self.settings.model_dump(mode="json"),
-            "prompts": {**solver_prompts(self.config), **template_hashes("teacher")},
+            "prompts": {
+                **solver_prompts(self.config),
+                **template_hashes("teacher"),
+            },
             "train": ProblemSet.of(self.train).model_dump(mode="json"),
         }
 
@@ -273,7 +276,9 @@ class Workbench:
     ) -> tuple[Solution, ...]:
         """Return the records of a tiered run; a finished run is read, not repeated."""
         dropout = reading.dropout
-        hidden = {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
+        hidden = (
+            {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
+        )
         seeded = self.config.model_copy(update={"seed": seed})
         manifest = {**manifest_of(seeded, reading.tree), "dropout": hidden}
         done = self.log.recall(step, RunTotals) is not None
@@ -304,7 +309,9 @@ class Workbench:
 
     def seed_of(self, epoch: int, use: int) -> int:
         """Return the seed of a run: other samples for every epoch and use."""
-        return (self.config.seed * SEEDS_PER_EPOCH + epoch) * SEEDS_PER_EPOCH + use
+        return (
+            self.config.seed * SEEDS_PER_EPOCH + epoch
+        ) * SEEDS_PER_EPOCH + use
 
     def text_of(self, attempt: Attempt) -> str:
         """Return what an attempt wrote; empty where the call is not kept."""
@@ -364,7 +371,9 @@ async def open_workbench(
         calls = CallStore(inside(folder, "calls"))
         opened.callback(write_bill, folder, config)
         opened.callback(calls.close)
-        opening = open_session(config, calls=calls, model=model, observer=observer)
+        opening = open_session(
+            config, calls=calls, model=model, observer=observer
+        )
         session = await opened.enter_async_context(opening)
         tutor = None
         if teacher is not None:
@@ -483,7 +492,9 @@ async def open_study(
             )
         )
         write_profile(
-            plan.out, plan.config.retrieval, plan.settings.model_dump(mode="json")
+            plan.out,
+            plan.config.retrieval,
+            plan.settings.model_dump(mode="json"),
         )
         # Solutions demonstrate training problems by design: these give nothing away,
         # problems held out still do.

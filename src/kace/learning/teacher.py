@@ -36,7 +36,14 @@ from kace.cards.card import (
 from kace.cards.tree import RESERVED, Domain
 from kace.config import Config
 from kace.errors import KaceError, UsageError, one_line
-from kace.ladder.prompt import BARRED, fenced, neutral, quoted_line, shortened, template
+from kace.ladder.prompt import (
+    BARRED,
+    fenced,
+    neutral,
+    quoted_line,
+    shortened,
+    template,
+)
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.tiers import TierName
 from kace.learning.steps import StepResult
@@ -62,9 +69,7 @@ EXCERPT_CHARS = 160
 MAX_REASON = 400  # characters kept of a reason
 SOLUTIONS = "solutions"  # the name of the teacher that is no model
 
-_TOO_MANY = (
-    f"the reply holds more than {MAX_BLOCKS} blocks, and this is one of the rest"
-)
+_TOO_MANY = f"the reply holds more than {MAX_BLOCKS} blocks, and this is one of the rest"
 _TOO_LONG = (
     f"the reply is longer than {MAX_REPLY_CHARS:,} characters, "
     "and the rest was not read"
@@ -76,7 +81,9 @@ _THOUGHT = re.compile(
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 # Some servers put the opening tag into the prompt, so a reply has only the closing one.
-_THOUGHT_END = re.compile(r"^[ \t]*</think(?:ing)?>", re.IGNORECASE | re.MULTILINE)
+_THOUGHT_END = re.compile(
+    r"^[ \t]*</think(?:ing)?>", re.IGNORECASE | re.MULTILINE
+)
 _FENCED = re.compile(r"```[^\n]*\n(.+)\n\s*```\s*", re.DOTALL)
 _BLANK_ENDS = re.compile(r"\A(?:[^\S\n]*\n)+|(?:\n[^\S\n]*)+\Z|\A\s+\Z")
 _NUMBERS = re.compile(r"#?([0-9]{1,4})(?:-#?([0-9]{1,4}))?")
@@ -129,7 +136,9 @@ class BadBlock(NamedTuple):
     name: str
     reason: str
     excerpt: str = ""
-    rule: str = ""  # the rule of code that it breaks; empty if it could not be parsed
+    rule: str = (
+        ""  # the rule of code that it breaks; empty if it could not be parsed
+    )
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}" if self.name else self.reason
@@ -152,7 +161,9 @@ class BadBlock(NamedTuple):
         )
 
     @classmethod
-    def of(cls, block: Block, name: str, reason: str, rule: str = "") -> BadBlock:
+    def of(
+        cls, block: Block, name: str, reason: str, rule: str = ""
+    ) -> BadBlock:
         """Return a block that has the form but cannot be accepted."""
         lines = [f"{key}: {value}" for key, value in block.fields.items()]
         excerpt = _excerpt([*lines, block.text])
@@ -170,7 +181,9 @@ def read_blocks(
     bad: list[BadBlock] = []
     taken: dict[str, int] = {}
     text = _without_thinking(reply[:MAX_REPLY_CHARS])
-    for count, (start, lines, fault) in enumerate(_raw_blocks(text, grammar.tag)):
+    for count, (start, lines, fault) in enumerate(
+        _raw_blocks(text, grammar.tag)
+    ):
         try:
             if count >= MAX_BLOCKS:
                 raise ValueError(_TOO_MANY)
@@ -188,7 +201,9 @@ def read_blocks(
             name = one_line(_field_value(lines, grammar.name), 64)
             bad.append(BadBlock(start, name, str(error), _excerpt(lines)))
     if len(reply) > MAX_REPLY_CHARS:
-        bad.append(BadBlock(0, "", _TOO_LONG, _excerpt([reply[MAX_REPLY_CHARS:]])))
+        bad.append(
+            BadBlock(0, "", _TOO_LONG, _excerpt([reply[MAX_REPLY_CHARS:]]))
+        )
     return tuple(blocks), tuple(bad)
 
 
@@ -216,7 +231,9 @@ def read_numbers(value: str, last: int) -> tuple[int, ...]:
         first = int(match[1])
         end = int(match[2] or match[1])
         if not 1 <= first <= end <= last:
-            raise ValueError(f"{match[0]} is not among the problems 1 to {last}")
+            raise ValueError(
+                f"{match[0]} is not among the problems 1 to {last}"
+            )
         found.update(dict.fromkeys(range(first, end + 1)))
     return tuple(found)
 
@@ -239,9 +256,7 @@ def _raw_blocks(text: str, tag: str) -> Iterator[tuple[int, list[str], str]]:
         mark = line.strip().lower()
         if mark == f"<{tag}>":
             if start:
-                fault = (
-                    f"another {tag} opens before its end tag; the end tag is missing"
-                )
+                fault = f"another {tag} opens before its end tag; the end tag is missing"
                 yield start, lines, fault
             start = number
             lines = []
@@ -251,7 +266,11 @@ def _raw_blocks(text: str, tag: str) -> Iterator[tuple[int, list[str], str]]:
         elif start:
             lines.append(line)
     if start:
-        yield start, lines, "the reply ends before its end tag; the block is cut off"
+        yield (
+            start,
+            lines,
+            "the reply ends before its end tag; the block is cut off",
+        )
 
 
 def _parse_block(start: int, lines: Sequence[str], grammar: Grammar) -> Block:
@@ -315,7 +334,9 @@ class Reading(Generic[T]):
     def expecting(self, names: Iterable[str], reason: str) -> Reading[T]:
         """Return the reading with absent names listed as bad: they are asked again."""
         there = {*self.found, *(bad.name for bad in self.bad)}
-        missing = [BadBlock(0, name, reason) for name in names if name not in there]
+        missing = [
+            BadBlock(0, name, reason) for name in names if name not in there
+        ]
         return replace(self, bad=(*self.bad, *missing))
 
 
@@ -348,7 +369,11 @@ class Teacher:
         return one_line(self.model.identity)
 
     async def ask(
-        self, name: str, system: str, user: str, read: Callable[[str], Reading[T]]
+        self,
+        name: str,
+        system: str,
+        user: str,
+        read: Callable[[str], Reading[T]],
     ) -> Reading[T]:
         """Send a request, and one repair round if something could not be used.
 
@@ -424,7 +449,9 @@ def open_teacher(config: Config) -> ChatModel:
 
 def instructions(*names: str) -> str:
     """Return the system text of a kind of request: the shared part, then its own."""
-    return "\n\n".join(template(f"teacher/{name}") for name in ("preface", *names))
+    return "\n\n".join(
+        template(f"teacher/{name}") for name in ("preface", *names)
+    )
 
 
 def read_each(
@@ -501,7 +528,9 @@ def _repair(
         named = f"{where} ({name})" if where and name else where or name
         lines.append(f"- {named}{': ' if named else ''}{neutral(bad.reason)}")
     if len(mendable) > MAX_LISTED:
-        lines.append(f"- and {len(mendable) - MAX_LISTED} more of the same kind")
+        lines.append(
+            f"- and {len(mendable) - MAX_LISTED} more of the same kind"
+        )
     note = "\n".join(lines)
     if not reply.strip():  # providers refuse an empty turn
         last = messages[-1]
@@ -528,7 +557,9 @@ class TreeCell(NamedTuple):
     @property
     def difficulty(self) -> Difficulty:
         """Return the difficulty of the cards that only this tier reads."""
-        return Difficulty.MEDIUM if self.tier is TierName.MS else Difficulty.HARD
+        return (
+            Difficulty.MEDIUM if self.tier is TierName.MS else Difficulty.HARD
+        )
 
     def new_card(
         self,
@@ -580,7 +611,9 @@ class FailedProblem(NamedTuple):
         for each in record.attempts:
             if each.tier is tier and not each.correct:
                 tail = text_of(each)[-TAIL_CHARS:]
-                attempts.append(WrongAttempt(tier, each.index, each.answer, tail))
+                attempts.append(
+                    WrongAttempt(tier, each.index, each.answer, tail)
+                )
         shown = {recall.tier: recall.cards for recall in record.recalls}
         return cls(problem, record.exit_name, tuple(attempts), shown)
 
@@ -636,7 +669,9 @@ SHOWN = 30
 FEWEST_DOMAINS = 3
 MOST_DOMAINS = 7
 ONE_IN = 10  # each domain must hold one in so many of the problems shown
-EXAMPLE_DOMAIN = "tea_and_coffee"  # the domain that the prompt shows the form with
+EXAMPLE_DOMAIN = (
+    "tea_and_coffee"  # the domain that the prompt shows the form with
+)
 MAX_SIGNAL_CHARS = 100
 MIN_SIGNALS = 2
 MAX_SIGNALS = 12
@@ -732,13 +767,17 @@ def read_partition(reply: str, shown: int) -> Reading[Partition]:
     if not FEWEST_DOMAINS <= count <= MOST_DOMAINS:
         allowed = f"{FEWEST_DOMAINS} to {MOST_DOMAINS}"
         faults.append(f"{count} usable domains; there must be {allowed}")
-    rest = [str(number) for number in range(1, shown + 1) if number not in owner]
+    rest = [
+        str(number) for number in range(1, shown + 1) if number not in owner
+    ]
     if rest:
         faults.append(f"no usable domain holds the problems {', '.join(rest)}")
     if faults:
         bad = [BadBlock(0, "", fault) for fault in faults]
         return Reading({}, (*reading.bad, *bad))
-    return Reading({_PARTITION: Partition(domains=tuple(reading.found.values()))})
+    return Reading(
+        {_PARTITION: Partition(domains=tuple(reading.found.values()))}
+    )
 
 
 def _read_domain(block: Block, share: float) -> Domain:

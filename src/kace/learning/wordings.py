@@ -69,7 +69,9 @@ async def demonstrate(
     shown: list[str] = []
     for card in cards:
         lines = [fenced("card", card_text(card))]
-        support = filter(None, map(problems.get, card.provenance.supporting_problems))
+        support = filter(
+            None, map(problems.get, card.provenance.supporting_problems)
+        )
         for problem in list(support)[:MAX_SHOWN]:
             text = neutral(shortened(problem.text, MAX_PROBLEM_CHARS))
             lines.append(fenced("problem", text))
@@ -121,9 +123,13 @@ def _shown_id(block: Block, known: Mapping[str, Card]) -> str:
 def _read_example(text: str) -> Example:
     example = read_example(text)
     if example is None:
-        raise ValueError("an example is a problem, a line `Worked:` and a solution")
+        raise ValueError(
+            "an example is a problem, a line `Worked:` and a solution"
+        )
     if not last_boxed(example.worked):
-        raise ValueError(r"the solution does not end with its answer in \boxed{}")
+        raise ValueError(
+            r"the solution does not end with its answer in \boxed{}"
+        )
     wrong = false_equation(example.worked)
     if wrong:
         raise ValueError(f"it writes {one_line(wrong, 60)!r}, which is false")
@@ -148,7 +154,11 @@ def false_equation(worked: str) -> str | None:
         # A number that a unit or a variable belongs to, or a division with remainder.
         whole = all(map(_ENDS.search, sides)) and not after.startswith(_UNITS)
         calculated = re.search(r"[-+*/^]", sides[0])
-        if not whole or not calculated or _continues_left(worked, found.start()):
+        if (
+            not whole
+            or not calculated
+            or _continues_left(worked, found.start())
+        ):
             continue
         for left, right in pairwise(sides):
             if _differ(left, right):
@@ -170,8 +180,14 @@ def _differ(left: str, right: str) -> bool:
     other = exact_value(normal_form(right))
     if one is None or other is None or one == other:
         return False
-    places = [len(found[1]) for found in map(_DECIMAL.search, (left, right)) if found]
-    if not places or not isinstance(one, Number) or not isinstance(other, Number):
+    places = [
+        len(found[1]) for found in map(_DECIMAL.search, (left, right)) if found
+    ]
+    if (
+        not places
+        or not isinstance(one, Number)
+        or not isinstance(other, Number)
+    ):
         return True
     apart = (one - other).rational
     return apart is None or abs(apart) * 10 ** min(places) > 1
@@ -209,7 +225,9 @@ async def find_wordings(
         for number, start in enumerate(range(0, len(own), at_once)):
             step = StepName("close", "wordings", place=domain, number=number)
             some = own[start : start + at_once]
-            ask = partial(_ask_wordings, some, count, teacher, str(step), retells)
+            ask = partial(
+                _ask_wordings, some, count, teacher, str(step), retells
+            )
             requests.append(log.once(step, CardWordings, ask))
     found: dict[str, tuple[str, ...]] = {}
     for each in await gather_all(requests):

@@ -66,7 +66,10 @@ class AttemptKey:
     def sampling_seed(self) -> int:
         """Return a 31-bit seed, which any server accepts, the same on every machine."""
         text = f"{self.problem}\x1f{self.seed}\x1f{self.tier}\x1f{self.index}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+        return (
+            int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+            >> 1
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,12 @@ class Request:
         content: list[object] = [identity, messages]
         # Not `asdict`, which copies deeply and takes longer than the hash.
         for part in (self.sampling, self.attempt):
-            content.append({name: getattr(part, name) for name in part.__slots__})
-        if self.choices:  # only then: older calls without choices keep their keys
+            content.append(
+                {name: getattr(part, name) for name in part.__slots__}
+            )
+        if (
+            self.choices
+        ):  # only then: older calls without choices keep their keys
             content.append(list(self.choices))
         if self.logprobs:
             content.append("logprobs")
@@ -163,7 +170,9 @@ class Reply:
     seconds: float  # wall time of the call; a cached reply keeps the original's
     cached: bool = False  # read from disk, so free
     call: str = ""  # the key under which the call is kept on disk, if it is
-    confidence: Confidence | None = None  # if requested and the provider reports it
+    confidence: Confidence | None = (
+        None  # if requested and the provider reports it
+    )
     batch: bool = False  # answered by a batch, at its price
 
 
@@ -275,7 +284,9 @@ class Question(Generic[T]):
     seed: int
     tier: str  # under which its calls are kept
     read: Callable[[str], T | None]  # parses a reply; `None` if it is unusable
-    again: Callable[[Messages, str], Messages]  # the question after an unusable reply
+    again: Callable[
+        [Messages, str], Messages
+    ]  # the question after an unusable reply
     choices: tuple[
         str, ...
     ] = ()  # all valid replies, for models that can be constrained
@@ -311,7 +322,9 @@ async def ask(model: ChatModel, question: Question[T]) -> AskResult[T]:
         if value is None:
             messages = question.again(messages, reply.text)
     usage = total(reply.usage for reply in replies)
-    return AskResult(value, calls, usage, tuple(reply.text for reply in replies))
+    return AskResult(
+        value, calls, usage, tuple(reply.text for reply in replies)
+    )
 
 
 # Log-probabilities
@@ -340,7 +353,11 @@ def read_confidence(tokens: object) -> Confidence | None:
     informative = False
     for token in tokens:
         own = next(_logprobs([token]), None)
-        top = list(_logprobs(token.get("top_logprobs"))) if own is not None else []
+        top = (
+            list(_logprobs(token.get("top_logprobs")))
+            if own is not None
+            else []
+        )
         if own is None or not top:
             continue
         top = sorted(top, reverse=True)[:TOP]
@@ -353,7 +370,8 @@ def read_confidence(tokens: object) -> Confidence | None:
     sums = [0.0, *accumulate(confidences)]
     width = min(WINDOW, len(confidences))
     windows = [
-        (high - low) / width for low, high in zip(sums, sums[width:], strict=False)
+        (high - low) / width
+        for low, high in zip(sums, sums[width:], strict=False)
     ]
     return Confidence(
         logprob=round(fsum(sampled) / len(sampled), 5),

@@ -41,7 +41,13 @@ from urllib.parse import quote
 import aiohttp
 from pydantic import BaseModel, Field, ValidationError
 
-from kace.errors import KaceError, Submitted, UsageError, one_line, without_secrets
+from kace.errors import (
+    KaceError,
+    Submitted,
+    UsageError,
+    one_line,
+    without_secrets,
+)
 from kace.files import (
     LineLog,
     Unreadable,
@@ -90,7 +96,9 @@ class Unfinished(Transient):
 
     def __init__(self, message: str, *, rephrase: bool = False) -> None:
         super().__init__(message)
-        self.rephrase = rephrase  # whether to batch it again, without some parameter
+        self.rephrase = (
+            rephrase  # whether to batch it again, without some parameter
+        )
 
 
 # The model
@@ -133,7 +141,9 @@ class Batched(Wrapper):
         self._wait = wait
         self._pace = pace or Pace()
         self._spool = Spool(jobs, calls, size)
-        self._waiting: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)
+        self._waiting: defaultdict[int, list[asyncio.Future[None]]] = (
+            defaultdict(list)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathering = False
         self._arrived = 0
@@ -187,7 +197,9 @@ class Batched(Wrapper):
             await turn
         return spool.take(head)
 
-    def _release(self, heads: Iterable[int], error: Exception | None = None) -> None:
+    def _release(
+        self, heads: Iterable[int], error: Exception | None = None
+    ) -> None:
         """Let waiting requests continue, or fail with an error."""
         turns = []
         for head in heads:
@@ -240,7 +252,9 @@ class Batched(Wrapper):
         if self._wait or self._gathering or not self._waiting:
             return
         for batch in self._spool.open:
-            if not batch.status.id or batch.status.outcome:  # collected just now
+            if (
+                not batch.status.id or batch.status.outcome
+            ):  # collected just now
                 return
         fix = "run the same command later: it collects what is finished"
         raise Submitted(self.progress(), fix=fix)
@@ -286,7 +300,9 @@ class Batched(Wrapper):
                     batch.began = time.time()
                     spool.note(batch, "submitted", job=batch.job)
                 except RateLimited as error:
-                    await self._wait_for_room(batch, error.message, error.retry_after)
+                    await self._wait_for_room(
+                        batch, error.message, error.retry_after
+                    )
                 except Transient as error:
                     warning = "batch: %s; looking whether it was submitted"
                     log.warning(warning, error.message)
@@ -297,14 +313,23 @@ class Batched(Wrapper):
                     self._release(spool.drop(batch, str(error)))
                     raise
         what = counted(batch.requests, "request")
-        log.warning("batch: %s submitted as %s%s", what, batch.job, self._spent())
+        log.warning(
+            "batch: %s submitted as %s%s", what, batch.job, self._spent()
+        )
 
     async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted."""
-        for wait in (0.0, self._pace.settle):  # a new job may not be listed at once
+        for wait in (
+            0.0,
+            self._pace.settle,
+        ):  # a new job may not be listed at once
             await asyncio.sleep(wait)
-            find = partial(self._jobs.find, batch.tag, batch.requests, batch.since)
-            known = self._foreign | {other.job for other in self._spool.batches()}
+            find = partial(
+                self._jobs.find, batch.tag, batch.requests, batch.since
+            )
+            known = self._foreign | {
+                other.job for other in self._spool.batches()
+            }
             for job in await self._retry(find):
                 if job in known:
                     continue
@@ -319,7 +344,9 @@ class Batched(Wrapper):
         self, batch: RequestBatch, why: str, wait: float | None = None
     ) -> None:
         """Pause until a batch may find room at its provider."""
-        warning = "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
+        warning = (
+            "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
+        )
         log.warning(warning, counted(batch.requests, "request"), why)
         if time.time() - batch.began > DAY + self._pace.overdue:
             what = f"for a day there was no room for a batch: {why}"
@@ -379,7 +406,9 @@ class Batched(Wrapper):
         log.warning("batch: %s %s, %s", batch.job, status.outcome, answered)
         if missed and status.outcome == "cancelled":
             fix = "run the same command to submit the others again"
-            self._broken = KaceError(f"{batch.job} was cancelled, {answered}", fix=fix)
+            self._broken = KaceError(
+                f"{batch.job} was cancelled, {answered}", fix=fix
+            )
             self._release(missed, self._broken)
         self._release(heads)
         self._note_arrival()  # released callers continue and may request more
@@ -399,7 +428,9 @@ class Batched(Wrapper):
                 what = f"no answer for {seconds:.0f} s: {fault.message}"
                 raise KaceError(what, fix=LATER)
             if wait >= self._pace.longest:
-                log.warning("batch: no answer so far, retrying: %s", fault.message)
+                log.warning(
+                    "batch: no answer so far, retrying: %s", fault.message
+                )
             pause = max(wait, fault.retry_after or 0.0)
             await asyncio.sleep(min(pause, self._pace.patience))
             wait = min(self._pace.longest, 2 * wait)
@@ -466,10 +497,14 @@ class Jobs(ABC):
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
         headers = {**remote.headers, "accept-encoding": "identity"}
-        self._client = HttpClient(remote.url, headers, read_seconds=READ_SECONDS)
+        self._client = HttpClient(
+            remote.url, headers, read_seconds=READ_SECONDS
+        )
 
     @abstractmethod
-    def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
+    def _entry(
+        self, key: str, body: Mapping[str, object]
+    ) -> Mapping[str, object]:
         """Return a request as a job holds it, its key first."""
 
     @abstractmethod
@@ -517,7 +552,9 @@ class Jobs(ABC):
         jobs, _ = await self._list("limit=1")
         return jobs[0]["id"] if jobs else None
 
-    async def find(self, tag: str, requests: int, since: str | None) -> list[str]:
+    async def find(
+        self, tag: str, requests: int, since: str | None
+    ) -> list[str]:
         """Return the jobs after `since` that may be the one of a tag, oldest first."""
         found: list[str] = []
         after = ""
@@ -602,7 +639,13 @@ class Jobs(ABC):
             body = await read_body(response)
         try:
             return read(json.loads(body))
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ):
             start = body[:200].decode("utf-8", "replace")
             what = f"unreadable reply of {self.remote.url}: {start}"
             raise Transient(one_line(what)) from None
@@ -617,7 +660,9 @@ class Jobs(ABC):
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield a successful response; a 404 raises `Absent`."""
         try:
-            async with self._client.open(method, path, data, headers) as response:
+            async with self._client.open(
+                method, path, data, headers
+            ) as response:
                 self.remote.reached = True
                 if response.status == 404:
                     what = f"{self.remote.url} has no batch API"
@@ -656,8 +701,15 @@ class OpenAIJobs(Jobs):
     # Why a job fails that may be sent again later.
     NO_ROOM = ("token_limit_exceeded", "request_limit_exceeded")
 
-    def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
-        return {"custom_id": key, "method": "POST", "url": self.ENDPOINT, "body": body}
+    def _entry(
+        self, key: str, body: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        return {
+            "custom_id": key,
+            "method": "POST",
+            "url": self.ENDPOINT,
+            "body": body,
+        }
 
     async def submit(self, requests: Path, tag: str) -> str:
         """Upload the file, and create a job of it that carries the tag."""
@@ -669,7 +721,9 @@ class OpenAIJobs(Jobs):
         )
         data = _Upload(requests, head.encode(), f"\r\n--{tag}--\r\n".encode())
         headers = data.headers(f"multipart/form-data; boundary={tag}")
-        file = await self._call("POST", "/files", _read_id, data.blocks(), headers)
+        file = await self._call(
+            "POST", "/files", _read_id, data.blocks(), headers
+        )
         job = {
             "input_file_id": file,
             "endpoint": self.ENDPOINT,
@@ -697,7 +751,10 @@ class OpenAIJobs(Jobs):
         errors = (job.get("errors") or {}).get("data") or []
         outcome = state if ended else ""
         if refused:
-            why = [str(each.get("message") or each.get("code")) for each in errors[:3]]
+            why = [
+                str(each.get("message") or each.get("code"))
+                for each in errors[:3]
+            ]
             outcome = one_line("; ".join(why)) or state
         files = (output, job.get("error_file_id"))
         return JobStatus(
@@ -706,10 +763,13 @@ class OpenAIJobs(Jobs):
             done=answered + (counts.get("failed") or 0),
             answered=answered,
             results=tuple(
-                f"/files/{quote(file, safe='')}/content" for file in files if file
+                f"/files/{quote(file, safe='')}/content"
+                for file in files
+                if file
             ),
             refused=refused,
-            no_room=refused and any(e.get("code") in self.NO_ROOM for e in errors),
+            no_room=refused
+            and any(e.get("code") in self.NO_ROOM for e in errors),
             expires=_read_time(job.get("expires_at")),
         )
 
@@ -745,14 +805,18 @@ class AnthropicJobs(Jobs):
         "overloaded_error": 529,
     }
 
-    def _entry(self, key: str, body: Mapping[str, object]) -> Mapping[str, object]:
+    def _entry(
+        self, key: str, body: Mapping[str, object]
+    ) -> Mapping[str, object]:
         return {"custom_id": key, "params": body}
 
     async def submit(self, requests: Path, tag: str) -> str:
         """Send all requests as one list."""
         data = _Upload(requests, b'{"requests":[', b"]}", between=b",")
         headers = data.headers("application/json")
-        return await self._call("POST", self.PATH, _read_id, data.blocks(), headers)
+        return await self._call(
+            "POST", self.PATH, _read_id, data.blocks(), headers
+        )
 
     def _may_be(self, job: Any, tag: str, requests: int) -> bool:
         counts = job.get("request_counts")
@@ -836,7 +900,9 @@ def _read_time(value: object) -> float | None:
 
 
 Tag = Annotated[str, Field(pattern="^[0-9a-f]{24}$")]
-OWN_FILE = re.compile(r"[0-9a-f]{24}\.(in|out|part)|\.[0-9a-f]{24}\.in\.[0-9a-f]+\.tmp")
+OWN_FILE = re.compile(
+    r"[0-9a-f]{24}\.(in|out|part)|\.[0-9a-f]{24}\.in\.[0-9a-f]+\.tmp"
+)
 FULL = 0.98  # of a job's bytes: there is a little around the requests
 
 
@@ -880,7 +946,9 @@ class RequestBatch:
 class Spool:
     """The batches of one model in a run. A request is known by the head of its key."""
 
-    def __init__(self, jobs: Jobs, calls: CallStore, size: int | None = None) -> None:
+    def __init__(
+        self, jobs: Jobs, calls: CallStore, size: int | None = None
+    ) -> None:
         self._jobs = jobs
         self._calls = calls
         self._folder = inside(calls.folder.parent, "batches")
@@ -1010,7 +1078,10 @@ class Spool:
     def close(self) -> None:
         """Delete results whose replies are all kept calls."""
         for batch in self.ended:
-            if all(head in self._calls or head in batch.failed for head in batch.heads):
+            if all(
+                head in self._calls or head in batch.failed
+                for head in batch.heads
+            ):
                 self.note(batch, "kept")
                 self._forget(batch)
         self.ended = []
@@ -1032,7 +1103,9 @@ class Spool:
             over = end.event in ("dropped", "kept")
             if over or begin.model != self._jobs.remote.identity:
                 continue
-            batch = RequestBatch(tag, begin.requests, job=end.job, since=begin.since)
+            batch = RequestBatch(
+                tag, begin.requests, job=end.job, since=begin.since
+            )
             batch.began = end.at
             if end.event == "collected":
                 self._recall(batch)

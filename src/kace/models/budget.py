@@ -26,7 +26,9 @@ log = logging.getLogger(__name__)
 FREE = ("local", "scripted", "replay", "exchange", "solutions")
 """Providers that cost nothing."""
 OVERHEAD = 64  # tokens of a prompt beside its text
-MAX_CHARS_PER_TOKEN = 50  # fewer tokens for a text than this allows are impossible
+MAX_CHARS_PER_TOKEN = (
+    50  # fewer tokens for a text than this allows are impossible
+)
 CAP_FIX = "raise the cap and run the same command: finished calls are kept"
 
 
@@ -101,7 +103,9 @@ class Ledger:
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
     roles: dict[str, Spent] = field(default_factory=dict)
-    uncounted: set[str] = field(default_factory=set)  # models without token counts
+    uncounted: set[str] = field(
+        default_factory=set
+    )  # models without token counts
     reserved: float = 0.0
     _under_way: int = 0
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -185,7 +189,9 @@ class Ledger:
         """Whether a call may start now. Raises `BudgetExceeded` if it never may."""
         cap = self.caps.calls
         if cap is not None and self.calls >= cap:
-            raise BudgetExceeded(f"the cap of {cap} calls is reached", fix=CAP_FIX)
+            raise BudgetExceeded(
+                f"the cap of {cap} calls is reached", fix=CAP_FIX
+            )
         limit = self.caps.usd
         if limit is None or self.usd + self.reserved + worst <= limit:
             return True
@@ -222,7 +228,5 @@ class Metered(Wrapper):
     def _warn(self) -> None:
         if self.name not in self.ledger.uncounted:
             self.ledger.uncounted.add(self.name)
-            warning = (
-                "%s reports no usable token counts: such calls are charged at worst"
-            )
+            warning = "%s reports no usable token counts: such calls are charged at worst"
             log.warning(warning, self.name)

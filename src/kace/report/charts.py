@@ -125,7 +125,9 @@ def breadth(words: str, size: float = 12.0, bold: bool = False) -> float:
     return size * total * (1.1 if bold else 1.0)
 
 
-def fitted(words: str, room: float, size: float = 12.0, bold: bool = False) -> str:
+def fitted(
+    words: str, room: float, size: float = 12.0, bold: bool = False
+) -> str:
     """Return words on one line, cut to the room there is."""
     line = " ".join(seen(words).split())
     if breadth(line, size, bold) <= room:
@@ -166,7 +168,9 @@ def inline(picture: Picture, class_: str) -> Markup:
 def svg(picture: Picture) -> str:
     """Return the picture as a file, in literal colours that any program reads."""
     file = str(_macros().in_a_file(picture, MARGIN))
-    literal = re.sub(r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file)
+    literal = re.sub(
+        r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file
+    )
     return literal.strip() + "\n"
 
 
@@ -236,7 +240,9 @@ def _around_zero(rows: Sequence[ForestRow], ticks: int) -> Scale:
     low = max(-reach, low)
     high = min(reach, high)
     margin = 0.03 * (high - low or 0.1)
-    return Scale(low - margin, high + margin, scale_over(low, high, about=ticks).step)
+    return Scale(
+        low - margin, high + margin, scale_over(low, high, about=ticks).step
+    )
 
 
 def _widest(rows: Sequence[ForestRow | Spot], size: float) -> float:
@@ -305,7 +311,9 @@ def forest(
         at=lambda value: left + scale.share(value) * (right - left),
         words=points if change else "{:.1%}".format,
         tick_words=lambda value: (
-            points(value, 0 if scale.step >= 0.01 else 1) if change else f"{value:.0%}"
+            points(value, 0 if scale.step >= 0.01 else 1)
+            if change
+            else f"{value:.0%}"
         ),
     )
     return Picture(title, width, top + 40, marks)
@@ -355,7 +363,9 @@ def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
     margin = max(0.06 * (calls[-1] - calls[0]), 0.1)
     start = 0.0 if calls[0] < 0.5 * calls[-1] else calls[0] - margin
     right = width - PANEL_GAP - min(_widest(spots, 11.5), 0.36 * width)
-    height = max(360.0 if width > NARROW else 320.0, NAME_LINE * len(spots) + 100)
+    height = max(
+        360.0 if width > NARROW else 320.0, NAME_LINE * len(spots) + 100
+    )
     bottom = height - PLANE_FOOT
     about = max(2, int((right - PLANE_LEFT) / 70))
     across = scale_over(start, calls[-1] + margin, about=about)

@@ -81,7 +81,9 @@ class Evaluation:
 
     title: str
     arms: tuple[Metrics, ...]  # in the order given
-    base: str  # the arm that the others are compared with; empty for a single arm
+    base: (
+        str  # the arm that the others are compared with; empty for a single arm
+    )
     comparisons: tuple[Comparison, ...]
     lifts: tuple[LiftRow, ...]  # of the cards of the tree that was given
     setups: tuple[Mapping[str, object], ...]  # what produced each arm
@@ -95,19 +97,26 @@ class Evaluation:
         known = [arm for arm in self.arms if arm.accuracy is not None]
         if not known:
             return None
-        return max(known, key=lambda arm: (arm.accuracy or 0.0, -arm.paper_calls))
+        return max(
+            known, key=lambda arm: (arm.accuracy or 0.0, -arm.paper_calls)
+        )
 
     @property
     def ordered(self) -> list[Metrics]:
         """The arms as plots have them: the base, then the most accurate first."""
         return sorted(
-            self.arms, key=lambda arm: (arm.name != self.base, -(arm.accuracy or 0.0))
+            self.arms,
+            key=lambda arm: (arm.name != self.base, -(arm.accuracy or 0.0)),
         )
 
     @property
     def resampled(self) -> str:
         """What the cluster is and how many there are, in a sentence."""
-        whole = "the seeds" if self.cluster == "problem" else "all problems and seeds"
+        whole = (
+            "the seeds"
+            if self.cluster == "problem"
+            else "all problems and seeds"
+        )
         many = counted(self.clusters, self.cluster)
         together = f"{whole} of one {self.cluster} stay together"
         return f"Intervals resample {many}: {together}."
@@ -120,7 +129,9 @@ class Evaluation:
     @property
     def harms(self) -> list[tuple[str, Harm]]:
         """What showing cards did in each arm that had some to show."""
-        return [(each.other, each.harm) for each in self.comparisons if each.harm]
+        return [
+            (each.other, each.harm) for each in self.comparisons if each.harm
+        ]
 
     def against_base(self, name: str) -> Comparison | None:
         """Return how an arm compares with the base."""
@@ -160,7 +171,9 @@ def evaluation_of(
             metrics = replace(metrics, note=NO_CARDS)
         arms.append(metrics)
         folder = _place(table.folder)
-        setups.append({"name": table.name, "folder": folder, **manifest.facts()})
+        setups.append(
+            {"name": table.name, "folder": folder, **manifest.facts()}
+        )
         if table is not chosen and any(pairs_of(chosen, table)):
             others.append(table)
         elif table is not chosen and metrics.labelled:
@@ -229,9 +242,13 @@ def card_lifts(cards: Iterable[Card]) -> tuple[LiftRow, ...]:
     for card in cards:
         lift = lift_of(card)
         if lift and lift.counts:
-            place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
+            place = (
+                f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
+            )
             counts = lift.counts._asdict()
-            row = LiftRow(card.card_id, place, card.status, *lift.mark, **counts)
+            row = LiftRow(
+                card.card_id, place, card.status, *lift.mark, **counts
+            )
             found.append(row)
     return tuple(sorted(found, key=lambda lift: (-lift.effect, lift.card_id)))
 
@@ -242,7 +259,11 @@ def lead(found: Evaluation) -> str:
     if best is None or best.wilson is None:
         arms = counted(len(found.arms), "arm")
         return f"{arms}, and no known answer to measure an accuracy by."
-    seeds = f" over {counted(len(best.seeds), 'seed')}" if len(best.seeds) > 1 else ""
+    seeds = (
+        f" over {counted(len(best.seeds), 'seed')}"
+        if len(best.seeds) > 1
+        else ""
+    )
     share = f"{best.accuracy:.1%} of {counted(best.problems, 'problem')}{seeds}"
     interval = "({:.1%} to {:.1%})".format(*best.wilson)
     calls = f"with {best.paper_calls:.2f} calls per problem"
@@ -297,13 +318,17 @@ def plots_of(found: Evaluation) -> dict[str, Plot]:
 
 def accuracy_plot(found: Evaluation) -> Plot | None:
     """Plot the accuracy of each arm."""
-    systems = {setup["name"]: str(setup.get("system", "")) for setup in found.setups}
+    systems = {
+        setup["name"]: str(setup.get("system", "")) for setup in found.setups
+    }
     rows = []
     for arm in found.ordered:
         if arm.accuracy is not None and arm.wilson is not None:
             paint = Paint.OPEN if arm.name == found.base else Paint.GOOD
             about = _about(systems[arm.name])
-            rows.append(ForestRow(arm.name, about, arm.accuracy, *arm.wilson, paint))
+            rows.append(
+                ForestRow(arm.name, about, arm.accuracy, *arm.wilson, paint)
+            )
     if not rows:
         return None
     title = "Accuracy of each arm"
@@ -327,7 +352,9 @@ def difference_plot(found: Evaluation) -> Plot | None:
         paint = Paint.OPEN
         if each.distinguishable:
             paint = Paint.GOOD if each.difference > 0 else Paint.BAD
-        about = f"{counted(each.clusters, each.cluster)}, {p_text(each.adjusted)}"
+        about = (
+            f"{counted(each.clusters, each.cluster)}, {p_text(each.adjusted)}"
+        )
         row = ForestRow(arm.name, about, each.difference, *each.interval, paint)
         rows.append(row)
     if not rows:
@@ -340,7 +367,9 @@ def difference_plot(found: Evaluation) -> Plot | None:
         " ones are indistinguishable from it at this number of problems."
     )
     unit = f"difference from {found.base}, percentage points"
-    return Plot("difference", title, caption, partial(forest, title, unit, rows))
+    return Plot(
+        "difference", title, caption, partial(forest, title, unit, rows)
+    )
 
 
 def tradeoff_plot(arms: Iterable[Metrics]) -> Plot | None:
@@ -348,7 +377,9 @@ def tradeoff_plot(arms: Iterable[Metrics]) -> Plot | None:
     spots = []
     for arm in arms:
         if arm.accuracy is not None and arm.wilson is not None:
-            spots.append(Spot(arm.name, arm.paper_calls, arm.accuracy, *arm.wilson))
+            spots.append(
+                Spot(arm.name, arm.paper_calls, arm.accuracy, *arm.wilson)
+            )
     if len(spots) < 2:
         return None
     title = "Accuracy against calls"
@@ -409,10 +440,16 @@ def lift_plot(lifts: Sequence[LiftRow]) -> Plot | None:
     for lift in drawn:
         about = f"{lift.place}, {counted(lift.problems, 'problem')}"
         estimate = (lift.effect, lift.low, lift.high)
-        rows.append(ForestRow(lift.card_id, about, *estimate, paints[lift.status]))
+        rows.append(
+            ForestRow(lift.card_id, about, *estimate, paints[lift.status])
+        )
     title = "What each card is worth"
     left = len(lifts) - len(drawn)
-    rest = f" {counted(left, 'card')} that show less are not drawn." if left else ""
+    rest = (
+        f" {counted(left, 'card')} that show less are not drawn."
+        if left
+        else ""
+    )
     caption = (
         "The change in the share of right attempts that a card causes, as the learner"
         " measured it on training problems, with 95 % intervals. Filled: validated;"
@@ -438,7 +475,9 @@ def page(found: Evaluation) -> str:
     )
 
 
-def markdown(found: Evaluation, pictures: Mapping[str, str] | None = None) -> str:
+def markdown(
+    found: Evaluation, pictures: Mapping[str, str] | None = None
+) -> str:
     """Return the report as Markdown; `pictures` are links to the plots by title.
 
     Nothing that came from outside is markup in it.
@@ -461,7 +500,9 @@ def markdown(found: Evaluation, pictures: Mapping[str, str] | None = None) -> st
         "points": points,
         "whole": "{:,.0f}".format,
         "usd": lambda value: "–" if value is None else f"{value:,.2f}",
-        "chance": lambda p: Markup(p_text(p).removeprefix("p ").removeprefix("= ")),
+        "chance": lambda p: Markup(
+            p_text(p).removeprefix("p ").removeprefix("= ")
+        ),
     }
     return made.get_template("report.md").render(
         found=found, lead=lead(found), exits=EXIT_NAMES, pictures=pictures or {}

@@ -68,7 +68,9 @@ def export(
         _write(folder, file_name(path), html)
         if number % 500 == 0:
             on_progress(f"export       {number:,} of {len(paths):,} pages")
-    about = Page("error.html", "Left out", {"status": "Left out", "sentences": [CAPS]})
+    about = Page(
+        "error.html", "Left out", {"status": "Left out", "sentences": [CAPS]}
+    )
     _write(folder, LEFT_OUT, document(about, link))
     for name in before - names:
         _place(folder, name).unlink(missing_ok=True)
@@ -81,7 +83,9 @@ def paths_of(workspace: Workspace) -> Iterator[str]:
     yield "/"
     for item in workspace.items("tree"):
         yield path_of("tree", item.name)
-        with contextlib.suppress(KaceError, OSError):  # its page says what is wrong
+        with contextlib.suppress(
+            KaceError, OSError
+        ):  # its page says what is wrong
             cards = list(workspace.tree(item.name).tree)[:CARDS]
             places = dict.fromkeys(
                 (domain, card.difficulty_tag.value)
@@ -101,7 +105,9 @@ def paths_of(workspace: Workspace) -> Iterator[str]:
             for name in workspace.related(item.name)[: pages.RELATED]:
                 yield path_of("run", item.name, "against", name)
             for row in table.solves(sort="", limit=pages.IN_FILES, base=other):
-                yield path_of("run", item.name, "problem", row.problem, str(row.seed))
+                yield path_of(
+                    "run", item.name, "problem", row.problem, str(row.seed)
+                )
     for item in workspace.items("learner"):
         yield path_of("learner", item.name)
         yield path_of("learner", item.name, "proposals")
@@ -133,7 +139,8 @@ def _earlier(folder: Path) -> set[str]:
         if isinstance(names, list):
             return {name for name in map(str, names) if OURS.fullmatch(name)}
     raise UsageError(
-        f"{folder} is not empty, and no export of ours", fix="choose another folder"
+        f"{folder} is not empty, and no export of ours",
+        fix="choose another folder",
     )
 
 
@@ -152,6 +159,8 @@ def _write(folder: Path, name: str, content: str | bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         with path.open("xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(
+                content.encode() if isinstance(content, str) else content
+            )
     except OSError as error:
         raise cannot_write(path, error) from None

@@ -76,8 +76,12 @@ class Inbox:
         """List the requests: waiting ones first, then the newest replies."""
         with self._open() as folder:
             with os.scandir(folder) as listed:
-                names = [each.name for each in listed if each.name.endswith(REQUEST)]
-            found = [_entry(folder, name.removesuffix(REQUEST)) for name in names]
+                names = [
+                    each.name for each in listed if each.name.endswith(REQUEST)
+                ]
+            found = [
+                _entry(folder, name.removesuffix(REQUEST)) for name in names
+            ]
         return sorted(filter(None, found), key=_waiting_first)
 
     def read(self, name: str) -> tuple[RequestFile, str]:
@@ -85,7 +89,9 @@ class Inbox:
         with self._open() as folder:
             entry = _entry(folder, name)
             if entry is None:
-                missing = f"there is no request '{name[:80]}' in {self.folder.name}"
+                missing = (
+                    f"there is no request '{name[:80]}' in {self.folder.name}"
+                )
                 raise NotHere(missing)
             raw = _read(folder, f"{name}{REQUEST}", MAX_REQUEST)
             return entry, raw.decode("utf-8", "replace")
@@ -110,7 +116,9 @@ class Inbox:
             what = f"the reply is larger than {MAX_REPLY:,} bytes"
             raise DataError(what, fix="write less")
         with self._open() as folder:
-            with contextlib.suppress(OSError):  # a file system may have no locks
+            with contextlib.suppress(
+                OSError
+            ):  # a file system may have no locks
                 fcntl.flock(folder, fcntl.LOCK_EX)
             digest = _reply(folder, file)[1]
             if digest == hashlib.sha256(data).hexdigest():
@@ -137,7 +145,9 @@ class Inbox:
                 os.close(folder)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise NotHere(f"{self.folder.name} cannot be read: {reason}") from None
+            raise NotHere(
+                f"{self.folder.name} cannot be read: {reason}"
+            ) from None
 
 
 def _waiting_first(entry: RequestFile) -> tuple[float, float, str]:
@@ -206,7 +216,9 @@ def _put(folder: int, file: str, data: bytes, *, replace: bool) -> None:
                 return
             except FileExistsError:
                 raise
-            except OSError:  # no hard links here: an empty file takes the name first
+            except (
+                OSError
+            ):  # no hard links here: an empty file takes the name first
                 os.close(os.open(file, NEW_FILE, 0o644, dir_fd=folder))
         os.replace(temp, file, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
@@ -233,9 +245,13 @@ FORMS = {
     "teacher/imagine": ReplyForm(
         "Further cards", (propose.CARD,), "id difficulty payload"
     ),
-    "teacher/illustrate": ReplyForm("Worked examples", (wordings.EXAMPLES,), "id text"),
+    "teacher/illustrate": ReplyForm(
+        "Worked examples", (wordings.EXAMPLES,), "id text"
+    ),
     "teacher/wordings": ReplyForm("Wordings", (wordings.WORDINGS,), "id text"),
-    "teacher/judge": ReplyForm("Rulings", (admit.RULING,), "id verdict rule reason"),
+    "teacher/judge": ReplyForm(
+        "Rulings", (admit.RULING,), "id verdict rule reason"
+    ),
     "teacher/revise": ReplyForm(
         "Revisions", (accept.REVISION, accept.GAP), "id action reason"
     ),
@@ -250,7 +266,9 @@ FORMS = {
 """The forms by prompt."""
 CARD_ID = re.compile(r"^<card>\n(?:id: |\[)([A-Z0-9_]{1,80})", re.MULTILINE)
 HEADING = r"^## This request(?: once more)?: *(.*\S)"
-QUOTE = re.compile(rf"^<({'|'.join(TAGS)})>\n(.*?)\n</\1>$", re.MULTILINE | re.DOTALL)
+QUOTE = re.compile(
+    rf"^<({'|'.join(TAGS)})>\n(.*?)\n</\1>$", re.MULTILINE | re.DOTALL
+)
 """Text from outside. It cannot hold a tag of ours: see `ladder.fence`."""
 
 
@@ -339,7 +357,9 @@ def _parts(text: str) -> list[tuple[str, str]]:
     """Return the words and the quotes of a message, in order."""
     pieces = QUOTE.split(text)
     found = [("", pieces[0].strip("\n"))]
-    for tag, quote, words in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+    for tag, quote, words in zip(
+        pieces[1::3], pieces[2::3], pieces[3::3], strict=True
+    ):
         found += [(tag, quote), ("", words.strip("\n"))]
     return [(tag, words) for tag, words in found if words.strip()]
 
@@ -359,7 +379,9 @@ def _draft(form: ReplyForm, cards: Sequence[str]) -> str:
 @cache
 def _forms() -> dict[str, ReplyForm]:
     """Return the forms by the headings of their prompts."""
-    return {_first(HEADING, template(name)): form for name, form in FORMS.items()}
+    return {
+        _first(HEADING, template(name)): form for name, form in FORMS.items()
+    }
 
 
 def _first(pattern: str, text: str) -> str:
@@ -377,7 +399,9 @@ def check(reply: str, request: TeacherRequest) -> ReplyCheck | None:
         blocks, bad = read_blocks(reply, grammar)
         faults += bad
         for number, block in enumerate(blocks, 1):
-            found.append(block.fields.get(grammar.name) or f"{grammar.tag} {number}")
+            found.append(
+                block.fields.get(grammar.name) or f"{grammar.tag} {number}"
+            )
     if admit.RULING in request.form.blocks and not faults and not request.again:
         faults = list(admit.read_rulings(reply, request.cards).bad)
     return ReplyCheck(found, sorted(faults, key=lambda fault: fault.line))
@@ -405,7 +429,9 @@ def inbox_page(request: PageRequest) -> Page:
     return Page("inbox.html", item.name, values, refresh=REFRESH)
 
 
-def request_page(request: PageRequest, status: int = 200, **form: object) -> Page:
+def request_page(
+    request: PageRequest, status: int = 200, **form: object
+) -> Page:
     """Show one request with its reply, or the form for one.
 
     After a form was sent, `form` holds what came of it.
@@ -467,8 +493,12 @@ def send_reply(request: PageRequest, form: Mapping[str, str]) -> Page | str:
     else:
         try:
             there, digest = inbox.reply(name)
-            if there.strip():  # only the reply that was seen, and only if ticked
-                digest = form.get("seen", "") if form.get("replace") == "yes" else ""
+            if (
+                there.strip()
+            ):  # only the reply that was seen, and only if ticked
+                digest = (
+                    form.get("seen", "") if form.get("replace") == "yes" else ""
+                )
             inbox.write(name, f"{text.rstrip()}\n", instead_of=digest)
             return request.link("inbox", item.name, name)
         except ReplyTaken:
@@ -479,8 +509,16 @@ def send_reply(request: PageRequest, form: Mapping[str, str]) -> Page | str:
         except KaceError as error:
             refusal = f"{error}."  # what was written stays on the page
     return request_page(
-        request, status, sent=text, checked=checked, refusal=refusal, anyway=anyway
+        request,
+        status,
+        sent=text,
+        checked=checked,
+        refusal=refusal,
+        anyway=anyway,
     )
 
 
-ROUTES = {"/inbox/{inbox}": inbox_page, "/inbox/{inbox}/{request}": request_page}
+ROUTES = {
+    "/inbox/{inbox}": inbox_page,
+    "/inbox/{inbox}/{request}": request_page,
+}

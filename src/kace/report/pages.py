@@ -58,7 +58,12 @@ GROUPS = 12  # cards that broke problems
 CHANGED = 60  # gained or lost problems that a comparison names
 HALF = 560.0  # width of a chart beside another
 MAX_VALUE = 200  # characters of a setting
-FIRST_DOWN = ("calls", "tokens", "cards", "seconds")  # largest first on the first click
+FIRST_DOWN = (
+    "calls",
+    "tokens",
+    "cards",
+    "seconds",
+)  # largest first on the first click
 HEADS = {
     "problem": "Problem",
     "seed": "Seed",
@@ -83,7 +88,12 @@ FIGURES = (
     ("Input tokens", "per problem", "input", 0),
     ("of it cached", "", "cached", 0),
     ("Output tokens", "per problem", "output", 0),
-    ("Active tokens", "of learned text in the fullest prompt", "card_tokens", 0),
+    (
+        "Active tokens",
+        "of learned text in the fullest prompt",
+        "card_tokens",
+        0,
+    ),
     ("Seconds", "per solve, waiting included", "seconds", 1),
     ("Lost calls", "solves that lost a call to the provider", "failed", 0),
 )
@@ -225,9 +235,13 @@ def _run(workspace: Workspace, item: Item) -> Summary:
     badge = None
     if table.missing:
         solves = f"{solves} of {len(table) + table.missing:,}"
-        badge = ("going on", "good") if table.running else ("unfinished", "warn")
+        badge = (
+            ("going on", "good") if table.running else ("unfinished", "warn")
+        )
     metrics = table.metrics() if len(table) else None
-    return told._replace(holds=[f"{solves} solves"], badge=badge, metrics=metrics)
+    return told._replace(
+        holds=[f"{solves} solves"], badge=badge, metrics=metrics
+    )
 
 
 def _learner(workspace: Workspace, item: Item) -> Summary:
@@ -241,9 +255,13 @@ def _learner(workspace: Workspace, item: Item) -> Summary:
 def _inbox(workspace: Workspace, item: Item) -> Summary:
     entries = Inbox(item.path).entries()
     waiting = sum(entry.answered is None for entry in entries)
-    changed = max((entry.answered or entry.asked for entry in entries), default=None)
+    changed = max(
+        (entry.answered or entry.asked for entry in entries), default=None
+    )
     holds = [f"{waiting:,} waiting", f"{len(entries) - waiting:,} answered"]
-    return Summary(item, (), holds, changed, ("waiting", "warn") if waiting else None)
+    return Summary(
+        item, (), holds, changed, ("waiting", "warn") if waiting else None
+    )
 
 
 # A run
@@ -313,7 +331,9 @@ def run_page(request: PageRequest) -> Page:
     views = []
     for words, count in table.views(base).items():
         where = VIEWS[words]
-        query = Choice(where, choice.sort, choice.base if where.change else "", "")
+        query = Choice(
+            where, choice.sort, choice.base if where.change else "", ""
+        )
         views.append((words, count, query.query()))
     broken = []
     if base is not None:
@@ -335,7 +355,11 @@ def run_page(request: PageRequest) -> Page:
             request,
             total,
             lambda limit, offset: table.solves(
-                choice.where, sort=choice.sort, limit=limit, offset=offset, base=base
+                choice.where,
+                sort=choice.sort,
+                limit=limit,
+                offset=offset,
+                base=base,
             ),
             PER_PAGE,
             IN_FILES,
@@ -401,7 +425,9 @@ def compare_page(request: PageRequest) -> Page:
     ours, theirs = request.parts.values()
     if ours == theirs:
         raise NotHere("a run is not compared with itself")
-    tables = [request.workspace.table(name).named(name) for name in (theirs, ours)]
+    tables = [
+        request.workspace.table(name).named(name) for name in (theirs, ours)
+    ]
     found = evaluation_of(tables, base=theirs)
     right, left = found.arms
     comparison = next(iter(found.comparisons), None)
@@ -420,7 +446,9 @@ def compare_page(request: PageRequest) -> Page:
         "listed": CHANGED,
         "seeds": _changed_seeds(tables[1], tables[0]),
         "lines": list(_figure_lines(left, right)),
-        "differences": list(_differences(tables[1].manifest, tables[0].manifest)),
+        "differences": list(
+            _differences(tables[1].manifest, tables[0].manifest)
+        ),
         "plots": plots_of(found),
         "others": [name for name in others if name != theirs][:RELATED],
     }
@@ -451,7 +479,12 @@ def _figure_lines(
         elif there:
             percent = f"{100 * (here / there - 1):+.0f}".replace("-", "−")
             change += f" ({percent}\u00a0%)"
-        yield name, about, [f"{here:,.{digits}f}", f"{there:,.{digits}f}"], change
+        yield (
+            name,
+            about,
+            [f"{here:,.{digits}f}", f"{there:,.{digits}f}"],
+            change,
+        )
 
 
 def _figure(metrics: Metrics, field: str) -> float:
@@ -459,17 +492,23 @@ def _figure(metrics: Metrics, field: str) -> float:
     return float(getattr(value, "mean", value) or 0)
 
 
-def _differences(ours: Manifest, theirs: Manifest) -> Iterator[tuple[str, str, str]]:
+def _differences(
+    ours: Manifest, theirs: Manifest
+) -> Iterator[tuple[str, str, str]]:
     """Iterate over the settings in which two runs differ."""
     left = dict(_settings(ours.content))
     right = dict(_settings(theirs.content))
     for name in dict.fromkeys((*left, *right)):
-        values = [redact(part.get(name, "–"))[:MAX_VALUE] for part in (left, right)]
+        values = [
+            redact(part.get(name, "–"))[:MAX_VALUE] for part in (left, right)
+        ]
         if values[0] != values[1]:
             yield name, values[0], values[1]
 
 
-def _settings(part: Mapping[str, object], above: str = "") -> Iterator[tuple[str, str]]:
+def _settings(
+    part: Mapping[str, object], above: str = ""
+) -> Iterator[tuple[str, str]]:
     """Iterate over the values of a manifest by their names."""
     for name, value in part.items():
         if isinstance(value, dict) and above.count(" ") < 5:
@@ -497,7 +536,9 @@ class Rung(NamedTuple):
 
     name: str
     attempts: int
-    groups: list[AnswerGroup]  # the leader first; attempts without an answer last
+    groups: list[
+        AnswerGroup
+    ]  # the leader first; attempts without an answer last
     needed: int | None  # votes that open the gate; `None` without a gate
     left: bool  # whether the solve left here
     recall: RetrievedContext | None
@@ -505,7 +546,9 @@ class Rung(NamedTuple):
     @property
     def met(self) -> bool:
         """Whether enough attempts agree."""
-        return bool(self.needed and self.groups and self.groups[0].votes >= self.needed)
+        return bool(
+            self.needed and self.groups and self.groups[0].votes >= self.needed
+        )
 
 
 class Climb(NamedTuple):
@@ -534,12 +577,16 @@ def climb_of(record: Solution) -> Climb:
     tiers = {tier.name: tier for tier in LOCKED}
     rungs = []
     start = 0
-    for name, count in Counter(attempt.tier for attempt in record.attempts).items():
+    for name, count in Counter(
+        attempt.tier for attempt in record.attempts
+    ).items():
         tier = tiers.get(name)
         groups = _groups(record, start, start + count)
         needed = tier.gate.votes if tier else None
         left = tier is not None and record.exit is tier.exit
-        rungs.append(Rung(name.value, count, groups, needed, left, recalls.get(name)))
+        rungs.append(
+            Rung(name.value, count, groups, needed, left, recalls.get(name))
+        )
         start += count
     below: list[TierName] = []
     above: list[TierName] = []
@@ -563,7 +610,9 @@ def _groups(record: Solution, start: int, end: int) -> list[AnswerGroup]:
     """
     groups = []
     rest = {at: record.attempts[at] for at in range(start, end)}
-    for each in sorted(record.classes, key=lambda one: min(one.positions, default=0)):
+    for each in sorted(
+        record.classes, key=lambda one: min(one.positions, default=0)
+    ):
         here = {}
         support = 0
         for at in each.positions:
@@ -573,7 +622,9 @@ def _groups(record: Solution, start: int, end: int) -> list[AnswerGroup]:
         if here:
             first = next(iter(here.values()))
             mark = mark_of(first.correct, first.outcome)
-            groups.append(AnswerGroup(each.answer, here, len(here), support, mark))
+            groups.append(
+                AnswerGroup(each.answer, here, len(here), support, mark)
+            )
     groups.sort(key=lambda group: (-group.votes, -group.support))
     if rest:
         groups.append(AnswerGroup(None, rest, 0, 0, "nothing"))
@@ -618,7 +669,12 @@ def solve_page(request: PageRequest) -> Page:
         "before": before,
         "after": after,
         "to": lambda row, **more: request.link(
-            "run", name, "problem", row.problem, str(row.seed), **choice.query(**more)
+            "run",
+            name,
+            "problem",
+            row.problem,
+            str(row.seed),
+            **choice.query(**more),
         ),
         "all_open": all_open,
         "elsewhere": list(_elsewhere(request, name, problem)),
@@ -628,7 +684,9 @@ def solve_page(request: PageRequest) -> Page:
     return Page("solve.html", title, values, crumbs)
 
 
-def _card_links(request: PageRequest, run: str, record: Solution) -> dict[str, str]:
+def _card_links(
+    request: PageRequest, run: str, record: Solution
+) -> dict[str, str]:
     """Return the address of every card of a solve that the open tree has."""
     found = request.workspace.tree_of(run) if record.recalls else None
     if found is None:

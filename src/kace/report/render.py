@@ -198,7 +198,9 @@ def error_page(status: int, title: str, *sentences: str) -> Page:
 # Templates
 
 
-def document(page: Page, link: Links, nav: Sequence[tuple[str, str, str]] = ()) -> str:
+def document(
+    page: Page, link: Links, nav: Sequence[tuple[str, str, str]] = ()
+) -> str:
     """Return a page of the viewer in its frame; `nav` holds the links of the bar."""
     static = link.exported is not None
     folder = "assets" if static else f"/assets/{assets_mark()}"
@@ -210,7 +212,11 @@ def document(page: Page, link: Links, nav: Sequence[tuple[str, str, str]] = ()) 
         "refresh": None if static else page.refresh,
         "asset": lambda name: f"{folder}/{name}",
     }
-    return environment().get_template(page.template).render({**page.values, **frame})
+    return (
+        environment()
+        .get_template(page.template)
+        .render({**page.values, **frame})
+    )
 
 
 def render_document(template: str, **values: object) -> str:
@@ -363,7 +369,9 @@ CLOSERS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)", "$": "$"}
 
 def prose(value: str) -> Markup:
     """Return a text as HTML in which nothing runs, loads or leads anywhere."""
-    plain = PRIVATE.sub("", seen(value.replace("\r\n", "\n").replace("\r", "\n")))
+    plain = PRIVATE.sub(
+        "", seen(value.replace("\r\n", "\n").replace("\r", "\n"))
+    )
     if len(plain) > MAX_CHARS:
         return Markup('<pre class="code long">{}</pre>').format(plain)
     held: list[Markup] = []
@@ -470,7 +478,12 @@ def _markdown() -> MarkdownIt:
 
     Texts of models use the characters of these for other things.
     """
-    options = {"html": False, "breaks": True, "maxNesting": 100, "xhtmlOut": False}
+    options = {
+        "html": False,
+        "breaks": True,
+        "maxNesting": 100,
+        "xhtmlOut": False,
+    }
     made = MarkdownIt("commonmark", options)
     made.disable(["code", "lheading", "reference", "html_block", "html_inline"])
     made.disable(["link", "image", "autolink", "entity", "escape", "backticks"])
@@ -479,8 +492,14 @@ def _markdown() -> MarkdownIt:
 
     def outside_words(state: StateInline, silent: bool) -> bool:
         """Read emphasis, but not a single star inside a word, which is a product."""
-        around = state.src[max(0, state.pos - 1)] + state.src[state.pos + 1 :][:1]
-        inside = len(around) == 2 and around.isalnum() and state.src[state.pos] == "*"
+        around = (
+            state.src[max(0, state.pos - 1)] + state.src[state.pos + 1 :][:1]
+        )
+        inside = (
+            len(around) == 2
+            and around.isalnum()
+            and state.src[state.pos] == "*"
+        )
         if inside and state.scanDelims(state.pos, True).length == 1:
             return False
         return tokenize_emphasis(state, silent)
@@ -501,7 +520,9 @@ def _markdown() -> MarkdownIt:
         for place, token in enumerate(state.tokens):
             if token.type.startswith("heading"):
                 token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
-            token.info = ""  # the language of a fence, which would become an attribute
+            token.info = (
+                ""  # the language of a fence, which would become an attribute
+            )
             around = state.tokens[max(0, place - 1) : place + 4]
             if [around[0].type, token.type, around[-1].type] == alone:
                 around[1].hidden = True

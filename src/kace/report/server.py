@@ -42,7 +42,8 @@ try:
     from uvicorn import Config, Server
 except ImportError:
     raise UsageError(
-        "serving needs an extra that is not installed", fix="pip install 'kace[web]'"
+        "serving needs an extra that is not installed",
+        fix="pip install 'kace[web]'",
     ) from None
 
 from kace.report import inbox, pages
@@ -168,7 +169,9 @@ class Guard:
     )
     """Make the response of a denial."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Answer one request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
@@ -183,7 +186,10 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message = {**message, "headers": _secured(message.get("headers", ()))}
+                message = {
+                    **message,
+                    "headers": _secured(message.get("headers", ())),
+                }
             await send(message)
 
         async def receive_again() -> Message:
@@ -203,7 +209,9 @@ class Guard:
                 await self.app(scope, receive_again, send_secured)
             except Exception:
                 log.error("%s", redact(traceback.format_exc()))
-                denial = Denial(500, "something went wrong here; see the server's log")
+                denial = Denial(
+                    500, "something went wrong here; see the server's log"
+                )
         if denial is not None and not started:
             response = self.render(denial)
             response.status_code = denial.status
@@ -222,17 +230,22 @@ class Guard:
             message = f"only {allowed} are answered here"
             return Denial(405, message, {"allow": allowed})
         if (
-            len(raw_path(request.scope)) + len(request.scope.get("query_string", b""))
+            len(raw_path(request.scope))
+            + len(request.scope.get("query_string", b""))
             > MAX_URL
         ):
-            return Denial(414, f"the address is longer than {MAX_URL:,} characters")
+            return Denial(
+                414, f"the address is longer than {MAX_URL:,} characters"
+            )
         if (
             not re.match("/(?!/)", path)
             or CONTROL.search(path)
             or ".." in path.split("/")
         ):
             return Denial(400, "the path is not one of ours")
-        if len(lengths) > 1 or any(not length.isdecimal() for length in lengths):
+        if len(lengths) > 1 or any(
+            not length.isdecimal() for length in lengths
+        ):
             return Denial(400, "Content-Length is not a number")
         if lengths and get("transfer-encoding"):
             both = "a Content-Length or a Transfer-Encoding, not both"
@@ -242,17 +255,23 @@ class Guard:
         if len(hosts) != 1:
             return Denial(400, "one Host header is needed")
         if not self.hosts.allow(hosts[0]):
-            return Denial(403, "this server has not the name in the Host header")
+            return Denial(
+                403, "this server has not the name in the Host header"
+            )
         if request.method not in SAFE:
             sites = get("sec-fetch-site")
             if any(site not in ("same-origin", "none") for site in sites):
                 return Denial(403, "requests from other sites are not answered")
             ours = f"{request.scope.get('scheme', 'http')}://{hosts[0]}".lower()
             if any(origin.lower() != ours for origin in get("origin")):
-                return Denial(403, "requests from other origins are not answered")
+                return Denial(
+                    403, "requests from other origins are not answered"
+                )
         if self.token and path not in self.open_paths:
             given = get("authorization")
-            scheme, _, key = (given[0] if len(given) == 1 else "").partition(" ")
+            scheme, _, key = (given[0] if len(given) == 1 else "").partition(
+                " "
+            )
             sent = key.strip() if scheme.lower() == "bearer" else ""
             if not hmac.compare_digest(_digest(sent), _digest(self.token)):
                 wanted = {"www-authenticate": "Bearer"}
@@ -277,7 +296,9 @@ class Guard:
                     if len(body) > self.max_body:
                         return self._too_large()
         except TimeoutError:
-            return Denial(408, f"the body did not arrive within {BODY_SECONDS:g} s")
+            return Denial(
+                408, f"the body did not arrive within {BODY_SECONDS:g} s"
+            )
         return bytes(body)
 
 
@@ -287,7 +308,9 @@ def raw_path(scope: Scope) -> str:
     return raw.decode("latin-1")
 
 
-def _secured(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _secured(
+    headers: Iterable[tuple[bytes, bytes]],
+) -> list[tuple[bytes, bytes]]:
     """Return the headers of a response with the security headers."""
     kept = [pair for pair in headers if pair[0].lower() not in FORCED]
     if not any(name.lower() == b"cache-control" for name, _ in kept):
@@ -331,7 +354,9 @@ class Closing:
 
     grace: float = 10.0  # seconds until requests under way are given up
     expire: Callable[[], None] = lambda: None  # called when the grace is over
-    stop: asyncio.Event | None = None  # set, it ends the server, as a signal does
+    stop: asyncio.Event | None = (
+        None  # set, it ends the server, as a signal does
+    )
 
 
 class Port(NamedTuple):
@@ -365,7 +390,9 @@ def listening(bind: Bind) -> Iterator[Port]:
         )
     # With the protocol named, asyncio switches Nagle's algorithm off: an answer in two
     # pieces would otherwise take 40 ms more.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    with socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    ) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(address[:2])
@@ -373,7 +400,9 @@ def listening(bind: Bind) -> Iterator[Port]:
             raise _port_error(bind, error) from None
         listener.setblocking(False)
         shown = f"[{bind.host}]" if ":" in bind.host else bind.host
-        yield Port(listener, f"http://{shown}:{listener.getsockname()[1]}", bind)
+        yield Port(
+            listener, f"http://{shown}:{listener.getsockname()[1]}", bind
+        )
 
 
 async def serve(
@@ -435,7 +464,9 @@ def _quiet_signals(server: Any) -> Iterator[None]:
 def _port_error(bind: Bind, error: OSError) -> KaceError:
     if error.errno == errno.EADDRINUSE:
         what = f"port {bind.port} on {bind.host} is in use"
-        return UsageError(what, fix="give another --port, or --port 0 for any free one")
+        return UsageError(
+            what, fix="give another --port, or --port 0 for any free one"
+        )
     if error.errno == errno.EACCES:
         what = f"port {bind.port} is not open to this user"
         return UsageError(what, fix="give a --port of 1024 or above")
@@ -460,7 +491,9 @@ def create_app(workspace: Workspace) -> ASGIApp:
         body = await request.body()
         return await run_in_threadpool(_answer, workspace, request, body)
 
-    app = Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])])
+    app = Starlette(
+        routes=[Route("/{path:path}", answer, methods=["GET", "POST"])]
+    )
     return Guard(app, max_body=MAX_FORM, render=_denied)
 
 
@@ -509,7 +542,9 @@ def _asset(name: str, content: bytes, lasting: bool) -> Response:
     """Return a shared file. With the mark of its content in its name it never changes."""
     kind = TYPES.get(PurePosixPath(name).suffix, "text/plain; charset=utf-8")
     kept = "public, max-age=31536000, immutable" if lasting else "no-cache"
-    return Response(content, headers={"cache-control": kept, "content-type": kind})
+    return Response(
+        content, headers={"cache-control": kept, "content-type": kind}
+    )
 
 
 def _denied(denial: Denial) -> Response:
@@ -541,5 +576,7 @@ def _fields(body: bytes) -> dict[str, str]:
         pairs = []
     fields = dict(pairs)
     if not pairs or len(fields) != len(pairs):
-        raise FormError("the form cannot be read", fix="send it from its own page")
+        raise FormError(
+            "the form cannot be read", fix="send it from its own page"
+        )
     return fields

@@ -101,14 +101,18 @@ class Cell:
     @property
     def shown(self) -> list[Card]:
         """The cards that a solve may read."""
-        return [card for card in self.cards if card.status is not Status.DEPRECATED]
+        return [
+            card for card in self.cards if card.status is not Status.DEPRECATED
+        ]
 
     @property
     def statuses(self) -> list[tuple[str, int]]:
         """How many cards there are of each status, the best first."""
         found = Counter(card.status for card in self.cards)
         order = (Status.VALIDATED, Status.EXPERIMENTAL, Status.DEPRECATED)
-        return [(status.value, found[status]) for status in order if found[status]]
+        return [
+            (status.value, found[status]) for status in order if found[status]
+        ]
 
     @property
     def tokens(self) -> int:
@@ -124,7 +128,9 @@ class Cell:
     def lift(self) -> float | None:
         """The mean of those lifts."""
         lifts = self.lifts
-        return sum(lift.effect for lift in lifts) / len(lifts) if lifts else None
+        return (
+            sum(lift.effect for lift in lifts) / len(lifts) if lifts else None
+        )
 
 
 def measured_lift(card: Card) -> LiftMark | None:
@@ -212,7 +218,9 @@ def _first_line(card: Card) -> str:
     return card.body.strip().partition("\n")[0].strip()[:QUOTED]
 
 
-def _runs_of(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str]]:
+def _runs_of(
+    request: PageRequest, opened: OpenTree
+) -> Iterator[tuple[str, str]]:
     """Iterate over the runs that read a tree, with their bases, the system's first."""
     found = []
     for item in request.workspace.items("run"):
@@ -224,7 +232,9 @@ def _runs_of(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str]
         yield run, request.workspace.base_of(run)
 
 
-def _effects(request: PageRequest, opened: OpenTree) -> Iterator[tuple[str, str, str]]:
+def _effects(
+    request: PageRequest, opened: OpenTree
+) -> Iterator[tuple[str, str, str]]:
     """Iterate over what a tree does against the base, one run per data set."""
     seen: set[tuple[str, str]] = set()
     for run, base in _runs_of(request, opened):
@@ -260,7 +270,9 @@ def cell_page(request: PageRequest) -> Page:
         "tree_name": name,
         "sort": sort,
         "part": slice_of(request, len(ordered), ordered, PER_PAGE, IN_A_FILE),
-        "to": partial(request.link, "tree", name, "cell", domain, kind, **query),
+        "to": partial(
+            request.link, "tree", name, "cell", domain, kind, **query
+        ),
     }
     crumbs = (HOME, Crumb(name, ("tree", name)))
     return Page("cell.html", place_name(domain, kind), values, crumbs)
@@ -280,7 +292,8 @@ def search_page(request: PageRequest) -> Page:
         "name": name,
         "asked": asked,
         "words": words,
-        "cut": len(every) > MAX_WORDS or len(request.query.get("q", "")) > MAX_QUERY,
+        "cut": len(every) > MAX_WORDS
+        or len(request.query.get("q", "")) > MAX_QUERY,
         "cards": len(cards),
         "found": len(found),
         "missing": [word for word in words if not find_cards(cards, [word])],
@@ -292,7 +305,9 @@ def search_page(request: PageRequest) -> Page:
         "max_query": MAX_QUERY,
     }
     title = f"{asked[:60]} in {name}" if words else f"Search {name}"
-    return Page("search.html", title, values, (HOME, Crumb(name, ("tree", name))))
+    return Page(
+        "search.html", title, values, (HOME, Crumb(name, ("tree", name)))
+    )
 
 
 def find_cards(cards: Iterable[Card], words: Sequence[str]) -> list[Card]:
@@ -327,12 +342,18 @@ def _word_pattern(words: Sequence[str]) -> re.Pattern[str]:
     r"""Return what finds words where they begin; `\frac` and the like anywhere."""
     parts = []
     for word in words:
-        start = "(?<![A-Za-z0-9])" if word[0].isascii() and word[0].isalnum() else ""
+        start = (
+            "(?<![A-Za-z0-9])"
+            if word[0].isascii() and word[0].isalnum()
+            else ""
+        )
         parts.append(start + re.escape(word))
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
-def _quoted(card: Card, pattern: re.Pattern[str]) -> tuple[Markup, list[Markup]]:
+def _quoted(
+    card: Card, pattern: re.Pattern[str]
+) -> tuple[Markup, list[Markup]]:
     """Return a card's id, triggers and first matching line, with the finds marked."""
     triggers = "; ".join(card.triggers)
     lines = [marked(triggers, pattern)]
@@ -385,7 +406,11 @@ def card_page(request: PageRequest) -> Page:
         "history": _history(opened, card) if opened.journal else None,
     }
     first, place = places[0]
-    crumbs = (HOME, Crumb(name, ("tree", name)), Crumb(first, ("tree", name, *place)))
+    crumbs = (
+        HOME,
+        Crumb(name, ("tree", name)),
+        Crumb(first, ("tree", name, *place)),
+    )
     return Page("card.html", card_id, values, crumbs)
 
 
@@ -421,7 +446,9 @@ def _history(
                 continue
             newest = newest or change.after
             lines = card_diff(change.before, change.after)
-            steps.append((entry, what_changed(change.before, change.after), lines))
+            steps.append(
+                (entry, what_changed(change.before, change.after), lines)
+            )
     if newest not in (None, card):
         steps.insert(0, (None, "edited by hand", card_diff(newest, card)))
     return steps[:CHANGES]
@@ -494,7 +521,9 @@ def learner_page(request: PageRequest) -> Page:
         "addresses": addresses,
         **_report_values(report, stories),
     }
-    return Page("learner.html", name, values, refresh=LEARNER_REFRESH.get(report.state))
+    return Page(
+        "learner.html", name, values, refresh=LEARNER_REFRESH.get(report.state)
+    )
 
 
 def _is_silent(story: CardReport) -> tuple[bool, bool]:
@@ -513,7 +542,10 @@ def _report_values(
     report: LearningReport, stories: Iterable[CardReport]
 ) -> dict[str, object]:
     """Return a report with its summary and the scales of its charts."""
-    ends = [end for score in report.scores for end in score.interval] or [0.0, 1.0]
+    ends = [end for score in report.scores for end in score.interval] or [
+        0.0,
+        1.0,
+    ]
     lifts = []
     for story in stories:
         lift = newest_lift(story)
@@ -534,9 +566,13 @@ def _open_inbox(request: PageRequest, teacher: str) -> tuple[str, int]:
     The teacher's folder was relative to some other folder, so its end is compared.
     """
     provider, _, folder = teacher.partition("/")
-    parts = [part for part in Path(folder).parts if part not in ("/", ".", "..")]
+    parts = [
+        part for part in Path(folder).parts if part not in ("/", ".", "..")
+    ]
     for item in request.workspace.items("inbox"):
-        if provider == "exchange" and parts == list(item.path.parts[-len(parts) :]):
+        if provider == "exchange" and parts == list(
+            item.path.parts[-len(parts) :]
+        ):
             entries = Inbox(item.path).entries()
             return item.name, sum(entry.answered is None for entry in entries)
     return "", 0
@@ -548,7 +584,9 @@ def proposals_page(request: PageRequest) -> Page:
     every = report_of(request.workspace.item("learner", name).path).proposals
     chosen = {}
     for field in ("epoch", "place", "fate", "rule"):
-        chosen[field] = "" if request.static else request.query.get(field, "")[:80]
+        chosen[field] = (
+            "" if request.static else request.query.get(field, "")[:80]
+        )
     rules: Counter[tuple[str, str]] = Counter()
     found = []
     for each in every:
@@ -578,7 +616,11 @@ def learner_document(report: LearningReport) -> str:
     silent = []
     for story in report.measured if len(report.measured) > MANY else ():
         lift = newest_lift(story)
-        if story.card.status is Status.EXPERIMENTAL and lift and lift.tone == "open":
+        if (
+            story.card.status is Status.EXPERIMENTAL
+            and lift
+            and lift.tone == "open"
+        ):
             silent.append(story)
     return render_document(
         "report_learner.html",

@@ -25,12 +25,19 @@ from kace.report.render import NotHere
 from kace.runs.manifest import Manifest
 from kace.runs.table import FileState, Table
 
-KINDS = {"tree": "Trees", "run": "Runs", "learner": "Learners", "inbox": "Inbox"}
+KINDS = {
+    "tree": "Trees",
+    "run": "Runs",
+    "learner": "Learners",
+    "inbox": "Inbox",
+}
 WHAT = (
     "a tree, a run (kace eval, kace solve), what kace learn wrote,"
     " an exchange folder, or a folder of these"
 )
-BASE = "tiered"  # the ladder without cards, which other systems are compared with
+BASE = (
+    "tiered"  # the ladder without cards, which other systems are compared with
+)
 LOOK_AGAIN = 2.0  # seconds between two looks through the opened folders
 MAX_ENTRIES = 20_000  # of one folder
 MAX_NAME = 60
@@ -90,7 +97,9 @@ class Workspace:
         for path in paths:
             real = _resolved(path)
             if next(_found_in(real), None) is None:
-                raise UsageError(f"{path} holds nothing to look at", fix=f"name {WHAT}")
+                raise UsageError(
+                    f"{path} holds nothing to look at", fix=f"name {WHAT}"
+                )
             if real not in self.roots:
                 self.roots.append(real)
         if not self.roots:
@@ -115,7 +124,9 @@ class Workspace:
         """Return the item that was opened, if it is a single one."""
         found = [*self.items("tree"), *self.items("inbox")]
         for run in self.items("run"):
-            if run.path.parent.name != "learn":  # a step of a learner comes with it
+            if (
+                run.path.parent.name != "learn"
+            ):  # a step of a learner comes with it
                 found.append(run)
         return found[0] if len(found) == 1 else None
 
@@ -126,7 +137,10 @@ class Workspace:
         with self._lock:
             if name not in self._tables:
                 self._tables[name] = Table.open(
-                    path, within=within, allow_empty=True, progress=self._progress
+                    path,
+                    within=within,
+                    allow_empty=True,
+                    progress=self._progress,
                 )
             table = self._tables[name]
         table.refresh()
@@ -144,7 +158,9 @@ class Workspace:
             if known is None or known[0] != state:
                 tree = open_tree(path)
                 frozen = frozen_hash_of(path)
-                generation = TreeStore(path).generation if path.is_dir() else None
+                generation = (
+                    TreeStore(path).generation if path.is_dir() else None
+                )
                 found = OpenTree(
                     name, path, tree, tree.content_hash(), generation, frozen
                 )
@@ -174,7 +190,9 @@ class Workspace:
                 same = there.data_hash == here.data_hash
             if same and item.name != name:
                 found.append((not is_base(there, here), not near, item.name))
-        return [other for _, _, other in sorted(found, key=lambda each: each[:2])]
+        return [
+            other for _, _, other in sorted(found, key=lambda each: each[:2])
+        ]
 
     def base_of(self, name: str) -> str:
         """Return the run that one is compared with unless asked otherwise, or ''."""
@@ -222,7 +240,9 @@ def is_base(there: Manifest, here: Manifest) -> bool:
 
 def _name(root: Path, path: Path, taken: Container[str]) -> str:
     """Return a name for an address: the path from the opened folder, without GENERIC."""
-    parts = [part for part in path.relative_to(root).parts if part not in GENERIC]
+    parts = [
+        part for part in path.relative_to(root).parts if part not in GENERIC
+    ]
     if not parts or (root / "cards.jsonl").exists():
         parts.insert(0, root.parent.name if root.name in GENERIC else root.name)
     if path.is_file():

@@ -32,12 +32,8 @@ SPAN = Interval(-1.0, 1.0)
 FEWEST = 6  # changed clusters that an exact test needs at 5 %: 2 / 2^6 = 0.03
 MCNEMAR = "exact McNemar"
 SIGN_FLIP = "exact sign-flip over {}"
-DIFFERENT_SOLVERS = (
-    "The arms have different solvers: differences are not those of the systems alone."
-)
-DIFFERENT_DATA = (
-    "The arms were not run on the same problems: comparisons hold for those they share."
-)
+DIFFERENT_SOLVERS = "The arms have different solvers: differences are not those of the systems alone."
+DIFFERENT_DATA = "The arms were not run on the same problems: comparisons hold for those they share."
 
 Pair = tuple[SolveRow, SolveRow]
 """The same solve in the base and in the other run."""
@@ -97,9 +93,7 @@ class Harm:
     @property
     def words(self) -> str:
         """The figures, as they follow the word cards."""
-        text = (
-            f"shown on {counted(self.shown, 'solve')}, abstained on {self.abstained:,}"
-        )
+        text = f"shown on {counted(self.shown, 'solve')}, abstained on {self.abstained:,}"
         if self.rate is None or self.interval is None:
             return text
         low, high = self.interval
@@ -125,12 +119,16 @@ class Comparison:
     seeds: tuple[int, ...]
     pairs: int  # labelled solves that both runs have
     difference: float  # mean over problems; above zero, better than the base
-    interval: Interval  # 95 %, cluster bootstrap; holds zero if `p` is above 5 %
+    interval: (
+        Interval  # 95 %, cluster bootstrap; holds zero if `p` is above 5 %
+    )
     test: str  # the name of the exact test
     p: float  # two-sided
     adjusted: float  # `p` after Holm's correction
     compared: int  # how many runs were compared with the base
-    gained: tuple[Change, ...]  # problems the other run did better on, largest first
+    gained: tuple[
+        Change, ...
+    ]  # problems the other run did better on, largest first
     lost: tuple[Change, ...]
     identical: bool  # whether every paired solve is equally right
     mdd: float | None
@@ -167,10 +165,10 @@ class Comparison:
             blind = f"a difference below about {least} would often go unnoticed here"
         both = f"{self.other} and {self.base}"
         if self.identical:
-            return (
-                f"{both} are identical: no solve changed on {self._rests_on}; {blind}."
-            )
-        return f"{both} are indistinguishable at this n: {self._figures}; {blind}."
+            return f"{both} are identical: no solve changed on {self._rests_on}; {blind}."
+        return (
+            f"{both} are indistinguishable at this n: {self._figures}; {blind}."
+        )
 
     @property
     def _rests_on(self) -> str:
@@ -208,10 +206,10 @@ def compare(
     for problem, paired in pairs_of(base, other):
         found.add(problem, paired)
     if not found.pairs:
-        what = (
-            f"{base.name} and {other.name} have no labelled problem and seed in common"
+        what = f"{base.name} and {other.name} have no labelled problem and seed in common"
+        raise UsageError(
+            what, fix="compare runs of the same data with the same seeds"
         )
-        raise UsageError(what, fix="compare runs of the same data with the same seeds")
     moved = found.moved()
     p = found.p_value()
     low, high = cluster_interval(moved, SPAN)
@@ -223,7 +221,9 @@ def compare(
     test = MCNEMAR
     if found.pairs > moved.total():
         test = SIGN_FLIP.format(plural(by.field))
-    changes = sorted(found.changes, key=lambda change: (-abs(change.by), change.name))
+    changes = sorted(
+        found.changes, key=lambda change: (-abs(change.by), change.name)
+    )
     notes = []
     for table in (base, other):
         alone = table.counts().labelled - found.pairs
@@ -278,7 +278,11 @@ def pairs_of(base: Table, other: Table) -> Iterator[tuple[str, list[Pair]]]:
         paired = []
         for row in ours:
             partner = partners.get(row.seed)
-            if partner and row.correct is not None and partner.correct is not None:
+            if (
+                partner
+                and row.correct is not None
+                and partner.correct is not None
+            ):
                 paired.append((row, partner))
         if paired:
             yield problem, paired
@@ -340,7 +344,9 @@ class _HarmCounts:
         self.shown: Counter[str] = Counter()  # by card; "" is any
         self.gained: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
-        self.sizes: Counter[int] = Counter()  # problems by solves that show cards
+        self.sizes: Counter[int] = (
+            Counter()
+        )  # problems by solves that show cards
 
     def add(self, paired: Sequence[Pair]) -> None:
         """Add the pairs of one problem."""
@@ -369,9 +375,15 @@ class _HarmCounts:
             return None
         cards = []
         for card, times in self.shown.items():
-            cards.append(CardHarm(card, times, self.gained[card], self.broken[card]))
+            cards.append(
+                CardHarm(card, times, self.gained[card], self.broken[card])
+            )
         cards.sort(
-            key=lambda each: (each.gained - each.broken, -each.broken, each.card_id)
+            key=lambda each: (
+                each.gained - each.broken,
+                -each.broken,
+                each.card_id,
+            )
         )
         broken = self.broken[""]
         rate = broken / shown if shown else None
@@ -392,7 +404,9 @@ class _HarmCounts:
         if self.clusters.field == "problem":
             return interval
         wider = cluster_interval(self.sums.alike(), SHARES)
-        return Interval(min(interval.low, wider.low), max(interval.high, wider.high))
+        return Interval(
+            min(interval.low, wider.low), max(interval.high, wider.high)
+        )
 
 
 def flipped(differences: Sequence[int]) -> float:

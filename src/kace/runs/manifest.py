@@ -31,9 +31,7 @@ PACE = frozenset({"timeout", "max_connections"})
 """Settings of how fast a run goes, which may change."""
 NAMED = ("subject", "answers", "tolerance", "vote", "es_exit")
 """Settings that the manifest names only if they are not the default."""
-_RESTORE = (
-    "restore it, or remove it and repeat the command that made the run: it goes on"
-)
+_RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,9 @@ class Manifest:
         return found
 
 
-def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, object]:
+def manifest_of(
+    config: Config, tree: EpistemicTree | None = None
+) -> dict[str, object]:
     """Return what a run depends on, free of secrets. A tree counts by its content."""
     left_out = {"max_calls", "max_usd", "prices", "tree", *PACE}
     settings = config.model_dump(
@@ -156,13 +156,17 @@ def manifest_of(config: Config, tree: EpistemicTree | None = None) -> dict[str, 
     if policy:
         settings["confidence"] = policy.calibration.model_dump()
     sampling = config.tier_sampling()
-    settings["sampling"] = {tier: asdict(draw) for tier, draw in sampling.items()}
+    settings["sampling"] = {
+        tier: asdict(draw) for tier, draw in sampling.items()
+    }
     manifest: dict[str, object] = {
         "v": RUN_VERSION,
         "kace": version("kace"),
         "python": platform.python_version(),
         "config": settings,
-        "tree": {"hash": tree.content_hash(), "cards": len(tree)} if tree else None,
+        "tree": {"hash": tree.content_hash(), "cards": len(tree)}
+        if tree
+        else None,
         "sources": dict(config.sources),
         "prompts": solver_prompts(config),
     }
@@ -199,7 +203,10 @@ def default_folder(
     """Return where a run goes by default: a name that the same command finds again."""
     parts = [manifest["config"], manifest["prompts"], manifest["tree"]]
     settings = json.dumps(parts, sort_keys=True).encode()
-    return Path("runs") / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
+    return (
+        Path("runs")
+        / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
+    )
 
 
 def hold_to(
@@ -210,13 +217,18 @@ def hold_to(
 ) -> None:
     """Write a manifest if there is none; refuse one whose named parts differ."""
     if not path.exists():
-        write_atomic(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        write_atomic(
+            path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+        )
         return
     found = differences(_read(path), manifest, names, defaults)
     if found:
-        what = f"{path.parent} holds a run with another {', another '.join(found)}"
+        what = (
+            f"{path.parent} holds a run with another {', another '.join(found)}"
+        )
         raise UsageError(
-            what, fix="choose another folder, or repeat the settings of that run"
+            what,
+            fix="choose another folder, or repeat the settings of that run",
         )
 
 
@@ -260,7 +272,9 @@ def _flat(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _default(name: str) -> object:
-    field = Config.model_fields.get(name) or RetrievalConfig.model_fields.get(name)
+    field = Config.model_fields.get(name) or RetrievalConfig.model_fields.get(
+        name
+    )
     return None if field is None else field.get_default()
 
 

@@ -124,8 +124,12 @@ class Concordance:
     points: tuple[tuple[float, float, int], ...]
     """Raw rate, mean exit rank (both pooled over seeds), and the number of problems."""
     pairs: int
-    concordant: float  # pairs whose easier problem left earlier; ties count half
-    spearman: float | None  # of raw rate and exit rank; `None` if one does not vary
+    concordant: (
+        float  # pairs whose easier problem left earlier; ties count half
+    )
+    spearman: (
+        float | None
+    )  # of raw rate and exit rank; `None` if one does not vary
 
     @property
     def share(self) -> float | None:
@@ -157,12 +161,18 @@ class Metrics:
     labelled: int
     complete: bool  # whether every problem was solved on every seed
     seeds: tuple[SeedScore, ...]
-    accuracy: float | None  # mean over problems of the share of seeds that are right
-    cluster: str  # what both intervals take as one observation, such as "family"
+    accuracy: (
+        float | None
+    )  # mean over problems of the share of seeds that are right
+    cluster: (
+        str  # what both intervals take as one observation, such as "family"
+    )
     clusters: int  # how many of them have a known answer
     wilson: Interval | None  # 95 %, each cluster counted once
     interval: Interval | None  # 95 %, cluster bootstrap
-    failed: int  # solves that lost a call to the provider; they count in `accuracy`
+    failed: (
+        int  # solves that lost a call to the provider; they count in `accuracy`
+    )
     damaged: int  # lines of the trace that could not be read
     retried: int  # solves made again after a failure
     paper_calls: float
@@ -174,12 +184,16 @@ class Metrics:
     seconds: float
     cost: RunCost  # over all solves
     exits: Mapping[ExitPath, int]  # empty for a system without a ladder
-    buckets: tuple[BucketRow, ...]  # all five, easiest first; empty without labels
+    buckets: tuple[
+        BucketRow, ...
+    ]  # all five, easiest first; empty without labels
     concordance: Concordance | None  # `None` without a ladder or without labels
     shown: int  # solves that were shown a card
     abstained: int  # solves that were shown none though some were eligible
     card_tokens: CardTokens | None  # `None` for a run that read nothing
-    tree: Mapping[str, object] | None  # its hash and size, as the run recorded them
+    tree: (
+        Mapping[str, object] | None
+    )  # its hash and size, as the run recorded them
     note: str = ""  # what a reader must know beside the figures
 
 
@@ -191,7 +205,9 @@ class Clusters:
     """Groups problems that count as one observation, with all their seeds."""
 
     field: str  # such as "problem" or "family"
-    names: Mapping[str, str] | None = None  # by problem, if rows do not have the field
+    names: Mapping[str, str] | None = (
+        None  # by problem, if rows do not have the field
+    )
 
     def of(self, row: SolveRow | Solution) -> str:
         """Return the cluster of a solve."""
@@ -219,7 +235,9 @@ class ClusterSums:
 
     def add(self, row: SolveRow, *values: Any) -> None:
         """Add the values of the problem that `row` is a solve of."""
-        if self._clusters.field == "problem":  # each comes once: no name to remember
+        if (
+            self._clusters.field == "problem"
+        ):  # each comes once: no name to remember
             self._alike[values] += 1
             return
         name = self._clusters.of(row)
@@ -365,7 +383,12 @@ def _cost(sums: Mapping[str, Any], price: Price | None) -> RunCost:
     roles = []
     for role, calls, usage, batched in (
         ("solver", sums["real_calls"], tokens(""), tokens("batch_")),
-        ("classifier", sums["classifier_calls"], tokens("classifier_"), Usage()),
+        (
+            "classifier",
+            sums["classifier_calls"],
+            tokens("classifier_"),
+            Usage(),
+        ),
     ):
         if calls or role == "solver":
             usd = None if price is None else price.mixed(usage, batched)
@@ -403,7 +426,9 @@ def _card_tokens(table: Table, solves: int) -> CardTokens | None:
 
 def _tree_facts(table: Table) -> Mapping[str, object] | None:
     tree = table.manifest.part("tree")
-    sized = isinstance(tree.get("hash"), str) and isinstance(tree.get("cards"), int)
+    sized = isinstance(tree.get("hash"), str) and isinstance(
+        tree.get("cards"), int
+    )
     return tree if sized else None
 
 
@@ -413,7 +438,9 @@ def _buckets_of(table: Table) -> dict[str, Bucket]:
         "SELECT problem, SUM(right_attempts), SUM(attempts) FROM solves"
         " WHERE correct IS NOT NULL GROUP BY problem"
     )
-    return {problem: Bucket.of(right / (made or 1)) for problem, right, made in rows}
+    return {
+        problem: Bucket.of(right / (made or 1)) for problem, right, made in rows
+    }
 
 
 def raw_rate(solves: Sequence[SolveRow]) -> float:
@@ -433,7 +460,9 @@ class _Labelled:
         self, clusters: Clusters, buckets: Mapping[str, Bucket] | None
     ) -> None:
         self.clusters = ClusterSums(clusters)
-        self.shares: Counter[float] = Counter()  # of seeds that are right, by problem
+        self.shares: Counter[float] = (
+            Counter()
+        )  # of seeds that are right, by problem
         self.points: Points = Counter()
         self._bucket_of = buckets
         self._buckets = {bucket: BucketRow(bucket) for bucket in Bucket}

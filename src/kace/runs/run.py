@@ -59,7 +59,9 @@ class Run:
         try:
             hold_to(folder / "run.json", manifest, HELD)
             self._traces = LineLog(folder / TRACE)
-            self._problems = LineLog(folder / "problems.jsonl") if texts else None
+            self._problems = (
+                LineLog(folder / "problems.jsonl") if texts else None
+            )
             self.table = Table.open(folder, allow_empty=True)
             self._kept_texts = (
                 {each.id for each in self.table.problems()} if texts else set()

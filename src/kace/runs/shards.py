@@ -100,7 +100,9 @@ class _Part(NamedTuple):
 
     def solved(self) -> Counter[int]:
         """Count the solves by seed."""
-        rows = self.table.select("SELECT seed, COUNT(*) FROM solves GROUP BY seed")
+        rows = self.table.select(
+            "SELECT seed, COUNT(*) FROM solves GROUP BY seed"
+        )
         return Counter(dict(map(tuple, rows)))
 
 
@@ -115,7 +117,8 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
     try:
         if (out / TRACE).exists():
             raise UsageError(
-                f"{out} holds a run already", fix="name a new folder for the merged run"
+                f"{out} holds a run already",
+                fix="name a new folder for the merged run",
             )
         _copy_lines(parts, TRACE, out / "traces.part")
         _copy_lines(parts, PROBLEMS, out / "problems.part")
@@ -138,18 +141,26 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
     return MergedRun(out, problems, solves, tuple(_gaps(parts)))
 
 
-def _check_parts(folders: Sequence[Path]) -> tuple[Mapping[str, object], list[_Part]]:
+def _check_parts(
+    folders: Sequence[Path],
+) -> tuple[Mapping[str, object], list[_Part]]:
     """Return the manifest that shards share, and the shards in their order."""
     parts: dict[Shard, _Part] = {}
     shared: Mapping[str, object] = {}
     for folder in folders:
         manifest = Manifest.read(folder / "run.json")
         part = _read_part(folder, manifest)
-        rest = {key: value for key, value in manifest.content.items() if key != "shard"}
+        rest = {
+            key: value
+            for key, value in manifest.content.items()
+            if key != "shard"
+        }
         shared = shared or rest
         others = differences(shared, rest, HELD)
         if others:
-            what = f"{folder} is a shard with another {', another '.join(others)}"
+            what = (
+                f"{folder} is a shard with another {', another '.join(others)}"
+            )
             fix = "merge shards of one command, the same but for --shard"
             raise UsageError(what, fix=fix)
         first = next(iter(parts.values()), part)
@@ -157,10 +168,10 @@ def _check_parts(folders: Sequence[Path]) -> tuple[Mapping[str, object], list[_P
         if (first.shard.of, first.among) != (shard.of, part.among):
             what = f"{folder} is a shard of other problems"
             if shard.of != first.shard.of:
-                what = (
-                    f"{folder} is a shard {shard}, {first.folder} shard {first.shard}"
-                )
-            raise UsageError(what, fix="merge shards of one division of one file")
+                what = f"{folder} is a shard {shard}, {first.folder} shard {first.shard}"
+            raise UsageError(
+                what, fix="merge shards of one division of one file"
+            )
         if shard in parts:
             raise UsageError(
                 f"{folder} and {parts[shard].folder} are both shard {shard}",
@@ -220,7 +231,10 @@ def _copy_calls(source: Path, target: Path) -> None:
     """Copy the segments of finished calls, whose names are unique."""
     for segment in sorted(source.glob("*.jsonl")):
         target.mkdir(exist_ok=True)
-        with open_plain(segment) as old, (target / segment.name).open("wb") as new:
+        with (
+            open_plain(segment) as old,
+            (target / segment.name).open("wb") as new,
+        ):
             shutil.copyfileobj(old, new)
 
 
@@ -231,7 +245,11 @@ def _gaps(parts: Sequence[_Part]) -> Iterator[str]:
     every = [Shard(index, of) for index in range(1, of + 1)]
     missing = [str(shard) for shard in every if shard not in here]
     if missing:
-        more = f" and {len(missing) - LISTED:,} more" if len(missing) > LISTED else ""
+        more = (
+            f" and {len(missing) - LISTED:,} more"
+            if len(missing) > LISTED
+            else ""
+        )
         yield f"shards missing: {', '.join(missing[:LISTED])}{more}"
     solved = [part.solved() for part in parts]
     seeds = sorted(set(chain.from_iterable(solved)))

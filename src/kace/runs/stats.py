@@ -12,10 +12,16 @@ from statistics import NormalDist
 from typing import NamedTuple, cast
 
 LEVEL = 0.95
-ENUMERATED = 200  # differences up to which sign flips are counted in whole numbers;
+ENUMERATED = (
+    200  # differences up to which sign flips are counted in whole numbers;
+)
 # beyond, a p-value is exact to about 1e-13
-LATTICE = 1 << 17  # points of a resampled sum; only wildly different sizes need more
-FARTHEST = 12  # standard deviations of a larger sum, beyond which nothing matters
+LATTICE = (
+    1 << 17
+)  # points of a resampled sum; only wildly different sizes need more
+FARTHEST = (
+    12  # standard deviations of a larger sum, beyond which nothing matters
+)
 
 Terms = tuple[int, Mapping[int, float]]
 """Like terms of a sum: how many there are, and the probability of each value."""
@@ -112,7 +118,9 @@ def _incomplete_beta(
         return 0.0
     if y <= 0:
         return 1.0
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast on the other side only
+    if x > (a + 1) / (
+        a + b + 2
+    ):  # the fraction converges fast on the other side only
         return 1.0 - _incomplete_beta(b, a, y, x)
     beta = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     front = beta + a * math.log(x) + b * math.log(y)
@@ -185,7 +193,9 @@ class SumLaw(NamedTuple):
     """The distribution of a sum; what lies outside has no weight that matters."""
 
     first: int
-    reached: Sequence[float]  # the probability of at most `first`, `first + 1`, ...
+    reached: Sequence[
+        float
+    ]  # the probability of at most `first`, `first + 1`, ...
 
     def at_most(self, value: int) -> float:
         """Return the probability that the sum is at most `value`."""
@@ -211,7 +221,9 @@ def sum_law(terms: Sequence[Terms]) -> SumLaw:
     most = sum(number * max(law) for number, law in terms)
     first = least
     size = most - least + 1
-    if size > LATTICE:  # shorter than the sum: it wraps around where nothing weighs
+    if (
+        size > LATTICE
+    ):  # shorter than the sum: it wraps around where nothing weighs
         first, size = _main_part(terms, least, most)
     period = 1 << size.bit_length()
     waves = np.ones(period // 2 + 1, complex)
@@ -219,7 +231,9 @@ def sum_law(terms: Sequence[Terms]) -> SumLaw:
         places = [(value - min(law)) % period for value in law]
         one = np.bincount(places, [*law.values()])
         waves *= np.fft.rfft(one, period) ** number
-    found = np.roll(np.fft.irfft(waves, period), (least - first) % period)[:size]
+    found = np.roll(np.fft.irfft(waves, period), (least - first) % period)[
+        :size
+    ]
     reached = np.cumsum(np.maximum(0.0, found)).clip(max=1.0)
     reached[-1] = 1.0
     return SumLaw(first, cast("Sequence[float]", reached))
@@ -235,7 +249,9 @@ def _main_part(
     variance = 0.0
     for number, law in terms:
         centre = math.fsum(value * p for value, p in law.items())
-        spread = math.fsum((value - centre) ** 2 * p for value, p in law.items())
+        spread = math.fsum(
+            (value - centre) ** 2 * p for value, p in law.items()
+        )
         mean += number * centre
         variance += number * spread
     reach = math.ceil(FARTHEST * math.sqrt(variance)) + 1

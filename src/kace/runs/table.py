@@ -33,7 +33,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from kace.config import user_cache
 from kace.errors import DataError, KaceError
 from kace.files import Unreadable, open_plain, whole_lines
-from kace.ladder.record import Attempt, Damage, Outcome, Solution, parse_solution
+from kace.ladder.record import (
+    Attempt,
+    Damage,
+    Outcome,
+    Solution,
+    parse_solution,
+)
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.models.cache import KEY_LENGTH, CallStore
@@ -55,9 +61,13 @@ VERSION = 1  # of the schema; another version uses another cache file
 BATCH = 1_000  # lines read in one transaction
 CHUNK = 2_000  # rows fetched at a time when all are read
 MARK = 4_096  # bytes before the reading position that identify a file
-TIMEOUT = 20.0  # seconds to wait for another process that writes the same cache file
+TIMEOUT = (
+    20.0  # seconds to wait for another process that writes the same cache file
+)
 OLD = 30 * 86_400  # seconds after which an unused cache file is removed
-RECENT = 30.0  # seconds since the last write within which a run counts as running
+RECENT = (
+    30.0  # seconds since the last write within which a run counts as running
+)
 MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
 LIMIT = 1 << 40  # numbers from here on are damage: sums must stay exact
 MOST_SEED = 1 << 63
@@ -90,7 +100,9 @@ class SolveRow:
     classifier_input: int
     classifier_cached: int
     classifier_output: int
-    card_tokens: int  # tokens of learned text in the fullest prompt of the solve
+    card_tokens: (
+        int  # tokens of learned text in the fullest prompt of the solve
+    )
     read_tokens: int  # tokens of learned text over all tiers
     estimated: bool  # whether those tokens are estimated from the text's length
     cards: tuple[str, ...]  # ids of the cards shown, each once, in order
@@ -101,7 +113,9 @@ class SolveRow:
     batch_output: int = 0
     answer: str | None = None
     expected: str | None = None
-    was: bool | None = None  # `correct` of the same solve in the base run, if given
+    was: bool | None = (
+        None  # `correct` of the same solve in the base run, if given
+    )
 
     @property
     def name(self) -> str:
@@ -173,7 +187,10 @@ def row_of(solution: Solution) -> SolveRow:
 
 RESULTS = {"yes": "correct = 1", "no": "correct = 0", "failed": "failed"}
 CARDS = {"shown": "cards <> '[]'", "abstained": "abstained"}
-CHANGES = {"gained": "correct = 1 AND was = 0", "lost": "correct = 0 AND was = 1"}
+CHANGES = {
+    "gained": "correct = 1 AND was = 0",
+    "lost": "correct = 0 AND was = 1",
+}
 EXITS = (*map(str, ExitPath), NO_LADDER)
 TEXTS = ("problem", "label", "family", "domain", "answer", "expected")
 FIGURES = {
@@ -201,7 +218,9 @@ class SolveFilter:
     exit: str = ""  # one of EXITS
     cards: str = ""  # a key of CARDS
     change: str = ""  # a key of CHANGES; needs a base run
-    text: str = ""  # words of label, family, domain or hash; terms: card=ID, tokens>800
+    text: str = (
+        ""  # words of label, family, domain or hash; terms: card=ID, tokens>800
+    )
     problem: str = ""  # the hash of one problem
 
     def sql(self) -> tuple[str, list[object]]:
@@ -320,7 +339,9 @@ class Counts(NamedTuple):
     without_family: int
     shown: int  # solves that were shown a card
     abstained: int
-    retried: int  # solves that replace an earlier one of the same problem and seed
+    retried: (
+        int  # solves that replace an earlier one of the same problem and seed
+    )
 
     @property
     def labelled(self) -> int:
@@ -398,7 +419,9 @@ class Table:
                 f"{given}: no {TRACE} in it",
                 fix="give the --out of kace eval, solve or select",
             )
-        table = cls(manifest.system or given.resolve().name, manifest, given.resolve())
+        table = cls(
+            manifest.system or given.resolve().name, manifest, given.resolve()
+        )
         table.within = (within or given).resolve()
         key = f"{VERSION}\0{table.folder}".encode("utf-8", "surrogateescape")
         digest = hashlib.sha256(key).hexdigest()[:24]
@@ -587,7 +610,9 @@ class Table:
         values += [limit, offset]
         return list(map(_row, self.select(sql, values, base)))
 
-    def count(self, where: SolveFilter = ALL, *, base: Table | None = None) -> int:
+    def count(
+        self, where: SolveFilter = ALL, *, base: Table | None = None
+    ) -> int:
         """Count the solves that pass a filter."""
         condition, values = where.sql()
         sql = f"SELECT COUNT(*) FROM {_with_base(base)} WHERE {condition}"
@@ -612,7 +637,9 @@ class Table:
             f"WITH list AS (SELECT *, ROW_NUMBER() OVER (ORDER BY {order}) AS number"
             f" FROM {_with_base(base)} WHERE {condition})"
         )
-        here = f"{numbered} SELECT number FROM list WHERE problem = ? AND seed = ?"
+        here = (
+            f"{numbered} SELECT number FROM list WHERE problem = ? AND seed = ?"
+        )
         found = self.select(here, [*values, problem, seed], base)
         if not found:
             return 0, None, None
@@ -638,7 +665,9 @@ class Table:
             " COUNT(*) FILTER (WHERE retried) FROM solves"
         )[0]
         seeds = self.select("SELECT DISTINCT seed FROM solves ORDER BY seed")
-        return Counts(row[0], row[1], tuple(chain.from_iterable(seeds)), *row[2:])
+        return Counts(
+            row[0], row[1], tuple(chain.from_iterable(seeds)), *row[2:]
+        )
 
     def views(self, base: Table | None = None) -> dict[str, int]:
         """Count the solves of each of VIEWS, leaving out empty groups."""
@@ -665,7 +694,9 @@ class Table:
         rows = self.select("SELECT DISTINCT COALESCE(exit, 'none') FROM solves")
         return set(chain.from_iterable(rows))
 
-    def cards(self, card: str = "", *, base: Table | None = None) -> list[CardUse]:
+    def cards(
+        self, card: str = "", *, base: Table | None = None
+    ) -> list[CardUse]:
         """Count the solves that were shown each card, or one card, by id."""
         sql = (
             "SELECT value AS card, COUNT(*), COUNT(*) FILTER (WHERE correct = 1),"
@@ -708,9 +739,7 @@ class Table:
 
     def places(self) -> dict[tuple[str, int], Place]:
         """Return where every record lies, by problem and seed, in the run's order."""
-        sql = (
-            "SELECT problem, seed, place, length, failed FROM solves ORDER BY position"
-        )
+        sql = "SELECT problem, seed, place, length, failed FROM solves ORDER BY position"
         found = {}
         for problem, seed, place, length, failed in self.select(sql):
             found[problem, seed] = Place(place, length, bool(failed))
@@ -884,10 +913,20 @@ def with_texts(solution: Solution, calls: CallStore) -> Solution:
     """Return a solution whose attempts have what the model wrote."""
 
     def with_text(attempt: Attempt) -> Attempt:
-        reply = calls.get(attempt.call) if attempt.call and not attempt.text else None
-        return attempt.model_copy(update={"text": reply.text}) if reply else attempt
+        reply = (
+            calls.get(attempt.call)
+            if attempt.call and not attempt.text
+            else None
+        )
+        return (
+            attempt.model_copy(update={"text": reply.text})
+            if reply
+            else attempt
+        )
 
-    update: dict[str, object] = {"attempts": tuple(map(with_text, solution.attempts))}
+    update: dict[str, object] = {
+        "attempts": tuple(map(with_text, solution.attempts))
+    }
     if solution.synthesis:
         update["synthesis"] = with_text(solution.synthesis)
     return solution.model_copy(update=update)
@@ -979,12 +1018,16 @@ class _Reader:
             size, changed = self.state[1:] if done else (-1, 0.0)
             mark = _mark(self.path, self.place)
             values = (self.name, self.place, self.number, mark, size, changed)
-            db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", values)
+            db.execute(
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", values
+            )
         return not done
 
     def _read_lines(self, db: sqlite3.Connection) -> None:
         damaged = db.execute("SELECT COUNT(*) FROM damage").fetchone()[0]
-        for _, offset, line in islice(whole_lines(self.path, self.place), BATCH):
+        for _, offset, line in islice(
+            whole_lines(self.path, self.place), BATCH
+        ):
             self.number += 1
             taken = self._take(db, offset, line)
             self.place = offset + len(line) + 1
@@ -993,7 +1036,9 @@ class _Reader:
                 if damaged > MAX_DAMAGED:
                     what = f"{MAX_DAMAGED:,} of its first {self.number:,} lines"
                     raise Unreadable.at(
-                        self.path, f"{what} are damaged", "is it the right file?"
+                        self.path,
+                        f"{what} are damaged",
+                        "is it the right file?",
                     )
 
     def _is_replaced(self, known: sqlite3.Row) -> bool:
@@ -1024,7 +1069,9 @@ class _Reader:
             ):
                 problem = problem_of(json.loads(line), PROBLEMS)
                 values: tuple[object, ...] = (problem.id, line)
-                db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?)", values)
+                db.execute(
+                    "INSERT OR REPLACE INTO problems VALUES (?, ?)", values
+                )
             return True
         found = parse_solution(line, f"{self.path}:{self.number}")
         if isinstance(found, Solution):

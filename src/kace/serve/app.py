@@ -34,7 +34,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
-from kace.errors import BudgetExceeded, KaceError, one_line, redact, without_secrets
+from kace.errors import (
+    BudgetExceeded,
+    KaceError,
+    one_line,
+    redact,
+    without_secrets,
+)
 from kace.files import inside
 from kace.ladder.ladder import ContextSource, Kit, Silent, solve
 from kace.ladder.prompt import Context
@@ -67,7 +73,21 @@ MAX_BODY = 2_000_000
 MAX_WAITING = 1_000  # a client gives up before a longer queue has moved
 MAX_ANSWER = 60
 MAX_STOPS = 16
-SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+SECONDS = (
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+)
 
 OnStep = Callable[[Step], None]
 
@@ -86,12 +106,18 @@ class ServerOptions:
 
 
 async def run(
-    options: ServerOptions, port: Port, *, ready: Ready, model: ChatModel | None = None
+    options: ServerOptions,
+    port: Port,
+    *,
+    ready: Ready,
+    model: ChatModel | None = None,
 ) -> None:
     """Serve until a signal. A model that is given stays the caller's to close."""
     async with open_service(options, model) as service:
         closing = replace(options.closing, expire=service.expire)
-        await serve(create_app(service, options), port, ready=ready, closing=closing)
+        await serve(
+            create_app(service, options), port, ready=ready, closing=closing
+        )
 
 
 @asynccontextmanager
@@ -107,9 +133,13 @@ async def open_service(
         Ledger(options.limits.caps(), config.prices).require_price(model.name)
         record = None
         if options.record:
-            record = stack.enter_context(Record(options.record, config, options.tree))
+            record = stack.enter_context(
+                Record(options.record, config, options.tree)
+            )
         # The caps of the configuration hold per request; the session has none.
-        unlimited = config.model_copy(update={"max_calls": None, "max_usd": None})
+        unlimited = config.model_copy(
+            update={"max_calls": None, "max_usd": None}
+        )
         session = await stack.enter_async_context(
             open_session(unlimited, model=model, tree=options.tree)
         )
@@ -134,7 +164,12 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     served = options.config.model
     models = {}
     for name in (SOLVER, served, served.partition("/")[2]):
-        models[name] = {"id": name, "object": "model", "created": 0, "owned_by": SOLVER}
+        models[name] = {
+            "id": name,
+            "object": "model",
+            "created": 0,
+            "owned_by": SOLVER,
+        }
 
     async def health(request: Request) -> Response:
         if service.closing:
@@ -151,7 +186,9 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         return _json(models[name])
 
     async def metrics(request: Request) -> Response:
-        return Response(service.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return Response(
+            service.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4
+        )
 
     endpoint = ChatEndpoint(service, tuple(models))
     routes = [
@@ -180,7 +217,9 @@ def _render_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         message = "something went wrong here; see the server's log"
         return chat.render_denial(Denial(500, message))
-    message = "there is nothing here" if error.status_code == 404 else error.detail
+    message = (
+        "there is nothing here" if error.status_code == 404 else error.detail
+    )
     response = chat.render_denial(Denial(error.status_code, message))
     response.headers.update(error.headers or {})
     return response
@@ -193,7 +232,9 @@ class ChatEndpoint:
         self._service = service
         self._names = names
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Answer one request. It is cancelled when its client disconnects."""
         metrics = self._service.metrics
         reply = HttpReply(send)
@@ -214,7 +255,9 @@ class ChatEndpoint:
                 if reply.status:
                     metrics.requests.labels(kind, str(reply.status)).inc()
 
-    async def _answer(self, raw: Mapping[str, object], reply: HttpReply) -> None:
+    async def _answer(
+        self, raw: Mapping[str, object], reply: HttpReply
+    ) -> None:
         model = str(raw["model"])
         if model not in self._names:
             message = f"there is no model '{model[:80]}' here: use 'kace'"
@@ -227,7 +270,9 @@ class ChatEndpoint:
             completion = await self._service.solve(problem, body)
             await reply.send_whole(200, ReplyWriter(body).whole(completion))
 
-    async def _stream(self, problem: Problem, body: ChatBody, reply: HttpReply) -> None:
+    async def _stream(
+        self, problem: Problem, body: ChatBody, reply: HttpReply
+    ) -> None:
         steps: asyncio.Queue[Step | None] = asyncio.Queue()
         solving = asyncio.create_task(
             self._service.solve(problem, body, steps.put_nowait)
@@ -252,7 +297,9 @@ class HttpReply:
         self._send = send
         self.status = 0
 
-    async def start(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
+    async def start(
+        self, status: int, kind: str, headers: Mapping[str, str]
+    ) -> None:
         """Send the head."""
         self.status = status
         raw = [(b"content-type", kind.encode())]
@@ -263,7 +310,11 @@ class HttpReply:
 
     async def send(self, chunk: bytes, *, more: bool = True) -> None:
         """Send a piece of the body."""
-        message = {"type": "http.response.body", "body": chunk, "more_body": more}
+        message = {
+            "type": "http.response.body",
+            "body": chunk,
+            "more_body": more,
+        }
         await self._send(message)
 
     async def send_whole(
@@ -287,7 +338,9 @@ class HttpReply:
         await self.send_whole(error.status, error.body(), headers)
 
 
-async def _while_connected(receive: Receive, work: Coroutine[None, None, None]) -> bool:
+async def _while_connected(
+    receive: Receive, work: Coroutine[None, None, None]
+) -> bool:
     """Do the work, or cancel it when the client disconnects; whether it was done."""
 
     async def disconnected() -> None:
@@ -297,7 +350,9 @@ async def _while_connected(receive: Receive, work: Coroutine[None, None, None]) 
     working = asyncio.create_task(work)
     leaving = asyncio.create_task(disconnected())
     try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {working, leaving}, return_when=asyncio.FIRST_COMPLETED
+        )
         if working.done():
             await working
         return working.done()
@@ -322,7 +377,10 @@ class SolveService:
     """Solves requests side by side, each within its limits."""
 
     def __init__(
-        self, session: Session, limits: RequestLimits, record: Record | None = None
+        self,
+        session: Session,
+        limits: RequestLimits,
+        record: Record | None = None,
     ) -> None:
         self.session = session
         self.metrics = ServerMetrics(session.ledger)
@@ -338,14 +396,19 @@ class SolveService:
         """Refuse a request that cannot start. Raises `ApiError`."""
         price = self.session.ledger.price(self.session.kit.model.name)
         if body.kace.max_usd is not None and price is None:
-            message = "max_usd needs a price for the model, and this server has none"
+            message = (
+                "max_usd needs a price for the model, and this server has none"
+            )
             raise ApiError(message, "kace.max_usd")
         if self._waiting >= MAX_WAITING:
             message = f"{MAX_WAITING:,} requests are waiting already"
             raise ApiError(message, status=429, code="busy")
 
     async def solve(
-        self, problem: Problem, body: ChatBody, on_step: OnStep = lambda step: None
+        self,
+        problem: Problem,
+        body: ChatBody,
+        on_step: OnStep = lambda step: None,
     ) -> Completion:
         """Solve the problem of one request. Raises `ApiError`, with what was paid."""
         limits = self._limits.least(body.kace)
@@ -388,7 +451,9 @@ class SolveService:
             return await solve(problem, kit)
         problem = self._record.keep_problem(problem)
         solution = await solve(problem, kit)
-        if kit.sampling == self.session.kit.sampling:  # else not as the run says
+        if (
+            kit.sampling == self.session.kit.sampling
+        ):  # else not as the run says
             self._record.keep_solution(solution)
         return solution
 
@@ -418,7 +483,9 @@ class SolveService:
             message = f"not solved within {seconds or 0:g} s"
             error = ApiError(message, status=504, code="budget_exceeded")
             if self.closing or seconds is None:
-                error = ApiError("the server is stopping", status=503, code="stopping")
+                error = ApiError(
+                    "the server is stopping", status=503, code="stopping"
+                )
             raise error from None
 
     @asynccontextmanager
@@ -482,18 +549,26 @@ class Progress(Silent):
         abstained = context.eligible > 0 and not cards
         text = f"{tier.value} reads no card."
         if cards:
-            where = f" of {' and '.join(context.domains)}" if context.domains else ""
+            where = (
+                f" of {' and '.join(context.domains)}"
+                if context.domains
+                else ""
+            )
             text = f"{tier.value} reads {counted(len(cards), 'card')}{where}."
         elif abstained:
             text = f"{tier.value} abstains from {counted(context.eligible, 'card')}."
-        self.report("reading", text, tier=tier.value, cards=cards, abstained=abstained)
+        self.report(
+            "reading", text, tier=tier.value, cards=cards, abstained=abstained
+        )
 
     def details(self) -> dict[str, object]:
         """Return what was found until now, as a solve that ended early reports it."""
         votes = Counter(each.answer for each in self._attempts if each.answer)
         return {
             "exit_path": None,
-            "answer": next((text for text, n in votes.most_common(1) if n > 1), None),
+            "answer": next(
+                (text for text, n in votes.most_common(1) if n > 1), None
+            ),
             "votes": [_vote(text, n) for text, n in votes.most_common()],
             "cards": list(self._cards),
             "attempts": len(self._attempts),
@@ -503,7 +578,9 @@ class Progress(Silent):
 class ReportingSource:
     """A source of context that reports what each tier reads."""
 
-    def __init__(self, source: ContextSource | None, progress: Progress) -> None:
+    def __init__(
+        self, source: ContextSource | None, progress: Progress
+    ) -> None:
         self._source = source
         self._progress = progress
 
@@ -614,13 +691,17 @@ class ServerMetrics(Collector):
             ["kind", "status"],
         )
         self.in_flight = gauge("kace_requests_in_flight", "Requests under way.")
-        self.waiting = gauge("kace_requests_waiting", "Requests that wait for a place.")
+        self.waiting = gauge(
+            "kace_requests_waiting", "Requests that wait for a place."
+        )
         self.disconnects = counter(
             "kace_disconnects_total", "Clients that left before the answer."
         )
         self.errors = counter("kace_errors_total", "Errors by code.", ["code"])
         self.exits = counter(
-            "kace_exits_total", "Problems solved, by exit of the ladder.", ["path"]
+            "kace_exits_total",
+            "Problems solved, by exit of the ladder.",
+            ["path"],
         )
         self.card_tiers = counter(
             "kace_card_tiers_total",
@@ -677,7 +758,9 @@ class ServerMetrics(Collector):
         yield failed
         yield tokens
         yield CounterMetricFamily(
-            "kace_usd", "Money spent, where prices are known.", value=self._ledger.usd
+            "kace_usd",
+            "Money spent, where prices are known.",
+            value=self._ledger.usd,
         )
 
 
@@ -693,7 +776,9 @@ class Record:
         self._failed = False
         self.calls = _RecordedCalls(inside(folder, "calls"), self)
         manifest = {**manifest_of(config, tree), "data": {"name": "served"}}
-        self._run = Run(folder, manifest, calls=self.calls, texts=config.problem_texts)
+        self._run = Run(
+            folder, manifest, calls=self.calls, texts=config.problem_texts
+        )
 
     def keep_problem(self, problem: Problem) -> Problem:
         """Keep the text of a problem once; return it without keys of ours."""
@@ -717,7 +802,9 @@ class Record:
             if not self._failed:
                 self._failed = True
                 reason = redact(str(error))
-                log.warning("%s; the server continues and records what it can", reason)
+                log.warning(
+                    "%s; the server continues and records what it can", reason
+                )
 
     def __enter__(self) -> Record:
         return self

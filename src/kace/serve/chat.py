@@ -149,7 +149,9 @@ class _ChatMessage(BaseModel):
         """Return the text. Raises `ApiError` for anything but text."""
         if self.role not in ROLES:
             role = self.role[:40]
-            raise ApiError(f"messages of role '{role}' cannot be solved", "messages")
+            raise ApiError(
+                f"messages of role '{role}' cannot be solved", "messages"
+            )
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         for part in self.content:
@@ -340,7 +342,9 @@ class ReplyWriter:
         events.append(event(b"[DONE]"))
         return b"".join(events)
 
-    async def steps(self, queue: asyncio.Queue[Step | None]) -> AsyncIterator[bytes]:
+    async def steps(
+        self, queue: asyncio.Queue[Step | None]
+    ) -> AsyncIterator[bytes]:
         """Yield the steps of a queue up to `None`, and a heartbeat while none come."""
         while True:
             try:
@@ -361,7 +365,12 @@ class ReplyWriter:
         kace: Mapping[str, object] | None = None,
         finish: str | None = None,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        choice = {
+            "index": 0,
+            "delta": delta,
+            "logprobs": None,
+            "finish_reason": finish,
+        }
         extra: dict[str, object] = {}
         if self._include_usage:
             extra["usage"] = None

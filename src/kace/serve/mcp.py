@@ -45,8 +45,18 @@ MAX_ERROR = 1_000
 TEXT = 1_000
 TAIL = 1_500
 ALL = "all"
-SOLVED = ("problem", "label", "seed", "answer", "expected", "correct", "real_calls")
-READS_ONLY = protocol.ToolAnnotations(read_only_hint=True, destructive_hint=False)
+SOLVED = (
+    "problem",
+    "label",
+    "seed",
+    "answer",
+    "expected",
+    "correct",
+    "real_calls",
+)
+READS_ONLY = protocol.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False
+)
 INSTRUCTIONS = "Solve a problem by a vote of sampled attempts, search the cards of a tree, explain a recorded run."
 Context = ServerRequestContext[Any, Any]
 Result = Mapping[str, object]
@@ -66,7 +76,8 @@ class Solve(_Arguments):
 
     problem: str = Field(description="The whole text of the problem.")
     seed: int | None = Field(
-        default=None, description="Draws other samples; the same seed repeats them."
+        default=None,
+        description="Draws other samples; the same seed repeats them.",
     )
 
 
@@ -77,7 +88,9 @@ class SearchCards(_Arguments):
     """
 
     query: str = Field(
-        min_length=1, max_length=20_000, description="A problem's text, or a few words."
+        min_length=1,
+        max_length=20_000,
+        description="A problem's text, or a few words.",
     )
     tree: str = Field(
         default="", description="The tree's name, where several are open."
@@ -91,7 +104,9 @@ class ExplainRun(_Arguments):
     With `problem`, tell one climb: every tier's votes, the cards it read, and how each attempt ended.
     """
 
-    run: str = Field(default="", description="The run's name, where several are open.")
+    run: str = Field(
+        default="", description="The run's name, where several are open."
+    )
     show: str = Field(
         default="wrong",
         description="The solves to list.",
@@ -107,7 +122,8 @@ class ExplainRun(_Arguments):
         description="The run to hold it against; left out, the ladder without cards.",
     )
     problem: str = Field(
-        default="", description="A problem's label, or the beginning of its hash."
+        default="",
+        description="A problem's label, or the beginning of its hash.",
     )
     seed: int | None = Field(
         default=None, description="Of the problem; left out, the first."
@@ -132,7 +148,10 @@ class Tools:
         self._gates: dict[str, tuple[EpistemicTree, Relevance]] = {}
 
     async def call(
-        self, name: str, arguments: Mapping[str, object], tell: Callable[[str], None]
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        tell: Callable[[str], None],
     ) -> Result:
         """What a tool finds. Raises `KaceError`, `ApiError` or `ValidationError` for what the client can mend."""
         if name not in TOOLS:
@@ -157,7 +176,9 @@ class Tools:
         raw = {"model": SOLVER, "messages": messages, "seed": asked.seed}
         problem, body = chat.read_solve(raw)
         self.solver.check(body)
-        done = await self.solver.solve(problem, body, lambda step: tell(step.text))
+        done = await self.solver.solve(
+            problem, body, lambda step: tell(step.text)
+        )
         told = {
             name: value
             for name, value in (done.kace or {}).items()
@@ -172,10 +193,15 @@ class Tools:
         tree = opened.tree
         known = self._gates.get(name)
         if known is None or known[0] is not tree:
-            own = self._config.tree and self._config.tree.resolve() == opened.path
+            own = (
+                self._config.tree and self._config.tree.resolve() == opened.path
+            )
             config = self._config
             if not own:
-                settings = {"tree": opened.path, "profile": self._config.profile}
+                settings = {
+                    "tree": opened.path,
+                    "profile": self._config.profile,
+                }
                 config = load_config(settings)
             known = (tree, Relevance(tree, config.retrieval))
             self._gates[name] = known
@@ -186,9 +212,9 @@ class Tools:
             for card in map(tree.card, scores)
             if card.status is not Status.DEPRECATED
         ]
-        best = sorted(cards, key=lambda card: (-scores[card.card_id], card.card_id))[
-            : asked.limit
-        ]
+        best = sorted(
+            cards, key=lambda card: (-scores[card.card_id], card.card_id)
+        )[: asked.limit]
         found = {
             "tree": name,
             "cards_in_tree": len(tree),
@@ -211,7 +237,10 @@ class Tools:
         other = asked.against or workspace.base_of(name)
         base = workspace.table(other) if other else None
         if asked.problem:
-            return {"run": name, **_climb(table, asked, {other: base} if base else {})}
+            return {
+                "run": name,
+                **_climb(table, asked, {other: base} if base else {}),
+            }
         if asked.show not in (ALL, *VIEWS):
             raise UsageError(
                 f"there is no group '{asked.show[:40]}'",
@@ -262,7 +291,8 @@ class Tools:
         )
         if self._workspace is None or not names:
             raise UsageError(
-                f"no {kind} is open here", fix=f"start it as: kace mcp {kind.upper()}"
+                f"no {kind} is open here",
+                fix=f"start it as: kace mcp {kind.upper()}",
             )
         if name in names or (not name and len(names) == 1):
             return name or names[0], self._workspace
@@ -271,7 +301,9 @@ class Tools:
             if name
             else f"several are open, so name the {kind}"
         )
-        raise UsageError(said, fix=f"choose one of {', '.join(names[:MOST_LISTED])}")
+        raise UsageError(
+            said, fix=f"choose one of {', '.join(names[:MOST_LISTED])}"
+        )
 
 
 def _card(card: Card, score: float, passes: bool) -> Result:
@@ -280,7 +312,10 @@ def _card(card: Card, score: float, passes: bool) -> Result:
         "domains": list(card.domain_tags),
         "status": card.status.value,
     }
-    known = {"lift": card.provenance.validated_lift or None, "payload": card.payload}
+    known = {
+        "lift": card.provenance.validated_lift or None,
+        "payload": card.payload,
+    }
     return {
         "card_id": card.card_id,
         "relevance": round(score, 3),
@@ -305,7 +340,9 @@ def _row(row: SolveRow, *names: str) -> Result:
     return {name: getattr(row, name) for name in names}
 
 
-def _climb(table: Table, asked: ExplainRun, others: Mapping[str, Table]) -> Result:
+def _climb(
+    table: Table, asked: ExplainRun, others: Mapping[str, Table]
+) -> Result:
     """Return one problem from the first tier to its answer, and its other solves."""
     named = [row for row in table if row.label == asked.problem]
     begin = [row for row in table if row.problem.startswith(asked.problem)]
@@ -351,7 +388,9 @@ def _tier(rung: Rung) -> Result:
         "left_here": rung.left,
     }
     read = (
-        rung.recall.model_dump(mode="json", include={"domains", "cards", "eligible"})
+        rung.recall.model_dump(
+            mode="json", include={"domains", "cards", "eligible"}
+        )
         if rung.recall
         else {}
     )
@@ -360,7 +399,11 @@ def _tier(rung: Rung) -> Result:
 
 def _votes(groups: Sequence[AnswerGroup]) -> list[Result]:
     return [
-        {"answer": group.answer, "attempts": len(group.attempts), "mark": group.mark}
+        {
+            "answer": group.answer,
+            "attempts": len(group.attempts),
+            "mark": group.mark,
+        }
         for group in groups
     ]
 
@@ -372,14 +415,21 @@ def _attempt(table: Table, attempt: Attempt) -> Result:
         "attempt": attempt.index + 1,
         **attempt.model_dump(mode="json", include=kept),
     }
-    return {**told, "ends": text[-TAIL:] if text else redact(attempt.detail) or None}
+    return {
+        **told,
+        "ends": text[-TAIL:] if text else redact(attempt.detail) or None,
+    }
 
 
 async def serve_stdio(tools: Tools, options: ServerOptions) -> None:
     """Answer a client until it closes standard input. Where the model cannot be opened, `solve` says why."""
 
-    async def list_tools(context: Context, params: object) -> protocol.ListToolsResult:
-        return protocol.ListToolsResult(tools=[_described(name) for name in TOOLS])
+    async def list_tools(
+        context: Context, params: object
+    ) -> protocol.ListToolsResult:
+        return protocol.ListToolsResult(
+            tools=[_described(name) for name in TOOLS]
+        )
 
     async def call_tool(
         context: Context, params: protocol.CallToolRequestParams
@@ -388,7 +438,9 @@ async def serve_stdio(tools: Tools, options: ServerOptions) -> None:
 
         def tell(text: str) -> None:
             """A client that asked for progress hears of each step."""
-            sending = context.session.report_progress(len(steps) + 1, message=text)
+            sending = context.session.report_progress(
+                len(steps) + 1, message=text
+            )
             steps.append(asyncio.create_task(sending))
 
         try:
@@ -402,29 +454,43 @@ async def serve_stdio(tools: Tools, options: ServerOptions) -> None:
             return _refused(str(error))
         except Exception:
             log.error("%s", redact(traceback.format_exc()))
-            return _refused("something went wrong here; the server's log says what")
+            return _refused(
+                "something went wrong here; the server's log says what"
+            )
         finally:
             if steps:
                 await asyncio.wait(steps)
         text = (
-            json.dumps(found, ensure_ascii=False).encode("utf-8", "replace").decode()
+            json.dumps(found, ensure_ascii=False)
+            .encode("utf-8", "replace")
+            .decode()
         )  # files may hold half letters
         said = protocol.TextContent(type="text", text=text)
         return protocol.CallToolResult(
             content=[said], structured_content=json.loads(text)
         )
 
-    handlers: dict[str, Any] = {"on_list_tools": list_tools, "on_call_tool": call_tool}
+    handlers: dict[str, Any] = {
+        "on_list_tools": list_tools,
+        "on_call_tool": call_tool,
+    }
     server: Server[Any] = Server(
         "kace", version=version("kace"), instructions=INSTRUCTIONS, **handlers
     )
     async with AsyncExitStack() as stack:
         try:
-            tools.solver = await stack.enter_async_context(open_service(options))
+            tools.solver = await stack.enter_async_context(
+                open_service(options)
+            )
         except KaceError as error:
             tools.solver = error
-        async with stdio_server(stdin=cast("Any", _lines_of(0))) as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+        async with stdio_server(stdin=cast("Any", _lines_of(0))) as (
+            reading,
+            writing,
+        ):
+            await server.run(
+                reading, writing, server.create_initialization_options()
+            )
 
 
 async def _lines_of(descriptor: int) -> AsyncIterator[str]:
@@ -434,7 +500,9 @@ async def _lines_of(descriptor: int) -> AsyncIterator[str]:
 
     def read() -> None:
         with (
-            os.fdopen(os.dup(descriptor), encoding="utf-8", errors="replace") as stream,
+            os.fdopen(
+                os.dup(descriptor), encoding="utf-8", errors="replace"
+            ) as stream,
             suppress(RuntimeError),
         ):
             for line in stream:
@@ -452,7 +520,10 @@ def _described(name: str) -> protocol.Tool:
     schema = TOOLS[name].model_json_schema()
     about = " ".join(schema.pop("description").split())
     return protocol.Tool(
-        name=name, description=about, input_schema=schema, annotations=READS_ONLY
+        name=name,
+        description=about,
+        input_schema=schema,
+        annotations=READS_ONLY,
     )
 
 
