@@ -69,7 +69,7 @@ class _Part:
     """The rest of a file from a byte on, or all of it where the server sends no parts."""
 
     def __init__(self, url: str, start: int) -> None:
-        request = urllib.request.Request(url)  # noqa: S310 - http(s) only, see above
+        request = urllib.request.Request(url)
         if start:
             request.add_header("Range", f"bytes={start}-")
         try:
