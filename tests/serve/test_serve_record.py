@@ -229,5 +229,5 @@ def test_what_was_served_can_be_labelled_measured_and_learned_from(tmp_path: Pat
     assert sum(bool(row["correct"]) for row in kace.load_run(tmp_path / "eval").rows()) == right
     learned = run_kace(tmp_path, "learn", "--train", "train.jsonl", *model, "--teacher", "solutions", "--out", "tree")
     assert learned.returncode == 0, learned.stderr
-    shown = run_kace(tmp_path, "report", "served", "--format", "md", "--out", "report", "--no-pdf")
+    shown = run_kace(tmp_path, "report", "served", "--format", "md", "--out", "report")
     assert shown.returncode == 0 and "no known answer" in (tmp_path / "report" / "report.md").read_text()
