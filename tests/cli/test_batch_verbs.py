@@ -120,10 +120,20 @@ def test_a_model_without_a_batch_api_is_refused_by_name(folder: Path, server: Ba
 @pytest.mark.slow
 def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, server: BatchServer):
     server.looks = 0
-    assert kace_data(folder, "starter", "--split", "train", "--out", "train.jsonl").returncode == 0
+    assert kace_data(folder, "fetch", "starter", "--out", ".").returncode == 0
     few = ("--limit", "20", "--set", "impact_runs=1", "--set", "calibration_runs=0", "--preset", "starter")
     done = kace(
-        folder, server, "learn", "--train", "train.jsonl", "--teacher", "solutions", *few, "--out", "tree", "--batch"
+        folder,
+        server,
+        "learn",
+        "--train",
+        "starter_train.jsonl",
+        "--teacher",
+        "solutions",
+        *few,
+        "--out",
+        "tree",
+        "--batch",
     )
     assert done.returncode == 0, done.stderr
     assert not server.live and set(server.submitted.values()) == {1}
