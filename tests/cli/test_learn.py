@@ -167,11 +167,23 @@ def test_solutions_teach_and_every_report_says_that_no_teacher_was_called(kace: 
         ((), "no training problem has a worked solution"),
         (("--profile", "paper"), "these settings show none"),
         (("--method", "ace"), "--teacher solutions is for --method kace"),
+        (("--demo",), "--demo brings its own problems"),
     ],
 )
 def test_what_solutions_cannot_do_is_refused(kace: Kace, more: tuple[str, ...], said: str):
     done = kace(*SOLUTIONS, *more)
     assert done.returncode in (1, 2) and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_demo_runs_the_whole_loop_and_resumes(kace: Kace, tmp_path: Path):
+    demo = ("learn", "--demo", "--model", "scripted/dice?sides=9", "--out", "demo")
+    first, again = kace(*demo), kace(*demo)
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert "10 problems are few" in first.stdout and "95 % interval" in first.stdout
+    assert first.stdout == again.stdout
+    assert "calls: none" in again.stderr and "10 solves were done before" in again.stderr
+    assert (tmp_path / "demo" / "report.html").exists() and (tmp_path / "demo" / "tree" / "cards.jsonl").exists()
+    assert "worked solutions gave" in kace("learn", "report", "demo").stdout
 
 
 CHATTER = "Here is what I think about these problems, in no form at all."

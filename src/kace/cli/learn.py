@@ -32,6 +32,7 @@ from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Batch, Edit
+from kace.cli import learn_demo
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
 from kace.cli.terminal import (
@@ -40,6 +41,7 @@ from kace.cli.terminal import (
     columns,
     note,
     plain,
+    print_lines,
     run_async,
 )
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
@@ -140,6 +142,11 @@ TREE = click.argument("tree", type=PATH)
     help="One short round that keeps every card: a first tree.",
 )
 @click.option(
+    "--demo",
+    is_flag=True,
+    help="A small slice of the starter set: all steps, in minutes.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Print what it would take, and spend nothing.",
@@ -159,19 +166,30 @@ def command(
     method: str,
     epochs: int | None,
     quick: bool,
+    demo: bool,
     dry_run: bool,
     out: Path | None,
 ) -> None:
     """Learn a tree of cards from labelled problems.
 
     kace learn --train FILE --teacher MODEL --out TREE. Without a key, --teacher
-    solutions makes cards of the training set's worked solutions.
+    solutions makes cards of the training set's worked solutions, and --demo runs the
+    whole loop on ten problems.
 
     Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, the
     solver's own reflections, or few-shot demonstrations. For domain-ace and
     reflections, --tree names a tree whose domains are used.
     """
     if context.invoked_subcommand:
+        return
+    if demo:
+        brought = (train, validation, held_out, dry_run, options.limit)
+        if any(brought) or options.as_json or method != "kace":
+            raise UsageError(
+                "--demo brings its own problems, and prints a report",
+                fix="kace learn --demo, with --model, --teacher or --out if needed",
+            )
+        _run_demo(options, out or Path("runs/learn-demo"), epochs)
         return
     if train is None or out is None:
         missing = "--train" if train is None else "--out"
@@ -202,6 +220,25 @@ def command(
         LearnPlan(problems, config, settings, out, HeldOutHashes.of(kept_out))
     )
     _show_report(options, out, _page_of(out))
+
+
+def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
+    """Learn from a slice of the starter set, and compare the ladder with and without cards."""
+    config = options.config(
+        *Settings.model_fields,
+        teacher=SOLUTIONS,
+        preset="starter",
+        es_policy="skip",
+    )
+    settings = _settings(options, config, quick=True, epochs=epochs)
+    train, held_out = learn_demo.load_slices(config)
+    print_lines(learn_demo.intro_lines(train, held_out, config))
+    _wall_in(config, out)
+    tree = out / "tree"
+    kept_out = HeldOutHashes.of(held_out.problems)
+    _learn(LearnPlan(train, config, settings, tree, kept_out))
+    _show_report(options, tree, _page_of(tree))
+    print_lines(learn_demo.compare_systems(held_out, config, out))
 
 
 def _settings(
@@ -270,7 +307,9 @@ def report(options: Options, tree: Path, html: Path | None) -> None:
 
     TREE is the tree that kace learn made, finished or not.
     """
-    _show_report(options, tree, html)
+    inner = tree / "tree"  # where `kace learn --demo` puts it, beside its runs
+    found = inner if (inner / "learn").is_dir() else tree
+    _show_report(options, found, html)
 
 
 def _page_of(tree: Path) -> Path:
