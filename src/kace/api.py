@@ -26,6 +26,7 @@ from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.ladder.tiers import TierName
 from kace.models.base import ChatModel
+from kace.models.budget import Ledger
 from kace.models.cache import CallStore
 from kace.problems import (
     MAX_LINE_BYTES,
@@ -158,8 +159,8 @@ async def solve_into(
     on_solved: OnSolution,
     model: ChatModel | None = None,
     observer: Observer | None = None,
-) -> None:
-    """Solve what is pending in a run.
+) -> Ledger:
+    """Solve what is pending in a run, and return what it took.
 
     `on_solved` is called with every solution, those of before too.
     """
@@ -181,6 +182,7 @@ async def solve_into(
             on_solved=on_solved,
             on_known=on_known,
         )
+        return session.ledger
 
 
 def solve_many(

@@ -178,6 +178,8 @@ BAD = [
     (["solve", "x", *STEADY, "--set", "fields.nonsense=x"], 2, "fields.nonsense"),
     (["solve", "x", "--model", "scripted/silent"], 1, "no answer: 10 attempts ended in no_answer"),
     (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
+    (["solve", "x", *STEADY, "--max-calls", "0"], 2, "should be greater than or equal to 1"),
+    (["solve", "x", *STEADY, "--max-usd", "0"], 2, "should be greater than 0"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9", "--max-usd", "1"], 2, "needs a price"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9"], 1, "127.0.0.1:9"),
     (["solve", "x", *STEADY, "--config", "absent.toml"], 2, "absent.toml"),

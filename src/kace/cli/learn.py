@@ -756,7 +756,7 @@ def report_lines(report: LearningReport) -> list[str]:
     """Return what was learned, the cards, the refusals and the cost."""
     width = columns()
     lines: list[str] = []
-    for part in (_head, _cards, _refusals, _costs):
+    for part in (_head, _runs, _carried, _cards, _refusals, _costs):
         rows = list(part(report))
         if rows and lines:
             lines.append("")
@@ -788,6 +788,35 @@ def _head(report: LearningReport) -> Iterator[str]:
     if report.unread:
         steps = counted(len(report.unread), "step")
         yield f"unread       {steps} of another version: {'; '.join(report.unread)}"
+
+
+def _runs(report: LearningReport) -> Iterator[str]:
+    if report.scores:
+        yield "runs on the training problems, with 95 % intervals"
+    for score in report.scores:
+        low, high = score.interval
+        share = "-" if score.accuracy is None else f"{score.accuracy:.1%}"
+        right = f"{score.correct} of {score.problems}"
+        name = f"epoch {score.step.epoch}  {plain(score.title, 28):28}"
+        yield f"  {name} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
+
+
+def _carried(report: LearningReport) -> Iterator[str]:
+    """Yield how far the lift carries over to problems that no card was written from."""
+    lifts = {
+        "problems that it was written from": report.carried_own,
+        "other problems": report.carried_others,
+    }
+    if any(lifts.values()):
+        yield (
+            "what showing a card does to an attempt, in points with 95 % intervals"
+        )
+    for where, lift in lifts.items():
+        if lift:
+            effect = plain_points(lift.effect)
+            low = plain_points(lift.low)
+            high = plain_points(lift.high)
+            yield f"  on {where:34} {effect:>6} [{low}, {high}], {lift.problems} problems"
 
 
 def _cards(report: LearningReport) -> Iterator[str]:

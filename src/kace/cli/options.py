@@ -127,7 +127,8 @@ def _remember(
     context: click.Context, option: click.Parameter, value: Any
 ) -> None:
     """Keep an option's value under its name if it was typed."""
-    if value not in (None, (), False):
+    # 0 is a value: without the check by identity, a cap of 0 would be no cap.
+    if value is not None and value is not False and value != ():
         found = list(value) if isinstance(value, tuple) else value
         context.ensure_object(Options).values[str(option.name)] = found
 

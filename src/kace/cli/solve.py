@@ -185,11 +185,16 @@ def _solve_file(
                 on_solved=on_solved,
                 observer=progress,
             )
-            run_async(work, resumable=True)
+            ledger = run_async(work, resumable=True)
         folder = run.folder
     price = config.prices.get(config.model)
     for line in metrics_lines(Table.open(folder).metrics(price)):
         note(line)
+    failed = sum(role.failed for role in ledger.roles.values())
+    if failed:
+        note(
+            f"requests     {ledger.calls} sent, {failed} of them without a reply"
+        )
     note(f"run          {folder}")
 
 

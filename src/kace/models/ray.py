@@ -53,7 +53,7 @@ class RayWorker:
         return Facts(version("kace"), model.name, model.identity)
 
     async def complete(self, request: Request) -> CallResult:
-        """CallResult one request."""
+        """Answer one request."""
         try:
             return CallResult(await self._open().complete(request))
         except (ModelError, KaceError) as error:
