@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from kace.report import workspace as module
 from kace.report.render import NotHere
 from kace.report.workspace import Workspace
 from tests.card_examples import a_card
-from tests.report.samples import a_learner, a_run, a_shelf_of_all, a_tree, an_inbox
+from tests.report.samples import a_learner, a_run, a_shelf_of_all, a_solve, a_tree, an_inbox
 
 
 @pytest.fixture(autouse=True)
@@ -215,3 +216,14 @@ def test_an_item_that_is_exchanged_for_a_link_later_is_not_read(tmp_path, secret
     (opened / "first").symlink_to(secret / "run")
     with pytest.raises(NotHere):
         workspace.table("first")
+
+
+def test_a_run_that_another_one_replaced_is_opened_anew(tmp_path):
+    a_run(tmp_path / "all" / "run", [a_solve("a" * 16)])
+    workspace = Workspace([tmp_path / "all"])
+    assert workspace.table("run").manifest.system == "tiered"
+    shutil.rmtree(tmp_path / "all" / "run")
+    a_run(tmp_path / "all" / "run", [a_solve("b" * 16), a_solve("c" * 16)], system={"name": "kace"})
+    table = workspace.table("run")
+    assert table.manifest.system == "kace"
+    assert [row.problem[0] for row in table] == ["b", "c"]

@@ -149,3 +149,13 @@ def test_a_link_in_a_shard_is_not_followed(tmp_path: Path):
     (tmp_path / "one" / "calls" / "a.jsonl").symlink_to(tmp_path / "secret")
     with pytest.raises(DataError, match="links inside a folder are not followed"):
         merge_shards([tmp_path / "one"], tmp_path / "merged")
+
+
+@pytest.mark.parametrize("name", ["traces.part", "problems.part"])
+def test_a_link_where_a_merged_file_goes_is_not_written_through(shards: list[Path], tmp_path: Path, name: str):
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    (tmp_path / "merged").mkdir()
+    (tmp_path / "merged" / name).symlink_to(mine)
+    assert merge_shards(shards, tmp_path / "merged").solves == 80
+    assert mine.read_text() == "mine"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.errors import DataError
+from kace.errors import DataError, KaceError
 from kace.ladder.record import Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.cache import CallRecord
@@ -366,3 +366,71 @@ def test_a_number_that_no_sum_could_hold_is_damage(tmp_path: Path):
     table = Table.open(a_run(tmp_path / "run", [a_solve("a" * 16, seed=(1 << 63) - 1), many, endless]))
     assert [damage.line for damage in table.damage] == [2, 3]
     assert keys(table) == [("a", (1 << 63) - 1)]
+
+
+@pytest.mark.parametrize("line", [b"x" * 300, b"{}\n" * 30], ids=["too long", "too many damaged"])
+def test_a_run_that_cannot_be_read_to_its_end_never_reads_as_a_shorter_one(tmp_path: Path, monkeypatch, line):
+    monkeypatch.setattr(tables, "MAX_DAMAGED", 20)
+    plain = tables.whole_lines
+    monkeypatch.setattr(tables, "whole_lines", lambda path, start=0: plain(path, start, 1 << 16))
+    run = a_run(tmp_path / "run", some(0, 3))
+    with (run / "traces.jsonl").open("ab") as file:
+        file.write(line * 300 + b"\n" if len(line) == 300 else line)
+    grow(run, *some(3, 6))
+    for _ in range(3):
+        with pytest.raises(DataError):
+            Table.open(run)
+
+
+def test_a_reader_with_an_older_look_at_the_file_forgets_nothing(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(tables, "BATCH", 10)
+    run = a_run(tmp_path / "run", some(0, 20))
+    forgotten = []
+    read_lines = tables._Reader._read_lines
+
+    def read_and_grow(reader, db):
+        if reader.kind == "solves" and not forgotten:
+            forgotten.append(0)
+            grow(run, *some(20, 75))
+        read_lines(reader, db)
+
+    monkeypatch.setattr(tables._Reader, "_read_lines", read_and_grow)
+    monkeypatch.setattr(tables._Reader, "_forget", lambda *_: pytest.fail("it read all again"))
+    assert Table.open(run).count() == 75
+
+
+@pytest.mark.parametrize("trouble", ["no place", "a folder", "a link to nowhere"])
+def test_a_run_is_read_though_its_cache_file_cannot_be_written(tmp_path: Path, monkeypatch, trouble):
+    run = a_run(tmp_path / "run", some(0, 5))
+    path = Table.open(run)._path
+    path.unlink()
+    if trouble == "a folder":
+        path.mkdir()
+    elif trouble == "a link to nowhere":
+        path.symlink_to(tmp_path / "nowhere" / "file")
+    else:
+        connect = tables.sqlite3.connect
+
+        def full(name, **options):
+            database = connect(name, **options)
+            if Path(name) == path:
+                database.execute("PRAGMA max_page_count = 2")
+            return database
+
+        monkeypatch.setattr(tables.sqlite3, "connect", full)
+    table = Table.open(run)
+    assert table.count() == 5
+    assert Table.open(run).count(SolveFilter(change="lost"), base=table) == 0
+
+
+def test_a_cache_file_that_stays_in_use_is_an_error_with_a_fix(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(tables, "TIMEOUT", 0.05)
+    run = a_run(tmp_path / "run", some(0, 5))
+    table = Table.open(run)
+    with table._database() as db:
+        db.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(KaceError, match="wait for the other process"):
+            Table.open(run)
+        with pytest.raises(KaceError, match="wait for the other process"):
+            table.count()
+    assert table.count() == 5

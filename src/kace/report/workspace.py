@@ -92,7 +92,7 @@ class Workspace:
         self._lock = threading.RLock()
         self._look_at = 0.0
         self._items: dict[str, dict[str, Item]] = {}
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, tuple[object, Table]] = {}
         self._trees: dict[str, tuple[object, OpenTree]] = {}
         for path in paths:
             real = _resolved(path)
@@ -134,15 +134,19 @@ class Workspace:
         """Return a run with everything that it has written so far."""
         path = self.item("run", name).path
         within = next(filter(path.is_relative_to, self.roots))
+        state = (path, FileState.of(path / "run.json"))
         with self._lock:
-            if name not in self._tables:
-                self._tables[name] = Table.open(
+            known = self._tables.get(name)
+            if known is None or known[0] != state:  # another run by now
+                table = Table.open(
                     path,
                     within=within,
                     allow_empty=True,
                     progress=self._progress,
                 )
-            table = self._tables[name]
+                known = (state, table)
+                self._tables[name] = known
+            table = known[1]
         table.refresh()
         return table
 

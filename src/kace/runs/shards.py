@@ -214,7 +214,8 @@ def _copy_lines(
     target: Path,
 ) -> None:
     """Write the complete lines of a file of every part, damaged ones as they are."""
-    with target.open("wb") as file:
+    target.unlink(missing_ok=True)  # a link would lead elsewhere
+    with target.open("xb") as file:
         for part in parts:
             _copy_file(part.folder / name, file)
         file.flush()
@@ -231,9 +232,11 @@ def _copy_calls(source: Path, target: Path) -> None:
     """Copy the segments of finished calls, whose names are unique."""
     for segment in sorted(source.glob("*.jsonl")):
         target.mkdir(exist_ok=True)
+        copied = target / segment.name
+        copied.unlink(missing_ok=True)  # a link would lead elsewhere
         with (
             open_plain(segment) as old,
-            (target / segment.name).open("wb") as new,
+            copied.open("xb") as new,
         ):
             shutil.copyfileobj(old, new)
 

@@ -32,7 +32,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kace.config import user_cache
 from kace.errors import DataError, KaceError
-from kace.files import Unreadable, open_plain, whole_lines
+from kace.files import (
+    Unreadable,
+    cannot_write,
+    open_plain,
+    whole_lines,
+)
 from kace.ladder.record import (
     Attempt,
     Damage,
@@ -68,6 +73,15 @@ OLD = 30 * 86_400  # seconds after which an unused cache file is removed
 RECENT = (
     30.0  # seconds since the last write within which a run counts as running
 )
+IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+NO_PLACE = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+)
+"""Errors of the cache folder, not of the file in it."""
 MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
 LIMIT = 1 << 40  # numbers from here on are damage: sums must stay exact
 MOST_SEED = 1 << 63
@@ -475,9 +489,13 @@ class Table:
         with self._lock:
             try:
                 self._read_on(kind, path, progress)
+                return
             except sqlite3.DatabaseError as error:
                 self._discard(error)
+            try:
                 self._read_on(kind, path, progress)
+            except sqlite3.DatabaseError as error:
+                raise self._unusable(error) from None
 
     def _read_on(
         self,
@@ -485,8 +503,7 @@ class Table:
         path: Path,
         progress: Progress | None,
     ) -> None:
-        state = FileState.of(path)
-        reader = _Reader(kind, path, state)
+        reader = _Reader(kind, path)
         with self._database() as db:
             db.executescript(_SCHEMA)
             more = True
@@ -494,16 +511,38 @@ class Table:
                 db.execute("BEGIN IMMEDIATE")
                 try:
                     more = reader.read_batch(db)
-                finally:  # what was read before an error counts
+                except KaceError:  # what was read before the error counts
                     db.execute("COMMIT")
+                    raise
+                db.execute("COMMIT")
                 if progress and more:
-                    progress(reader.place, state.size)
+                    progress(reader.place, reader.state.size)
 
     def _discard(self, error: sqlite3.DatabaseError) -> None:
-        """Delete the cache file, which is damaged, unless it is only in use."""
-        if self._path is None or "locked" in str(error):
+        """Delete the damaged cache file, or use another folder if this one is unusable.
+
+        Raises `KaceError` if the file is only in use.
+        """
+        if self._path is None:
             raise error
-        self._path.unlink(missing_ok=True)
+        code = _error_code(error)
+        if code in IN_USE:
+            raise self._unusable(error) from None
+        try:
+            if code not in NO_PLACE:
+                self._path.unlink(missing_ok=True)
+                return
+        except OSError:
+            pass  # a folder that cannot be written
+        self._path = spare_folder() / self._path.name
+
+    def _unusable(self, error: sqlite3.DatabaseError) -> KaceError:
+        """Return the error of a cache file that cannot be used."""
+        fix = "check free space and permissions, or set XDG_CACHE_HOME"
+        if _error_code(error) in IN_USE:
+            fix = "wait for the other process that reads this run, or end it"
+        what = f"cannot index {self.folder} in {self._path}: {error}"
+        return KaceError(what, fix=fix)
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
@@ -541,9 +580,14 @@ class Table:
             try:
                 return self._select(sql, values, base)
             except sqlite3.DatabaseError as error:
-                self._discard(error)
-            self.refresh()
-            return self._select(sql, values, base)
+                for table in (self, base):
+                    if table is not None:
+                        table._discard(error)
+                        table.refresh()
+            try:
+                return self._select(sql, values, base)
+            except sqlite3.DatabaseError as error:
+                raise self._unusable(error) from None
 
     def _select(
         self,
@@ -983,17 +1027,19 @@ class _Reader:
         self,
         kind: str,
         path: Path,
-        state: FileState,
     ) -> None:
         self.kind = kind
         self.path = path
-        self.state = state
+        self.state = FileState()
         self.name = f"{kind}/{path.name}"
         self.place = 0
         self.number = 0
 
     def read_batch(self, db: sqlite3.Connection) -> bool:
         """Index the next lines; return whether there may be more."""
+        # Inside the transaction: with an older state, what another process has read
+        # since would look like more than the file holds.
+        self.state = FileState.of(self.path)
         known = db.execute(
             "SELECT place, number, mark, size, changed FROM files WHERE name = ?",
             [self.name],
@@ -1011,10 +1057,11 @@ class _Reader:
         if self.state == FileState():
             return False
         first = self.number
+        done = False
         try:
             self._read_lines(db)
-        finally:
             done = self.number - first < BATCH
+        finally:  # after an error, the next read meets it again
             size, changed = self.state[1:] if done else (-1, 0.0)
             mark = _mark(self.path, self.place)
             values = (self.name, self.place, self.number, mark, size, changed)
@@ -1024,7 +1071,11 @@ class _Reader:
         return not done
 
     def _read_lines(self, db: sqlite3.Connection) -> None:
-        damaged = db.execute("SELECT COUNT(*) FROM damage").fetchone()[0]
+        damaged = 0
+        if self.kind == "solves":
+            found = db.execute("SELECT COUNT(*) FROM damage").fetchone()
+            damaged = found[0]
+        self._check_damage(damaged)
         for _, offset, line in islice(
             whole_lines(self.path, self.place), BATCH
         ):
@@ -1033,13 +1084,17 @@ class _Reader:
             self.place = offset + len(line) + 1
             if not taken:
                 damaged += 1
-                if damaged > MAX_DAMAGED:
-                    what = f"{MAX_DAMAGED:,} of its first {self.number:,} lines"
-                    raise Unreadable.at(
-                        self.path,
-                        f"{what} are damaged",
-                        "is it the right file?",
-                    )
+                self._check_damage(damaged)
+
+    def _check_damage(self, damaged: int) -> None:
+        """Raise `Unreadable` for a file with too many damaged lines."""
+        if damaged > MAX_DAMAGED:
+            what = f"{MAX_DAMAGED:,} of its first {self.number:,} lines"
+            raise Unreadable.at(
+                self.path,
+                f"{what} are damaged",
+                "is it the right file?",
+            )
 
     def _is_replaced(self, known: sqlite3.Row) -> bool:
         """Whether the file no longer begins with what was read of it."""
@@ -1179,8 +1234,28 @@ def cache_folder() -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="kace-runs-"))
+        return spare_folder()
     for path in folder.iterdir():
         if time.time() - FileState.of(path).changed > OLD:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
     return folder
+
+
+def spare_folder() -> Path:
+    """Return a temporary folder for tables, which is removed when the process ends."""
+    return Path(_temporary().name)
+
+
+@cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="kace-runs-")
+    except OSError as error:
+        raise cannot_write(Path(tempfile.gettempdir()), error) from None
+
+
+def _error_code(error: sqlite3.DatabaseError) -> int:
+    """Return the primary result code of SQLite; 0 if it gave none."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return int(code) & 0xFF
