@@ -285,3 +285,18 @@ def test_two_open_stores_see_each_others_changes(store: TreeStore):
     other.apply(Deprecate("MICRO_N_N"), author="bob")
     assert store.load() == other.load()
     assert store.generation == 7
+
+
+def test_a_large_tree_is_journalled_at_once_and_rewritten_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("kace.cards.store.SMALL", 10)
+    cards = [a_card(f"EXACT_N_{n}") for n in range(200)]
+    store = TreeStore.create(tmp_path / "tree", DOMAINS, cards)
+    rewritten = set()
+    for n in range(10):
+        store.apply(Deprecate(f"EXACT_N_{n}"), author="ada")
+        rewritten.add(json.loads(store.cards_path.read_text().split("\n")[0])["generation"])
+        assert reopened(store).load() == store.load()
+        assert reopened(store).generation == n + 1
+    assert rewritten == {0, 4, 8}, "every fourth change of 200 cards"
+    assert store.verify() == []
+    assert store.at(0) == EpistemicTree.of(DOMAINS, cards)

@@ -2,7 +2,8 @@
 
 journal.jsonl has one line per change, appended and synced first; it is the truth, and
 every past tree can be had from it. cards.jsonl, a header and one card per line, is its
-checkpoint. The header has the content hash of what follows: an untouched file is
+checkpoint, rewritten at every change of a small tree and now and then of a large one.
+The header has the content hash of what follows: an untouched file is
 trusted at once, one edited by hand is checked card by card. snapshots/ has named copies
 of the same form; lock is held by the one writer.
 """
@@ -57,6 +58,7 @@ from kace.files import (
 
 FORMAT = 1
 MAX_TREE_BYTES = 1 << 30  # of a file, and of a line of the journal
+SMALL = 2_000  # cards up to which every change rewrites cards.jsonl
 LOCK_SECONDS = 60.0
 CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
 _SUM = 16
@@ -231,6 +233,9 @@ class Header(StrictRecord):
     domains: tuple[Domain, ...]
 
 
+Stamp = tuple[int, int, int]  # inode, size, time of change
+
+
 @dataclass(frozen=True, slots=True)
 class TreeState:
     """A tree as read from disk."""
@@ -240,6 +245,8 @@ class TreeState:
     journal: int  # where the journal's entries read so far end
     frozen: str | None
     trusted: bool = True  # false where cards.jsonl was edited by hand
+    saved: int = -1  # the generation of cards.jsonl
+    stamp: Stamp | None = None  # of the cards.jsonl that was read
 
 
 NOTHING = TreeState(
@@ -286,7 +293,12 @@ def read_file(path: Path) -> TreeState:
         known_hash = header.sha256 if trusted else ""
         tree = EpistemicTree.of(header.domains, cards, known_hash)
     return TreeState(
-        tree, header.generation, header.journal, header.frozen, trusted
+        tree,
+        header.generation,
+        header.journal,
+        header.frozen,
+        trusted,
+        saved=header.generation,
     )
 
 
@@ -320,11 +332,12 @@ def _read_bytes(path: Path) -> bytes:
         return read_plain(path, MAX_TREE_BYTES)
 
 
-def _exists(path: Path) -> bool:
+def _stamp_of(path: Path) -> Stamp | None:
+    """Return what differs between one version of a file and the next."""
     with located(path), suppress(FileNotFoundError):
-        path.stat()
-        return True
-    return False
+        found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 def _is_tree_file(path: Path) -> bool:
@@ -371,6 +384,7 @@ class TreeStore:
         self.folder = folder
         self.cards_path = folder / "cards.jsonl"
         self.journal_path = folder / "journal.jsonl"
+        self._known = NOTHING
 
     @classmethod
     def create(
@@ -560,10 +574,15 @@ class TreeStore:
             return next(read_journal(self.journal_path), None) is not None
 
     def _read(self) -> TreeState:
-        """Read cards.jsonl and the journal's entries since."""
-        state = NOTHING
-        if _exists(self.cards_path):
-            state = read_file(self.cards_path)
+        """Read cards.jsonl, unless it is unchanged, and the journal's entries since."""
+        state = self._known
+        stamp = _stamp_of(self.cards_path)
+        journal = _stamp_of(self.journal_path)
+        shrunk = state.journal > (journal[1] if journal else 0)
+        if shrunk or state.stamp != stamp:
+            state = NOTHING
+            if stamp:
+                state = replace(read_file(self.cards_path), stamp=stamp)
         lines = list(read_journal(self.journal_path))
         if not state.trusted:
             for line in lines:
@@ -583,6 +602,7 @@ class TreeStore:
                 journal=lines[-1].end,
                 frozen=entries[-1].frozen,
             )
+        self._known = state
         _refuse_if_tampered(self.folder, state)
         return state
 
@@ -681,7 +701,7 @@ class TreeStore:
         author: str,
         note: str,
     ) -> EpistemicTree:
-        """Append the change from a state to a tree, then rewrite cards.jsonl."""
+        """Append the change from a state to a tree, then rewrite cards.jsonl if due."""
         try:  # a tree from others may hold cards that only its hash vouched for
             entry = _entry(state, tree, kind, author, note)
         except ValidationError as error:
@@ -705,14 +725,31 @@ class TreeStore:
         after = replace(
             state, tree=tree, generation=entry.generation, journal=end
         )
+        self._known = after
+        behind = after.generation - after.saved
+        due = len(tree) <= SMALL or behind >= len(tree) // 50
+        if due or not state.trusted or kind in _ALWAYS:
+            self._checkpoint(after)
+        return tree
+
+    def _checkpoint(self, state: TreeState) -> None:
+        """Rewrite cards.jsonl. Its changes are durable, so a full disk is no failure."""
         # A killed writer may have left temporary files; this one holds the lock.
         for litter in self.folder.rglob(".*.jsonl.*.tmp"):
             with suppress(OSError):
                 litter.unlink()
-        # The change is durable already, so a full disk is no failure of it.
         with suppress(KaceError):
-            write_atomic(self.cards_path, state_text(after))
-        return tree
+            write_atomic(self.cards_path, state_text(state))
+            self._known = replace(
+                state,
+                trusted=True,
+                saved=state.generation,
+                stamp=_stamp_of(self.cards_path),
+            )
+
+
+_ALWAYS = (ChangeKind.CREATE, ChangeKind.FREEZE, ChangeKind.THAW)
+"""Changes that are recorded and checkpointed though no card changes."""
 
 
 def _entry(
@@ -733,8 +770,7 @@ def _entry(
     domains = None
     if old.domains != tree.domains:
         domains = DomainsChange(before=old.domains, after=tree.domains)
-    always = kind in (ChangeKind.CREATE, ChangeKind.FREEZE, ChangeKind.THAW)
-    if not cards and domains is None and not always:
+    if not cards and domains is None and kind not in _ALWAYS:
         return None
     return JournalEntry(
         generation=state.generation + 1,
