@@ -34,6 +34,7 @@ def test_letters_commute_in_mathematics_and_in_no_text() -> None:
         "New York|new  york|\\text{New York}|\u201cNew York\u201d|New York.|$\\text{New York}$|(new york)|**New York**",
         "H2O|h2o|H_2O|\\text{H}_2\\text{O}|H_{2}O",
         "Straße|STRASSE|strasse",
+        "sodium (Na)|(sodium (Na))|[Sodium (Na)]|((sodium (Na)))",
     ],
 )
 def test_a_text_is_the_same_however_it_is_dressed(row: str) -> None:
@@ -41,7 +42,8 @@ def test_a_text_is_the_same_however_it_is_dressed(row: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right"), [("C++", "C"), ("-5", "5"), ("10^2", "102"), ("f(x)", "fx"), ("foo_bar", "foobar"), ("?", "!")]
+    ("left", "right"),
+    [("C++", "C"), ("-5", "5"), ("10^2", "102"), ("f(x)", "fx"), ("foo_bar", "foobar"), ("?", "!"), ("(a)(b)", "a)(b")],
 )
 def test_what_belongs_to_a_text_stays(left: str, right: str) -> None:
     assert not same("text", left, right)

@@ -197,8 +197,21 @@ def _unwrapped(text: str) -> str:
     start = text.strip()
     bare = start.strip(_EDGES)
     while len(bare) > 2 and bare[0] + bare[-1] in _PAIRS:
-        inner = bare.strip(bare[0] + bare[-1])
-        if bare[0] in inner or bare[-1] in inner:  # as in `(a)(b)`
+        if _closes_early(bare):
             break
         bare = bare[1:-1].strip(_EDGES)
     return bare or start
+
+
+def _closes_early(text: str) -> bool:
+    """Whether the first bracket is closed before the end, as in `(a)(b)`."""
+    first = text[0]
+    last = text[-1]
+    if first == last:
+        return first in text.strip(first)
+    depth = 0
+    for char in text[:-1]:
+        depth += (char == first) - (char == last)
+        if depth == 0:
+            return True
+    return False
