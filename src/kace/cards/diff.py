@@ -116,7 +116,7 @@ def _details(pair: CardPair) -> list[str]:
 
 
 def _card_lines(card: Card) -> list[str]:
-    lines = card.payload.strip("\n").split("\n")
+    lines = card.payload.split("\n")
     lines += _labelled("routing", card.routing_conditions)
     lines += _labelled("wording", card.wordings)
     lines.append(f"helpfulness_score: {card.helpfulness_score:g}")

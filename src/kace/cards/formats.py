@@ -29,14 +29,7 @@ from kace.cards.card import (
     read_json,
     read_payload,
 )
-from kace.cards.tree import (
-    Add,
-    Domain,
-    EpistemicTree,
-    TreeError,
-    applied,
-    domain_of,
-)
+from kace.cards.tree import Domain, EpistemicTree, TreeError, domain_of
 from kace.errors import DataError
 from kace.problems import DATA
 
@@ -236,9 +229,15 @@ def select_new(
                     "the file has two cards of this id",
                     fix="rename or remove one of them",
                 )
-            if tree.cards.get(name) != card:
-                applied(tree, Add(card))
-                fitting[name] = card
+            if tree.cards.get(name) == card:
+                continue
+            if name in tree:
+                raise TreeError(
+                    "the tree already has a card of this id",
+                    fix="edit it, or choose another id",
+                )
+            EpistemicTree.of(tree.domains, [card])
+            fitting[name] = card
         except TreeError as error:
             refused.append(
                 f"{name}: {str(error).removeprefix(f'card {name}: ')}"
