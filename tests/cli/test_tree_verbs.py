@@ -198,7 +198,7 @@ def test_the_good_cards_of_a_file_are_added_and_the_bad_ones_listed(kace, store:
     ]
     done = kace("add", "small", "-", stdin=json.dumps([good, *bad]))
     refused(
-        done, 1, "6 of 7 cards were refused", "medium allows 6", "'topology'", "U+0007", "3 to 6 words", "two cards"
+        done, 1, "6 of 7 cards were refused", "medium allows 6", "'topology'", "U+0007", "3 or more words", "two cards"
     )
     assert done.stdout == "MICRO_NEW_CARD\n"
     assert set(store.load().cards) == {*small_tree().cards, "MICRO_NEW_CARD"}

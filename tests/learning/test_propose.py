@@ -140,7 +140,7 @@ def test_latex_reaches_the_card_and_its_json_byte_for_byte(tex: str):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"name": "sum of roots"}, "is not 3 to 6 words"),
+        ({"name": "sum of roots"}, "is not 3 or more words"),
         ({"name": "GREAT_SUM_OF_ROOTS"}, "without a known prefix"),
         ({"name": EXAMPLE_ID}, "example of the form"),
         ({"payload": "The sum of roots is -b/a."}, "does not begin with a trigger header"),

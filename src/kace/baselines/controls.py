@@ -32,7 +32,7 @@ from kace.problems import Problem
 
 TIER = "ROUTE"  # under which the calls of a model that picks cards are kept
 MAX_PROBLEM_CHARS = 3_000
-_ID = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){2,5}")
+_ID = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){2,}")
 _WRAPPING = " \t\r`'\"[]*-."
 
 
