@@ -141,6 +141,17 @@ def test_a_file_gives_a_line_each_and_a_summary_and_resumes(kace, tmp_path: Path
     assert len((run / "traces.jsonl").read_text().splitlines()) == 12
 
 
+def test_early_stop_is_counted_apart_from_failures(kace, tmp_path: Path):
+    path = write(tmp_path, 30)
+    one_by_one = ["--model", "scripted/dice?sides=3&latency=0.001", "--set", "max_connections=1"]
+    done = kace("solve", "--file", str(path), *one_by_one, "--set", "early_stop=true")
+    assert done.returncode == 0, done.stderr
+    assert "attempts cancelled that could not change the outcome" in done.stderr
+    assert "no answer" not in done.stderr
+    silent = kace("solve", "--file", str(path), "--limit", "2", "--model", "scripted/silent")
+    assert "no answer    no_answer 20 (attempts" in silent.stderr
+
+
 def test_a_file_can_be_piped_limited_and_mapped(kace):
     rows = '{"q": "a?", "gold": "42"}\n{"q": "b?", "gold": "41"}\n{"q": "c?"}\n'
     done = kace(
@@ -180,6 +191,7 @@ BAD = [
     (["solve", "x", *STEADY, "--set", "fields.nonsense=x"], 2, "fields.nonsense"),
     (["solve", "x", "--model", "scripted/silent"], 1, "no answer: 10 attempts ended in no_answer"),
     (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
+    (["solve", "x", *STEADY, "--set", "batch=true"], 2, "--batch is for many problems"),
     (["solve", "x", *STEADY, "--max-calls", "0"], 2, "should be greater than or equal to 1"),
     (["solve", "x", *STEADY, "--max-usd", "0"], 2, "should be greater than 0"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9", "--max-usd", "1"], 2, "needs a price"),

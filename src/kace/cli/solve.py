@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,13 +87,16 @@ def command(
             )
         _solve_file(file, options, out, explain)
         return
-    for option in ("batch", "shard"):
-        if options.get(option) is not None:
+    config = options.config()
+    for option, given in (
+        ("batch", config.batch),
+        ("shard", options.get("shard")),
+    ):
+        if given:
             raise UsageError(
                 f"--{option} is for many problems",
                 fix="give a --file, or leave it out",
             )
-    config = options.config()
     prepare(config)
     _solve_one(_problem_text(problem), config, options.as_json, explain)
 
@@ -162,9 +166,11 @@ def _solve_file(
         folder = shard.folder(folder)
     prepare(config)
     as_json = options.as_json
+    outcomes: Counter[Outcome] = Counter()
     with Run(out or folder, manifest, texts=config.problem_texts) as run:
 
         def on_solved(solution: Solution) -> None:
+            outcomes.update(attempt.outcome for attempt in solution.made)
             if as_json or explain:
                 whole = with_texts(solution, run.calls)
                 print(_details(whole, as_json, explain), flush=True)
@@ -190,12 +196,34 @@ def _solve_file(
     price = config.prices.get(config.model)
     for line in metrics_lines(Table.open(folder).metrics(price)):
         note(line)
+    for line in _outcome_lines(outcomes):
+        note(line)
     failed = sum(role.failed for role in ledger.roles.values())
     if failed:
         note(
             f"requests     {ledger.calls} sent, {failed} of them without a reply"
         )
     note(f"run          {folder}")
+
+
+def _outcome_lines(outcomes: Counter[Outcome]) -> Iterator[str]:
+    """Yield how many attempts were stopped early, and why others have no answer."""
+    stopped = outcomes[Outcome.CANCELLED]
+    if stopped:
+        yield (
+            f"early stop   {stopped} attempts cancelled that could not change the "
+            "outcome"
+        )
+    silent = []
+    for outcome in Outcome:
+        counts = outcome not in (Outcome.ANSWERED, Outcome.CANCELLED)
+        if counts and outcomes[outcome]:
+            silent.append(f"{outcome.value} {outcomes[outcome]}")
+    if silent:
+        yield (
+            f"no answer    {', '.join(silent)} (attempts; they count and vote for "
+            "nothing)"
+        )
 
 
 def _details(solution: Solution, as_json: bool, explain: bool) -> str:
@@ -317,9 +345,12 @@ def metrics_lines(metrics: Metrics, harm: str = "") -> Iterator[str]:
         yield f"by seed      {'  '.join(seeds)}"
     if m.failed:
         yield f"failed       {m.failed} solves lost a call and count as they stand"
+    routed = ""
+    if m.classifier_calls:
+        routed = f", {m.classifier_calls:.2f} to choose what it reads"
     yield (
         f"calls        {m.paper_calls:.2f} per problem by the paper's count, "
-        f"{m.real_calls:.2f} really made"
+        f"{m.real_calls:.2f} really made{routed}"
     )
     tokens = f"{m.input:.0f} in ({m.cached:.0f} cached), {m.output:.0f} out"
     yield f"tokens       {tokens}, per solve"
