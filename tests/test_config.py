@@ -134,7 +134,8 @@ def test_a_teacher_with_nothing_of_its_own_is_asked_where_the_solver_is():
     env = {"OPENAI_BASE_URL": "http://ours/v1", "OPENAI_API_KEY": "sk-ours", "ANTHROPIC_API_KEY": "sk-ant"}
     teacher = load_config({"model": "openai/small", "teacher": "openai/large"}, env=env).for_teacher()
     assert (teacher.model, teacher.base_url, key(teacher.api_key)) == ("openai/large", "http://ours/v1", "sk-ours")
-    teacher = load_config({"teacher": "anthropic/m"}, env=env).for_teacher()
+    teacher = load_config({"teacher": "anthropic/m", "ray": "auto"}, env=env).for_teacher()
+    assert teacher.ray is None, "the workers of a cluster are the solver's"
     assert (teacher.anthropic_base_url, key(teacher.anthropic_api_key)) == (None, "sk-ant")
 
 

@@ -378,14 +378,15 @@ class Config(BaseModel):
     def for_teacher(self) -> Config:
         """Return the configuration that opens the teacher.
 
-        A key is sent only to the server it was given for.
+        A key is sent only to the server it was given for. On a Ray cluster the workers
+        belong to the solver: a second model would wait for free CPUs for ever.
         """
         if self.teacher is None:
             raise UsageError(
                 "no teacher is named",
                 fix="give --teacher, or set KACE_TEACHER or `teacher` in kace.toml",
             )
-        update: dict[str, object] = {"model": self.teacher}
+        update: dict[str, object] = {"model": self.teacher, "ray": None}
         url = self.teacher_base_url
         key = self.teacher_api_key
         if url is not None:

@@ -277,6 +277,13 @@ def test_an_answer_is_found_in_boxes_and_where_a_card_calls_it_one(answer: str, 
     assert own(Problem("How does it end?", answer, "p"), body) == "answer_leak"
 
 
+def test_the_number_of_an_answer_with_a_unit_is_the_answer():
+    pace = Problem("A bus is on the road for 3 hours.", "47 km/h", "pace")
+    assert own(pace, "The answer is 47.") == own(pace, "It drives at 47 km/h.") == "answer_leak"
+    factor = Problem("A bus is on the road for 3 hours.", "17x", "factor")
+    assert own(factor, "Seventeen is prime.") is None
+
+
 def test_other_problems_leak_only_where_several_numbers_and_the_answer_coincide():
     lanterns = Problem("Each of 61 bridges has 69 lanterns, and 8 more hang at the lock. How many?", "4217", "lanterns")
     assert other(lanterns, "As in 61 * 69 + 8 = 4217.") == "answer_leak"

@@ -513,10 +513,17 @@ def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
     if edits:
         _apply_wordings(store, edits)
     made = {edit.card.card_id: len(edit.card.wordings) for edit in edits}
-    line = (
-        f"wordings     {sum(made.values()):,} for {counted(len(made), 'card')}"
-    )
-    options.show(made, [line])
+    total = sum(made.values())
+    lines = [f"wordings     {total:,} for {counted(len(made), 'card')}"]
+    bare = 0
+    for card in before.shown:
+        bare += not card.wordings and card.card_id not in made
+    if bare:
+        lines.append(
+            f"without      {counted(bare, 'card')}: the teacher wrote none that "
+            "could be used"
+        )
+    options.show(made, lines)
     note(
         f"then         kace learn calibrate {shlex.quote(str(tree))} --train FILE"
     )
@@ -860,11 +867,18 @@ def _costs(report: LearningReport) -> Iterator[str]:
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
         tokens = f"{cost.input:,} tokens in, {cost.output:,} out"
         yield f"{plain(cost.role, 11):12} {cost.calls:,} calls, {tokens}, {usd}"
+    if report.usd is not None:
+        yield f"together     {report.usd:,.2f} USD"
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
     """Yield what a run is expected to take and takes at most, without prefix caches."""
+    unpriced = set()
     for row in rows:
+        if row.model == SOLUTIONS:
+            yield NO_CALLS
+        if not row.most.calls:
+            continue
         usd = "price unknown"
         if row.usd is not None and row.most_usd is not None:
             usd = f"{row.usd:.2f} to {row.most_usd:.2f} USD"
@@ -872,12 +886,12 @@ def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
         tokens = f"{row.expected.input:,.0f} tokens in and {row.expected.output:,.0f} out"
         yield f"{row.role:11} {calls}, {tokens} expected, {usd}"
         if row.usd is None:
-            yield (
-                f'no price for {row.model}: add [prices."NAME"] with input and output '
-                "to kace.toml"
-            )
-        if row.model == SOLUTIONS:
-            yield NO_CALLS
+            unpriced.add(row.model)
+    for model in sorted(unpriced):
+        yield (
+            f'no price for {model}: add [prices."NAME"] with input and output '
+            "to kace.toml"
+        )
     minutes = sum(row.seconds for row in rows) / 60
     yield f"time        about {minutes:,.0f} minutes expected"
 
@@ -894,6 +908,12 @@ def calibration_lines(found: Calibration) -> Iterator[str]:
     )
     problems = counted(found.problems, "training problem")
     yield f"             from {problems}, {counted(found.runs, 'run')}"
+    if max(found.bound, found.skip_bound) > found.max_harm:
+        need = round(200 / found.max_harm)
+        yield (
+            f"             seen is at most {found.max_harm:g}; a bound as low takes "
+            f"{need:,} problems"
+        )
     for each in found.left_out[:10]:
         lost = f"{100 * each.loss:+.0f} % shown, {100 * each.skip_loss:+.0f} % skipping"
         yield f"  {each.score:.3f}  {each.card:<44} lost {lost}  on {each.problem}"

@@ -40,6 +40,7 @@ from kace.learning.study import (
 )
 from kace.learning.teacher import (
     MOST_DOMAINS,
+    SHOWN,
     SOLUTIONS,
     TAIL_CHARS,
     CardRefusal,
@@ -735,8 +736,8 @@ def _why_empty(report: LearningReport) -> str:
             rules[each.refused.rule] += each.what == "card"
         parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
         return (
-            f"every proposal was refused ({', '.join(parts)}). `kace learn report TREE` "
-            "lists each with its reason."
+            f"every proposal was refused ({', '.join(parts)}). learn/report.html "
+            "beside the tree lists each with its reason."
         )
     scores = report.scores
     wrong = scores[0].problems - scores[0].correct if scores else 0
@@ -936,7 +937,11 @@ def _solver_load(
 ) -> Load:
     """Return the attempts of an epoch's runs: for new cards, the base, measurement."""
     dropout = settings.impact_runs if settings.impact == "dropout" else 0
-    runs = settings.add_runs + 1 + dropout + settings.refine
+    reruns = settings.refine / 2
+    if most:
+        # Before its reruns, a domain may need another base, and one on other samples.
+        reruns = settings.refine + 2 * bool(settings.refine)
+    runs = settings.add_runs + 1 + dropout + reruns
     solves = settings.epochs * len(train)
     # Runs that share a seed share their ES attempts.
     easy = solves * LOCKED[0].attempts * (1 + max(1, dropout))
@@ -944,8 +949,16 @@ def _solver_load(
     hard = solves * runs * past_es * (1.0 if most else LADDER_SHARE)
     if settings.impact == "leave_one_out":
         hard += settings.epochs * settings.impact_calls
+    if most:
+        # Few problems have a relevant card of another technique; in the worst case all
+        # are solved without cards, and with one from MS on.
+        pairs = len(train) * settings.calibration_runs
+        easy += pairs * LOCKED[0].attempts
+        hard += pairs * past_es * 2
     prompt = len(template("solve")) / CHARS_PER_TOKEN + _text_tokens(train)
-    cards = config.retrieval.max_card_tokens if most else 4 * CARD_TOKENS
+    cards = config.retrieval.max_card_tokens
+    if not most:
+        cards = min(cards, 4 * CARD_TOKENS)
     cap = max(draw.max_tokens for draw in config.tier_sampling().values())
     output = cap if most else min(cap, TYPICAL_OUTPUT)
     tokens = (easy + hard) * prompt + hard * cards
@@ -962,19 +975,29 @@ def _teacher_load(
     # A tier's failures go in parts, one request of each kind per part.
     parts = max(domains, failed / FAILURES_AT_ONCE)
     kinds = 2 + settings.imagine + bool(settings.examples)
-    revisions = (domains + 1) * settings.refine
+    tries = settings.refine if most else min(1, settings.refine)
+    revisions = (domains + 1) * tries * (1 + bool(settings.examples))
     requests = round(2 * parts * kinds + revisions)
     shown = failed * (_text_tokens(train) + TAIL_CHARS)
     cards = written * CARD_TOKENS * (1 + settings.examples)
     wordings = written * settings.wordings
-    epochs = settings.epochs * (
-        2 if most else 1
-    )  # a repair round each, at most
+    worded = 0.0
+    if settings.wordings:
+        worded = domains + wordings // WORDINGS_AT_ONCE
+    domains_read = min(len(train), SHOWN) * _text_tokens(train)
+    epoch_input = 2 * shown + 3 * cards + tries * (shown + 2 * cards)
+    epoch_output = (2 + tries) * cards + requests * 100
+    repaired = 2 if most else 1  # a repair round each, at most
     return Load(
-        calls=1 + epochs * requests + round(wordings / WORDINGS_AT_ONCE),
-        input=epochs * (2 * shown + 3 * cards + requests * 1_000),
-        output=epochs * (2 * cards + requests * 100)
-        + wordings * WORDING_TOKENS,
+        calls=repaired * (1 + settings.epochs * requests + worded),
+        input=repaired
+        * (
+            domains_read
+            + settings.epochs * (epoch_input + requests * 1_000)
+            + worded * 1_000
+        ),
+        output=repaired
+        * (1_000 + settings.epochs * epoch_output + wordings * WORDING_TOKENS),
     )
 
 

@@ -228,8 +228,12 @@ class _Known(NamedTuple):
     @classmethod
     def of(cls, problem: Problem) -> Self:
         answer = problem.answer or ""
-        keys = tuple(map(_key, _readings(answer)))
-        values = [_answer(reading).value for reading in _readings(answer)]
+        readings = _readings(answer)
+        measured = _MEASURED.fullmatch(answer.strip())
+        if measured:
+            readings.append(measured[1])
+        keys = tuple(map(_key, readings))
+        values = [_answer(reading).value for reading in readings]
         parts = find_numbers(answer).literals
         numbers = find_numbers(problem.text).literals - {0, 1}
         if len(parts) == 1:
@@ -366,6 +370,12 @@ _LETTER_BEFORE = re.compile(
 )
 _LETTER_AFTER = re.compile(r"[A-Za-z](?![A-Za-z])|\\[A-Za-z]+")
 _PERCENT = re.compile(r"\s*(?:\\?%|percent)$")
+_MEASURED = (
+    re.compile(  # a number with its unit; a factor such as in 17x is none
+        r"(\d+(?:,\d{3})*(?:\.\d+)?)(?:\s+|\s*\\text\s*\{\s*|(?=[A-Za-z]{2}))"
+        r"[A-Za-z][A-Za-z ./^\d]*\}?"
+    )
+)
 _BOXED = re.compile(
     r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
 )

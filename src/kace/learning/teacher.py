@@ -489,12 +489,10 @@ def merge_repair(first: Reading[T], second: Reading[T]) -> Reading[T]:
     """
     new = second.found.keys() - first.found.keys()
     again = {bad.name for bad in second.bad}
-    mended = len(new)
+    mended = len(new - {bad.name for bad in first.bad})
     left = []
     for bad in first.bad:
-        if bad.name in new:
-            mended -= 1
-        elif bad.name not in again:
+        if bad.name not in new and bad.name not in again:
             left.append(bad)
     rest = []
     for bad in left:

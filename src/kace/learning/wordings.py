@@ -32,6 +32,7 @@ from kace.learning.teacher import (
     read_each,
 )
 from kace.problems import Problem
+from kace.words import counted
 
 MAX_SHOWN = 2  # problems a card came from, shown to the teacher with it
 MAX_PROBLEM_CHARS = 1_000
@@ -203,7 +204,7 @@ class CardWordings(StepResult):
     def summary(self) -> str:
         """Return the number of wordings."""
         count = sum(map(len, self.wordings.values()))
-        return f"{count} wordings for {len(self.wordings)} cards"
+        return f"{count} wordings for {counted(len(self.wordings), 'card')}"
 
 
 async def find_wordings(
