@@ -110,6 +110,14 @@ def test_a_dry_run_counts_the_examples_that_are_written_by_default(kace: Kace):
     assert worked["output"] > 2 * plain["output"]
 
 
+def test_the_most_a_run_takes_holds_calibration_and_every_rerun(kace: Kace):
+    dry = (*LEARN, "--teacher", "exchange/desk", "--dry-run", "--json")
+    options = ((), ("--set", "refine=0"), ("--set", "calibration_runs=1"))
+    whole, bare, more = (json.loads(kace(*dry, *each).stdout)[0]["most"]["calls"] for each in options)
+    assert whole - bare == 2 * 18 * 8 * 4, "two epochs: a rebase, another base and two reruns, past ES"
+    assert more - whole == 18 * (10 + 8), "once without cards, and once with one from MS on"
+
+
 def test_a_dry_run_without_a_price_says_what_to_add(kace: Kace):
     done = kace(*LEARN, "--teacher", "openai/big", "--dry-run")
     assert "price unknown" in done.stdout and '[prices."NAME"]' in done.stdout

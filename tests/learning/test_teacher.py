@@ -165,6 +165,11 @@ def test_a_new_thing_mends_the_block_of_its_name_first_then_the_first_one_left()
     assert merge_repair(first, Reading({"B": 1})).bad == (bad("lower case"),)
 
 
+def test_two_blocks_of_one_name_are_mended_by_one():
+    first = Reading({}, (bad("A"), bad("A"), bad("lower case")))
+    assert merge_repair(first, Reading({"A": 1, "LOWER_CASE": 2})).bad == ()
+
+
 def test_what_is_still_bad_is_listed_once_with_the_later_reason():
     first = Reading({"A": 1}, (bad("B", "old"), bad("C"), bad("")))
     second = Reading({}, (bad("B", "new"), bad("A", "repeated badly"), bad("", "newer")))
