@@ -46,11 +46,12 @@ def fetch_from_hub(
         while stream.tell() < most:
             before = stream.tell()
             part = _Part(url, before)
-            if part.start == 0:
-                stream.truncate(0)
+            if part.start == 0:  # truncating alone leaves `tell` where it was
+                stream.seek(stream.truncate(0))
             while True:
                 block = part.read()
                 if stream.tell() + len(block) > most:
+                    part.close()
                     stream.truncate(0)
                     raise Unavailable(f"the file is longer than {most:,} bytes")
                 if not block:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kace import download
+from kace.download import fetch_from_hub
 from kace.errors import DataError, KaceError, UsageError
 from kace.models import local
 from kace.models.local import CATALOG, Weights, find_weights, is_present, locate, pull, sha256_of
@@ -173,6 +174,14 @@ def test_an_interrupted_pull_is_resumed_by_the_next(tmp_path: Path, ranges: bool
         assert part.stat().st_size > 2_000_000
         assert pull(WEIGHTS, cache=tmp_path, hub=hub.url).read_bytes() == CONTENT
     assert "bytes=" in hub.seen[1]
+
+
+def test_a_small_file_begins_anew_where_a_server_sends_no_parts(tmp_path: Path):
+    target = tmp_path / "part"
+    target.write_bytes(b"0123456")
+    with serving(Hub(b"0123456789", ranges=False)) as hub:
+        fetch_from_hub("someone/tiny", "file", target, hub=hub.url, most=10)
+    assert target.read_bytes() == b"0123456789"
 
 
 def test_the_mirror_is_used_when_the_hub_does_not_answer(tmp_path: Path, no_hub: str, mirror: Path):
